@@ -700,7 +700,8 @@ class NodeGraph:
 
     def place(self, node: Node) -> str:
         """Say where a node stands in its file; see ``Node.place``."""
-        return place_of(node, self._access.cached(outlines_of, partial(outlines_of, self)))
+        outlines = self._access.of_state_seen(outlines_of, partial(outlines_of, self))
+        return place_of(node, outlines)
 
     def pages(self, node: Node) -> tuple[int, int] | None:
         """Return the first and the last page that a node stands on; see ``Node.pages``."""

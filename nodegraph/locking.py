@@ -129,8 +129,10 @@ class Access:
 
     def cached(self, key: object, compute: Callable[[], T]) -> T:
         """Return what a function of the state returns, called once for the state being read."""
-        if not self._lock.is_reading():
-            return compute()
+        return self.of_state_seen(key, compute) if self._lock.is_reading() else compute()
+
+    def of_state_seen(self, key: object, compute: Callable[[], T]) -> T:
+        """Do the same for the state that this process saw last, though nobody may hold it."""
         values = self.state.values
         if key not in values:
             values[key] = compute()

@@ -96,13 +96,16 @@ def _foreign_page(metadata: Mapping[str, Any]) -> str:
 
 
 def outlines_of(graph: Any) -> OutlineOf:
-    """Return a function that reads outlines and keeps the last, for one state of a graph."""
+    """Return a function that reads outlines and keeps them, of 4,096 documents of a state."""
     return lru_cache(maxsize=4096)(partial(_read_outline, graph))
 
 
 def _read_outline(graph: Any, document_id: str, name: str) -> Outline | None:
     text = _text_of(graph, document_id)
-    return None if text is None else _outline(text, name)
+    if text is None:
+        return None
+    headings = list(headings_in(text, name))
+    return [begin for begin, _, _ in headings], [title for _, _, title in headings]
 
 
 def _document_text(node: PlacedNode) -> str | None:
@@ -138,9 +141,3 @@ def _heading_label(node: PlacedNode, name: str, outline_of: OutlineOf) -> str:
     begins, titles = outline_of(node.document_id, name) or ([], [])
     above = bisect_right(begins, node.start)
     return titles[above - 1] if above else ""
-
-
-@lru_cache(maxsize=64)
-def _outline(text: str, name: str) -> Outline:
-    headings = list(headings_in(text, name))
-    return [begin for begin, _, _ in headings], [title for _, _, title in headings]

@@ -98,10 +98,14 @@ def test_headings_are_read_once_in_a_state_and_anew_in_the_next(tmp_path: Path) 
     graph.create_node_group("line", str.splitlines)
     graph.add(Document("# Tea\nGreen.\nBlack.", {"file_name": "a.md"}, id="a"))
     lines = graph.nodes("line")
-    with graph.reading():
-        assert lines[1].place == "a.md, Tea"
-        with patch.object(type(graph), "node", side_effect=AssertionError("it was read again")):
-            assert [line.place for line in lines[1:]] == ["a.md, Tea", "a.md, Tea"]
+    assert lines[1].place == "a.md, Tea"
+    with patch.object(type(graph), "node", side_effect=AssertionError("it was read again")):
+        assert [line.place for line in lines[1:]] == ["a.md, Tea", "a.md, Tea"]
     graph.add(Document("# Leaves\nGreen.\nBlack.", {"file_name": "a.md"}, id="a"))
-    with graph.reading("line"):
-        assert graph.nodes("line")[2].place == "a.md, Leaves"
+    assert graph.nodes("line")[2].place == "a.md, Leaves"
+    with NodeGraph(store=tmp_path / "graph", progress=False) as other:
+        other.create_node_group("line", str.splitlines)
+        other.add(Document("# Coffee\nGreen.\nBlack.", {"file_name": "a.md"}, id="a"))
+    assert graph.nodes("line")[2].place == "a.md, Coffee"
+    graph.remove("a")
+    assert lines[2].place == "a.md"
