@@ -376,16 +376,27 @@ class _EnglishTerms(dict[str, tuple[str, ...]]):
 
     def __init__(self) -> None:
         super().__init__()
-        self.tells: dict[str, int] = {}
+        self.tells = _EnglishLeads()
 
     def __missing__(self, written: str) -> tuple[str, ...]:
         if has_parts(written) or len(written) > _LONGEST:
             raise _NotPlainError
-        words = [*map(str.lower, written_words(without_possessives(written)))]
-        self.tells[written] = sum(map(english_lead, words))
+        words = _lower_words(written)
         content = [word for word in words if word not in ENGLISH.function_words]
         terms = self[written] = tuple(stems(content, ENGLISH))
         return terms
+
+
+class _EnglishLeads(dict[str, int]):
+    """Map the same to how many more of its words are English than of other languages."""
+
+    def __missing__(self, written: str) -> int:
+        lead = self[written] = sum(map(english_lead, _lower_words(written)))
+        return lead
+
+
+def _lower_words(written: str) -> list[str]:
+    return [*map(str.lower, written_words(without_possessives(written)))]
 
 
 _local = threading.local()
