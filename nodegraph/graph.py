@@ -700,8 +700,9 @@ class NodeGraph:
 
     def place(self, node: Node) -> str:
         """Say where a node stands in its file; see ``Node.place``."""
-        outlines = self._access.of_state_seen(outlines_of, partial(outlines_of, self))
-        return place_of(node, outlines)
+        read = partial(outlines_of, self)
+        with self._store.snapshot() as state:
+            return place_of(node, self._access.of_state(state, outlines_of, read))
 
     def pages(self, node: Node) -> tuple[int, int] | None:
         """Return the first and the last page that a node stands on; see ``Node.pages``."""

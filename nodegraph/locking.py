@@ -129,11 +129,16 @@ class Access:
 
     def cached(self, key: object, compute: Callable[[], T]) -> T:
         """Return what a function of the state returns, called once for the state being read."""
-        return self.of_state_seen(key, compute) if self._lock.is_reading() else compute()
+        return (
+            self.of_state(self.state.number, key, compute) if self._lock.is_reading() else compute()
+        )
 
-    def of_state_seen(self, key: object, compute: Callable[[], T]) -> T:
-        """Do the same for the state that this process saw last, though nobody may hold it."""
-        values = self.state.values
+    def of_state(self, number: int, key: object, compute: Callable[[], T]) -> T:
+        """Do the same for the state of that number; call anew where this process sees another."""
+        state = self.state
+        if number != state.number:
+            return compute()
+        values = state.values
         if key not in values:
             values[key] = compute()
         return values[key]  # type: ignore[return-value]

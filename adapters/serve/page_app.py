@@ -174,7 +174,8 @@ class PageApp:
 
     def _search(self, values: Mapping[str, Any]) -> dict[str, Any]:
         retriever = self.setups.retriever(_text(values, "setup", ""))
-        return explained_search(retriever, _question(values, "query"), _top_k(values))
+        query, top_k = _question(values, "query"), _top_k(values)
+        return explained_search(self.setups.graph, retriever, query, top_k)
 
     def _missing(self, values: Mapping[str, Any]) -> dict[str, Any]:
         retriever = self.setups.retriever(_text(values, "setup", ""))

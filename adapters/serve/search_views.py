@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from ...nodegraph import Node
+from ...nodegraph import Node, NodeGraph
 from ...retrievers import BaseRetriever, ScoredNode, TextAnalyzer, trace
 from ...retrievers.corpus_tools import CorpusView
 from .result_records import plain_number, result_records, stage_record
@@ -15,16 +15,18 @@ MOST_RESULTS = 50
 _DEEP = 1_000  # results among which a missing document is looked for
 
 
-def explained_search(retriever: BaseRetriever, query: str, top_k: int | None) -> dict[str, Any]:
+def explained_search(
+    graph: NodeGraph, retriever: BaseRetriever, query: str, top_k: int | None
+) -> dict[str, Any]:
     """Return the results of a search with their evidence, and its stages."""
     start = time.perf_counter()
     with trace("search") as traced:
         results: list[ScoredNode] = retriever.retrieve(query, top_k=top_k)
-    return {
-        "milliseconds": 1000 * (time.perf_counter() - start),
-        "results": result_records(results),
-        "stages": [stage_record(child) for child in traced.children],
-    }
+    milliseconds = 1000 * (time.perf_counter() - start)
+    with graph.reading():  # one state for all places
+        records = result_records(results)
+    stages = [stage_record(child) for child in traced.children]
+    return {"milliseconds": milliseconds, "results": records, "stages": stages}
 
 
 def why_missing(

@@ -106,6 +106,8 @@ def test_headings_are_read_once_in_a_state_and_anew_in_the_next(tmp_path: Path) 
     with NodeGraph(store=tmp_path / "graph", progress=False) as other:
         other.create_node_group("line", str.splitlines)
         other.add(Document("# Coffee\nGreen.\nBlack.", {"file_name": "a.md"}, id="a"))
+        changed = other.nodes("line")[2].id
+    assert graph.node(changed).place == "a.md, Coffee"  # though nothing was searched meanwhile
     assert graph.nodes("line")[2].place == "a.md, Coffee"
     graph.remove("a")
     assert lines[2].place == "a.md"
