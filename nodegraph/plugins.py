@@ -1,0 +1,49 @@
+"""What packages register for the core, by entry points: stores, engines, readers, commands.
+
+A group of entry points belongs to one contract; the name of an entry is what users write: the
+scheme of an address, a file format, a command.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+from types import MappingProxyType
+from typing import Any
+
+STORES = "nodekin.stores"
+"""``NodeStore`` by the scheme of its address; called with the address."""
+
+ENGINES = "nodekin.engines"
+"""``SearchEngine`` by the scheme of its address; called with the address."""
+
+
+@cache
+def plugins(group: str) -> Mapping[str, EntryPoint]:
+    """Return the entry points of a group by name, from all installed packages.
+
+    Nothing is imported. Packages that are installed later are seen by the next process.
+
+    Raises:
+        RuntimeError: If two packages register different objects by one name.
+    """
+    registered: dict[str, EntryPoint] = {}
+    for entry in entry_points(group=group):
+        first = registered.setdefault(entry.name, entry)
+        if first.value != entry.value:
+            raise RuntimeError(
+                f"two packages register {entry.name!r} as one of {group}: {first.value} and "
+                f"{entry.value}; uninstall one of them"
+            )
+    return MappingProxyType(registered)
+
+
+def load_plugin(group: str, name: str) -> Any:
+    """Import what is registered by a name; ``plugins(group)`` has the names.
+
+    Raises:
+        KeyError: If nothing is registered by this name.
+        ImportError: If its module can't be imported.
+    """
+    return plugins(group)[name].load()
