@@ -8,8 +8,9 @@ from copy import deepcopy
 from dataclasses import asdict
 from typing import Any
 
-from ..nodegraph import Document, Node
-from ..retrievers import Evidence, ScoredNode
+from ..nodegraph.document import Document
+from ..nodegraph.node import Node
+from ..retrievers.results import Evidence, ScoredNode
 
 
 def node_of(document: Document) -> Node:

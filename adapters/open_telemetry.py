@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from ..retrievers import ScoredNode, Span, observe
+from ..retrievers.results import ScoredNode
+from ..retrievers.tracing import Span, observe
 from .extras import extra
 
 with extra("telemetry", "opentelemetry"):

@@ -17,8 +17,9 @@ from concurrent.futures import TimeoutError as FutureTimeout
 from contextlib import aclosing, closing
 from typing import Any
 
-from ..nodegraph import EmbeddingError
-from ..retrievers.plans import astream_with_timeout, run_with_timeout, stream_with_timeout
+from ..nodegraph.errors import EmbeddingError
+from ..retrievers.plans.effects import run_with_timeout
+from ..retrievers.plans.streaming import astream_with_timeout, stream_with_timeout
 from .extras import extra
 
 with extra("openai", "openai"):

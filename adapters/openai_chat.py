@@ -9,8 +9,8 @@ from contextlib import aclosing, closing, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from ..nodegraph import ModelError
-from ..nodegraph.models import ChatPrompt
+from ..nodegraph.errors import ModelError
+from ..nodegraph.models.chat_prompt import ChatPrompt
 from .extras import extra
 from .openai import TIMEOUT, Clients, check_at_least, check_model
 

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from ..retrievers.rerankers import RerankError
+from ..retrievers.protocols import RerankError
 from .extras import extra
 from .openai import Clients, check_at_least, check_model
 

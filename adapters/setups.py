@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..nodegraph import NodeGraph
-from ..retrievers.setups import SetupFile, SetupOpener
+from ..nodegraph.graph import NodeGraph
+from ..retrievers.setups.opening import SetupOpener
+from ..retrievers.setups.setup_file import SetupFile
 from .named_models import NamedModels, embedding_model
 
 

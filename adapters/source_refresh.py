@@ -9,7 +9,8 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from ..nodegraph import NodeGraph, ReadError
+from ..nodegraph.errors import ReadError
+from ..nodegraph.graph import NodeGraph
 
 _logger = logging.getLogger("nodekin")
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any
 
-from ..nodegraph import nearest_names
-from ..retrievers import Filters, all_of, metadata_key
+from ..nodegraph.errors import nearest_names
+from ..retrievers.filters import Filters, all_of, metadata_key
 
 Scalar = str | int | float | bool
 

@@ -10,13 +10,18 @@ from typing import Protocol, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from ..nodegraph import Changes, Node, NodeGraph
+from ..nodegraph.graph import NodeGraph
 from ..nodegraph.hashing import digest
-from ..retrievers import Filter
-from ..retrievers.indexes import NodeTable, SyncedIndex, unit
+from ..nodegraph.node import Node
+from ..nodegraph.store import Changes
+from ..retrievers.filters import Filter
+from ..retrievers.indexes.nearest_vectors import unit
+from ..retrievers.indexes.node_table import NodeTable
+from ..retrievers.indexes.synced_index import SyncedIndex
 from ..retrievers.protocols import Similarity
 from ..retrievers.results import Hits
-from ..retrievers.similarities import Cosine, with_index
+from ..retrievers.similarities.cosine import Cosine
+from ..retrievers.similarities.registry import with_index
 
 logger = logging.getLogger(__name__)
 

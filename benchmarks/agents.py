@@ -27,7 +27,9 @@ from harness import arguments, show
 
 from nodekin.nodegraph import Node, count_tokens
 from nodekin.retrievers import DefaultRetriever
-from nodekin.retrievers.corpus_tools import CorpusTools, ToolOutput, ToolSession
+from nodekin.retrievers.corpus_tools.tool_output import ToolOutput
+from nodekin.retrievers.corpus_tools.tool_session import ToolSession
+from nodekin.retrievers.corpus_tools.toolset import CorpusTools
 from nodekin.retrievers.evaluation import Dataset, GoldSpan, Question
 
 Entries = Sequence[dict[str, Any]]

@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from nodekin.nodegraph import Node, NodeGraph
-from nodekin.retrievers import RetrieverLike, ScoredNode
+from nodekin.retrievers import ScoredNode
 from nodekin.retrievers.evaluation import Dataset, Evaluation, Matching, evaluate
 from nodekin.retrievers.evaluation.metrics import MetricLike
+from nodekin.retrievers.protocols import RetrieverLike
 
 Setups = Mapping[str, RetrieverLike]
 Families = Mapping[str, Callable[[], Iterable[tuple[str, RetrieverLike]]]]

@@ -28,10 +28,12 @@ import httpx
 from harness import arguments, show
 from speed import corpora
 
-from nodekin.adapters.serve import PageApp, TriedSetups
+from nodekin.adapters.serve.page_app import PageApp
+from nodekin.adapters.serve.tried_setups import TriedSetups
 from nodekin.nodegraph import Document, NodeGraph, split_sentences
 from nodekin.retrievers import BaseRetriever, QueryEngine
-from nodekin.retrievers.setups import SetupFile, SetupOpener
+from nodekin.retrievers.setups.opening import SetupOpener
+from nodekin.retrievers.setups.setup_file import SetupFile
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp

@@ -7,9 +7,12 @@ import math
 
 from nodekin.nodegraph import NodeGraph
 from nodekin.retrievers import Retriever, TextAnalyzer
-from nodekin.retrievers.indexes import Saturation, SyncedIndex, TermWeights, TextIndex
+from nodekin.retrievers.indexes.impact_lists import Saturation
+from nodekin.retrievers.indexes.max_score import TermWeights
+from nodekin.retrievers.indexes.synced_index import SyncedIndex
+from nodekin.retrievers.indexes.text_index import TextIndex
 from nodekin.retrievers.results import Hits
-from nodekin.retrievers.similarities import Bm25
+from nodekin.retrievers.similarities.bm25 import Bm25
 from nodekin.retrievers.testing import check_index
 
 

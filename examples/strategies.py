@@ -10,13 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from nodekin.nodegraph import LLM, NodeGraph, split_paragraphs
-from nodekin.retrievers import Retriever, trace
-from nodekin.retrievers.strategies import (
+from nodekin.retrievers import (
     HyDERetriever,
     MultiQueryRetriever,
     MultiStepRetriever,
     QueryRewriteRetriever,
+    Retriever,
     SubQuestionRetriever,
+    trace,
 )
 
 QUESTION = "《茶经》作者的故乡在今天的哪个省，那里有什么工程是世界之最？"

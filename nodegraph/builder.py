@@ -37,7 +37,7 @@ from .group_follower import GroupFollower, GroupFollowers
 from .groups import NodeGroup
 from .hashing import digest
 from .locking import Access
-from .models import AnswerCache, keep_answers
+from .models.answer_cache import AnswerCache, keep_answers
 from .node import ROOT, Node
 from .progress import track
 from .store import Changes, NodeStore

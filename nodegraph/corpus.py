@@ -19,7 +19,8 @@ from .errors import ReadError
 from .locking import Access
 from .node import ROOT, Link, Node
 from .parsed_files import ParsedFiles
-from .readers import ReadOptions, ReadReport
+from .readers.read_options import ReadOptions
+from .readers.read_report import ReadReport
 from .store import NodeStore
 from .transforms import Draft
 

@@ -23,25 +23,28 @@ from .hashing import digest
 from .imported_groups import Family, ImportedGroups
 from .locking import Access, Block
 from .memory_store import as_store
-from .models import EmbeddingCache, as_embedders
+from .models.embedder import as_embedders
+from .models.embedding_cache import EmbeddingCache
 from .navigation import as_node, find
 from .node import MEMBER, ROOT, Link, Node
 from .observation import current_observation
 from .places import outlines_of, pages_of, place_of
 from .random_ids import report_changed_files, stable_document
-from .readers import ReadOptions, ReadReport
+from .readers.read_options import ReadOptions
+from .readers.read_report import ReadReport
 from .retries import retried
 from .search_text import DEFAULT, SearchTextOption, as_search_text, rule_sources
 from .search_text_registry import DeclaredSearchText, SearchTextRegistry
-from .splitters import SentenceSplitter
+from .splitters.sentence_splitter import SentenceSplitter
 from .store import Changes, NodeStore
 from .streamed_nodes import StreamedNodes
 from .structure import PREDEFINED_STRUCTURE
 from .vector_table import VectorTable
 
 if TYPE_CHECKING:
-    from .engines import EngineWords, IndexEngine
-    from .models import Vectors
+    from .engines.engine_words import EngineWords
+    from .engines.index_engine import IndexEngine
+    from .models.embedder_adapters import Vectors
 
 T = TypeVar("T")
 
@@ -115,7 +118,7 @@ class NodeGraph:
         self._store = as_store(store)
         self._engine: IndexEngine | None = None
         if index is not None:
-            from .engines import as_engine  # most graphs have none
+            from .engines.engine_addresses import as_engine
 
             self._engine = as_engine(index)
         self._embedders = as_embedders(embed)
@@ -146,7 +149,7 @@ class NodeGraph:
         self._shared_lock = threading.Lock()
 
     def __getstate__(self) -> dict[str, Any]:
-        from .workers import is_sending
+        from .workers.remote_calls import is_sending
 
         if is_sending():
             raise TypeError(
@@ -286,7 +289,7 @@ class NodeGraph:
         """
         self._check_outside()
         used = self._searched_digests() if self.embeddings.stored() else set()
-        from .engines import delete_unused, drop_outdated
+        from .engines.engine_table import delete_unused, drop_outdated
 
         if self._engine is not None:
             drop_outdated(self._store, self._engine)
@@ -475,7 +478,7 @@ class NodeGraph:
             >>> graph.build("word", workers=2, embed=True)
             []
         """
-        from .workers import as_workers  # which loads what starts processes
+        from .workers.process_workers import as_workers
 
         mode = self.on_error if on_error is None else _check_on_error(on_error)
         keys = self._embedding_keys(embed)
@@ -884,7 +887,7 @@ class NodeGraph:
             names: What tells apart the tables of a group.
         """
         if self._engine is not None:
-            from .engines import EngineVectors
+            from .engines.engine_vectors import EngineVectors
 
             return EngineVectors(self._store, self._engine, group, *names)
         return self._store.vector_table(group, *names)
@@ -896,7 +899,7 @@ class NodeGraph:
         Raises:
             EngineUnavailableError: If it can't be reached.
         """
-        from .engines import searches_words
+        from .engines.word_engine import searches_words
 
         return self._engine is not None and searches_words(self._engine)
 
@@ -913,7 +916,8 @@ class NodeGraph:
         engine = self._engine
         if engine is None:
             return None
-        from .engines import EngineWords, searches_words
+        from .engines.engine_words import EngineWords
+        from .engines.word_engine import searches_words
 
         return EngineWords(self._store, engine, group, *names) if searches_words(engine) else None
 

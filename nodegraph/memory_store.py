@@ -247,7 +247,7 @@ def as_store(store: str | Path | NodeStore | None) -> NodeStore:
             f'None for memory, not {store!r:.80}; write NodeGraph(store="graph.db")'
         )
     if isinstance(store, str) and store.startswith(_SERVERS):
-        from .postgres import PostgresStore  # needs psycopg
+        from .postgres.postgres_store import PostgresStore
 
         return PostgresStore(store)
     if isinstance(store, str) and "://" in store:
@@ -255,6 +255,6 @@ def as_store(store: str | Path | NodeStore | None) -> NodeStore:
             f"{store.partition('://')[0]!r} is no kind of server that holds a graph; write "
             "'postgresql://user@host/database?schema=name', or the path of a file"
         )
-    from .sqlite import SQLiteStore  # loads SQLite, which a graph in memory does without
+    from .sqlite.sqlite_store import SQLiteStore
 
     return SQLiteStore(store)

@@ -11,7 +11,7 @@ from .codec import decode, encode
 from .document import Document
 from .errors import ReadError
 from .progress import track
-from .readers import ReadOptions
+from .readers.read_options import ReadOptions
 from .store import NodeStore
 
 _KIND = "parsed file"  # hash of a file's content -> what it holds, until it is in the graph

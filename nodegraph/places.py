@@ -8,7 +8,7 @@ from functools import lru_cache, partial
 from typing import Any, Protocol, TypeAlias
 
 from .source_names import file_name_of, headings_of, source_title
-from .splitters import headings_in
+from .splitters.headings import headings_in
 from .symbols import has_symbols, symbols_in
 
 PAGE_BREAK = "\f"

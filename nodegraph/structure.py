@@ -10,7 +10,8 @@ from typing import Any, ClassVar
 from .node import Node
 from .places import PAGE_BREAK
 from .source_names import file_name_of
-from .splitters import headings_in, strip_span
+from .splitters.chunking import strip_span
+from .splitters.headings import headings_in
 from .symbols import has_symbols, symbols_in
 
 _TABLE = re.compile(

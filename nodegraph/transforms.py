@@ -13,7 +13,7 @@ from .document import declared_search_text
 from .node import NO_METADATA, LinkedText, Node
 from .search_text import SearchText
 from .source_names import file_name_of, source_of
-from .splitters import Span, locate
+from .splitters.chunking import Span, locate
 
 Transform = Callable[[Any], Any]
 """Takes a text or a Node; returns texts, nodes, or anything with a text form, one or many."""

@@ -9,7 +9,8 @@ from contextvars import ContextVar
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, overload
 
-from ..nodegraph import explain_names, run_in_tasks
+from ..nodegraph.argument_names import explain_names
+from ..nodegraph.concurrency import run_in_tasks
 from .filters import Filters, all_of
 from .protocols import RetrieverProtocol
 from .results import OutputFormat, ScoredNode, formatted

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..nodegraph import nearest_names
+from ..nodegraph.errors import nearest_names
 from .comparisons import (
     MISSING,
     SEVERAL,

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from ..nodegraph import Node
+from ..nodegraph.node import Node
 from .comparisons import MISSING
 from .conditions import Condition, parse_conditions
 

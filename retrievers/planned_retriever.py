@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 from .base_retriever import BaseRetriever, check_queries
 from .filters import Filters, parse_filters
-from .plans import Plan, arun_in_one_state, run_in_one_state
+from .plans.one_state import arun_in_one_state, run_in_one_state
+from .plans.plan import Plan
 from .results import OutputOptions, Results, ScoredNode
 from .validation import check_top_k
 

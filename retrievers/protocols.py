@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, Protocol, TypeAlias, TypeVar
 
-from ..nodegraph import NodeGraph
+from ..nodegraph.graph import NodeGraph
 from .filters import Filter, Filters
 from .results import Hits, ScoredNode
 

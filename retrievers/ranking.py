@@ -11,7 +11,9 @@ from typing import Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
-from ..nodegraph import Document, Node, nearest_names
+from ..nodegraph.document import Document
+from ..nodegraph.errors import nearest_names
+from ..nodegraph.node import Node
 from .results import Hits, QueryVariant, ScoredNode, lifted_node
 from .validation import check_number
 

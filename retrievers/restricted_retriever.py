@@ -8,9 +8,11 @@ from typing import Protocol, TypeVar, overload
 
 from .base_retriever import check_takes_filters, restricting
 from .filters import Filters, all_of, parse_filters
-from .foreign import ForeignNode, as_retriever
+from .foreign.coercion import as_retriever
+from .foreign.foreign_node import ForeignNode
 from .planned_retriever import PlannedRetriever
-from .plans import Find, Plan
+from .plans.effects import Find
+from .plans.plan import Plan
 from .protocols import RetrieverProtocol
 from .results import Results, ScoredNode
 from .retrieval_conditions import check_restriction

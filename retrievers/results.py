@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict
 
-from ..nodegraph import Node
+from ..nodegraph.node import Node
 from .comparisons import SEVERAL, plain
 from .filters import Filters
 

@@ -7,7 +7,7 @@ from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ..nodegraph import ROOT, Node
+from ..nodegraph.node import ROOT, Node
 from .base_retriever import current_restriction
 from .filters import Filter, Filters, all_of, metadata_key, parse_filters
 from .results import ScoredNode

@@ -10,8 +10,10 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, get_args
 
-from ..nodegraph import NodeGraph, run_in_tasks
-from ..nodegraph.models import Vectors, embed_ahead, in_thread
+from ..nodegraph.concurrency import run_in_tasks
+from ..nodegraph.graph import NodeGraph
+from ..nodegraph.models.embedder_adapters import Vectors, in_thread
+from ..nodegraph.models.passage_vectors import embed_ahead
 from .base_retriever import CHILD_K, RESTRICTION, BaseRetriever, check_queries
 from .filters import Filters, all_of
 from .protocols import Similarity
@@ -19,7 +21,8 @@ from .ranking import Lift
 from .results import OutputOptions, ScoredNode
 from .retrieval_conditions import Conditions, check_restriction
 from .search import Plans, Search, SearchScope, check_cut_off, search_scopes
-from .similarities import DEFAULT, MakeIndex, Unranked, get_similarity, with_index
+from .similarities.registry import DEFAULT, MakeIndex, get_similarity, with_index
+from .similarities.unranked import Unranked
 from .validation import check_options, check_top_k, choice, whole
 
 if TYPE_CHECKING:

@@ -10,8 +10,11 @@ from dataclasses import dataclass, field
 from itertools import chain, product
 from typing import Any, TypeVar
 
-from ..nodegraph import Kin, Node, NodeGraph, TableAheadError, nearest_names, without_tables
+from ..nodegraph.errors import nearest_names
+from ..nodegraph.graph import NodeGraph
 from ..nodegraph.navigation import kin, path_to
+from ..nodegraph.node import Kin, Node
+from ..nodegraph.vector_table import TableAheadError, without_tables
 from .filters import Filter
 from .protocols import Index, Similarity
 from .ranking import Lift, lift, lift_all, merge_hits, merge_results

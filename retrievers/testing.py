@@ -19,12 +19,15 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 import numpy as np
 
-from ..nodegraph import Document, Node, NodeGraph, SearchTextOption
+from ..nodegraph.document import Document
+from ..nodegraph.graph import NodeGraph
+from ..nodegraph.node import Node
+from ..nodegraph.search_text import SearchTextOption
 from .filters import Filters, parse_filters
 from .protocols import RetrieverProtocol, Similarity
 from .results import ScoredNode
 from .retriever import Retriever
-from .similarities import DEFAULT, MakeIndex
+from .similarities.registry import DEFAULT, MakeIndex
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack

@@ -7,8 +7,7 @@ import math
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
-from ..nodegraph import nearest_names
-from ..nodegraph.errors import check_integer
+from ..nodegraph.errors import check_integer, nearest_names
 
 ChoiceT = TypeVar("ChoiceT")
 

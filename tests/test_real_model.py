@@ -20,23 +20,16 @@ import pytest
 from nodekin.nodegraph import LLM, Document, NodeGraph
 from nodekin.nodegraph.models.language import language_of
 from nodekin.retrievers import CorpusTools, Retriever
-from nodekin.retrievers.answers import PROMPTS, QueryEngine
-from nodekin.retrievers.strategies import (
-    AnsweredJudge,
-    HyDE,
-    HyDERetriever,
-    MultiQueryRetriever,
-    MultiStepRetriever,
-    QueryDecomposition,
-    QueryExpansion,
-    QueryRewrite,
-    QueryRewriteRetriever,
-    QueryRouter,
-    RouterRetriever,
-    Step,
-    StepAnswer,
-    SubQuestionRetriever,
-)
+from nodekin.retrievers.answers.engine import QueryEngine
+from nodekin.retrievers.answers.prompts import PROMPTS
+from nodekin.retrievers.strategies.hyde import HyDE, HyDERetriever
+from nodekin.retrievers.strategies.multi_query import MultiQueryRetriever, QueryExpansion
+from nodekin.retrievers.strategies.multi_step import MultiStepRetriever
+from nodekin.retrievers.strategies.rewrite import QueryRewrite, QueryRewriteRetriever
+from nodekin.retrievers.strategies.router import QueryRouter, RouterRetriever
+from nodekin.retrievers.strategies.step_roles import AnsweredJudge, StepAnswer
+from nodekin.retrievers.strategies.steps import Step
+from nodekin.retrievers.strategies.sub_question import QueryDecomposition, SubQuestionRetriever
 
 pytestmark = [pytest.mark.models, pytest.mark.enable_socket]
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import click
 
-from ...retrievers.answers import QueryEngine
-from ...retrievers.strategies import make_strategy, simple_strategies
+from ...retrievers.answers.engine import QueryEngine
+from ...retrievers.strategies.strategy_registry import make_strategy, simple_strategies
 from .answer_output import AnswerOutput
 from .exit_status import EXIT_STATUSES, CommandError, ExitStatus, as_command_error, printable
 from .models import chat_model

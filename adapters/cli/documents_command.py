@@ -11,7 +11,9 @@ from pathlib import Path
 
 import click
 
-from ...nodegraph import Node, NodeGraph, nearest_names
+from ...nodegraph.errors import nearest_names
+from ...nodegraph.graph import NodeGraph
+from ...nodegraph.node import Node
 from .exit_status import EXIT_STATUSES, CommandError, ExitStatus, printable
 from .options import common_options, folders_option, store_option
 from .output import FORMAT, LineNumbers, document_name, echo, to_json

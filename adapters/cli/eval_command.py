@@ -8,19 +8,15 @@ from typing import Any
 
 import click
 
-from ...retrievers.evaluation import (
-    JUDGED_METRICS,
-    Dataset,
-    Evaluation,
-    Judge,
-    Matching,
-    Metric,
-    default_metrics,
-    evaluate,
-    get_metric,
-    load_dataset,
-)
-from ...retrievers.setups import ENGINES, SetupFile
+from ...retrievers.evaluation.dataset import Dataset
+from ...retrievers.evaluation.dataset_files import load_dataset
+from ...retrievers.evaluation.judges import JUDGED_METRICS, Judge
+from ...retrievers.evaluation.matching import Matching
+from ...retrievers.evaluation.metrics import Metric, get_metric
+from ...retrievers.evaluation.report import Evaluation
+from ...retrievers.evaluation.runner import default_metrics, evaluate
+from ...retrievers.setups.declared_types import ENGINES
+from ...retrievers.setups.setup_file import SetupFile
 from ..named_models import NamedModels
 from ..named_models import chat_model as named_chat
 from .exit_status import EXIT_STATUSES, CommandError, ExitStatus, printable

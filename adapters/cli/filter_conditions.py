@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from ...retrievers import Filters, all_of, metadata_key, parse_filters
 from ...retrievers.conditions import OPERATORS
+from ...retrievers.filters import Filters, all_of, metadata_key, parse_filters
 from ..conversion import pattern_within
 
 _SIGN = re.compile(r"[!><]=|!~|[=~<>]")

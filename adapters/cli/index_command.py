@@ -10,9 +10,12 @@ from typing import Any
 
 import click
 
-from ...nodegraph import Failure, NodeGraph, ReadReport, Refresh
-from ...nodegraph.readers import check_encoding
-from ...retrievers import Retriever
+from ...nodegraph.build_writer import Failure
+from ...nodegraph.corpus import Refresh
+from ...nodegraph.graph import NodeGraph
+from ...nodegraph.readers.read_options import check_encoding
+from ...nodegraph.readers.read_report import ReadReport
+from ...retrievers.retriever import Retriever
 from .exit_status import EXIT_STATUSES, CommandError, ExitStatus, shell_message
 from .group_rules import DEFAULT_RULES, TRANSFORMS, parse_rules
 from .models import EMBEDDING_MODELS, embedding_model

@@ -13,7 +13,7 @@ from typing import Any
 
 import click
 
-from ...retrievers import CorpusTools
+from ...retrievers.corpus_tools.toolset import CorpusTools
 from ..source_refresh import SourceRefresh
 from .exit_status import EXIT_STATUSES, CommandError, ExitStatus
 from .models import embedding_model

@@ -6,7 +6,8 @@ import os
 from importlib.util import find_spec
 from typing import Any
 
-from ...nodegraph import Embedder, ModelError
+from ...nodegraph.errors import ModelError
+from ...nodegraph.models.embedder import Embedder
 from .. import named_models
 from ..named_models import EMBEDDING_MODELS
 from .exit_status import CommandError, ExitStatus, as_command_error

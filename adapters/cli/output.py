@@ -12,9 +12,11 @@ from typing import Any
 
 import click
 
-from ...nodegraph import Node, file_name_of
-from ...nodegraph.readers import has_lines
-from ...retrievers import Evidence, ScoredNode, Span
+from ...nodegraph.node import Node
+from ...nodegraph.readers.formats import has_lines
+from ...nodegraph.source_names import file_name_of
+from ...retrievers.results import Evidence, ScoredNode
+from ...retrievers.tracing import Span
 from .exit_status import printable
 from .snippet import best_sentence, highlight, matches, snippet, terminal_columns, wrap
 

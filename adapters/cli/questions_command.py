@@ -7,7 +7,10 @@ from typing import Any, Literal
 
 import click
 
-from ...retrievers.evaluation import Dataset, generate_questions, load_log, save_jsonl
+from ...retrievers.evaluation.dataset import Dataset
+from ...retrievers.evaluation.generation import generate_questions
+from ...retrievers.evaluation.loaders import save_jsonl
+from ...retrievers.evaluation.question_log import load_log
 from .eval_command import parse_fields
 from .exit_status import EXIT_STATUSES, CommandError, ExitStatus, printable
 from .models import chat_model

@@ -11,16 +11,15 @@ from typing import Any
 
 import click
 
-from ...nodegraph import NodeGraph
-from ...retrievers import (
-    FusionRetriever,
-    RecursiveRetriever,
-    Retriever,
-    RetrieverProtocol,
-    ScoredNode,
-    trace,
-)
-from ...retrievers.setups import SetupFile, SetupOpener
+from ...nodegraph.graph import NodeGraph
+from ...retrievers.composite.fusion import FusionRetriever
+from ...retrievers.composite.recursive import RecursiveRetriever
+from ...retrievers.protocols import RetrieverProtocol
+from ...retrievers.results import ScoredNode
+from ...retrievers.retriever import Retriever
+from ...retrievers.setups.opening import SetupOpener
+from ...retrievers.setups.setup_file import SetupFile
+from ...retrievers.tracing import trace
 from .exit_status import EXIT_STATUSES, CommandError, ExitStatus, printable
 from .filter_conditions import parse_conditions
 from .models import embedding_model

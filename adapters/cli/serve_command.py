@@ -9,8 +9,8 @@ from typing import Any
 
 import click
 
-from ...nodegraph import NodeGraph
-from ...retrievers.setups import SetupFile
+from ...nodegraph.graph import NodeGraph
+from ...retrievers.setups.setup_file import SetupFile
 from ..server_access import LOOPBACK
 from ..source_refresh import SourceRefresh
 from .exit_status import EXIT_STATUSES, CommandError, ExitStatus
@@ -66,7 +66,8 @@ def serve(
     """
     check_exist(folders)
     try:
-        from ..serve import PageApp, TriedSetups
+        from ..serve.page_app import PageApp
+        from ..serve.tried_setups import TriedSetups
     except ImportError as error:
         raise CommandError(str(error), ExitStatus.MODEL_ERROR) from error
     import uvicorn

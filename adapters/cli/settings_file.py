@@ -77,7 +77,7 @@ def option_defaults(
 
 
 def _unknown(says: str, name: str, names: Iterable[str]) -> CommandError:
-    from ...nodegraph import nearest_names  # not needed for "nodekin --help"
+    from ...nodegraph.errors import nearest_names
 
     return CommandError(f"{says} {nearest_names(name, names, limit=20)}", ExitStatus.USAGE_ERROR)
 

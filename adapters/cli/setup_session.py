@@ -7,7 +7,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from ...retrievers.setups import SetupFile, SetupOpener
+from ...retrievers.setups.opening import SetupOpener
+from ...retrievers.setups.setup_file import SetupFile
 from ..named_models import NamedModels
 from ..setups import open_graph
 from .models import embedding_model

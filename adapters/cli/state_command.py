@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import click
 
-from ...nodegraph import UnsupportedFilesError
+from ...nodegraph.errors import UnsupportedFilesError
 from .documents_command import documents_of
 from .exit_status import EXIT_STATUSES, CommandError, ExitStatus, printable
 from .options import common_options, store_option

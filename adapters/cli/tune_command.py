@@ -11,11 +11,15 @@ from typing import Any
 
 import click
 
-from ...nodegraph import Document, NodeGraph
-from ...retrievers.evaluation import Matching, get_metric, load_dataset
-from ...retrievers.setups import SetupFile
-from ...retrievers.tuning import Space, Tuning
-from ...retrievers.tuning import tune as choose
+from ...nodegraph.document import Document
+from ...nodegraph.graph import NodeGraph
+from ...retrievers.evaluation.dataset_files import load_dataset
+from ...retrievers.evaluation.matching import Matching
+from ...retrievers.evaluation.metrics import get_metric
+from ...retrievers.setups.setup_file import SetupFile
+from ...retrievers.tuning.space import Space
+from ...retrievers.tuning.tuner import Tuning
+from ...retrievers.tuning.tuner import tune as choose
 from .eval_command import exit_status, parse_fields, print_missing_gold, write_text
 from .exit_status import EXIT_STATUSES, CommandError, ExitStatus, printable
 from .options import common_options, question_options

@@ -14,8 +14,12 @@ from typing import Any
 
 import click
 
-from ...nodegraph import Failure, NodeGraph, ReadOptions, ReadReport, UnsupportedFilesError
-from ...nodegraph.readers import check_encoding, supported_suffixes
+from ...nodegraph.build_writer import Failure
+from ...nodegraph.errors import UnsupportedFilesError
+from ...nodegraph.graph import NodeGraph
+from ...nodegraph.readers.read_options import ReadOptions, check_encoding
+from ...nodegraph.readers.read_report import ReadReport
+from ...nodegraph.readers.reader_registry import supported_suffixes
 from .exit_status import CommandError, ExitStatus, printable, shell_message
 from .group_rules import DEFAULT_RULES, GroupRule
 

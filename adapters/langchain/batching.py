@@ -12,10 +12,12 @@ from langchain_core.callbacks.manager import AsyncCallbackManager, CallbackManag
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import RunnableConfig
 
-from ...retrievers import RecursiveRetriever, Retriever
 from ...retrievers.base_retriever import BaseRetriever as NativeRetriever
 from ...retrievers.base_retriever import inner_retrievers
-from ...retrievers.plans import Compute, Plan, arun, run
+from ...retrievers.composite.recursive import RecursiveRetriever
+from ...retrievers.plans.effects import Compute
+from ...retrievers.plans.plan import Plan, arun, run
+from ...retrievers.retriever import Retriever
 from .callbacks import acall_with_config, call_with_config
 
 T = TypeVar("T")

@@ -23,7 +23,8 @@ from langchain_core.tracers import context as tracers_context
 from langchain_core.utils.env import env_var_is_set
 from langsmith.utils import tracing_is_enabled
 
-from ...retrievers import Span, limit_concurrency
+from ...nodegraph.concurrency import limit_concurrency
+from ...retrievers.tracing import Span
 from ..observing import observe_once
 from .documents import to_document
 from .event_dispatch import EventDispatcher

@@ -6,7 +6,9 @@ from typing import Any
 
 from langchain_core.tools import StructuredTool, ToolException
 
-from ...retrievers import CorpusTools, ToolError, ToolOutput, ToolSession
+from ...retrievers.corpus_tools.tool_output import ToolError, ToolOutput
+from ...retrievers.corpus_tools.tool_session import ToolSession
+from ...retrievers.corpus_tools.toolset import CorpusTools
 
 
 def corpus_toolkit(

@@ -9,7 +9,7 @@ from langchain_core.documents import Document
 from langchain_core.indexing import DeleteResponse, DocumentIndex, UpsertResponse
 from pydantic import model_validator
 
-from ...nodegraph import NodeGraph
+from ...nodegraph.graph import NodeGraph
 from ..document_search import document_search
 from .documents import check_kwargs, delete_documents, existing_nodes, put_documents, to_document
 from .retriever import NodeGraphRetriever

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
 
-from ...nodegraph import ROOT, NodeGraph
+from ...nodegraph.graph import NodeGraph
+from ...nodegraph.node import ROOT
 from ..document_search import document_search
 from .documents import check_kwargs, put_documents, text_documents
 from .splitter_transform import as_transform

@@ -9,10 +9,12 @@ from typing import Any, Literal, TypeAlias
 
 from langchain_core.documents import Document
 
-from ...nodegraph import ROOT, Node, NodeGraph, declared_search_text
-from ...nodegraph import Document as SourceDocument
-from ...retrievers import ScoredNode
-from ...retrievers.foreign import ForeignNode
+from ...nodegraph.document import Document as SourceDocument
+from ...nodegraph.document import declared_search_text
+from ...nodegraph.graph import NodeGraph
+from ...nodegraph.node import ROOT, Node
+from ...retrievers.foreign.foreign_node import ForeignNode
+from ...retrievers.results import ScoredNode
 from ..conversion import (
     different_text,
     evidence_dicts,

@@ -8,7 +8,10 @@ from pathlib import Path
 from langchain_core.document_loaders import BaseLoader
 from langchain_core.documents import Document
 
-from ...nodegraph import ROOT, NodeGraph, ReadOptions, ReadReport
+from ...nodegraph.graph import NodeGraph
+from ...nodegraph.node import ROOT
+from ...nodegraph.readers.read_options import ReadOptions
+from ...nodegraph.readers.read_report import ReadReport
 from .documents import to_document
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ...nodegraph import nearest_names
-from ...retrievers import Filters, all_of, parse_filters
+from ...nodegraph.errors import nearest_names
+from ...retrievers.filters import Filters, all_of, parse_filters
 
 _OPERATORS = {
     **{f"${name}": name for name in ("eq", "ne", "in", "nin", "gt", "gte", "lt", "lte")},

@@ -9,7 +9,7 @@ from langchain_core.documents import Document
 from langchain_core.runnables import RunnableConfig, RunnableSerializable
 from pydantic import ConfigDict, Field
 
-from ...retrievers.foreign import fuse_outputs
+from ...retrievers.foreign.outputs import fuse_outputs
 from .documents import Details, to_document
 
 Mode: TypeAlias = Literal["rrf", "relative", "distribution", "concat"]

@@ -7,8 +7,8 @@ from typing import Any
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 from langchain_core.runnables.graph import Graph, Node
 
-from ...retrievers import RetrieverProtocol
 from ...retrievers.base_retriever import inner_retrievers
+from ...retrievers.protocols import RetrieverProtocol
 
 _LABELS = (
     *("group_name", "groups", "via", "target", "mode", "top_k", "filters"),

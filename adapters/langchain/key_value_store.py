@@ -8,7 +8,8 @@ from copy import deepcopy
 from langchain_core.documents import Document
 from langchain_core.stores import BaseStore
 
-from ...nodegraph import ROOT, Node, NodeGraph
+from ...nodegraph.graph import NodeGraph
+from ...nodegraph.node import ROOT, Node
 from .documents import DOCUMENT_ID_KEY, Details, delete_documents, existing_nodes, to_document
 
 

@@ -16,14 +16,12 @@ from langchain_core.runnables.utils import AddableDict
 from langchain_core.tools import BaseTool
 from pydantic import BaseModel, ConfigDict, Field, SkipValidation, Strict, field_validator
 
-from ...retrievers import (
-    Answer,
-    QueryEngine,
-    RetrieverProtocol,
-    as_retriever,
-    child_k_override,
-)
-from ...retrievers.foreign import configured
+from ...retrievers.answers.answer import Answer
+from ...retrievers.answers.engine import QueryEngine
+from ...retrievers.base_retriever import child_k_override
+from ...retrievers.foreign.coercion import as_retriever
+from ...retrievers.foreign.configured_retriever import configured
+from ...retrievers.protocols import RetrieverProtocol
 from .callbacks import achild_runs, child_runs
 from .documents import Details, check_count, check_kwargs
 from .filter_operators import as_filters, merge_filters

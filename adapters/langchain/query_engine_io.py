@@ -19,7 +19,7 @@ from langchain_core.messages import (
 from langchain_core.prompt_values import PromptValue
 from langchain_core.runnables.utils import AddableDict
 
-from ...retrievers import Answer
+from ...retrievers.answers.answer import Answer
 from .documents import Details, to_document
 
 Message = Mapping[str, str]

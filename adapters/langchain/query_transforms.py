@@ -9,13 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, Literal, Ty
 from langchain_core.runnables import RunnableConfig, RunnableSerializable
 from pydantic import ConfigDict, Field, PrivateAttr, SkipValidation, model_validator
 
-from ...retrievers.plans import PromptReplacement
-from ...retrievers.strategies import (
-    STRATEGIES,
-    QueryTransform,
-    TransformOptions,
-    make_transform,
-)
+from ...retrievers.plans.prompting import PromptReplacement
+from ...retrievers.strategies.query_transform import QueryTransform, TransformOptions
+from ...retrievers.strategies.strategy_registry import STRATEGIES, make_transform
 from .callbacks import achild_runs, child_runs
 
 if TYPE_CHECKING:

@@ -14,8 +14,9 @@ from langchain_core.documents import BaseDocumentCompressor, Document
 from langchain_core.runnables import Runnable, RunnableLambda
 from pydantic import ConfigDict, Field, SkipValidation, field_validator
 
-from ...nodegraph import Node
-from ...retrievers import Reranker, ScoredNode
+from ...nodegraph.node import Node
+from ...retrievers.rerankers.reranker import Reranker
+from ...retrievers.results import ScoredNode
 from ..conversion import evidence_dicts, input_positions, node_of
 from .callbacks import achild_runs, child_runs
 from .documents import ResultMetadata, from_document, nested_details

@@ -18,16 +18,14 @@ from langchain_core.runnables.config import get_config_list
 from langchain_core.runnables.graph import Graph
 from pydantic import ConfigDict, Field, SkipValidation, field_validator
 
-from ...retrievers import (
-    RetrieverLike,
-    RetrieverProtocol,
-    ScoredNode,
-    as_retriever,
-    child_k_override,
-    with_weights,
-)
-from ...retrievers.foreign import configured
-from ...retrievers.plans import Compute, Plan, arun, run
+from ...retrievers.base_retriever import child_k_override
+from ...retrievers.composite.reweighting import with_weights
+from ...retrievers.foreign.coercion import as_retriever
+from ...retrievers.foreign.configured_retriever import configured
+from ...retrievers.plans.effects import Compute
+from ...retrievers.plans.plan import Plan, arun, run
+from ...retrievers.protocols import RetrieverLike, RetrieverProtocol
+from ...retrievers.results import ScoredNode
 from .batching import MAX_BATCH, batch_runs, embed_queries, invoke_each, supports_batch
 from .callbacks import (
     acall_with_config,

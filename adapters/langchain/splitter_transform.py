@@ -9,7 +9,7 @@ from typing import Any
 
 from langchain_core.documents import Document
 
-from ...nodegraph import Node
+from ...nodegraph.node import Node
 from ..conversion import is_start, own_metadata
 
 

@@ -14,7 +14,7 @@ from langchain_core.structured_query import (
     Visitor,
 )
 
-from ...retrievers import metadata_key
+from ...retrievers.filters import metadata_key
 from ..conversion import pattern_within
 
 _OPERATORS = {

@@ -12,7 +12,8 @@ from typing import Any
 
 from langchain_core.documents import Document
 
-from ...nodegraph import Node, SentenceSplitter
+from ...nodegraph.node import Node
+from ...nodegraph.splitters.sentence_splitter import SentenceSplitter
 from ...nodegraph.transforms import Draft, as_rule
 from .documents import check_same_length
 

@@ -16,8 +16,9 @@ from langchain_core.tools import StructuredTool, ToolException
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 from pydantic.v1 import ValidationError as ValidationErrorV1
 
-from ...retrievers import QueryEngine, as_retriever
+from ...retrievers.answers.engine import QueryEngine
 from ...retrievers.base_retriever import check_takes_filters
+from ...retrievers.foreign.coercion import as_retriever
 from ..tool_filters import FilterError, FilterField, ToolArgument, ToolFilters
 from .documents import NODE_KEY
 from .query_engine import NodeGraphQueryEngine

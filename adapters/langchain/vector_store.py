@@ -15,15 +15,21 @@ from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from langchain_core.vectorstores import VectorStore
 
-from ...nodegraph import ROOT, NodeGraph
-from ...nodegraph.models import embed_ahead
-from ...retrievers import Filters, Retriever, ScoredNode
-from ...retrievers.indexes import Exact
-from ...retrievers.plans import Compute, Find, Plan, arun, run
+from ...nodegraph.graph import NodeGraph
+from ...nodegraph.models.passage_vectors import embed_ahead
+from ...nodegraph.node import ROOT
+from ...retrievers.filters import Filters
+from ...retrievers.indexes.exact_index import Exact
+from ...retrievers.plans.effects import Compute, Find
+from ...retrievers.plans.plan import Plan, arun, run
 from ...retrievers.protocols import Similarity
 from ...retrievers.ranking import maximal_marginal_relevance
+from ...retrievers.results import ScoredNode
+from ...retrievers.retriever import Retriever
 from ...retrievers.search import Search, search_scopes
-from ...retrievers.similarities import DEFAULT, Bm25, Cosine, MakeIndex
+from ...retrievers.similarities.bm25 import Bm25
+from ...retrievers.similarities.cosine import Cosine
+from ...retrievers.similarities.registry import DEFAULT, MakeIndex
 from ..document_search import default_similarity
 from .documents import (
     Details,

@@ -14,8 +14,8 @@ from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from langchain_core.vectorstores import VectorStore
 
-from ...nodegraph import NodeGraph
-from ...retrievers.indexes import unit
+from ...nodegraph.graph import NodeGraph
+from ...retrievers.indexes.nearest_vectors import unit
 from ..vector_store_index import EmbeddedNode, StoreIndexes
 
 logger = logging.getLogger(__name__)

@@ -24,9 +24,10 @@ from llama_index.core.vector_stores.types import (
     VectorStoreQuerySpec,
 )
 
-from ...nodegraph import nearest_names
-from ...nodegraph.models.output import clean
-from ...retrievers import Filters, RetrieverLike, all_of
+from ...nodegraph.errors import nearest_names
+from ...nodegraph.models.output.cleaning import clean
+from ...retrievers.filters import Filters, all_of
+from ...retrievers.protocols import RetrieverLike
 from ...retrievers.validation import whole
 from ..tool_filters import FilterError, FilterField
 from .metadata_filters import as_filters

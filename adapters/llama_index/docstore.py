@@ -15,7 +15,8 @@ from llama_index.core.storage.docstore.types import (
     RefDocInfo,
 )
 
-from ...nodegraph import ROOT, Node, NodeGraph
+from ...nodegraph.graph import NodeGraph
+from ...nodegraph.node import ROOT, Node
 from .export_nodes import export_nodes
 from .imported_fields import id_in_llama_index
 from .node_lookup import find_node

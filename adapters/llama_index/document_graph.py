@@ -16,9 +16,11 @@ from llama_index.core.storage.storage_context import StorageContext
 from llama_index.core.vector_stores import SimpleVectorStore
 from llama_index.core.vector_stores.types import BasePydanticVectorStore
 
-from ...nodegraph import ROOT, NodeGraph, NodeStore
-from ...retrievers import RetrieverProtocol, get_similarity
-from ...retrievers.protocols import Similarity
+from ...nodegraph.graph import NodeGraph
+from ...nodegraph.node import ROOT
+from ...nodegraph.store import NodeStore
+from ...retrievers.protocols import RetrieverProtocol, Similarity
+from ...retrievers.similarities.registry import get_similarity
 from ..document_search import document_search
 from .docstore import NodeGraphDocstore
 from .import_nodes import import_nodes

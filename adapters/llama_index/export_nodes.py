@@ -8,7 +8,8 @@ from itertools import pairwise
 
 from llama_index.core.schema import IndexNode, NodeRelationship, RelatedNodeInfo, TextNode
 
-from ...nodegraph import ROOT, Node, NodeGraph
+from ...nodegraph.graph import NodeGraph
+from ...nodegraph.node import ROOT, Node
 from .imported_fields import id_in_llama_index
 from .nodes import to_exported_node, to_text_node
 from .relationships import link_neighbours, related

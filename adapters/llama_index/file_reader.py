@@ -8,7 +8,9 @@ from typing import Any
 from llama_index.core.readers.base import BaseReader
 from llama_index.core.schema import Document
 
-from ...nodegraph import ROOT, NodeGraph, ReadOptions
+from ...nodegraph.graph import NodeGraph
+from ...nodegraph.node import ROOT
+from ...nodegraph.readers.read_options import ReadOptions
 from .nodes import to_text_node
 
 

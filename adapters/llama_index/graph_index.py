@@ -20,13 +20,11 @@ from llama_index.core.storage.docstore.types import RefDocInfo
 from llama_index.core.storage.storage_context import StorageContext
 from llama_index.core.vector_stores.types import MetadataFilters
 
-from ...nodegraph import ROOT, NodeGraph
-from ...retrievers import (
-    Filters,
-    RetrieverLike,
-    RetrieverProtocol,
-    as_retriever,
-)
+from ...nodegraph.graph import NodeGraph
+from ...nodegraph.node import ROOT
+from ...retrievers.filters import Filters
+from ...retrievers.foreign.coercion import as_retriever
+from ...retrievers.protocols import RetrieverLike, RetrieverProtocol
 from .docstore import NodeGraphDocstore
 from .document_graph import CHUNKS, GraphOptions, graph_of_documents, graph_of_nodes
 from .import_nodes import import_nodes

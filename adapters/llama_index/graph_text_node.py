@@ -13,7 +13,7 @@ from llama_index.core.bridge.pydantic import (
 )
 from llama_index.core.schema import TextNode
 
-from ...nodegraph import Node
+from ...nodegraph.node import Node
 from .relationships import RECORD, all_relationships, node_record
 
 _LAZY = "relationships"

@@ -19,7 +19,10 @@ from llama_index.core.schema import (
 )
 from llama_index.core.schema import Document as LlamaIndexDocument
 
-from ...nodegraph import ROOT, Document, Node, NodeGraph, fingerprint
+from ...nodegraph.document import Document
+from ...nodegraph.graph import NodeGraph
+from ...nodegraph.hashing import fingerprint
+from ...nodegraph.node import ROOT, Node
 from .nodes import NamedByClass
 from .relationships import link_neighbours, related
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from llama_index.core.schema import BaseNode, MetadataMode
 
-from ...nodegraph import ROOT, NodeGraph
+from ...nodegraph.graph import NodeGraph
+from ...nodegraph.node import ROOT
 from .imported_fields import LLAMA_INDEX_ID, id_in_llama_index
 from .node_hierarchy import GroupName, NodeHierarchy
 

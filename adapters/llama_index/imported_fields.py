@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
-from ...nodegraph import ROOT, Node
+from ...nodegraph.node import ROOT, Node
 
 IMPORT_FIELDS = LLAMA_INDEX_ID, LLAMA_INDEX_PROPERTIES = "llama_index_id", "llama_index_properties"
 """Fields of an imported node: its id in LlamaIndex, and what makes it differ from an exported one.

@@ -26,8 +26,8 @@ from llama_index.core.query_engine.sub_question_query_engine import SubQuestionA
 from llama_index.core.question_gen.types import SubQuestion
 from llama_index.core.tools import ToolMetadata
 
-from ...retrievers import Span
-from ...retrievers.strategies import SUB_QUESTION, SubResults
+from ...retrievers.strategies.outcome import SUB_QUESTION, SubResults
+from ...retrievers.tracing import Span
 from ..observing import observe_once
 from .nodes import NamedByClass, to_node_with_score
 

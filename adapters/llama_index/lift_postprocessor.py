@@ -11,8 +11,10 @@ from llama_index.core.callbacks import CallbackManager
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.schema import NodeWithScore, QueryBundle
 
-from ...nodegraph import Node, NodeGraph
-from ...retrievers import Evidence, lifted_score
+from ...nodegraph.graph import NodeGraph
+from ...nodegraph.node import Node
+from ...retrievers.ranking import lifted_score
+from ...retrievers.results import Evidence
 from ..conversion import evidence_dicts
 from .node_lookup import find_node
 from .nodes import NamedByClass, NodeWithEvidence, to_text_node

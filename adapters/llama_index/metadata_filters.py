@@ -11,7 +11,7 @@ from llama_index.core.vector_stores.types import (
     MetadataFilters,
 )
 
-from ...retrievers import Filters, metadata_key, parse_filters
+from ...retrievers.filters import Filters, metadata_key, parse_filters
 from ..conversion import pattern_within
 
 _OPERATORS = {

@@ -14,7 +14,10 @@ from typing import Any
 from llama_index.core.schema import BaseNode, IndexNode, TextNode
 from llama_index.core.schema import Document as LlamaIndexDocument
 
-from ...nodegraph import ROOT, Document, Family, Node, SearchText, declared_search_text
+from ...nodegraph.document import Document, declared_search_text
+from ...nodegraph.imported_groups import Family
+from ...nodegraph.node import ROOT, Node
+from ...nodegraph.search_text import SearchText
 from ..conversion import is_start, own_metadata
 from .graph_text_node import read_record
 from .imported_fields import (

@@ -6,9 +6,10 @@ from contextlib import suppress
 
 from llama_index.core.schema import BaseNode
 
-from ...nodegraph import Node, NodeGraph
-from ...retrievers import Filter
-from ...retrievers.indexes import Exact
+from ...nodegraph.graph import NodeGraph
+from ...nodegraph.node import Node
+from ...retrievers.filters import Filter
+from ...retrievers.indexes.exact_index import Exact
 from .graph_text_node import read_record
 from .imported_fields import LLAMA_INDEX_ID
 

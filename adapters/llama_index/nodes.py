@@ -15,9 +15,11 @@ from llama_index.core.bridge.pydantic import (
 )
 from llama_index.core.schema import BaseNode, NodeWithScore, TextNode
 
-from ...nodegraph import Document, Node, SearchText, declared_search_text
-from ...retrievers import ScoredNode
-from ...retrievers.foreign import ForeignNode
+from ...nodegraph.document import Document, declared_search_text
+from ...nodegraph.node import Node
+from ...nodegraph.search_text import SearchText
+from ...retrievers.foreign.foreign_node import ForeignNode
+from ...retrievers.results import ScoredNode
 from ..conversion import (
     evidence_dicts,
     explain_match,

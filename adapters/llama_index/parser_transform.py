@@ -14,7 +14,9 @@ from llama_index.core.callbacks import CallbackManager
 from llama_index.core.node_parser import HierarchicalNodeParser, NodeParser
 from llama_index.core.schema import BaseNode, Document, TransformComponent
 
-from ...nodegraph import Node, SearchText, fingerprint
+from ...nodegraph.hashing import fingerprint
+from ...nodegraph.node import Node
+from ...nodegraph.search_text import SearchText
 from ..conversion import is_start, own_metadata
 from .nodes import embed_properties, hidden_fields
 

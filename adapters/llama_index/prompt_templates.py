@@ -9,10 +9,11 @@ from typing import Any, TypeVar, get_args
 from llama_index.core.prompts import BasePromptTemplate, PromptTemplate
 from llama_index.core.settings import Settings
 
-from ...nodegraph import LLM
-from ...nodegraph.models import Language, as_llm
-from ...retrievers import BaseRetriever, Prompt, RetrieverProtocol
-from ...retrievers.plans import PromptMixin
+from ...nodegraph.models.language import Language
+from ...nodegraph.models.llm import LLM, as_llm
+from ...retrievers.base_retriever import BaseRetriever
+from ...retrievers.plans.prompting import Prompt, PromptMixin
+from ...retrievers.protocols import RetrieverProtocol
 
 R = TypeVar("R")
 

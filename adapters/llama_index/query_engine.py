@@ -19,14 +19,15 @@ from llama_index.core.settings import Settings
 from llama_index.core.tools import QueryEngineTool
 from llama_index.core.vector_stores.types import MetadataFilters
 
-from ...retrievers import (
-    Filters,
-    QueryEngine,
-    RetrieverLike,
-    as_retriever,
-)
-from ...retrievers.plans import Compute, Plan, arun, run
-from ...retrievers.strategies import StrategyName, is_tools, make_strategy, without_answers
+from ...retrievers.answers.engine import QueryEngine
+from ...retrievers.filters import Filters
+from ...retrievers.foreign.coercion import as_retriever
+from ...retrievers.plans.effects import Compute
+from ...retrievers.plans.plan import Plan, arun, run
+from ...retrievers.protocols import RetrieverLike
+from ...retrievers.strategies.named_tools import is_tools
+from ...retrievers.strategies.outcome import without_answers
+from ...retrievers.strategies.strategy_registry import StrategyName, make_strategy
 from .prompt_templates import llm_or_settings
 from .retrieval_record import RecordingRetriever, RetrievalRecord
 from .retriever import NodeGraphRetriever, undecorated

@@ -10,8 +10,9 @@ from llama_index.core.instrumentation import get_dispatcher  # type: ignore[attr
 from llama_index.core.prompts import BasePromptTemplate
 from llama_index.core.schema import QueryBundle, QueryType
 
-from ...retrievers.plans import Plan, arun, run
-from ...retrievers.strategies import QueryTransform, TransformName, make_transform
+from ...retrievers.plans.plan import Plan, arun, run
+from ...retrievers.strategies.query_transform import QueryTransform
+from ...retrievers.strategies.strategy_registry import TransformName, make_transform
 from .instrumentation import report_spans
 from .prompt_templates import changed_prompts, llm_or_settings, to_templates
 

@@ -12,8 +12,10 @@ from llama_index.core.question_gen.types import BaseQuestionGenerator, SubQuesti
 from llama_index.core.schema import QueryBundle
 from llama_index.core.tools import ToolMetadata
 
-from ...retrievers.plans import Plan, arun, run
-from ...retrievers.strategies import QueryDecomposition, ToolDecomposition, TransformOptions
+from ...retrievers.plans.plan import Plan, arun, run
+from ...retrievers.strategies.query_transform import TransformOptions
+from ...retrievers.strategies.sub_question import QueryDecomposition
+from ...retrievers.strategies.tool_decomposition import ToolDecomposition
 from .instrumentation import report_spans
 from .prompt_templates import changed_prompts, llm_or_settings, to_templates
 

@@ -15,7 +15,8 @@ from llama_index.core.schema import (
     TextNode,
 )
 
-from ...nodegraph import ROOT, Node, NodeGraph
+from ...nodegraph.graph import NodeGraph
+from ...nodegraph.node import ROOT, Node
 from ..conversion import different_text, inherited_fields
 from .imported_fields import (
     IMPORT_FIELDS,

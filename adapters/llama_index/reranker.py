@@ -16,10 +16,13 @@ from llama_index.core.instrumentation.events.rerank import ReRankEndEvent, ReRan
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.schema import NodeWithScore, QueryBundle
 
-from ...nodegraph import Node
-from ...retrievers import Evidence, KeywordFilter, Reranker, ScoredNode
-from ...retrievers.plans import Compute, Plan, arun, run
-from ...retrievers.rerankers import RerankerProtocol
+from ...nodegraph.node import Node
+from ...retrievers.plans.effects import Compute
+from ...retrievers.plans.plan import Plan, arun, run
+from ...retrievers.protocols import RerankerProtocol
+from ...retrievers.rerankers.keyword_filter import KeywordFilter
+from ...retrievers.rerankers.reranker import Reranker
+from ...retrievers.results import Evidence, ScoredNode
 from ..conversion import evidence_dicts, input_positions, node_of
 from .instrumentation import report_spans
 from .nodes import NamedByClass, NodeWithEvidence, from_text_node, to_node_with_score

@@ -9,18 +9,18 @@ from typing import Any
 from llama_index.core.base.response.schema import Response
 from llama_index.core.schema import NodeWithScore, TextNode
 
-from ...nodegraph.models import language_of
-from ...retrievers import (
-    Filters,
-    MultiStepRetriever,
-    RetrieverProtocol,
-    ScoredNode,
-    SubQuestionRetriever,
-    observe,
-)
-from ...retrievers.foreign import is_answer
-from ...retrievers.plans import Find, Plan
-from ...retrievers.strategies import OutcomeObserver, PlannedRetriever, SubResults
+from ...nodegraph.models.language import language_of
+from ...retrievers.filters import Filters
+from ...retrievers.foreign.outputs import is_answer
+from ...retrievers.planned_retriever import PlannedRetriever
+from ...retrievers.plans.effects import Find
+from ...retrievers.plans.plan import Plan
+from ...retrievers.protocols import RetrieverProtocol
+from ...retrievers.results import ScoredNode
+from ...retrievers.strategies.multi_step import MultiStepRetriever
+from ...retrievers.strategies.outcome import OutcomeObserver, SubResults
+from ...retrievers.strategies.sub_question import SubQuestionRetriever
+from ...retrievers.tracing import observe
 from .nodes import to_node_with_score
 
 _WITH_PARTS = (SubQuestionRetriever.variant_name, MultiStepRetriever.name)

@@ -29,21 +29,17 @@ from llama_index.core.storage.docstore.types import BaseDocumentStore
 from llama_index.core.utils import print_text
 from llama_index.core.vector_stores.types import MetadataFilters
 
-from ...retrievers import (
-    Filters,
-    Retriever,
-    RetrieverLike,
-    RetrieverProtocol,
-    ScoredNode,
-    Span,
-    all_of,
-    as_retriever,
-    limit_concurrency,
-    trace,
-)
-from ...retrievers.foreign import configured
-from ...retrievers.plans import Plan
-from ...retrievers.strategies import FindMean, PlannedRetriever
+from ...nodegraph.concurrency import limit_concurrency
+from ...retrievers.filters import Filters, all_of
+from ...retrievers.foreign.coercion import as_retriever
+from ...retrievers.foreign.configured_retriever import configured
+from ...retrievers.planned_retriever import PlannedRetriever
+from ...retrievers.plans.plan import Plan
+from ...retrievers.protocols import RetrieverLike, RetrieverProtocol
+from ...retrievers.results import ScoredNode
+from ...retrievers.retriever import Retriever
+from ...retrievers.strategies.mean_search import FindMean
+from ...retrievers.tracing import Span, trace
 from .document_graph import GraphOptions, graph_of_documents, graph_of_nodes
 from .graph_text_node import GraphTextNode
 from .instrumentation import nobody_listens, report_spans

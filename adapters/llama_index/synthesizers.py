@@ -28,9 +28,13 @@ from llama_index.core.response_synthesizers.context_only import ContextOnly
 from llama_index.core.response_synthesizers.no_text import NoText
 from llama_index.core.schema import NodeWithScore, QueryBundle
 
-from ...retrievers import Answer, Filters, QueryEngine, ScoredNode
-from ...retrievers.plans import Compute, Plan
-from ...retrievers.strategies import PlannedRetriever
+from ...retrievers.answers.answer import Answer
+from ...retrievers.answers.engine import QueryEngine
+from ...retrievers.filters import Filters
+from ...retrievers.planned_retriever import PlannedRetriever
+from ...retrievers.plans.effects import Compute
+from ...retrievers.plans.plan import Plan
+from ...retrievers.results import ScoredNode
 from .imported_fields import id_in_llama_index
 from .instrumentation import report_spans
 from .nodes import to_node_with_score

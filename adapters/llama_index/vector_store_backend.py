@@ -10,7 +10,7 @@ import numpy.typing as npt
 from llama_index.core.schema import NodeRelationship, TextNode
 from llama_index.core.vector_stores.types import BasePydanticVectorStore, VectorStoreQuery
 
-from ...nodegraph import NodeGraph
+from ...nodegraph.graph import NodeGraph
 from ..vector_store_index import EmbeddedNode, StoreIndexes
 from .relationships import related
 

@@ -9,8 +9,11 @@ from collections.abc import AsyncGenerator, Iterable, Mapping
 from contextlib import aclosing
 from typing import Any
 
-from ...nodegraph import ModelError
-from ...retrievers import Answer, BaseRetriever, QueryEngine, ScoredNode
+from ...nodegraph.errors import ModelError
+from ...retrievers.answers.answer import Answer
+from ...retrievers.answers.engine import QueryEngine
+from ...retrievers.base_retriever import BaseRetriever
+from ...retrievers.results import ScoredNode
 from .result_records import node_record, plain_number
 
 _logger = logging.getLogger("nodekin")

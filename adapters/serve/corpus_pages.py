@@ -5,7 +5,9 @@ from __future__ import annotations
 from itertools import islice
 from typing import Any
 
-from ...nodegraph import ROOT, Node, NodeGraph, source_title
+from ...nodegraph.graph import NodeGraph
+from ...nodegraph.node import ROOT, Node
+from ...nodegraph.source_names import source_title
 
 AT_ONCE = 50  # documents or nodes in one part of a list
 

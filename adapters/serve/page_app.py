@@ -10,10 +10,12 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, TypeVar
 
-from ...nodegraph import ROOT, ModelError, NodeGraph
-from ...retrievers import ToolError
-from ...retrievers.corpus_tools import CorpusView
-from ...retrievers.evaluation.page import stylesheet
+from ...nodegraph.errors import ModelError
+from ...nodegraph.graph import NodeGraph
+from ...nodegraph.node import ROOT
+from ...retrievers.corpus_tools.corpus_view import CorpusView
+from ...retrievers.corpus_tools.tool_output import ToolError
+from ...retrievers.evaluation.page.wording import stylesheet
 from ..extras import extra
 from ..server_access import (
     Application,

@@ -6,8 +6,9 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from ...nodegraph import Node
-from ...retrievers import Evidence, ScoredNode, Span
+from ...nodegraph.node import Node
+from ...retrievers.results import Evidence, ScoredNode
+from ...retrievers.tracing import Span
 from .corpus_pages import place_in, title_of
 
 _TEXT = 2_400  # characters of a result

@@ -5,9 +5,13 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from ...nodegraph import Node, NodeGraph
-from ...retrievers import BaseRetriever, ScoredNode, TextAnalyzer, trace
-from ...retrievers.corpus_tools import CorpusView
+from ...nodegraph.graph import NodeGraph
+from ...nodegraph.node import Node
+from ...retrievers.analysis.text_analyzer import TextAnalyzer
+from ...retrievers.base_retriever import BaseRetriever
+from ...retrievers.corpus_tools.corpus_view import CorpusView
+from ...retrievers.results import ScoredNode
+from ...retrievers.tracing import trace
 from .result_records import plain_number, result_records, stage_record
 
 MOST_RESULTS = 50

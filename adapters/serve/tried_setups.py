@@ -13,9 +13,11 @@ from typing import Any
 
 import tomli_w
 
-from ...nodegraph import ROOT, NodeGraph
-from ...retrievers import BaseRetriever
-from ...retrievers.setups import SetupFile, SetupOpener
+from ...nodegraph.graph import NodeGraph
+from ...nodegraph.node import ROOT
+from ...retrievers.base_retriever import BaseRetriever
+from ...retrievers.setups.opening import SetupOpener
+from ...retrievers.setups.setup_file import SetupFile
 
 if sys.version_info >= (3, 11):
     import tomllib

@@ -7,18 +7,11 @@ from types import MappingProxyType
 from typing import Any, Literal, get_args
 
 from ..errors import ModelError, check_integer, nearest_names
-from ..models import (
-    LLM,
-    Language,
-    PromptTemplate,
-    as_llm,
-    fill_template,
-    kept_answer,
-    language_of,
-    prompt_text,
-    retry_note,
-)
-from ..models.output import PARSERS
+from ..models.answer_cache import kept_answer
+from ..models.chat_prompt import PromptTemplate, prompt_text
+from ..models.language import Language, fill_template, language_of, retry_note
+from ..models.llm import LLM, as_llm
+from ..models.output.extractions import PARSERS
 from ..node import Node
 
 _LABELS = {"zh": ("问：", "答："), "en": ("Q: ", "A: ")}

@@ -14,7 +14,7 @@ from ..errors import ModelError, ModelTimeoutError
 from .embedder_adapters import in_thread
 from .identity import model_name
 from .llm_adapters import LLMCalls, adapt_llm, astream_texts, stream_texts, text_of
-from .output import parse_json
+from .output.json_values import parse_json
 
 _UNSUPPORTED: Any = object()
 

@@ -17,7 +17,7 @@ from functools import partial
 from typing import Any, cast
 
 from ..document import flatten
-from ..models import Answers, keep_answers
+from ..models.answer_cache import Answers, keep_answers
 from ..node import Kin, Node
 
 Exchange = Callable[[bytes], bytes]

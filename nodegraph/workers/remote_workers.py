@@ -10,7 +10,7 @@ from typing import Any, Protocol, TypeVar, cast
 
 from ..errors import check_integer
 from ..hashing import digest
-from ..models import current_answers
+from ..models.answer_cache import current_answers
 from ..node import Node
 from .remote_calls import converse, function_to_bytes
 

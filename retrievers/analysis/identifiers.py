@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from ...nodegraph.splitters import UNSPACED
+from ...nodegraph.splitters.tokens import UNSPACED
 
 # Begins with a plain set of characters, so that prose is passed over quickly.
 CAMEL = re.compile(r"[A-Z](?:(?<=[a-z][A-Z])|(?<=[A-Z][A-Z])(?=[a-z]))")

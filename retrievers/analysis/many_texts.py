@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from ...nodegraph.splitters import UNSPACED
+from ...nodegraph.splitters.tokens import UNSPACED
 from .inversion import InvertedTexts, count_keys
 from .joined_texts import SEPARATOR, ascii_words_together, normalized_together
 from .languages import ENGLISH, SAMPLE, are_english, english_evidence, script_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 
-from ...nodegraph.splitters import UNSPACED
+from ...nodegraph.splitters.tokens import UNSPACED
 from .identifiers import CAMEL, with_parts
 from .languages import script_of
 

@@ -11,7 +11,7 @@ from itertools import chain, groupby, islice
 from operator import add
 from typing import Protocol
 
-from ...nodegraph import nearest_names
+from ...nodegraph.errors import nearest_names
 from .inversion import InvertedTexts, invert
 from .languages import (
     ENGLISH,

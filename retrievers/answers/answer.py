@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from ...nodegraph import ModelError
+from ...nodegraph.errors import ModelError
 from ..results import ScoredNode
 from .qa import PresetAnswer
 

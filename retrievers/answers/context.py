@@ -6,13 +6,17 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from ...nodegraph import ModelError, Node
-from ...nodegraph.models import Language, QuotedText
-from ...nodegraph.models.output import FinalAnswer, parse_final_answer
-from ..foreign import is_answer
-from ..plans import Ask, CallCounter, Each, Plan, StreamedAsk, neutralize
+from ...nodegraph.errors import ModelError
+from ...nodegraph.models.language import Language, QuotedText
+from ...nodegraph.models.output.final_answer import FinalAnswer, parse_final_answer
+from ...nodegraph.node import Node
+from ..foreign.outputs import is_answer
+from ..plans.effects import Ask, Each, StreamedAsk
+from ..plans.limits import CallCounter
+from ..plans.passages import neutralize
+from ..plans.plan import Plan
 from ..results import ScoredNode
-from ..strategies import SubResults
+from ..strategies.outcome import SubResults
 from .answer import Answer, OmissionReason, OmittedResult, Source
 from .citations import only_cites
 from .settings import AnswerSettings

@@ -7,10 +7,11 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
-from ...nodegraph.models import Language
-from ...nodegraph.models.output import parse_query
+from ...nodegraph.models.language import Language
+from ...nodegraph.models.output.queries import parse_query
 from ..filters import Filters
-from ..plans import Plan, ask_and_parse
+from ..plans.plan import Plan
+from ..plans.prompting import ask_and_parse
 from ..tracing import start_span
 from .answer import Answer
 from .context import AnswerContext

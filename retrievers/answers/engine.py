@@ -8,11 +8,13 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
-from ...nodegraph import LLM, explain_names
-from ...nodegraph.models import Language, as_llm, language_of
+from ...nodegraph.argument_names import explain_names
+from ...nodegraph.models.language import Language, language_of
+from ...nodegraph.models.llm import LLM, as_llm
 from ..filters import Filters, parse_filters
-from ..foreign import as_retriever
-from ..plans import Plan, Prompt, PromptMixin, PromptReplacement, arun, replace_prompts, run
+from ..foreign.coercion import as_retriever
+from ..plans.plan import Plan, arun, run
+from ..plans.prompting import Prompt, PromptMixin, PromptReplacement, replace_prompts
 from ..protocols import RetrieverLike
 from ..restricted_retriever import restrict
 from ..validation import check_options, check_top_k

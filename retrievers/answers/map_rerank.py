@@ -8,8 +8,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ...nodegraph.models.output import FinalAnswer, json_at, parse_final_answer
-from ..plans import Plan, ask_and_parse
+from ...nodegraph.models.output.final_answer import FinalAnswer, parse_final_answer
+from ...nodegraph.models.output.json_values import json_at
+from ..plans.plan import Plan
+from ..plans.prompting import ask_and_parse
 from .context import AnswerContext, format_sources
 
 SCHEMA: Mapping[str, Any] = {

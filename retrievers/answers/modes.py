@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from ...nodegraph import ModelError
-from ...nodegraph.models import QuotedText
-from ...nodegraph.models.output import FinalAnswer
-from ..plans import Plan, neutralize
+from ...nodegraph.errors import ModelError
+from ...nodegraph.models.language import QuotedText
+from ...nodegraph.models.output.final_answer import FinalAnswer
+from ..plans.passages import neutralize
+from ..plans.plan import Plan
 from .answer import Source
 from .context import AnswerContext, format_sources, shorten
 from .truncation import cut

@@ -8,13 +8,15 @@ from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
 
-from ...nodegraph import EmbeddingError, ModelError
-from ...nodegraph.models.output import FinalAnswer
+from ...nodegraph.errors import EmbeddingError, ModelError
+from ...nodegraph.models.output.final_answer import FinalAnswer
 from ..filters import Filters
-from ..plans import Compute, Find, Plan, TimeLimit, TimeLimitError, count_calls
+from ..plans.effects import Compute, Find
+from ..plans.limits import TimeLimit, TimeLimitError, count_calls
+from ..plans.plan import Plan
 from ..protocols import RetrieverProtocol
 from ..results import ScoredNode
-from ..strategies import OutcomeObserver
+from ..strategies.outcome import OutcomeObserver
 from ..tracing import observe, start_span
 from .answer import Answer, AnswerError, Source
 from .citations import mark_cited

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from ...nodegraph.models.output import NO_ANSWER_MARKS
-from ..plans import Prompt
+from ...nodegraph.models.output.final_answer import NO_ANSWER_MARKS
+from ..plans.prompting import Prompt
 
 _RULES_ZH = f"""\
 要求：

@@ -9,12 +9,14 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from ...nodegraph import Node, NodeGraph
-from ..analysis import TextAnalyzer
+from ...nodegraph.graph import NodeGraph
+from ...nodegraph.node import Node
+from ..analysis.text_analyzer import TextAnalyzer
 from ..filters import Filters
-from ..indexes import Exact, normal_question
+from ..indexes.exact_index import Exact, normal_question
 from ..planned_retriever import PlannedRetriever
-from ..plans import Compute, Find, Plan, arun, run
+from ..plans.effects import Compute, Find
+from ..plans.plan import Plan, arun, run
 from ..protocols import RetrieverProtocol, Similarity
 from ..results import Evidence, OutputOptions, Results, ScoredNode
 from ..retriever import Retriever

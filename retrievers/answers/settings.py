@@ -7,9 +7,13 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Literal, TypedDict, get_args
 
-from ...nodegraph import LLM, Node, count_tokens, nearest_names
-from ...nodegraph.models import Language
-from ..plans import Prompt, passage_title
+from ...nodegraph.errors import nearest_names
+from ...nodegraph.models.language import Language
+from ...nodegraph.models.llm import LLM
+from ...nodegraph.node import Node
+from ...nodegraph.splitters.tokens import count_tokens
+from ..plans.passages import passage_title
+from ..plans.prompting import Prompt
 from ..validation import choice, seconds, whole
 
 AnswerMode = Literal["stuff", "refine", "map_reduce", "map_rerank"]

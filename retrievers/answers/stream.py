@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, 
 from contextlib import aclosing
 from types import TracebackType
 
-from ..plans import Plan, astream, stream
+from ..plans.plan import Plan, astream, stream
 from .answer import Answer, Source
 from .context import AnswerContext
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ...nodegraph.splitters import sentence_spans
+from ...nodegraph.splitters.sentences import sentence_spans
 
 LengthCheck = Callable[[str], bool]
 """Returns whether a text is short enough."""

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ...nodegraph import ROOT, Kin, Node
 from ...nodegraph.navigation import path_to
+from ...nodegraph.node import ROOT, Kin, Node
 from ..protocols import RetrieverLike
 from ..ranking import Lift, lifted_score
 from ..results import OutputOptions, Results, ScoredNode

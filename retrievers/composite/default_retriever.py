@@ -10,16 +10,21 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ...nodegraph import ROOT, EntityExtractor, Node, NodeGraph, PassageSplitter, split_sentences
-from ...nodegraph.extractors import has_title
+from ...nodegraph.extractors.entity_extractor import EntityExtractor, has_title
+from ...nodegraph.graph import NodeGraph
+from ...nodegraph.node import ROOT, Node
+from ...nodegraph.splitters.passage_splitter import PassageSplitter
+from ...nodegraph.splitters.sentences import split_sentences
 from ..filters import Filters, parse_filters
-from ..indexes import unit
+from ..indexes.nearest_vectors import unit
 from ..planned_retriever import PlannedRetriever
-from ..plans import Compute, Find, Plan
+from ..plans.effects import Compute, Find
+from ..plans.plan import Plan
 from ..protocols import RetrieverProtocol, Similarity
 from ..results import Hits, OutputOptions, Results
 from ..retriever import Retriever
-from ..similarities import DEFAULT, Bm25, MakeIndex, get_similarity
+from ..similarities.bm25 import Bm25
+from ..similarities.registry import DEFAULT, MakeIndex, get_similarity
 from ..tracing import start_span, summarize_queries
 from ..validation import check_top_k
 from .fusion import FusionRetriever, check_weights

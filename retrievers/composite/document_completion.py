@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from ...nodegraph import Node, count_tokens
+from ...nodegraph.node import Node
+from ...nodegraph.splitters.tokens import count_tokens
 from ..protocols import RetrieverLike
 from ..results import OutputOptions, Results, ScoredNode
 from ..retrieval_conditions import Conditions, HitConditions

@@ -8,9 +8,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal
 
 from ..filters import Filters
-from ..foreign import as_retriever
+from ..foreign.coercion import as_retriever
 from ..planned_retriever import PlannedRetriever
-from ..plans import Each, Find, Plan
+from ..plans.effects import Each, Find
+from ..plans.plan import Plan
 from ..protocols import RetrieverLike, RetrieverProtocol
 from ..ranking import RANK_CONSTANT, Mode, check_mode, fuse
 from ..results import OutputOptions, Results

@@ -11,7 +11,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ...nodegraph import Link, NodeGraph
+from ...nodegraph.graph import NodeGraph
+from ...nodegraph.node import Link
 from ..validation import number, whole
 from .linked_passages import Floats, Meets, Passages
 

@@ -10,16 +10,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ...nodegraph import Node, NodeGraph
+from ...nodegraph.graph import NodeGraph
+from ...nodegraph.node import Node
 from ..filters import Filters, all_of, parse_filters
-from ..foreign import as_retriever, check_in_graph
+from ..foreign.coercion import as_retriever
+from ..foreign.foreign_retriever import check_in_graph
 from ..planned_retriever import PlannedRetriever
-from ..plans import Compute, Find, Plan
+from ..plans.effects import Compute, Find
+from ..plans.plan import Plan
 from ..protocols import RetrieverLike
 from ..results import Evidence, OutputOptions, Results, ScoredNode
 from ..retrieval_conditions import HitConditions
 from ..search import in_a_newer_state
-from ..similarities import Bm25
+from ..similarities.bm25 import Bm25
 from ..tracing import start_span
 from ..validation import check_top_k
 from .link_graph import LinkGraph, LinkMatrix, LinkOptions

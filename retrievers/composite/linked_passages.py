@@ -8,9 +8,12 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from ...nodegraph import Node, NodeGraph
+from ...nodegraph.graph import NodeGraph
+from ...nodegraph.node import Node
 from ..filters import Filter
-from ..indexes import TermWeights, TextIndex, WordIndex
+from ..indexes.max_score import TermWeights
+from ..indexes.text_index import TextIndex
+from ..indexes.word_index import WordIndex
 
 Floats = npt.NDArray[np.float64]
 

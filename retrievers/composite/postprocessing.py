@@ -7,12 +7,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
-from ...nodegraph import Node
+from ...nodegraph.node import Node
 from ..base_retriever import effective_child_k
 from ..filters import Filters
-from ..foreign import as_retriever, check_in_graph
+from ..foreign.coercion import as_retriever
+from ..foreign.foreign_retriever import check_in_graph
 from ..planned_retriever import PlannedRetriever
-from ..plans import Compute, Find, Plan, fetch_until_full
+from ..plans.effects import Compute, Find
+from ..plans.fetching import fetch_until_full
+from ..plans.plan import Plan
 from ..protocols import RetrieverLike
 from ..ranking import merge
 from ..results import OutputOptions, Results, ScoredNode

@@ -8,11 +8,12 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ...nodegraph import NodeGraph
-from ...nodegraph.extractors import has_name
-from ..indexes import TextIndex, WordIndex
+from ...nodegraph.extractors.entity_names import has_name
+from ...nodegraph.graph import NodeGraph
+from ..indexes.text_index import TextIndex
+from ..indexes.word_index import WordIndex
 from ..results import Results, ScoredNode
-from ..similarities import Bm25
+from ..similarities.bm25 import Bm25
 from .link_scores import score_scale
 from .linked_passages import Floats, Passages
 from .title_index import NamedTitle

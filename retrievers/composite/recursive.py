@@ -9,19 +9,22 @@ from contextvars import ContextVar
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from ...nodegraph import Node, NodeGraph, nearest_names
+from ...nodegraph.errors import nearest_names
+from ...nodegraph.graph import NodeGraph
 from ...nodegraph.navigation import path_to
+from ...nodegraph.node import Node
 from ..filters import Filters, all_of
-from ..foreign import as_retriever
+from ..foreign.coercion import as_retriever
 from ..planned_retriever import PlannedRetriever
-from ..plans import Find, Plan, find_one, gather
+from ..plans.effects import Find, find_one, gather
+from ..plans.plan import Plan
 from ..protocols import RetrieverProtocol, Similarity
 from ..ranking import Lift
 from ..results import Results
 from ..retrieval_conditions import Conditions
 from ..retriever import Retriever, RetrieverOptions
 from ..search import Search
-from ..similarities import MakeIndex
+from ..similarities.registry import MakeIndex
 from ..tracing import Span, start_span
 from ..validation import check_options, check_top_k, choice, whole
 from .references import (

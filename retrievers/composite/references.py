@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ...nodegraph import Node, NodeGraph
-from ..foreign import as_retriever
+from ...nodegraph.graph import NodeGraph
+from ...nodegraph.node import Node
+from ..foreign.coercion import as_retriever
 from ..protocols import RetrieverLike
 from ..ranking import by_node, merge
 from ..results import Evidence, Results, ScoredNode

@@ -6,9 +6,10 @@ import logging
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from ...nodegraph import Node, NodeGraph
-from ...nodegraph.extractors import name_key, names_in
-from ..indexes import SyncedIndex
+from ...nodegraph.extractors.entity_names import name_key, names_in
+from ...nodegraph.graph import NodeGraph
+from ...nodegraph.node import Node
+from ..indexes.synced_index import SyncedIndex
 
 logger = logging.getLogger(__name__)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import islice, takewhile
 from typing import TYPE_CHECKING, Literal
 
-from ...nodegraph import Kin, Node
+from ...nodegraph.node import Kin, Node
 from ..protocols import RetrieverLike
 from ..results import OutputOptions, Results, ScoredNode
 from ..retrieval_conditions import Conditions, HitConditions

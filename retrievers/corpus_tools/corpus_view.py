@@ -6,7 +6,10 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
-from ...nodegraph import Node, NodeGraph, file_name_of, nearest_names
+from ...nodegraph.errors import nearest_names
+from ...nodegraph.graph import NodeGraph
+from ...nodegraph.node import Node
+from ...nodegraph.source_names import file_name_of
 from ..filters import Filters, parse_filters
 from .tool_output import ToolError
 from .tool_session import span_of

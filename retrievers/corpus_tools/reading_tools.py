@@ -6,7 +6,10 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from ...nodegraph import Node, count_tokens, markdown_headings, source_title
+from ...nodegraph.node import Node
+from ...nodegraph.source_names import source_title
+from ...nodegraph.splitters.markdown_splitter import markdown_headings
+from ...nodegraph.splitters.tokens import count_tokens
 from .corpus_view import CorpusView
 from .tool_output import (
     OutputBuilder,

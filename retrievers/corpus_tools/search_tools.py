@@ -7,8 +7,10 @@ from collections.abc import Iterable, Sequence
 from math import ceil
 from typing import Any, Literal, get_args
 
-from ...nodegraph import EntityExtractor, Node, count_tokens
-from ..composite import DefaultRetriever
+from ...nodegraph.extractors.entity_extractor import EntityExtractor
+from ...nodegraph.node import Node
+from ...nodegraph.splitters.tokens import count_tokens
+from ..composite.default_retriever import DefaultRetriever
 from ..filters import Filters, parse_filters
 from ..protocols import RetrieverProtocol
 from ..restricted_retriever import restrict

@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...nodegraph import Node, count_tokens, headings_of, source_title
+from ...nodegraph.node import Node
+from ...nodegraph.source_names import headings_of, source_title
+from ...nodegraph.splitters.tokens import count_tokens
 
 
 class ToolError(ValueError):

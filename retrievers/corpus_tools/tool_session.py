@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from ...nodegraph import Node
+from ...nodegraph.node import Node
 
 Interval = tuple[int, int]
 

@@ -7,10 +7,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ...nodegraph import NodeGraph, nearest_names
-from ..composite import DefaultRetriever, LinkOptions
+from ...nodegraph.errors import nearest_names
+from ...nodegraph.graph import NodeGraph
+from ..composite.default_retriever import DefaultRetriever
+from ..composite.link_graph import LinkOptions
 from ..filters import Filters
-from ..foreign import as_retriever
+from ..foreign.coercion import as_retriever
 from ..validation import whole
 from .corpus_view import CorpusView
 from .reading_tools import ReadingTools

@@ -7,7 +7,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from ...nodegraph import Document, NodeGraph, split_paragraphs
+from ...nodegraph.document import Document
+from ...nodegraph.graph import NodeGraph
+from ...nodegraph.splitters.sentences import split_paragraphs
 
 
 @dataclass(frozen=True, slots=True)

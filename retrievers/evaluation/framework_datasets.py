@@ -9,7 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
 
-from ...nodegraph import Document, nearest_names
+from ...nodegraph.document import Document
+from ...nodegraph.errors import nearest_names
 from ..validation import choice
 from .dataset import Dataset, Gold, GoldDocument, GoldPassage, Question
 

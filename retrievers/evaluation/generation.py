@@ -12,19 +12,16 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import get_args
 
-from ...nodegraph import (
-    CachedLLM,
-    Document,
-    ModelError,
-    Node,
-    NodeGraph,
-    NodeStore,
-    PassageSplitter,
-    count_tokens,
-    nearest_names,
-    run_in_threads,
-)
-from ...nodegraph.models import as_llm
+from ...nodegraph.concurrency import run_in_threads
+from ...nodegraph.document import Document
+from ...nodegraph.errors import ModelError, nearest_names
+from ...nodegraph.graph import NodeGraph
+from ...nodegraph.models.cached_llm import CachedLLM
+from ...nodegraph.models.llm import as_llm
+from ...nodegraph.node import Node
+from ...nodegraph.splitters.passage_splitter import PassageSplitter
+from ...nodegraph.splitters.tokens import count_tokens
+from ...nodegraph.store import NodeStore
 from ..retriever import Retriever
 from ..validation import whole
 from .dataset import Dataset, Question

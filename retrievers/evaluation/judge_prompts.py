@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-from ..plans import Prompt
+from ..plans.prompting import Prompt
 
 PROMPTS: Mapping[str, Prompt] = MappingProxyType(
     {

@@ -6,8 +6,9 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from ...nodegraph import ModelError, split_sentences
-from ...nodegraph.models.output import Verdict
+from ...nodegraph.errors import ModelError
+from ...nodegraph.models.output.verdicts import Verdict
+from ...nodegraph.splitters.sentences import split_sentences
 from .matching import NotJudgedError, RetrievalCase
 from .metrics import NO_ANSWER, Judgement, says_unknown
 

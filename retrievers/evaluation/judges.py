@@ -13,15 +13,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ...nodegraph import (
-    LLM,
-    ModelError,
-    NodeStore,
-    nearest_names,
-)
-from ...nodegraph.models import AnswerCache, Language, answer_key, as_llm, language_of
-from ...nodegraph.models.output import Verdict, parse_numbers, parse_verdicts
-from ..plans import PromptMixin, ask_and_parse, json_instruction, run
+from ...nodegraph.errors import ModelError, nearest_names
+from ...nodegraph.models.answer_cache import AnswerCache, answer_key
+from ...nodegraph.models.language import Language, language_of
+from ...nodegraph.models.llm import LLM, as_llm
+from ...nodegraph.models.output.verdicts import Verdict, parse_numbers, parse_verdicts
+from ...nodegraph.store import NodeStore
+from ..plans.plan import run
+from ..plans.prompting import PromptMixin, ask_and_parse, json_instruction
 from ..tracing import trace
 from ..validation import whole
 from .judge_prompts import (

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from functools import partial
 from typing import TypeAlias, TypeVar
 
-from ...nodegraph import count_tokens
+from ...nodegraph.splitters.tokens import count_tokens
 from ..tracing import Span
 from .dataset import Dataset, Question
 from .matching import Matching, RetrievalCase

@@ -11,7 +11,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from ...nodegraph import Document, nearest_names
+from ...nodegraph.document import Document
+from ...nodegraph.errors import nearest_names
 from ..validation import choice
 from .dataset import Dataset, Gold, GoldDocument, GoldPassage, GoldSpan, Question
 

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from ...nodegraph import count_tokens
-from ...nodegraph.splitters import UNSPACED
+from ...nodegraph.splitters.tokens import UNSPACED, count_tokens
 from ..results import ScoredNode
 from ..validation import choice
 from .dataset import Gold, GoldDocument, GoldPassage, GoldSpan, Question

@@ -17,8 +17,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeAlias
 
-from ...nodegraph import count_tokens, nearest_names, split_sentences
-from ...nodegraph.models.output import is_unknown
+from ...nodegraph.errors import nearest_names
+from ...nodegraph.models.output.free_text import is_unknown
+from ...nodegraph.splitters.sentences import split_sentences
+from ...nodegraph.splitters.tokens import count_tokens
 from .dataset import GoldDocument, GoldSpan
 from .matching import NotJudgedError, RetrievalCase, check_threshold, covered_tokens, is_similar
 

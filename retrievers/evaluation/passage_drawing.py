@@ -5,7 +5,8 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Sequence
 
-from ...nodegraph import EntityExtractor, Node
+from ...nodegraph.extractors.entity_extractor import EntityExtractor
+from ...nodegraph.node import Node
 from .generated_questions import QuestionKind
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 import unicodedata
 
-from ...nodegraph import Node, split_sentences
-from ...nodegraph.splitters import UNSPACED
+from ...nodegraph.node import Node
+from ...nodegraph.splitters.sentences import split_sentences
+from ...nodegraph.splitters.tokens import UNSPACED
 from .dataset import Gold, GoldPassage, GoldSpan, Question
 
 _UNIT = re.compile(rf"[^\W{UNSPACED}]+|[{UNSPACED}]")

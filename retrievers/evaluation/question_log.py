@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from ...nodegraph import nearest_names
-from ...nodegraph.models.output import normalize
+from ...nodegraph.errors import nearest_names
+from ...nodegraph.models.output.lines import normalize
 from ..validation import whole
 from .dataset import Dataset, GoldDocument, Question
 

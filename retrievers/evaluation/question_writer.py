@@ -6,10 +6,16 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
-from ...nodegraph import LLM, ModelError, Node
-from ...nodegraph.models import language_of
-from ...nodegraph.models.output import PARSERS, normalize, parse_partial_answer
-from ..plans import Prompt, ask_and_parse, json_instruction, passage_title, run
+from ...nodegraph.errors import ModelError
+from ...nodegraph.models.language import language_of
+from ...nodegraph.models.llm import LLM
+from ...nodegraph.models.output.extractions import PARSERS
+from ...nodegraph.models.output.free_text import parse_partial_answer
+from ...nodegraph.models.output.lines import normalize
+from ...nodegraph.node import Node
+from ..plans.passages import passage_title
+from ..plans.plan import run
+from ..plans.prompting import Prompt, ask_and_parse, json_instruction
 from ..retriever import Retriever
 from ..tracing import trace
 from .dataset import Question

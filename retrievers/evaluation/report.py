@@ -12,14 +12,16 @@ from dataclasses import asdict
 from functools import cached_property
 from typing import Any
 
-from ...nodegraph import nearest_names
+from ...nodegraph.errors import nearest_names
 from ..validation import whole
 from .dataset import Dataset, MissingGold
 from .intervals import Difference, Figure, make_difference, make_figure
 from .judging import Judgements, judge_records
 from .matching import Matching
 from .metrics import Metric
-from .page import PageLanguage, PlotCost, make_page, plot_differences, plot_quality
+from .page.page import make_page
+from .page.plots import PlotCost, plot_differences, plot_quality
+from .page.wording import PageLanguage
 from .records import Record
 
 

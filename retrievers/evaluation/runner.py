@@ -8,8 +8,10 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
-from ...nodegraph import Document, NodeGraph
-from ..foreign import ForeignRetriever, as_retriever
+from ...nodegraph.document import Document
+from ...nodegraph.graph import NodeGraph
+from ..foreign.coercion import as_retriever
+from ..foreign.foreign_retriever import ForeignRetriever
 from ..protocols import RetrieverLike, RetrieverProtocol
 from ..tracing import ASKS, Span
 from ..validation import whole

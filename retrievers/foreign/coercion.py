@@ -7,7 +7,7 @@ from dataclasses import replace
 from importlib import import_module
 from typing import Any
 
-from ...nodegraph import NodeGraph
+from ...nodegraph.graph import NodeGraph
 from ..protocols import RetrieverProtocol
 from .configured_retriever import ConfiguredRetriever
 from .foreign_retriever import ForeignRetriever, PushFilters

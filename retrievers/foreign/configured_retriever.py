@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from ..base_retriever import child_k_override
 from ..filters import Filters, all_of, parse_filters
 from ..planned_retriever import PlannedRetriever
-from ..plans import Find, Plan
+from ..plans.effects import Find
+from ..plans.plan import Plan
 from ..protocols import RetrieverProtocol
 from ..results import Results
 

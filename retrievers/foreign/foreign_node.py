@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...nodegraph import Document, Node
+from ...nodegraph.document import Document
+from ...nodegraph.node import Node
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

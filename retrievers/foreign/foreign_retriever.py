@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 from ..base_retriever import current_restriction, inner_retrievers
 from ..filters import Filters, all_of, parse_filters
 from ..planned_retriever import PlannedRetriever
-from ..plans import Compute, Plan, gather
+from ..plans.effects import Compute, gather
+from ..plans.plan import Plan
 from ..results import OutputOptions, Results
 from ..tracing import start_span
 from .outputs import read_output, read_sources

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple, cast
 
-from ...nodegraph import Node
+from ...nodegraph.node import Node
 from ..ranking import RANK_CONSTANT, Mode, fuse
 from ..results import Evidence, ScoredNode
 from .foreign_node import is_document, text_node, to_node

@@ -8,8 +8,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-from ...nodegraph import Node, NodeGraph
-from ...nodegraph.splitters import UNSPACED
+from ...nodegraph.graph import NodeGraph
+from ...nodegraph.node import Node
+from ...nodegraph.splitters.tokens import UNSPACED
 from ..comparisons import SEVERAL
 from ..filters import Filter
 from ..results import Hits

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ...nodegraph import Node
+from ...nodegraph.node import Node
 from ..filters import Filter
 from ..results import Hits
 from .node_table import NodeTable

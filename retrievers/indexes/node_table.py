@@ -17,7 +17,8 @@ from typing import Any, overload
 import numpy as np
 import numpy.typing as npt
 
-from ...nodegraph import Node, nearest_names
+from ...nodegraph.errors import nearest_names
+from ...nodegraph.node import Node
 from ..comparisons import MISSING
 from ..conditions import Condition
 from ..filters import Filter

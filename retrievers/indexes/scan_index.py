@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ...nodegraph import Node, NodeGraph
+from ...nodegraph.graph import NodeGraph
+from ...nodegraph.node import Node
 from ..filters import Filter
 from ..results import Hits
 from .node_table import NodeTable

@@ -9,8 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
-from ...nodegraph import Changes, Node, NodeGraph
+from ...nodegraph.graph import NodeGraph
 from ...nodegraph.hashing import digest
+from ...nodegraph.node import Node
+from ...nodegraph.store import Changes
 from .array_files import Arrays, load_arrays, save_arrays
 
 logger = logging.getLogger(__name__)

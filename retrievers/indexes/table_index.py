@@ -8,16 +8,10 @@ from itertools import chain
 
 import numpy as np
 
-from ...nodegraph import (
-    EmbeddingError,
-    Nearest,
-    Node,
-    NodeGraph,
-    TableState,
-    ValueMatch,
-    VectorRow,
-    VectorTable,
-)
+from ...nodegraph.errors import EmbeddingError
+from ...nodegraph.graph import NodeGraph
+from ...nodegraph.node import Node
+from ...nodegraph.vector_table import Nearest, TableState, ValueMatch, VectorRow, VectorTable
 from ..filters import Filter
 from ..results import Hits
 from .nearest_vectors import Floats, Numbers, Scores, cosines, unit

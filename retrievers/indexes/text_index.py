@@ -11,9 +11,12 @@ from typing import Any, Protocol
 import numpy as np
 import Stemmer
 
-from ...nodegraph import Node, NodeGraph, track
+from ...nodegraph.graph import NodeGraph
 from ...nodegraph.hashing import fingerprint
-from ..analysis import MOST_TEXTS, Analyzer, InvertedTexts, invert
+from ...nodegraph.node import Node
+from ...nodegraph.progress import track
+from ..analysis.inversion import MOST_TEXTS, InvertedTexts, invert
+from ..analysis.text_analyzer import Analyzer
 from ..filters import Filter
 from ..results import Hits
 from .accelerator import WORTH_LOADING, accelerator

@@ -8,7 +8,7 @@ from collections import OrderedDict
 from collections.abc import Collection, Hashable, Iterator
 from typing import Any, Literal, NamedTuple, Protocol
 
-from ...nodegraph import ValueMatch
+from ...nodegraph.vector_table import ValueMatch
 from ..comparisons import MISSING
 from ..conditions import Condition
 from ..filters import Filter

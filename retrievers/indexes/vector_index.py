@@ -9,8 +9,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...nodegraph import EmbeddingError, Node, NodeGraph
+from ...nodegraph.errors import EmbeddingError
+from ...nodegraph.graph import NodeGraph
 from ...nodegraph.hashing import digest
+from ...nodegraph.node import Node
 from ..filters import Filter
 from ..results import Hits
 from .array_files import Arrays

@@ -10,18 +10,14 @@ from math import log
 import numpy as np
 import numpy.typing as npt
 
-from ...nodegraph import Node, NodeGraph, TableState, ValueMatch
-from ...nodegraph.engines import (
-    REFERENCE_B,
-    REFERENCE_K1,
-    EngineWords,
-    NodeTerms,
-    QueryTerm,
-    TermFrequency,
-    WordedNode,
-)
+from ...nodegraph.engines.engine_words import EngineWords
+from ...nodegraph.engines.word_engine import REFERENCE_B, REFERENCE_K1, QueryTerm
+from ...nodegraph.engines.word_statistics import NodeTerms, TermFrequency, WordedNode
+from ...nodegraph.graph import NodeGraph
 from ...nodegraph.hashing import fingerprint
-from ..analysis import Analyzer
+from ...nodegraph.node import Node
+from ...nodegraph.vector_table import TableState, ValueMatch
+from ..analysis.text_analyzer import Analyzer
 from ..filters import Filter
 from ..results import Hits
 from .impact_lists import Saturation

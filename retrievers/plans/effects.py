@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
 
-from ...nodegraph import ModelError, ModelTimeoutError, run_in_tasks, run_in_threads
+from ...nodegraph.concurrency import run_in_tasks, run_in_threads
+from ...nodegraph.errors import ModelError, ModelTimeoutError
 from ..base_retriever import BaseRetriever, check_takes_filters, current_restriction
 from ..filters import Filters
 from ..protocols import RetrieverProtocol
@@ -24,7 +25,7 @@ from .plan import Effect, Plan, arun, run
 from .streaming import astream_with_timeout, stream_with_timeout
 
 if TYPE_CHECKING:
-    from ...nodegraph import LLM
+    from ...nodegraph.models.llm import LLM
 
 T = TypeVar("T")
 
@@ -178,7 +179,7 @@ class StreamedAsk(Ask):
     emitted: list[str] = field(default_factory=list, compare=False)
 
     def _emitter(self) -> Callable[[str | None], list[str]]:
-        from ...nodegraph.models.output import FinalAnswerParser
+        from ...nodegraph.models.output.final_answer import FinalAnswerParser
 
         parser = FinalAnswerParser()
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from ...nodegraph import Node, headings_of, source_title
-from ...nodegraph.models import neutralize as neutralize_tags
+from ...nodegraph.models.language import neutralize as neutralize_tags
+from ...nodegraph.node import Node
+from ...nodegraph.source_names import headings_of, source_title
 
 _TAGS = ("passage", "passages", "partial")
 

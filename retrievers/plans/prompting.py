@@ -9,13 +9,14 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypeVar, get_args
 
-from ...nodegraph import ModelError, ModelTimeoutError, nearest_names
-from ...nodegraph.models import Language, PromptTemplate, fill_template, prompt_text, retry_note
+from ...nodegraph.errors import ModelError, ModelTimeoutError, nearest_names
+from ...nodegraph.models.chat_prompt import PromptTemplate, prompt_text
+from ...nodegraph.models.language import Language, fill_template, retry_note
 from .effects import Ask
 from .plan import Plan
 
 if TYPE_CHECKING:
-    from ...nodegraph import LLM
+    from ...nodegraph.models.llm import LLM
 
 PromptMixinT = TypeVar("PromptMixinT", bound="PromptMixin")
 

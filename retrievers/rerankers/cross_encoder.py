@@ -11,9 +11,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ...nodegraph.models import is_async
-from ...nodegraph.splitters import Length
-from ..plans import Compute, Plan, apaid, paid, run
+from ...nodegraph.models.embedder_adapters import is_async
+from ...nodegraph.splitters.chunking import Length
+from ..plans.effects import Compute
+from ..plans.one_state import apaid, paid
+from ..plans.plan import Plan, run
 from ..protocols import RerankError
 
 ScoreFunction = Callable[[str, list[str]], Any]

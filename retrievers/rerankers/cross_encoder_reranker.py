@@ -8,9 +8,12 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from ...nodegraph import Node, SearchTextOption, as_search_text, count_tokens
-from ...nodegraph.splitters import Length, Span
-from ..plans import Compute, Plan, arun, run
+from ...nodegraph.node import Node
+from ...nodegraph.search_text import SearchTextOption, as_search_text
+from ...nodegraph.splitters.chunking import Length, Span
+from ...nodegraph.splitters.tokens import count_tokens
+from ..plans.effects import Compute
+from ..plans.plan import Plan, arun, run
 from ..protocols import by_score
 from ..results import Evidence, Results, ScoredNode
 from ..tracing import start_span

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...nodegraph import Node
+from ...nodegraph.node import Node
 from ..protocols import RerankError, by_score
 from ..results import Evidence, Results, ScoredNode
 from ..validation import check_settings, takes_any_keyword

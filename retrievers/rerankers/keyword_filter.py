@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from ...nodegraph.splitters import UNSPACED
-from ..analysis import TextAnalyzer
+from ...nodegraph.splitters.tokens import UNSPACED
+from ..analysis.text_analyzer import TextAnalyzer
 from ..results import Results, ScoredNode
 
 Keywords = str | Sequence[str]

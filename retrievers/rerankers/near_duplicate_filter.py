@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from ...nodegraph.models import as_embedder
+from ...nodegraph.models.embedder import as_embedder
 from ..ranking import merge
 from ..results import Results, ScoredNode
 from ..validation import check_number

@@ -5,8 +5,9 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 
-from ...nodegraph import count_tokens
-from ...nodegraph.splitters import CLAUSES, WORDS, Length, Span, sentence_spans
+from ...nodegraph.splitters.chunking import CLAUSES, WORDS, Length, Span
+from ...nodegraph.splitters.sentences import sentence_spans
+from ...nodegraph.splitters.tokens import count_tokens
 from ..validation import whole
 
 

@@ -9,9 +9,11 @@ from dataclasses import replace
 from typing import Any, Literal
 
 from ..filters import Filters
-from ..foreign import as_retriever
+from ..foreign.coercion import as_retriever
 from ..planned_retriever import PlannedRetriever
-from ..plans import Plan, fetch_until_full, gather
+from ..plans.effects import gather
+from ..plans.fetching import fetch_until_full
+from ..plans.plan import Plan
 from ..protocols import RerankerProtocol, RetrieverLike
 from ..ranking import cut_scores
 from ..results import Evidence, OutputFormat, Results

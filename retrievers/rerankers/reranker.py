@@ -7,9 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeVar, overload
 
-from ...nodegraph import explain_names, nearest_names
-from ...nodegraph.models import is_async
-from ..plans import Compute, Plan, arun, run
+from ...nodegraph.argument_names import explain_names
+from ...nodegraph.errors import nearest_names
+from ...nodegraph.models.embedder_adapters import is_async
+from ..plans.effects import Compute
+from ..plans.plan import Plan, arun, run
 from ..protocols import RerankerProtocol, RerankError
 from ..ranking import check_cuts, cut_scores
 from ..results import OutputFormat, Results, ScoredNode, formatted

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from ...nodegraph import count_tokens
+from ...nodegraph.splitters.tokens import count_tokens
 from ..results import Results, ScoredNode
 from ..validation import whole
 

@@ -7,37 +7,30 @@ import sys
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from ...nodegraph import (
-    EntityExtractor,
-    MarkdownSplitter,
-    NodeGraph,
-    PassageSplitter,
-    RecursiveSplitter,
-    SentenceSplitter,
-    nearest_names,
-    split_paragraphs,
-    split_sentences,
-)
-from ..answers import QueryEngine
+from ...nodegraph.errors import nearest_names
+from ...nodegraph.extractors.entity_extractor import EntityExtractor
+from ...nodegraph.graph import NodeGraph
+from ...nodegraph.splitters.markdown_splitter import MarkdownSplitter
+from ...nodegraph.splitters.passage_splitter import PassageSplitter
+from ...nodegraph.splitters.recursive_splitter import RecursiveSplitter
+from ...nodegraph.splitters.sentence_splitter import SentenceSplitter
+from ...nodegraph.splitters.sentences import split_paragraphs, split_sentences
+from ..answers.engine import QueryEngine
 from ..base_retriever import BaseRetriever
-from ..composite import (
-    AutoMergeRetriever,
-    DefaultRetriever,
-    DocumentCompletionRetriever,
-    FusionRetriever,
-    LinkRetriever,
-    RecursiveRetriever,
-    WindowRetriever,
-)
-from ..rerankers import RerankRetriever
+from ..composite.auto_merge import AutoMergeRetriever
+from ..composite.default_retriever import DefaultRetriever
+from ..composite.document_completion import DocumentCompletionRetriever
+from ..composite.fusion import FusionRetriever
+from ..composite.link_retriever import LinkRetriever
+from ..composite.recursive import RecursiveRetriever
+from ..composite.window import WindowRetriever
+from ..rerankers.rerank_retriever import RerankRetriever
 from ..retriever import Retriever
-from ..strategies import (
-    HyDERetriever,
-    MultiQueryRetriever,
-    MultiStepRetriever,
-    QueryRewriteRetriever,
-    SubQuestionRetriever,
-)
+from ..strategies.hyde import HyDERetriever
+from ..strategies.multi_query import MultiQueryRetriever
+from ..strategies.multi_step import MultiStepRetriever
+from ..strategies.rewrite import QueryRewriteRetriever
+from ..strategies.sub_question import SubQuestionRetriever
 
 _RETRIEVERS: tuple[type[BaseRetriever], ...] = (
     Retriever,

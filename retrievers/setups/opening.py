@@ -6,12 +6,14 @@ import inspect
 from collections.abc import Mapping
 from typing import Any
 
-from ...nodegraph import NodeGraph, nearest_names
-from ..answers import QueryEngine
+from ...nodegraph.errors import nearest_names
+from ...nodegraph.graph import NodeGraph
+from ..answers.engine import QueryEngine
 from ..base_retriever import BaseRetriever
-from ..composite import LinkOptions
-from ..rerankers import Reranker
-from ..similarities import Bm25, get_similarity
+from ..composite.link_graph import LinkOptions
+from ..rerankers.reranker import Reranker
+from ..similarities.bm25 import Bm25
+from ..similarities.registry import get_similarity
 from .declared_types import ENGINES, RETRIEVERS, TRANSFORMS, takes_graph, transform_arguments
 from .setup_file import SetupFile, Table
 

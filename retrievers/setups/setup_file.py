@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ...nodegraph import nearest_names
+from ...nodegraph.errors import nearest_names
 from .declared_types import (
     ENGINES,
     GRAPH_ARGUMENTS,

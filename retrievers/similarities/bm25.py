@@ -12,13 +12,15 @@ from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
-from ...nodegraph import NodeGraph
-from ..analysis import Analyzer, TextAnalyzer
+from ...nodegraph.graph import NodeGraph
+from ..analysis.text_analyzer import Analyzer, TextAnalyzer
 from ..validation import choice, number
 
 if TYPE_CHECKING:
-    from ..indexes import Saturation, TermWeights, TextIndex, WordIndex
-    from ..indexes.text_index import DocumentFrequency, TermStatistics
+    from ..indexes.impact_lists import Saturation
+    from ..indexes.max_score import TermWeights
+    from ..indexes.text_index import DocumentFrequency, TermStatistics, TextIndex
+    from ..indexes.word_index import WordIndex
 
 logger = logging.getLogger(__name__)
 
@@ -35,7 +37,7 @@ DEFAULT_ANALYZER = TextAnalyzer()
 
 @cache  # the import, at every query, takes longer than a call
 def _term_weights() -> type[TermWeights]:
-    from ..indexes import TermWeights
+    from ..indexes.max_score import TermWeights
 
     return TermWeights
 
@@ -43,7 +45,7 @@ def _term_weights() -> type[TermWeights]:
 @lru_cache(64)
 def _saturation(k1: float, b: float, average_length: float) -> Saturation:
     """Return the same object for the same settings: quick to compare."""
-    from ..indexes import Saturation
+    from ..indexes.impact_lists import Saturation
 
     return Saturation(k1, b, average_length)
 
@@ -108,7 +110,7 @@ class Bm25:
             return self.open_here(graph, group)
         if self.method == "okapi":
             return self.open_here(graph, group, 'method="okapi" weighs by all terms')
-        from ..indexes import WordIndex
+        from ..indexes.word_index import WordIndex
 
         analyzer = self.analyzer
         name = ("word index", group, analyzer if isinstance(analyzer, Hashable) else id(analyzer))
@@ -122,7 +124,7 @@ class Bm25:
             group: The group to search.
             reason: Why, for the log, where an engine beside the store searches words.
         """
-        from ..indexes import TextIndex
+        from ..indexes.text_index import TextIndex
 
         analyzer = self.analyzer  # the index refers to it, so its id is not reused
 
@@ -222,7 +224,7 @@ class Bm25:
         idf = math.log(size - frequency + 0.5) - math.log(frequency + 0.5)
         if idf >= 0:
             return idf
-        from ..indexes import TextIndex
+        from ..indexes.text_index import TextIndex
 
         if not isinstance(index, TextIndex):
             raise TypeError(

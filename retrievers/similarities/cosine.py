@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 import numpy as np
 import numpy.typing as npt
 
-from ...nodegraph import NodeGraph
+from ...nodegraph.graph import NodeGraph
 
 if TYPE_CHECKING:
-    from ..indexes import TableIndex, VectorIndex
+    from ..indexes.table_index import TableIndex
+    from ..indexes.vector_index import VectorIndex
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +51,8 @@ class Cosine:
         Raises:
             LookupError: If the graph has no such embedding.
         """
-        from ..indexes import TableIndex, VectorIndex
+        from ..indexes.table_index import TableIndex
+        from ..indexes.vector_index import VectorIndex
 
         embed_key = "default" if key is None else key
         graph.embeddings.embedder(embed_key)

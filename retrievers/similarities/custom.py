@@ -8,11 +8,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
-from ...nodegraph import Node, NodeGraph
+from ...nodegraph.graph import NodeGraph
+from ...nodegraph.node import Node
 from ..validation import check_settings, choice
 
 if TYPE_CHECKING:
-    from ..indexes import ScanIndex
+    from ..indexes.scan_index import ScanIndex
 
 Scores = list[float | None]
 
@@ -64,7 +65,7 @@ class CustomSimilarity:
 
     def open(self, graph: NodeGraph, group: str, key: str | None = None) -> ScanIndex:
         """Return the index of a group's nodes, shared by all custom similarities."""
-        from ..indexes import ScanIndex
+        from ..indexes.scan_index import ScanIndex
 
         return graph.shared(("nodes", group, key), lambda: ScanIndex(graph, group, key))
 

@@ -8,7 +8,8 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
-from ...nodegraph import NodeGraph, nearest_names
+from ...nodegraph.errors import nearest_names
+from ...nodegraph.graph import NodeGraph
 from ..protocols import Index, Similarity
 from ..validation import check_settings, refuse_settings
 from .bm25 import Bm25
@@ -16,11 +17,11 @@ from .cosine import Cosine
 from .custom import CustomSimilarity
 
 if TYPE_CHECKING:
-    from ..indexes import Exact
+    from ..indexes.exact_index import Exact
 
 
 def _exact(field: str | None = None, normalize: bool | Callable[[str], str] = True) -> Exact:
-    from ..indexes import Exact
+    from ..indexes.exact_index import Exact
 
     return Exact(field, normalize)
 
@@ -188,7 +189,7 @@ def with_index(similarity: Similarity, index: str | MakeIndex) -> Similarity:
     if index == DEFAULT:
         return similarity
     if index == "map":
-        from ..indexes import Exact
+        from ..indexes.exact_index import Exact
 
         return similarity if isinstance(similarity, Exact) else Exact()
     if isinstance(index, str):

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from ...nodegraph import NodeGraph
+from ...nodegraph.graph import NodeGraph
 
 if TYPE_CHECKING:
-    from ..indexes import FilterIndex
+    from ..indexes.filter_index import FilterIndex
 
 
 class Unranked:
@@ -22,7 +22,7 @@ class Unranked:
 
     def open(self, graph: NodeGraph, group: str, key: str | None = None) -> FilterIndex:
         """Return the group's index, shared by all."""
-        from ..indexes import FilterIndex
+        from ..indexes.filter_index import FilterIndex
 
         return graph.shared(("filter index", group), lambda: FilterIndex(graph, group))
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, cast
 
-from ...nodegraph.models.output import parse_passage
+from ...nodegraph.models.output.free_text import parse_passage
 from ..filters import Filters
-from ..plans import Each, Plan, Prompt
+from ..plans.effects import Each
+from ..plans.plan import Plan
+from ..plans.prompting import Prompt
 from ..protocols import RetrieverLike
 from ..retriever import Retriever
 from ..validation import whole

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ...nodegraph import NodeGraph
-from ...nodegraph.models import Vectors
+from ...nodegraph.graph import NodeGraph
+from ...nodegraph.models.embedder_adapters import Vectors
 from ..filters import Filters
-from ..plans import Effect
+from ..plans.plan import Effect
 from ..results import Results, ScoredNode
 from ..retriever import Retriever
 

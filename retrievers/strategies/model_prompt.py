@@ -5,9 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, TypedDict, TypeVar, get_args
 
-from ...nodegraph import LLM, nearest_names
-from ...nodegraph.models import Language, as_llm, language_of
-from ..plans import Plan, Prompt, PromptMixin, PromptReplacement, ask_and_parse, json_instruction
+from ...nodegraph.errors import nearest_names
+from ...nodegraph.models.language import Language, language_of
+from ...nodegraph.models.llm import LLM, as_llm
+from ..plans.plan import Plan
+from ..plans.prompting import (
+    Prompt,
+    PromptMixin,
+    PromptReplacement,
+    ask_and_parse,
+    json_instruction,
+)
 from ..validation import seconds, whole
 
 T = TypeVar("T")

@@ -5,8 +5,9 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from ...nodegraph.models.output import parse_phrasings
-from ..plans import Plan, Prompt
+from ...nodegraph.models.output.queries import parse_phrasings
+from ..plans.plan import Plan
+from ..plans.prompting import Prompt
 from ..protocols import RetrieverLike
 from ..validation import whole
 from .model_prompt import TEXTS_SCHEMA, object_schema

@@ -7,11 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, get_args
 
-from ...nodegraph.models.output import normalize
+from ...nodegraph.models.output.lines import normalize
 from ..filters import Filters
-from ..foreign import as_retriever
+from ..foreign.coercion import as_retriever
 from ..planned_retriever import PlannedRetriever, join_notes
-from ..plans import Budget, BudgetExceededError, Find, Plan, PromptMixin, arun, gather, run
+from ..plans.effects import Find, gather
+from ..plans.limits import Budget, BudgetExceededError
+from ..plans.plan import Plan, arun, run
+from ..plans.prompting import PromptMixin
 from ..protocols import RetrieverLike
 from ..ranking import with_variant
 from ..results import QueryVariant, Results, ScoredNode

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from ..foreign import as_retriever
+from ..foreign.coercion import as_retriever
 from ..protocols import RetrieverLike, RetrieverProtocol
 
 Tools: TypeAlias = Mapping[str, RetrieverLike | tuple[str, RetrieverLike]] | Sequence[Any]

@@ -6,8 +6,8 @@ import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal, get_args
 
-from ...nodegraph.models.output import unique
-from ..plans import Plan, arun, run
+from ...nodegraph.models.output.lines import unique
+from ..plans.plan import Plan, arun, run
 from ..tracing import start_span
 from ..validation import choice
 from .model_prompt import ModelPrompt, PromptOptions

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
-from ...nodegraph.models.output import parse_query
-from ..plans import Plan, Prompt
+from ...nodegraph.models.output.queries import parse_query
+from ..plans.plan import Plan
+from ..plans.prompting import Prompt
 from ..protocols import RetrieverLike
 from .model_prompt import object_schema
 from .query_transform import QueryTransform, QueryVariants, TransformOptions

@@ -7,11 +7,14 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from ...nodegraph import nearest_names
-from ...nodegraph.models.output import parse_routes
+from ...nodegraph.errors import nearest_names
+from ...nodegraph.models.output.queries import parse_routes
 from ..filters import Filters
 from ..planned_retriever import PlannedRetriever, join_notes
-from ..plans import Call, Plan, Prompt, PromptMixin, gather, results_or_errors
+from ..plans.effects import gather, results_or_errors
+from ..plans.limits import Call
+from ..plans.plan import Plan
+from ..plans.prompting import Prompt, PromptMixin
 from ..protocols import RetrieverProtocol
 from ..ranking import Mode, check_mode, with_variant
 from ..results import OutputFormat, QueryVariant, Results, ScoredNode

@@ -6,16 +6,15 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from ...nodegraph import count_tokens
-from ...nodegraph.models import Language
-from ...nodegraph.models.output import (
-    MAX_QUERY_LENGTH,
-    clean,
-    is_no_answer,
-    is_unknown,
-    strip_markup,
-)
-from ..plans import Plan, Prompt, arun, fit_passages, neutralize, run
+from ...nodegraph.models.language import Language
+from ...nodegraph.models.output.cleaning import clean, is_no_answer
+from ...nodegraph.models.output.free_text import is_unknown
+from ...nodegraph.models.output.lines import strip_markup
+from ...nodegraph.models.output.questions import MAX_QUERY_LENGTH
+from ...nodegraph.splitters.tokens import count_tokens
+from ..plans.passages import fit_passages, neutralize
+from ..plans.plan import Plan, arun, run
+from ..plans.prompting import Prompt
 from ..validation import whole
 from .model_prompt import ModelPrompt, PromptOptions
 from .steps import Step

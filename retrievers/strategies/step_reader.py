@@ -6,18 +6,12 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ...nodegraph.models.output import (
-    check_answer,
-    clean,
-    is_no_answer,
-    is_yes,
-    json_at,
-    label_pattern,
-    parse_sub_questions,
-    strip_markup,
-    value_of,
-)
-from ..plans import Plan
+from ...nodegraph.models.output.cleaning import check_answer, clean, is_no_answer
+from ...nodegraph.models.output.json_values import json_at, value_of
+from ...nodegraph.models.output.lines import label_pattern, strip_markup
+from ...nodegraph.models.output.queries import parse_sub_questions
+from ...nodegraph.models.output.verdict import is_yes
+from ..plans.plan import Plan
 from .model_prompt import object_schema
 from .step_prompt import StepPrompt, as_answer, as_question, prompt_on_steps
 from .steps import Step

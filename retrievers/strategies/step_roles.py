@@ -7,20 +7,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from ...nodegraph.models.output import (
-    ANSWER_LABEL,
-    QUESTION_KEYS,
-    check_answer,
-    clean,
-    is_yes,
-    parse_answer,
-    parse_sub_questions,
-    parse_verdict,
-    texts_in,
-    value_of,
-)
+from ...nodegraph.models.output.cleaning import check_answer, clean
+from ...nodegraph.models.output.json_values import parse_answer, texts_in, value_of
+from ...nodegraph.models.output.lines import ANSWER_LABEL, QUESTION_KEYS
+from ...nodegraph.models.output.queries import parse_sub_questions
+from ...nodegraph.models.output.verdict import is_yes, parse_verdict
 from ..planned_retriever import join_notes
-from ..plans import Call, Plan, Prompt, PromptMixin
+from ..plans.limits import Call
+from ..plans.plan import Plan
+from ..plans.prompting import Prompt, PromptMixin
 from .model_prompt import object_schema
 from .query_transform import describe_error
 from .step_prompt import StepOptions, StepPrompt, as_answer, as_question, prompt_on_steps

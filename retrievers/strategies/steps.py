@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from ..analysis import TextAnalyzer
+from ..analysis.text_analyzer import TextAnalyzer
 from ..ranking import fuse
 from ..results import ScoredNode
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal
 
-from ...nodegraph import nearest_names
+from ...nodegraph.errors import nearest_names
 from ..planned_retriever import PlannedRetriever
 from ..protocols import RetrieverLike
 from .hyde import HyDE, HyDERetriever

@@ -10,10 +10,14 @@ from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, ClassVar
 
-from ...nodegraph.models import as_llm
-from ...nodegraph.models.output import parse_partial_answer, parse_sub_questions
+from ...nodegraph.models.llm import as_llm
+from ...nodegraph.models.output.free_text import parse_partial_answer
+from ...nodegraph.models.output.queries import parse_sub_questions
 from ..filters import Filters
-from ..plans import Plan, Prompt, PromptReplacement, arun, ask_and_parse, fit_passages, gather, run
+from ..plans.effects import gather
+from ..plans.passages import fit_passages
+from ..plans.plan import Plan, arun, run
+from ..plans.prompting import Prompt, PromptReplacement, ask_and_parse
 from ..protocols import RetrieverLike
 from ..ranking import Mode
 from ..results import ScoredNode

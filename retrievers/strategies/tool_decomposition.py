@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
-from ...nodegraph.models.output import ToolQuestions, parse_tool_questions
-from ..plans import Plan, Prompt
+from ...nodegraph.models.output.tool_questions import ToolQuestions, parse_tool_questions
+from ..plans.plan import Plan
+from ..plans.prompting import Prompt
 from .model_prompt import object_schema
 from .query_transform import QueryVariants, TransformOptions
 from .sub_question import QueryDecomposition

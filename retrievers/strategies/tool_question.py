@@ -6,11 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypedDict
 
-from ...nodegraph import nearest_names
-from ..composite import FusionRetriever
+from ...nodegraph.errors import nearest_names
+from ..composite.fusion import FusionRetriever
 from ..filters import Filters
-from ..foreign import is_answer
-from ..plans import Plan, PromptReplacement, gather, results_or_errors
+from ..foreign.outputs import is_answer
+from ..plans.effects import gather, results_or_errors
+from ..plans.plan import Plan
+from ..plans.prompting import PromptReplacement
 from ..protocols import RetrieverProtocol
 from ..ranking import Mode
 from ..results import OutputFormat, Results, ScoredNode

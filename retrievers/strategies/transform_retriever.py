@@ -10,9 +10,11 @@ from itertools import islice
 from typing import ClassVar
 
 from ..filters import Filters
-from ..foreign import as_retriever
+from ..foreign.coercion import as_retriever
 from ..planned_retriever import PlannedRetriever, join_notes
-from ..plans import Plan, PromptMixin, gather, results_or_errors
+from ..plans.effects import gather, results_or_errors
+from ..plans.plan import Plan
+from ..plans.prompting import PromptMixin
 from ..protocols import RetrieverLike
 from ..ranking import Mode, check_mode, fuse, with_variant
 from ..results import OutputFormat, OutputOptions, QueryVariant, Results, ScoredNode

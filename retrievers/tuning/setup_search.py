@@ -10,19 +10,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...nodegraph import NodeGraph, PassageSplitter
-from ...nodegraph.extractors import has_title
-from ..evaluation import (
-    Dataset,
-    GoldPassage,
-    Matching,
-    Metric,
-    Question,
-    RetrievalCase,
-    RetrievedItem,
-)
+from ...nodegraph.extractors.entity_extractor import has_title
+from ...nodegraph.graph import NodeGraph
+from ...nodegraph.splitters.passage_splitter import PassageSplitter
+from ..evaluation.dataset import Dataset, GoldPassage, Question
+from ..evaluation.matching import Matching, RetrievalCase, RetrievedItem
+from ..evaluation.metrics import Metric
 from ..results import ScoredNode
-from ..setups import SetupFile, SetupOpener
+from ..setups.opening import SetupOpener
+from ..setups.setup_file import SetupFile
 from .halving import BudgetSpentError, climb, rungs
 from .reality_check import chance_limit, standard_error
 from .sharing import SharingOpener

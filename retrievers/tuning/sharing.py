@@ -7,13 +7,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ...nodegraph import Node, NodeGraph
+from ...nodegraph.graph import NodeGraph
+from ...nodegraph.node import Node
 from ..base_retriever import BaseRetriever
 from ..filters import Filters
 from ..protocols import RerankerProtocol, by_score
-from ..rerankers import Reranker
+from ..rerankers.reranker import Reranker
 from ..results import Results, ScoredNode
-from ..setups import SetupFile, SetupOpener
+from ..setups.opening import SetupOpener
+from ..setups.setup_file import SetupFile
 
 
 class SharingOpener(SetupOpener):

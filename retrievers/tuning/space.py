@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, TypeAlias
 
-from ...nodegraph import nearest_names
-from ..setups import SetupFile
+from ...nodegraph.errors import nearest_names
+from ..setups.setup_file import SetupFile
 
 Choice: TypeAlias = Mapping[str, Any]
 """One value for each alternative of a space, by name."""

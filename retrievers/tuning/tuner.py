@@ -11,18 +11,14 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from ...nodegraph import NodeGraph
-from ..evaluation import (
-    Dataset,
-    Evaluation,
-    Matching,
-    Metric,
-    Question,
-    default_metrics,
-    evaluate,
-    get_metric,
-)
-from ..setups import SetupFile, SetupOpener
+from ...nodegraph.graph import NodeGraph
+from ..evaluation.dataset import Dataset, Question
+from ..evaluation.matching import Matching
+from ..evaluation.metrics import Metric, get_metric
+from ..evaluation.report import Evaluation
+from ..evaluation.runner import default_metrics, evaluate
+from ..setups.opening import SetupOpener
+from ..setups.setup_file import SetupFile
 from ..validation import seconds as check_seconds
 from ..validation import whole
 from .setup_search import DEFAULT, SetupSearch, Trial

@@ -12,7 +12,7 @@ from scripted_server import BREAKDOWNS, ChatServer, broken, serving
 from nodekin.adapters.openai_chat import OpenAIChat
 from nodekin.nodegraph import CachedLLM, ModelError, NodeGraph
 from nodekin.retrievers import QueryEngine, Retriever
-from nodekin.retrievers.answers import AnswerError
+from nodekin.retrievers.answers.answer import AnswerError
 
 pytestmark = pytest.mark.allow_hosts(["127.0.0.1"])
 MODES = ["stuff", "refine", "map_reduce", "map_rerank"]

@@ -21,8 +21,9 @@ from nodekin.adapters.openai_chat import OpenAIChat
 from nodekin.adapters.rerank_endpoint import RerankEndpoint
 from nodekin.nodegraph import LLM, Document, ModelError, NodeGraph
 from nodekin.retrievers import Retriever
-from nodekin.retrievers.answers import AnswerError, QueryEngine
-from nodekin.retrievers.rerankers import RerankError
+from nodekin.retrievers.answers.answer import AnswerError
+from nodekin.retrievers.answers.engine import QueryEngine
+from nodekin.retrievers.protocols import RerankError
 
 pytestmark = [
     pytest.mark.allow_hosts(["127.0.0.1"]),

@@ -12,13 +12,11 @@ from scripted_server import BREAKDOWNS, ChatServer, broken, serving
 from nodekin.adapters.openai_chat import OpenAIChat
 from nodekin.nodegraph import ModelError, NodeGraph
 from nodekin.retrievers import Retriever
-from nodekin.retrievers.strategies import (
-    MultiQueryRetriever,
-    QueryRewriteRetriever,
-    RouterRetriever,
-    SubQuestionRetriever,
-    simple_strategies,
-)
+from nodekin.retrievers.strategies.multi_query import MultiQueryRetriever
+from nodekin.retrievers.strategies.rewrite import QueryRewriteRetriever
+from nodekin.retrievers.strategies.router import RouterRetriever
+from nodekin.retrievers.strategies.strategy_registry import simple_strategies
+from nodekin.retrievers.strategies.sub_question import SubQuestionRetriever
 
 pytestmark = [pytest.mark.allow_hosts(["127.0.0.1"]), pytest.mark.slow]
 QUESTION = "Is green tea from 福建 fermented?"

@@ -7,7 +7,7 @@ import pytest
 
 from nodekin.adapters.tool_filters import FilterError, FilterField, ToolFilters
 from nodekin.nodegraph import Node
-from nodekin.retrievers import parse_filters
+from nodekin.retrievers.filters import parse_filters
 
 
 def conditions(declared: Any, **values: Any) -> Any:

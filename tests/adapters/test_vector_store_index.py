@@ -8,7 +8,7 @@ import pytest
 from nodekin.adapters.vector_store_index import EmbeddedNode, StoreIndexes
 from nodekin.nodegraph import NodeGraph
 from nodekin.retrievers import Retriever
-from nodekin.retrievers.indexes import unit
+from nodekin.retrievers.indexes.nearest_vectors import unit
 from nodekin.retrievers.testing import check_index
 
 

@@ -10,8 +10,8 @@ from postgres_server import RunningServer
 
 import nodekin.nodegraph.memory_store
 from nodekin.nodegraph import Document, MemoryStore, NodeGraph, NodeStore
-from nodekin.nodegraph.postgres import PostgresStore
-from nodekin.nodegraph.sqlite import SQLiteStore
+from nodekin.nodegraph.postgres.postgres_store import PostgresStore
+from nodekin.nodegraph.sqlite.sqlite_store import SQLiteStore
 
 
 @pytest.fixture(params=["memory", "file"])

@@ -4,7 +4,8 @@ import inspect
 
 import pytest
 
-from nodekin.nodegraph import NodeGraph, explain_names
+from nodekin.nodegraph import NodeGraph
+from nodekin.nodegraph.argument_names import explain_names
 from nodekin.retrievers import FusionRetriever, QueryEngine, Reranker, RerankRetriever, Retriever
 
 

@@ -7,13 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from concurrency_gauge import ConcurrencyGauge
 
-from nodekin.nodegraph import (
-    NodeGraph,
-    concurrency,
-    limit_concurrency,
-    run_in_tasks,
-    run_in_threads,
-)
+from nodekin.nodegraph import NodeGraph, concurrency, limit_concurrency
+from nodekin.nodegraph.concurrency import run_in_tasks, run_in_threads
 
 
 async def nested(mode, gauge, width=3, depth=2):

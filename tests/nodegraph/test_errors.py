@@ -2,7 +2,8 @@
 
 import pickle
 
-from nodekin.nodegraph import TransformError, nearest_names
+from nodekin.nodegraph import TransformError
+from nodekin.nodegraph.errors import nearest_names
 
 
 def test_the_nearest_names_come_first() -> None:

@@ -27,8 +27,8 @@ from nodekin.nodegraph import (
 from nodekin.nodegraph import (
     build_writer as drafts,
 )
-from nodekin.nodegraph.postgres import PostgresStore
-from nodekin.nodegraph.sqlite import SQLiteStore
+from nodekin.nodegraph.postgres.postgres_store import PostgresStore
+from nodekin.nodegraph.sqlite.sqlite_store import SQLiteStore
 
 DOCUMENTS = {"a": "tea\ngreen tea", "b": "cup", "c": "tea cup\nriver"}
 BUILDS = ["line", "word", "label", "all", "initial", "documents"]

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 from node_texts import texts
 
-from nodekin.nodegraph import Document, Link, LinkedText, Node, NodeGraph, TransformError
+from nodekin.nodegraph import Document, Link, Node, NodeGraph, TransformError
+from nodekin.nodegraph.node import LinkedText
 from nodekin.retrievers import Retriever
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from nodekin.nodegraph import Document, MemoryStore, Node, NodeGraph, NodeStore, TransformError
 from nodekin.nodegraph.locking import Access, ReadWriteLock
-from nodekin.nodegraph.sqlite import SQLiteStore
+from nodekin.nodegraph.sqlite.sqlite_store import SQLiteStore
 
 PATIENCE = 300.0
 """Seconds after which something that should happen is taken to hang."""

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from nodekin.nodegraph import Document, NodeGraph, OutsideHoldError, observing
+from nodekin.nodegraph import Document, NodeGraph
+from nodekin.nodegraph.observation import OutsideHoldError, observing
 
 
 def opened(store: Path | None = None) -> NodeGraph:

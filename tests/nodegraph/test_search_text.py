@@ -11,8 +11,8 @@ from nodekin.nodegraph import (
     Node,
     NodeGraph,
     SearchText,
-    as_search_text,
 )
+from nodekin.nodegraph.search_text import as_search_text
 from nodekin.retrievers import Retriever
 
 

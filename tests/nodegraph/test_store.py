@@ -2,11 +2,8 @@
 
 from store_machine import GROUP, put_words
 
-from nodekin.nodegraph import (
-    Changes,
-    Document,
-    NodeStore,
-)
+from nodekin.nodegraph import Document, NodeStore
+from nodekin.nodegraph.store import Changes
 
 
 def test_a_group_that_never_was_is_empty(store: NodeStore) -> None:

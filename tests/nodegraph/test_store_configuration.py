@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from nodekin.nodegraph import Embedder, NodeGraph, store_options
-from nodekin.nodegraph.engines import as_engine
+from nodekin.nodegraph.engines.engine_addresses import as_engine
 from nodekin.retrievers import Retriever
 
 LazyConf = dict[str, Any]

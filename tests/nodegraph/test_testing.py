@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from nodekin.nodegraph import ROOT, Derivation, MemoryStore, NodeStore
-from nodekin.nodegraph.sqlite import SQLiteStore
+from nodekin.nodegraph import ROOT, MemoryStore, NodeStore
+from nodekin.nodegraph.derivation import Derivation
+from nodekin.nodegraph.sqlite.sqlite_store import SQLiteStore
 from nodekin.nodegraph.testing import check_store
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"

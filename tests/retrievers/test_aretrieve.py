@@ -6,7 +6,7 @@ from blockbuster import blockbuster_ctx
 
 from nodekin.nodegraph import Document, NodeGraph
 from nodekin.retrievers import Retriever
-from nodekin.retrievers.similarities import Bm25
+from nodekin.retrievers.similarities.bm25 import Bm25
 
 
 async def test_the_same_as_retrieve(library) -> None:

@@ -14,9 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nodekin.nodegraph import Node
-from nodekin.retrievers import parse_filters
 from nodekin.retrievers.conditions import identity, parse_conditions, plain
-from nodekin.retrievers.indexes import NodeTable
+from nodekin.retrievers.filters import parse_filters
+from nodekin.retrievers.indexes.node_table import NodeTable
 
 NOON = datetime(2024, 1, 31, 12, tzinfo=timezone.utc)
 

@@ -19,9 +19,9 @@ from nodekin.retrievers import (
     Retriever,
     WindowRetriever,
     all_of,
-    parse_filters,
 )
-from nodekin.retrievers.similarities import Bm25
+from nodekin.retrievers.filters import parse_filters
+from nodekin.retrievers.similarities.bm25 import Bm25
 
 WORDS = Bm25(analyzer=str.split)
 

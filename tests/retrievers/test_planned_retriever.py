@@ -7,7 +7,8 @@ import pytest
 from nodekin.nodegraph import LLM, NodeGraph
 from nodekin.retrievers import Filters, Retriever
 from nodekin.retrievers.planned_retriever import PlannedRetriever
-from nodekin.retrievers.plans import Ask, Find, Plan, gather
+from nodekin.retrievers.plans.effects import Ask, Find, gather
+from nodekin.retrievers.plans.plan import Plan
 from nodekin.retrievers.results import Results
 
 

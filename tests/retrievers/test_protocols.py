@@ -17,13 +17,14 @@ from nodekin.retrievers import (
     ScoredNode,
     TextAnalyzer,
 )
-from nodekin.retrievers.analysis import Analyzer
+from nodekin.retrievers.analysis.text_analyzer import Analyzer
 from nodekin.retrievers.indexes.max_score import TermWeights
 from nodekin.retrievers.indexes.text_index import TextIndex
 from nodekin.retrievers.indexes.vector_index import VectorIndex
 from nodekin.retrievers.protocols import Index, Similarity
 from nodekin.retrievers.results import Hits
-from nodekin.retrievers.similarities import Bm25, Cosine
+from nodekin.retrievers.similarities.bm25 import Bm25
+from nodekin.retrievers.similarities.cosine import Cosine
 
 
 class LengthIndex:

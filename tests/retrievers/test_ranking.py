@@ -17,7 +17,7 @@ from nodekin.retrievers.ranking import (
     merge_hits,
 )
 from nodekin.retrievers.results import Hits
-from nodekin.retrievers.similarities import Bm25
+from nodekin.retrievers.similarities.bm25 import Bm25
 
 WORDS = Bm25(analyzer=str.split)
 

@@ -16,13 +16,13 @@ from nodekin.retrievers import (
     QaRetriever,
     QueryEngine,
     RecursiveRetriever,
-    RestrictedRetriever,
     Retriever,
     RouterRetriever,
     restrict,
     trace,
 )
 from nodekin.retrievers.base_retriever import current_restriction
+from nodekin.retrievers.restricted_retriever import RestrictedRetriever
 
 OURS = {"tenant": "a"}
 

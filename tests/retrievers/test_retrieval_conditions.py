@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 from fixed_retriever import fixed, texts
 
-from nodekin.nodegraph import Document, LinkedText, Node, NodeGraph
+from nodekin.nodegraph import Document, Node, NodeGraph
+from nodekin.nodegraph.node import LinkedText
 from nodekin.retrievers import (
     AutoMergeRetriever,
     DocumentCompletionRetriever,

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from nodekin.nodegraph import Document, NodeGraph, UnknownGroupError
 from nodekin.retrievers import Retriever
-from nodekin.retrievers.similarities import Bm25
+from nodekin.retrievers.similarities.bm25 import Bm25
 
 WORDS = Bm25(analyzer=str.split)
 LINES = st.lists(

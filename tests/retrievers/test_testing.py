@@ -18,9 +18,11 @@ from nodekin.retrievers import (
     register_similarity,
 )
 from nodekin.retrievers.filters import Filter
-from nodekin.retrievers.indexes import SyncedIndex, TextIndex
+from nodekin.retrievers.indexes.synced_index import SyncedIndex
+from nodekin.retrievers.indexes.text_index import TextIndex
 from nodekin.retrievers.results import Hits
-from nodekin.retrievers.similarities import Bm25, registry
+from nodekin.retrievers.similarities import registry
+from nodekin.retrievers.similarities.bm25 import Bm25
 from nodekin.retrievers.testing import check_index, check_retriever
 
 

@@ -13,7 +13,7 @@ import pytest
 from nodekin.nodegraph import Document, NodeGraph
 from nodekin.retrievers import Retriever
 from nodekin.retrievers.indexes.impact_lists import ImpactLists, Saturation
-from nodekin.retrievers.similarities import Bm25
+from nodekin.retrievers.similarities.bm25 import Bm25
 
 WORDS = Bm25(analyzer=str.split)
 

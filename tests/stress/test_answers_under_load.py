@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from nodekin.nodegraph import Document, Embedder, LinkedText, Node, NodeGraph
+from nodekin.nodegraph import Document, Embedder, Node, NodeGraph
+from nodekin.nodegraph.node import LinkedText
 from nodekin.retrievers import Retriever
 
 STATES = 60

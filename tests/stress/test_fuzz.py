@@ -32,8 +32,8 @@ from nodekin.retrievers import (
     QueryRewriteRetriever,
     Retriever,
     SubQuestionRetriever,
-    parse_filters,
 )
+from nodekin.retrievers.filters import parse_filters
 
 pytestmark = pytest.mark.slow
 

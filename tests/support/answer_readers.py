@@ -4,11 +4,13 @@ from collections.abc import Callable
 from typing import Any
 
 from nodekin.nodegraph.models import output
-from nodekin.nodegraph.models.output import PARSERS, FinalAnswerParser
+from nodekin.nodegraph.models.output.extractions import PARSERS
+from nodekin.nodegraph.models.output.final_answer import FinalAnswerParser
 from nodekin.nodegraph.models.output.lines import parse_lines
 from nodekin.nodegraph.models.output.questions import split_questions
 from nodekin.retrievers.answers.map_rerank import parse_ranked_answer
-from nodekin.retrievers.strategies import NextQuestion, StepAnswer, StepReader
+from nodekin.retrievers.strategies.step_reader import StepReader
+from nodekin.retrievers.strategies.step_roles import NextQuestion, StepAnswer
 
 
 def streamed(text: str) -> None:

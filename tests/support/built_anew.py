@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from nodekin.nodegraph import Document, LinkedText, Node, NodeGraph
+from nodekin.nodegraph import Document, Node, NodeGraph
+from nodekin.nodegraph.node import LinkedText
 
 TIMEOUT = 60
 """Seconds after which a thread that should have ended is taken for a deadlock."""

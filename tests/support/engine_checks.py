@@ -7,8 +7,8 @@ import random
 import numpy as np
 from memory_engine import MemoryEngine
 
-from nodekin.nodegraph import ValueMatch
-from nodekin.nodegraph.engines import EngineRow, IndexEngine
+from nodekin.nodegraph.engines.index_engine import EngineRow, IndexEngine
+from nodekin.nodegraph.vector_table import ValueMatch
 
 
 def rows(count: int, dimension: int = 8) -> list[EngineRow]:

@@ -74,21 +74,21 @@ def imports(path: Path) -> Iterator[Path]:
     for node in ast.walk(tree(path)):
         if isinstance(node, ast.ImportFrom) and node.level:
             base = path.parents[node.level - 1]
-            for name in [node.module] if node.module else [alias.name for alias in node.names]:
-                target = _module(base, name) or _module(base, "")
+            package = base / node.module.replace(".", "/") if node.module else base
+            for alias in node.names:  # a module of that name, or a name in the module
+                target = _module(package, alias.name) or _module(base, node.module or "")
                 if target is not None and target != path:
                     yield target
 
 
-def past_a_face() -> list[tuple[str, str]]:
-    """List imports of another package's module, past its ``__init__.py``."""
+def through_a_face() -> list[tuple[str, str]]:
+    """List imports of a neighbour's names through its ``__init__.py``, which is for users."""
     return sorted(
         {
             (short(path), short(target))
-            for path in files()
+            for path in files(faces=False)
             for target in imports(path)
-            if target.name not in ("__init__.py", "lazy_names.py")  # what faces are made with
-            and target.parent not in path.parents
+            if target.name == "__init__.py"
         }
     )
 
@@ -264,9 +264,7 @@ def _report() -> Iterator[str]:
         yield f"{part or 'all':28} {code:6} code {docs:5} docstrings {words / names:6.1%} dialect"
     yield f"dialect: {dialect(files())[2].most_common(40)}"
     yield f"rings of imports: {rings()}"
-    yield f"past a face: {len(past_a_face())}"
-    for source, target in past_a_face():
-        yield f"    {source} -> {target}"
+    yield f"imports through a face: {through_a_face()}"
     yield f"file names in two places: {twice(file_names())}"
     yield f"class names in two places: {twice(class_names())}"
     yield f"constructors with more than ten arguments: {wide_constructors()}"

@@ -9,15 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from nodekin.nodegraph import Nearest, ValueMatch
-from nodekin.nodegraph.engines import (
+from nodekin.nodegraph.engines.index_engine import (
     EngineRow,
     EngineUnavailableError,
     MissingCollectionError,
-    QueryTerm,
-    WordHits,
-    WordRow,
 )
+from nodekin.nodegraph.engines.word_engine import QueryTerm, WordHits, WordRow
+from nodekin.nodegraph.vector_table import Nearest, ValueMatch
 
 
 @dataclass

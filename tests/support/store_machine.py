@@ -5,16 +5,9 @@ from collections.abc import Sequence
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from nodekin.nodegraph import (
-    Changes,
-    Derivation,
-    Document,
-    Link,
-    MemoryStore,
-    Node,
-    NodeStore,
-    Stamp,
-)
+from nodekin.nodegraph import Document, Link, MemoryStore, Node, NodeStore
+from nodekin.nodegraph.derivation import Derivation, Stamp
+from nodekin.nodegraph.store import Changes
 
 GROUP = "word"
 

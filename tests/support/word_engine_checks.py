@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from memory_engine import MemoryEngine
 
-from nodekin.nodegraph import ValueMatch
-from nodekin.nodegraph.engines import MissingCollectionError, QueryTerm, WordEngine, WordRow
+from nodekin.nodegraph.engines.index_engine import MissingCollectionError
+from nodekin.nodegraph.engines.word_engine import QueryTerm, WordEngine, WordRow
+from nodekin.nodegraph.vector_table import ValueMatch
 
 LARGEST = 2**32 - 2
 """The largest number that a term may have."""

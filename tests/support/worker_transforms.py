@@ -4,7 +4,8 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from nodekin.nodegraph import LinkedText, Node
+from nodekin.nodegraph import Node
+from nodekin.nodegraph.node import LinkedText
 
 
 @dataclass

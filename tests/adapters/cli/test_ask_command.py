@@ -7,7 +7,7 @@ import pytest
 from scripted_server import ChatServer, serving
 
 from nodekin.adapters.cli.ask_command import MODES, NO_STRATEGY
-from nodekin.retrievers.strategies import simple_strategies
+from nodekin.retrievers.strategies.strategy_registry import simple_strategies
 
 pytestmark = pytest.mark.allow_hosts(["127.0.0.1"])
 

@@ -2,7 +2,7 @@ import pytest
 
 from nodekin.adapters.cli.filter_conditions import parse_conditions
 from nodekin.nodegraph import Node
-from nodekin.retrievers import parse_filters
+from nodekin.retrievers.filters import parse_filters
 
 
 @pytest.mark.parametrize(

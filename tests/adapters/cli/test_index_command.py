@@ -5,7 +5,7 @@ from functools import partial
 import pytest
 
 from nodekin.nodegraph import Embedder
-from nodekin.nodegraph.sqlite import SQLiteStore
+from nodekin.nodegraph.sqlite.sqlite_store import SQLiteStore
 
 
 def test_what_was_found_is_told_in_numbers(nodekin):

@@ -3,7 +3,7 @@ import pytest
 from nodekin.adapters.cli.exit_status import CommandError
 from nodekin.adapters.cli.setup_session import DEFAULT_SETUPS, open_setups
 from nodekin.nodegraph import Document
-from nodekin.retrievers.setups import SetupFile
+from nodekin.retrievers.setups.setup_file import SetupFile
 
 
 def _ids(opened):

@@ -3,7 +3,7 @@ import json
 import pytest
 
 from nodekin.adapters.setups import load_setup
-from nodekin.retrievers.setups import SetupFile
+from nodekin.retrievers.setups.setup_file import SetupFile
 from nodekin.retrievers.tuning.sharing import SharingOpener
 
 SPACE = """

@@ -40,7 +40,11 @@ from nodekin.adapters.langchain import (
 )
 from nodekin.nodegraph import Embedder, EmbeddingError, LLMExtractor, NodeGraph, split_sentences
 from nodekin.retrievers import FusionRetriever, QueryEngine, Reranker, Retriever
-from nodekin.retrievers.strategies import STRATEGIES, make_strategy, simple_strategies
+from nodekin.retrievers.strategies.strategy_registry import (
+    STRATEGIES,
+    make_strategy,
+    simple_strategies,
+)
 
 LOADED = [
     Document("Green tea is steamed.", metadata={"source": "docs/tea.md", "page": 1}, id="1"),

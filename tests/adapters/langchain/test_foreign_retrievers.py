@@ -48,8 +48,9 @@ from nodekin.retrievers import (
     restrict,
 )
 from nodekin.retrievers.evaluation import Dataset, GoldPassage, Question, evaluate
-from nodekin.retrievers.plans import Find
-from nodekin.retrievers.strategies import STRATEGIES, PlannedRetriever
+from nodekin.retrievers.planned_retriever import PlannedRetriever
+from nodekin.retrievers.plans.effects import Find
+from nodekin.retrievers.strategies.strategy_registry import STRATEGIES
 
 DOCUMENTS = [
     Document("Green tea is steamed.", metadata={"topic": "tea", "year": 1999}, id="green"),

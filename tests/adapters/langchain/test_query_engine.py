@@ -24,7 +24,7 @@ from pydantic import ValidationError
 
 from nodekin.adapters.langchain.query_engine import NodeGraphQueryEngine
 from nodekin.retrievers import MultiQueryRetriever, QueryEngine, RecursiveRetriever, trace
-from nodekin.retrievers.answers import AnswerError
+from nodekin.retrievers.answers.answer import AnswerError
 
 ANSWER = "Black tea is fermented [1]."
 

@@ -6,13 +6,11 @@ from langchain_core.language_models import FakeListChatModel
 from langchain_runs import FinishedRuns
 
 from nodekin.adapters.langchain import NodeGraphRetriever
-from nodekin.retrievers.strategies import (
-    HyDERetriever,
-    MultiQueryRetriever,
-    MultiStepRetriever,
-    QueryRewriteRetriever,
-    SubQuestionRetriever,
-)
+from nodekin.retrievers.strategies.hyde import HyDERetriever
+from nodekin.retrievers.strategies.multi_query import MultiQueryRetriever
+from nodekin.retrievers.strategies.multi_step import MultiStepRetriever
+from nodekin.retrievers.strategies.rewrite import QueryRewriteRetriever
+from nodekin.retrievers.strategies.sub_question import SubQuestionRetriever
 
 QUESTION = "Which tea is fermented?"
 ANSWERS = {

@@ -16,7 +16,7 @@ from langchain_core.structured_query import (
 
 from nodekin.adapters.langchain import NodeGraphVectorStore, StructuredFilter
 from nodekin.nodegraph import Node
-from nodekin.retrievers import parse_filters
+from nodekin.retrievers.filters import parse_filters
 
 MOVIES = {
     "Jurassic Park": {"year": 1993, "rating": 7.7, "genre": "science fiction"},

@@ -16,7 +16,8 @@ from llama_index.core.vector_stores.types import (
 from nodekin.adapters.llama_index import NodeGraphRetriever
 from nodekin.adapters.llama_index.metadata_filters import as_filters
 from nodekin.nodegraph import Node, NodeGraph
-from nodekin.retrievers import Retriever, parse_filters
+from nodekin.retrievers import Retriever
+from nodekin.retrievers.filters import parse_filters
 
 FIELDS: list[dict[str, Any]] = [
     {"year": 1993, "genre": "action", "tags": ["a", "b"], "or": "x"},

@@ -21,7 +21,8 @@ from nodekin.adapters.llama_index import (
     to_text_node,
 )
 from nodekin.nodegraph import Document as Source
-from nodekin.nodegraph import Node, NodeGraph, declared_search_text
+from nodekin.nodegraph import Node, NodeGraph
+from nodekin.nodegraph.document import declared_search_text
 from nodekin.retrievers import Evidence, ScoredNode
 
 FIELDS = (

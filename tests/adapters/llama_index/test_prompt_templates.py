@@ -19,11 +19,9 @@ from nodekin.retrievers import (
     RerankRetriever,
     Retriever,
 )
-from nodekin.retrievers.strategies import (
-    QueryRewriteRetriever,
-    RouterRetriever,
-    ToolQuestionRetriever,
-)
+from nodekin.retrievers.strategies.rewrite import QueryRewriteRetriever
+from nodekin.retrievers.strategies.router import RouterRetriever
+from nodekin.retrievers.strategies.tool_question import ToolQuestionRetriever
 
 
 def test_prompts_are_read_and_replaced(search: Retriever, scripted: Scripted) -> None:

@@ -16,7 +16,8 @@ from llama_index.core.schema import QueryBundle
 from nodekin.adapters.llama_index import NodeGraphQueryTransform, NodeGraphRetriever
 from nodekin.nodegraph import ModelError, NodeGraph
 from nodekin.retrievers import Retriever
-from nodekin.retrievers.strategies import QueryDecomposition, QueryRewrite
+from nodekin.retrievers.strategies.rewrite import QueryRewrite
+from nodekin.retrievers.strategies.sub_question import QueryDecomposition
 
 Scripted = Callable[[Any], Any]
 ZH = "大熊猫的毛色是什么？"

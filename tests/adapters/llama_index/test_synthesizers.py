@@ -24,7 +24,7 @@ from nodekin.retrievers import (
     QueryEngine,
     Retriever,
 )
-from nodekin.retrievers.answers import AnswerError
+from nodekin.retrievers.answers.answer import AnswerError
 
 # The model of the settings
 

@@ -3,9 +3,11 @@
 import pytest
 from page_client import Client
 
-from nodekin.adapters.serve import PageApp, TriedSetups
+from nodekin.adapters.serve.page_app import PageApp
+from nodekin.adapters.serve.tried_setups import TriedSetups
 from nodekin.nodegraph import Document, NodeGraph
-from nodekin.retrievers.setups import SetupFile, SetupOpener
+from nodekin.retrievers.setups.opening import SetupOpener
+from nodekin.retrievers.setups.setup_file import SetupFile
 
 TEXTS = {
     "tea/green.md": "# Green tea\n\nGreen tea is steamed. It keeps its colour.\n\n"

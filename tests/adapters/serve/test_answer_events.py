@@ -2,7 +2,7 @@
 
 from page_client import Client, events_of
 
-from nodekin.adapters.serve import PageApp
+from nodekin.adapters.serve.page_app import PageApp
 from nodekin.nodegraph import ModelError
 
 

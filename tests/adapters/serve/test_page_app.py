@@ -7,7 +7,7 @@ from importlib.resources import files
 import pytest
 from page_client import Client
 
-from nodekin.adapters.serve import PageApp
+from nodekin.adapters.serve.page_app import PageApp
 
 
 def test_the_corpus_with_its_groups_and_setups(client) -> None:
@@ -123,9 +123,10 @@ async def test_fifty_people_at_once(app) -> None:
 @pytest.mark.slow
 def test_the_first_view_of_many_nodes_is_small(tmp_path) -> None:
     """What it takes does not grow with the graph: a page of documents, and counts."""
-    from nodekin.adapters.serve import TriedSetups
+    from nodekin.adapters.serve.tried_setups import TriedSetups
     from nodekin.nodegraph import Document, NodeGraph
-    from nodekin.retrievers.setups import SetupFile, SetupOpener
+    from nodekin.retrievers.setups.opening import SetupOpener
+    from nodekin.retrievers.setups.setup_file import SetupFile
 
     graph = NodeGraph(store=tmp_path / "graph.sqlite", progress=False)
     graph.add(

@@ -15,7 +15,7 @@ import uvicorn
 from scripted_server import ChatServer, broken, serving
 
 from nodekin.adapters.openai_chat import OpenAIChat
-from nodekin.adapters.serve import PageApp
+from nodekin.adapters.serve.page_app import PageApp
 from nodekin.adapters.setups import load_setup
 
 playwright = pytest.importorskip(

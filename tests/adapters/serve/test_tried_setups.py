@@ -4,7 +4,7 @@ import pytest
 
 from nodekin.adapters.setups import load_setup
 from nodekin.retrievers import DefaultRetriever
-from nodekin.retrievers.setups import SetupFile
+from nodekin.retrievers.setups.setup_file import SetupFile
 
 
 def test_each_suggested_setup_searches(client) -> None:

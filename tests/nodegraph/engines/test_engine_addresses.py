@@ -6,7 +6,7 @@ import pytest
 from memory_engine import MemoryEngine
 
 from nodekin.nodegraph import NodeGraph
-from nodekin.nodegraph.engines import as_engine
+from nodekin.nodegraph.engines.engine_addresses import as_engine
 from nodekin.nodegraph.engines.milvus import MilvusEngine
 
 

@@ -13,9 +13,13 @@ import pytest
 from memory_engine import MemoryEngine
 
 from nodekin.nodegraph import Document, Embedder, NodeGraph, NodeStore, TransientStoreError
-from nodekin.nodegraph.engines import EngineUnavailableError, MissingCollectionError
+from nodekin.nodegraph.engines.index_engine import EngineUnavailableError, MissingCollectionError
 from nodekin.retrievers import Retriever
-from nodekin.retrievers.indexes import TableIndex, TextIndex, VectorIndex, WordIndex, synced_table
+from nodekin.retrievers.indexes import synced_table
+from nodekin.retrievers.indexes.table_index import TableIndex
+from nodekin.retrievers.indexes.text_index import TextIndex
+from nodekin.retrievers.indexes.vector_index import VectorIndex
+from nodekin.retrievers.indexes.word_index import WordIndex
 
 
 def lengths(dimension: int) -> Embedder:

@@ -15,9 +15,11 @@ from milvus_server import RunningMilvus
 from recall_on_cmrc import check_recall
 from word_engine_checks import same_words_as_memory
 
-from nodekin.nodegraph import Document, NodeGraph, StoreError, ValueMatch
-from nodekin.nodegraph.engines import EngineRow, EngineUnavailableError, milvus
+from nodekin.nodegraph import Document, NodeGraph, StoreError
+from nodekin.nodegraph.engines import milvus
+from nodekin.nodegraph.engines.index_engine import EngineRow, EngineUnavailableError
 from nodekin.nodegraph.engines.milvus import MilvusAddress, MilvusEngine
+from nodekin.nodegraph.vector_table import ValueMatch
 from nodekin.retrievers import Retriever
 from nodekin.retrievers.indexes import table_index
 

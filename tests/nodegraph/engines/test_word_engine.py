@@ -4,9 +4,13 @@ import numpy as np
 from memory_engine import MemoryEngine
 from word_engine_checks import same_words_as_memory
 
-from nodekin.nodegraph.engines import REFERENCE_B, REFERENCE_K1, searches_words
-from nodekin.nodegraph.engines.word_engine import reference_impacts
-from nodekin.retrievers.indexes import Saturation
+from nodekin.nodegraph.engines.word_engine import (
+    REFERENCE_B,
+    REFERENCE_K1,
+    reference_impacts,
+    searches_words,
+)
+from nodekin.retrievers.indexes.impact_lists import Saturation
 
 
 def test_the_engine_of_the_tests_passes() -> None:

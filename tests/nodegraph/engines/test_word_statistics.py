@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from nodekin.nodegraph import MemoryStore
-from nodekin.nodegraph.engines import WordedNode, WordTotals, word_statistics
-from nodekin.nodegraph.engines.word_statistics import WordStatistics
+from nodekin.nodegraph.engines import word_statistics
+from nodekin.nodegraph.engines.word_statistics import WordedNode, WordStatistics, WordTotals
 
 
 def node(name: str, text: str, order: int = 0) -> WordedNode:

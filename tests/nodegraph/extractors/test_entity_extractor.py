@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from nodekin.nodegraph import Document, LinkedText, Node, NodeGraph, TransformError
+from nodekin.nodegraph import Document, Node, NodeGraph, TransformError
 from nodekin.nodegraph.extractors.entity_extractor import EntityExtractor
 from nodekin.nodegraph.extractors.entity_names import name_key
+from nodekin.nodegraph.node import LinkedText
 
 
 def entities(*texts: str, **settings: object) -> dict[str, list[str]]:

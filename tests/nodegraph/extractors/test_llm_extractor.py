@@ -11,9 +11,9 @@ import pytest
 from nodekin.nodegraph import Document, ModelError, NodeGraph, TransformError, split_paragraphs
 from nodekin.nodegraph.extractors.llm_extractor import PROMPTS, LLMExtractor
 from nodekin.nodegraph.hashing import fingerprint
-from nodekin.nodegraph.models import fill_template
+from nodekin.nodegraph.models.language import fill_template
 from nodekin.nodegraph.models.llm import LLM
-from nodekin.nodegraph.models.output import PARSERS
+from nodekin.nodegraph.models.output.extractions import PARSERS
 
 
 class Scripted:

@@ -12,7 +12,8 @@ from langchain_core.prompts import (
 from llama_index.core.prompts import ChatPromptTemplate as LlamaIndexChatTemplate
 from llama_index.core.prompts import PromptTemplate as LlamaIndexTemplate
 
-from nodekin.nodegraph.models import ChatPrompt, fill_template, prompt_text
+from nodekin.nodegraph.models.chat_prompt import ChatPrompt, prompt_text
+from nodekin.nodegraph.models.language import fill_template
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,9 @@ import pytest
 from postgres_server import RunningServer, running_server
 
 from nodekin.nodegraph import Document, NodeGraph, StoreError, TransientStoreError
-from nodekin.nodegraph.postgres import PostgresAddress, PostgresStore, server_connection
+from nodekin.nodegraph.postgres import server_connection
+from nodekin.nodegraph.postgres.address import PostgresAddress
+from nodekin.nodegraph.postgres.postgres_store import PostgresStore
 from nodekin.nodegraph.postgres.server_connection import ServerConnection, ServerLostError
 from nodekin.retrievers import Retriever
 

@@ -7,8 +7,9 @@ import pytest
 from postgres_server import RunningServer
 
 from nodekin.nodegraph import Document
-from nodekin.nodegraph.postgres import PostgresAddress, PostgresStore
+from nodekin.nodegraph.postgres.address import PostgresAddress
 from nodekin.nodegraph.postgres.idle_connections import idle_connections
+from nodekin.nodegraph.postgres.postgres_store import PostgresStore
 
 
 def count(server: RunningServer) -> int:

@@ -18,7 +18,8 @@ from postgres_server import RunningServer
 from store_machine import StoreMachine
 
 from nodekin.nodegraph import Document, NodeGraph, NodeStore, StoreError
-from nodekin.nodegraph.postgres import PostgresAddress, PostgresStore
+from nodekin.nodegraph.postgres.address import PostgresAddress
+from nodekin.nodegraph.postgres.postgres_store import PostgresStore
 from nodekin.retrievers import Retriever
 
 

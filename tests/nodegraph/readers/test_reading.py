@@ -13,7 +13,8 @@ from nodekin.nodegraph import (
     UnsupportedFilesError,
     register_reader,
 )
-from nodekin.nodegraph.readers import reader_registry, supported_suffixes
+from nodekin.nodegraph.readers import reader_registry
+from nodekin.nodegraph.readers.reader_registry import supported_suffixes
 
 pytestmark = pytest.mark.usefixtures("every_store")
 

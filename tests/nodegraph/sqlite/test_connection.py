@@ -14,7 +14,7 @@ import pytest
 from graph_files import fill, opened, tables, words
 
 from nodekin.nodegraph import Document, NodeGraph, StoreError
-from nodekin.nodegraph.sqlite import SQLiteStore
+from nodekin.nodegraph.sqlite.sqlite_store import SQLiteStore
 
 # What is no graph
 

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from nodekin.nodegraph import Document, NodeGraph, StoreError
-from nodekin.nodegraph.sqlite import SQLiteStore
+from nodekin.nodegraph.sqlite.sqlite_store import SQLiteStore
 from nodekin.retrievers import Retriever
 
 # Forked here, while there is one thread: quicker than to start anew, and a thing users do.

@@ -4,7 +4,7 @@ import sqlite3
 from pathlib import Path
 
 from nodekin.nodegraph import Document, NodeGraph
-from nodekin.nodegraph.sqlite import SQLiteStore
+from nodekin.nodegraph.sqlite.sqlite_store import SQLiteStore
 
 
 def count(path: Path, table: str) -> int:

@@ -8,7 +8,7 @@ from hypothesis.stateful import rule
 from store_machine import StoreMachine
 
 from nodekin.nodegraph import Document, Node, NodeGraph, NodeStore
-from nodekin.nodegraph.sqlite import SQLiteStore
+from nodekin.nodegraph.sqlite.sqlite_store import SQLiteStore
 
 
 class FileMachine(StoreMachine):

@@ -19,7 +19,6 @@ from nodekin.nodegraph import (
     Document,
     Embedder,
     EmbeddingError,
-    LinkedText,
     LLMExtractor,
     MarkdownSplitter,
     NodeGraph,
@@ -27,7 +26,9 @@ from nodekin.nodegraph import (
     SentenceSplitter,
     TransformError,
 )
-from nodekin.nodegraph.workers import ProcessWorkers, RemoteTraceback, as_workers
+from nodekin.nodegraph.node import LinkedText
+from nodekin.nodegraph.workers.process_workers import ProcessWorkers, as_workers
+from nodekin.nodegraph.workers.remote_calls import RemoteTraceback
 
 PATIENCE = 300.0
 """Seconds after which something that should happen is taken to hang."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from nodekin.nodegraph import Document, Node, NodeGraph, TransformError
-from nodekin.nodegraph.workers import CallServer, converse, to_bytes
+from nodekin.nodegraph.workers.remote_calls import CallServer, converse, to_bytes
 
 
 class Beside:

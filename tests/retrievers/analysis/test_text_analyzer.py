@@ -14,7 +14,7 @@ from nodekin.retrievers import Retriever, TextAnalyzer
 from nodekin.retrievers.analysis import text_analyzer
 from nodekin.retrievers.analysis.languages import ENGLISH, MARK, Language, named
 from nodekin.retrievers.analysis.segments import normalized
-from nodekin.retrievers.similarities import Bm25
+from nodekin.retrievers.similarities.bm25 import Bm25
 
 analyze = TextAnalyzer()
 

@@ -11,7 +11,8 @@ import pytest
 
 from nodekin.nodegraph import Document, Node, NodeGraph
 from nodekin.retrievers import QaRetriever, Retriever
-from nodekin.retrievers.answers import Answer, QueryEngine
+from nodekin.retrievers.answers.answer import Answer
+from nodekin.retrievers.answers.engine import QueryEngine
 
 Reply = str | Exception
 _NUMBERED = re.compile(r"<passage>\n\[(\d+)\]")

@@ -4,7 +4,7 @@ import pickle
 
 from fixed_retriever import passage
 
-from nodekin.retrievers.answers import Answer, AnswerError, Source
+from nodekin.retrievers.answers.answer import Answer, AnswerError, Source
 
 
 def test_the_cited_sources_and_the_text() -> None:

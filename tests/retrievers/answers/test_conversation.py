@@ -6,8 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nodekin.nodegraph import count_tokens
-from nodekin.retrievers.answers import AnswerError, QueryEngine
+from nodekin.retrievers.answers.answer import AnswerError
 from nodekin.retrievers.answers.conversation import format_history, newest_pairs, parse_history
+from nodekin.retrievers.answers.engine import QueryEngine
 
 
 @pytest.fixture

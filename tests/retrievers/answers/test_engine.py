@@ -3,7 +3,8 @@
 import pytest
 from fixed_retriever import FixedRetriever, passage
 
-from nodekin.retrievers.answers import PROMPTS, QueryEngine
+from nodekin.retrievers.answers.engine import QueryEngine
+from nodekin.retrievers.answers.prompts import PROMPTS
 from nodekin.retrievers.tracing import trace
 
 MODES = ("stuff", "refine", "map_reduce", "map_rerank")

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from fixed_retriever import FixedRetriever, passage
 
-from nodekin.retrievers.answers import Answer, AnswerError, QueryEngine
+from nodekin.retrievers.answers.answer import Answer, AnswerError
+from nodekin.retrievers.answers.engine import QueryEngine
 from nodekin.retrievers.plans import limits
 
 WORDS = "tea " * 220

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from nodekin.nodegraph import Document, NodeGraph, count_tokens
 from nodekin.retrievers import Retriever
-from nodekin.retrievers.answers import Answer, QueryEngine
+from nodekin.retrievers.answers.answer import Answer
+from nodekin.retrievers.answers.engine import QueryEngine
 
 LENGTHS = st.sampled_from([count_tokens, lambda text: len(text) // 3 + 1])
 SENTENCES = st.sampled_from(["Tea is a hot drink. ", "茶是一种热饮。", "word " * 9, "好" * 30])

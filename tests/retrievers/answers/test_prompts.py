@@ -5,7 +5,8 @@ import re
 import pytest
 from fixed_retriever import FixedRetriever, passage
 
-from nodekin.retrievers.answers import PROMPTS, QueryEngine
+from nodekin.retrievers.answers.engine import QueryEngine
+from nodekin.retrievers.answers.prompts import PROMPTS
 
 NILE = "How long is the Nile?"
 MODES = ("stuff", "refine", "map_reduce", "map_rerank")

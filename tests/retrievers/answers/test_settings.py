@@ -3,7 +3,7 @@
 import pytest
 from fixed_retriever import FixedRetriever
 
-from nodekin.retrievers.answers import QueryEngine
+from nodekin.retrievers.answers.engine import QueryEngine
 
 
 @pytest.mark.parametrize(

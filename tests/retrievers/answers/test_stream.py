@@ -5,7 +5,8 @@ import pytest
 
 from nodekin.nodegraph import NodeGraph
 from nodekin.retrievers import Retriever
-from nodekin.retrievers.answers import AnswerError, QueryEngine
+from nodekin.retrievers.answers.answer import AnswerError
+from nodekin.retrievers.answers.engine import QueryEngine
 
 NILE = "How long is the Nile?"
 

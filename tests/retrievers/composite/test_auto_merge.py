@@ -15,7 +15,7 @@ from nodekin.adapters.llama_index import export_nodes
 from nodekin.nodegraph import Document, Node, NodeGraph, UnknownGroupError
 from nodekin.retrievers import Retriever, trace
 from nodekin.retrievers.composite.auto_merge import AutoMergeRetriever
-from nodekin.retrievers.similarities import Bm25
+from nodekin.retrievers.similarities.bm25 import Bm25
 
 WORDS = Bm25(analyzer=str.split)
 

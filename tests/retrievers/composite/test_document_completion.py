@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from nodekin.retrievers import Retriever
 from nodekin.retrievers.composite.document_completion import DocumentCompletionRetriever
 from nodekin.retrievers.composite.window import WindowRetriever
-from nodekin.retrievers.similarities import Bm25
+from nodekin.retrievers.similarities.bm25 import Bm25
 
 WORDS = Bm25(analyzer=str.split)
 

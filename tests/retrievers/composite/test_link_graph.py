@@ -4,7 +4,8 @@ import math
 
 import pytest
 
-from nodekin.nodegraph import Document, LinkedText, Node, NodeGraph
+from nodekin.nodegraph import Document, Node, NodeGraph
+from nodekin.nodegraph.node import LinkedText
 from nodekin.retrievers.composite.link_graph import (
     IN_TITLE,
     UNTITLED,
@@ -14,8 +15,8 @@ from nodekin.retrievers.composite.link_graph import (
     PassageLink,
 )
 from nodekin.retrievers.composite.linked_passages import linked_passages
-from nodekin.retrievers.indexes import TextIndex
-from nodekin.retrievers.similarities import Bm25
+from nodekin.retrievers.indexes.text_index import TextIndex
+from nodekin.retrievers.similarities.bm25 import Bm25
 
 
 @pytest.fixture

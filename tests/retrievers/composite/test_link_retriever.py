@@ -13,8 +13,9 @@ import pytest
 from fixed_retriever import FixedRetriever, ids, scored
 from memory_engine import MemoryEngine
 
-from nodekin.nodegraph import Document, LinkedText, Node, NodeGraph
+from nodekin.nodegraph import Document, Node, NodeGraph
 from nodekin.nodegraph.extractors.entity_extractor import EntityExtractor
+from nodekin.nodegraph.node import LinkedText
 from nodekin.retrievers import Evidence, Retriever, trace
 from nodekin.retrievers.composite.link_retriever import LinkOptions, LinkRetriever
 

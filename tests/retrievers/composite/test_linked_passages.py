@@ -7,13 +7,15 @@ import pytest
 from engines import Engine
 from memory_engine import MemoryEngine
 
-from nodekin.nodegraph import Document, NodeGraph, TableAheadError
+from nodekin.nodegraph import Document, NodeGraph
 from nodekin.nodegraph.extractors.entity_extractor import EntityExtractor
+from nodekin.nodegraph.vector_table import TableAheadError
 from nodekin.retrievers import Bm25, LinkRetriever, Retriever
 from nodekin.retrievers.composite.link_graph import LinkOptions
 from nodekin.retrievers.composite.linked_passages import linked_passages
 from nodekin.retrievers.filters import parse_filters
-from nodekin.retrievers.indexes import TextIndex, WordIndex
+from nodekin.retrievers.indexes.text_index import TextIndex
+from nodekin.retrievers.indexes.word_index import WordIndex
 
 NAMES = ("Henrik Ibsen", "Oslo Town", "Brand Play", "Green Tea House", "Old Skien Road", "挪威王国")
 

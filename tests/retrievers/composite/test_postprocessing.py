@@ -7,7 +7,8 @@ from composite_graphs import pick, words
 from fixed_retriever import FixedRetriever, fixed, scored, texts
 
 from nodekin.nodegraph import Node
-from nodekin.retrievers import ScoredNode, child_k_override, trace
+from nodekin.retrievers import ScoredNode, trace
+from nodekin.retrievers.base_retriever import child_k_override
 from nodekin.retrievers.composite.postprocessing import (
     PostprocessRetriever,
     joined_node,

@@ -11,16 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nodekin.nodegraph import Document, NodeGraph, UnknownGroupError, split_sentences
-from nodekin.retrievers import (
-    Evidence,
-    FusionRetriever,
-    Retriever,
-    ScoredNode,
-    lifted_score,
-    trace,
-)
+from nodekin.retrievers import Evidence, FusionRetriever, Retriever, ScoredNode, trace
 from nodekin.retrievers.composite.recursive import RecursiveRetriever
-from nodekin.retrievers.similarities import Bm25
+from nodekin.retrievers.ranking import lifted_score
+from nodekin.retrievers.similarities.bm25 import Bm25
 
 WORDS = Bm25(analyzer=str.split)
 

@@ -10,10 +10,11 @@ from fixed_retriever import fixed, scored, texts
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nodekin.nodegraph import Document, LinkedText, Node, NodeGraph, split_sentences
+from nodekin.nodegraph import Document, Node, NodeGraph, split_sentences
+from nodekin.nodegraph.node import LinkedText
 from nodekin.retrievers import Retriever, trace
 from nodekin.retrievers.composite.window import WindowRetriever
-from nodekin.retrievers.similarities import Bm25
+from nodekin.retrievers.similarities.bm25 import Bm25
 
 WORDS = Bm25(analyzer=str.split)
 

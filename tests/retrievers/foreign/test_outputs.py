@@ -6,7 +6,7 @@ import pytest
 
 from nodekin.nodegraph import Node
 from nodekin.retrievers import Evidence, ScoredNode
-from nodekin.retrievers.foreign import read_output
+from nodekin.retrievers.foreign.outputs import read_output
 
 
 def document(text, score=None, id=None):

@@ -6,7 +6,7 @@ import pytest
 
 from nodekin.nodegraph import Document, NodeGraph
 from nodekin.retrievers import Retriever, ScoredNode
-from nodekin.retrievers.indexes import Exact, normal_question
+from nodekin.retrievers.indexes.exact_index import Exact, normal_question
 
 
 @pytest.fixture

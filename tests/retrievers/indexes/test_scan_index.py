@@ -5,7 +5,8 @@ import pytest
 
 from nodekin.nodegraph import Document, NodeGraph
 from nodekin.retrievers import Filter
-from nodekin.retrievers.indexes import ScanIndex, node_table
+from nodekin.retrievers.indexes import node_table
+from nodekin.retrievers.indexes.scan_index import ScanIndex
 
 
 @pytest.mark.parametrize("key", [None, "default"])

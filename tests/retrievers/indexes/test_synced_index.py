@@ -16,10 +16,11 @@ from hypothesis import strategies as st
 
 from nodekin.nodegraph import Document, Node, NodeGraph
 from nodekin.retrievers import Retriever
-from nodekin.retrievers.analysis import TextAnalyzer
-from nodekin.retrievers.indexes import SyncedIndex, node_table, synced_index, text_index
+from nodekin.retrievers.analysis.text_analyzer import TextAnalyzer
+from nodekin.retrievers.indexes import node_table, synced_index, text_index
 from nodekin.retrievers.indexes.array_files import load_arrays, save_arrays
-from nodekin.retrievers.similarities import Bm25
+from nodekin.retrievers.indexes.synced_index import SyncedIndex
+from nodekin.retrievers.similarities.bm25 import Bm25
 
 BM25 = Bm25()
 OKAPI = Bm25(method="okapi")

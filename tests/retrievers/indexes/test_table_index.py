@@ -15,11 +15,13 @@ from recall_on_cmrc import check_recall
 
 import nodekin.nodegraph.postgres.pgvector_table as postgres_table
 from nodekin.nodegraph import Document, Embedder, EmbeddingError, NodeGraph, StoreError
-from nodekin.nodegraph.postgres import PostgresAddress
+from nodekin.nodegraph.postgres.address import PostgresAddress
 from nodekin.nodegraph.postgres.pgvector_table import PostgresVectorTable
 from nodekin.nodegraph.postgres.server_connection import ServerConnection
 from nodekin.retrievers import Retriever
-from nodekin.retrievers.indexes import TableIndex, VectorIndex, synced_table, table_index
+from nodekin.retrievers.indexes import synced_table, table_index
+from nodekin.retrievers.indexes.table_index import TableIndex
+from nodekin.retrievers.indexes.vector_index import VectorIndex
 
 FILTERS: list[dict[str, Any] | None] = [None, {"part": 3}, {"part": {"lt": 6}}, {"part": {"ne": 1}}]
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from nodekin.nodegraph import Document, Node, NodeGraph
 from nodekin.retrievers import Retriever, ScoredNode
 from nodekin.retrievers.indexes import node_table, text_index
-from nodekin.retrievers.similarities import Bm25
+from nodekin.retrievers.similarities.bm25 import Bm25
 
 SIMILARITY = Bm25(analyzer=str.split)
 

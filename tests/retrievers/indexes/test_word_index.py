@@ -12,9 +12,12 @@ import pytest
 from memory_engine import MemoryEngine
 
 from nodekin.nodegraph import Document, NodeGraph
-from nodekin.nodegraph.engines import WordHits, engine_words
+from nodekin.nodegraph.engines import engine_words
+from nodekin.nodegraph.engines.word_engine import WordHits
 from nodekin.retrievers import Bm25, Retriever
-from nodekin.retrievers.indexes import TextIndex, WordIndex, text_index
+from nodekin.retrievers.indexes import text_index
+from nodekin.retrievers.indexes.text_index import TextIndex
+from nodekin.retrievers.indexes.word_index import WordIndex
 
 QUERIES = ("tea", "green tea river", "the bank of the river", "长江 河流", "milk milk", "nothing")
 

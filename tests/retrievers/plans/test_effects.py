@@ -1,6 +1,7 @@
 import pytest
 
-from nodekin.retrievers.plans import Each, Effect, Plan, gather, interpose, run
+from nodekin.retrievers.plans.effects import Each, gather
+from nodekin.retrievers.plans.plan import Effect, Plan, interpose, run
 
 
 class Number(Effect[int]):

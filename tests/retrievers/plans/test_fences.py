@@ -11,13 +11,14 @@ import pytest
 import nodekin.nodegraph
 import nodekin.retrievers
 from nodekin.nodegraph import Document, NodeGraph
-from nodekin.nodegraph.extractors import LLMExtractor
-from nodekin.nodegraph.extractors.llm_extractor import PROMPTS
-from nodekin.nodegraph.models import Language, fill_template
+from nodekin.nodegraph.extractors.llm_extractor import PROMPTS, LLMExtractor
+from nodekin.nodegraph.models.language import Language, fill_template
 from nodekin.retrievers import Retriever
-from nodekin.retrievers.answers import QueryEngine
-from nodekin.retrievers.plans import Prompt
-from nodekin.retrievers.strategies import MultiStepRetriever, StepRoles, SubQuestionRetriever
+from nodekin.retrievers.answers.engine import QueryEngine
+from nodekin.retrievers.plans.prompting import Prompt
+from nodekin.retrievers.strategies.multi_step import MultiStepRetriever
+from nodekin.retrievers.strategies.step_roles import StepRoles
+from nodekin.retrievers.strategies.sub_question import SubQuestionRetriever
 
 TAG = re.compile(r"</?([a-z]+)>")
 

@@ -15,11 +15,11 @@ from nodekin.retrievers import (
     Retriever,
     ScoredNode,
     WindowRetriever,
-    child_k_override,
     trace,
 )
+from nodekin.retrievers.base_retriever import child_k_override
 from nodekin.retrievers.results import Results
-from nodekin.retrievers.strategies import MultiQueryRetriever
+from nodekin.retrievers.strategies.multi_query import MultiQueryRetriever
 
 PLANTS = ("green", "rice", "black", "white")
 

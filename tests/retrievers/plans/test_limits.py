@@ -5,8 +5,9 @@ from typing import Any
 import pytest
 
 from nodekin.nodegraph import LLM
-from nodekin.retrievers.plans import Ask, Budget, Call, Each, Plan, run
-from nodekin.retrievers.plans.limits import BudgetExceededError
+from nodekin.retrievers.plans.effects import Ask, Each
+from nodekin.retrievers.plans.limits import Budget, BudgetExceededError, Call
+from nodekin.retrievers.plans.plan import Plan, run
 
 
 class Counting:

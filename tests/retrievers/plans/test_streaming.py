@@ -10,8 +10,11 @@ import pytest
 
 from nodekin.nodegraph import LLM, ModelError, ModelTimeoutError, NodeGraph
 from nodekin.retrievers import Retriever
-from nodekin.retrievers.answers import AnswerError, QueryEngine
-from nodekin.retrievers.plans import Ask, astream_with_timeout, effects, stream_with_timeout
+from nodekin.retrievers.answers.answer import AnswerError
+from nodekin.retrievers.answers.engine import QueryEngine
+from nodekin.retrievers.plans import effects
+from nodekin.retrievers.plans.effects import Ask
+from nodekin.retrievers.plans.streaming import astream_with_timeout, stream_with_timeout
 
 
 async def all_of(stream: Any) -> list[Any]:

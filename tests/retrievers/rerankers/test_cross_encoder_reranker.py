@@ -7,7 +7,7 @@ from fixed_retriever import candidates, text_scores
 
 from nodekin.nodegraph import Document, MarkdownSplitter, Node, NodeGraph
 from nodekin.retrievers import Reranker, Retriever, ScoredNode
-from nodekin.retrievers.rerankers import CrossEncoderReranker
+from nodekin.retrievers.rerankers.cross_encoder_reranker import CrossEncoderReranker
 
 
 def test_a_long_passage_counts_with_its_best_window() -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from nodekin.nodegraph import Document, Node, NodeGraph
 from nodekin.retrievers import NearDuplicateFilter, RerankRetriever, Retriever
-from nodekin.retrievers.rerankers import Reranker
+from nodekin.retrievers.rerankers.reranker import Reranker
 from nodekin.retrievers.results import Evidence, ScoredNode
 
 PAGE = (

@@ -2,10 +2,11 @@ import inspect
 
 import pytest
 
-from nodekin.retrievers.setups import RETRIEVERS, TRANSFORMS
 from nodekin.retrievers.setups.declared_types import (
     GRAPH_ARGUMENTS,
     GROUP_ARGUMENTS,
+    RETRIEVERS,
+    TRANSFORMS,
     argument_names,
     takes_graph,
     transform_arguments,

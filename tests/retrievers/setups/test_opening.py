@@ -11,7 +11,8 @@ from nodekin.retrievers import (
     RerankRetriever,
     Retriever,
 )
-from nodekin.retrievers.setups import SetupFile, SetupOpener
+from nodekin.retrievers.setups.opening import SetupOpener
+from nodekin.retrievers.setups.setup_file import SetupFile
 
 TEXTS = [
     "Green tea is not fermented. The leaves are heated soon.",

@@ -1,6 +1,6 @@
 import pytest
 
-from nodekin.retrievers.setups import SetupFile
+from nodekin.retrievers.setups.setup_file import SetupFile
 
 TOML = """
 default = "fused"

@@ -10,7 +10,8 @@ from rank_bm25 import BM25Okapi
 
 from nodekin.nodegraph import Document, NodeGraph
 from nodekin.retrievers import Retriever
-from nodekin.retrievers.similarities import Bm25, bm25
+from nodekin.retrievers.similarities import bm25
+from nodekin.retrievers.similarities.bm25 import Bm25
 
 WORDS = st.sampled_from("a b c d e f g h".split())
 TEXTS = st.lists(st.lists(WORDS, min_size=1, max_size=9).map(" ".join), min_size=1, max_size=14)

@@ -10,8 +10,9 @@ import pytest
 
 from nodekin.nodegraph import Document, NodeGraph
 from nodekin.nodegraph.models.embedder import Embedder
-from nodekin.retrievers import Retriever, lifted_score
-from nodekin.retrievers.similarities import Cosine
+from nodekin.retrievers import Retriever
+from nodekin.retrievers.ranking import lifted_score
+from nodekin.retrievers.similarities.cosine import Cosine
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 

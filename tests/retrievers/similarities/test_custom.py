@@ -12,12 +12,12 @@ from nodekin.retrievers import (
     Filter,
     FusionRetriever,
     Retriever,
-    get_similarity,
     register_index,
     register_similarity,
 )
 from nodekin.retrievers.results import Hits
 from nodekin.retrievers.similarities import registry
+from nodekin.retrievers.similarities.registry import get_similarity
 
 
 @pytest.fixture(autouse=True)

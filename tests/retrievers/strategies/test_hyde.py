@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from nodekin.retrievers import FusionRetriever, Retriever
-from nodekin.retrievers.strategies import HyDERetriever
+from nodekin.retrievers.strategies.hyde import HyDERetriever
 
 
 @pytest.mark.parametrize("weight", [1.0, 5.0])

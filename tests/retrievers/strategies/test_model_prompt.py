@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from nodekin.retrievers.strategies import QueryExpansion, simple_strategies
+from nodekin.retrievers.strategies.multi_query import QueryExpansion
+from nodekin.retrievers.strategies.strategy_registry import simple_strategies
 
 QUERY, QUERY_ZH = "Is the Nile longer than the Amazon?", "尼罗河比亚马孙河长吗？"
 KINDS: list[Any] = [s.transform for s in simple_strategies().values() if s.transform]

@@ -12,15 +12,15 @@ from hypothesis import strategies as st
 from nodekin.nodegraph import Document, ModelError, NodeGraph
 from nodekin.retrievers import Retriever, trace
 from nodekin.retrievers.plans import limits as budget
-from nodekin.retrievers.strategies import (
+from nodekin.retrievers.strategies.multi_step import MultiStepRetriever
+from nodekin.retrievers.strategies.step_reader import StepReader
+from nodekin.retrievers.strategies.step_roles import (
     AnsweredJudge,
-    MultiStepRetriever,
     NextQuestion,
-    Step,
     StepAnswer,
-    StepReader,
     StepRoles,
 )
+from nodekin.retrievers.strategies.steps import Step
 
 QUESTION = "In which town was the author of Brand born?"
 PASSAGES = {

@@ -2,7 +2,7 @@
 
 from nodekin.nodegraph import NodeGraph
 from nodekin.retrievers import FusionRetriever, Retriever, SubQuestionRetriever, observe, trace
-from nodekin.retrievers.strategies import OutcomeObserver, StrategyOutcome, SubResults
+from nodekin.retrievers.strategies.outcome import OutcomeObserver, StrategyOutcome, SubResults
 from nodekin.retrievers.tracing import start_span
 
 

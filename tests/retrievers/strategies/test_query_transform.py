@@ -8,15 +8,13 @@ import pytest
 from nodekin.nodegraph import ModelError
 from nodekin.retrievers import trace
 from nodekin.retrievers.plans.plan import run
-from nodekin.retrievers.strategies import (
-    HyDE,
-    QueryDecomposition,
-    QueryExpansion,
-    QueryRewrite,
-    QueryRouter,
-    QueryTransform,
-    simple_strategies,
-)
+from nodekin.retrievers.strategies.hyde import HyDE
+from nodekin.retrievers.strategies.multi_query import QueryExpansion
+from nodekin.retrievers.strategies.query_transform import QueryTransform
+from nodekin.retrievers.strategies.rewrite import QueryRewrite
+from nodekin.retrievers.strategies.router import QueryRouter
+from nodekin.retrievers.strategies.strategy_registry import simple_strategies
+from nodekin.retrievers.strategies.sub_question import QueryDecomposition
 
 QUERY, QUERY_ZH = "Is the Nile longer than the Amazon?", "尼罗河比亚马孙河长吗？"
 KINDS: list[Any] = [s.transform for s in simple_strategies().values() if s.transform]

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from nodekin.retrievers.strategies import QueryRewrite
+from nodekin.retrievers.strategies.rewrite import QueryRewrite
 
 QUERY = "Is the Nile longer than the Amazon?"
 

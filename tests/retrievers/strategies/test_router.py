@@ -7,7 +7,8 @@ import pytest
 
 from nodekin.nodegraph import ModelError, NodeGraph
 from nodekin.retrievers import Retriever, ScoredNode, trace
-from nodekin.retrievers.strategies import QueryRewriteRetriever, RouterRetriever
+from nodekin.retrievers.strategies.rewrite import QueryRewriteRetriever
+from nodekin.retrievers.strategies.router import RouterRetriever
 
 
 class Broken:

@@ -7,14 +7,10 @@ import pytest
 
 from nodekin.nodegraph import NodeGraph
 from nodekin.retrievers import Retriever
-from nodekin.retrievers.strategies import (
-    AnsweredJudge,
-    NextQuestion,
-    Step,
-    StepAnswer,
-    StepReader,
-)
 from nodekin.retrievers.strategies.step_prompt import list_passages, list_steps
+from nodekin.retrievers.strategies.step_reader import StepReader
+from nodekin.retrievers.strategies.step_roles import AnsweredJudge, NextQuestion, StepAnswer
+from nodekin.retrievers.strategies.steps import Step
 
 QUESTION = "In which town was the author of Brand born?"
 

@@ -2,8 +2,7 @@
 
 import pytest
 
-from nodekin.retrievers.strategies import StepReader
-from nodekin.retrievers.strategies.step_reader import StepReading
+from nodekin.retrievers.strategies.step_reader import StepReader, StepReading
 
 QUESTION = "In which town was the author of Brand born?"
 NEXT = "Where did Henrik Ibsen come into the world?"

@@ -3,7 +3,12 @@
 import pytest
 
 from nodekin.nodegraph import ModelError
-from nodekin.retrievers.strategies import AnsweredJudge, NextQuestion, StepAnswer, StepRoles
+from nodekin.retrievers.strategies.step_roles import (
+    AnsweredJudge,
+    NextQuestion,
+    StepAnswer,
+    StepRoles,
+)
 
 QUESTION = "In which town was the author of Brand born?"
 

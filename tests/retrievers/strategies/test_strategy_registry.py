@@ -7,16 +7,16 @@ from typing import Any, get_args
 import pytest
 
 from nodekin.retrievers import Retriever
-from nodekin.retrievers.strategies import (
+from nodekin.retrievers.planned_retriever import PlannedRetriever
+from nodekin.retrievers.strategies.strategy_registry import (
     STRATEGIES,
-    PlannedRetriever,
     StrategyName,
     TransformName,
-    TransformRetriever,
     make_strategy,
     make_transform,
     simple_strategies,
 )
+from nodekin.retrievers.strategies.transform_retriever import TransformRetriever
 
 
 def test_the_names_that_editors_complete_are_those_of_the_table() -> None:

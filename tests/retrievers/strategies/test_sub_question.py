@@ -7,7 +7,7 @@ import pytest
 
 from nodekin.nodegraph import ModelError, NodeGraph
 from nodekin.retrievers import Retriever, ScoredNode
-from nodekin.retrievers.strategies import SubQuestionRetriever
+from nodekin.retrievers.strategies.sub_question import SubQuestionRetriever
 
 QUERY, NILE, AMAZON = "Which is longer?", "How long is the Nile?", "How long is the Amazon?"
 PARTS = f"1. {NILE}\n2. {AMAZON}"

@@ -17,7 +17,7 @@ from nodekin.retrievers import (
     SubQuestionRetriever,
     ToolQuestionRetriever,
 )
-from nodekin.retrievers.strategies import make_strategy
+from nodekin.retrievers.strategies.strategy_registry import make_strategy
 
 BOTH = "How long is the Nile, and how is green tea made?"
 PARTS = "rivers: How long is the Nile?\nteas: How is green tea made?"

@@ -8,15 +8,12 @@ import pytest
 from nodekin.nodegraph import ModelError, NodeGraph
 from nodekin.retrievers import FusionRetriever, RerankRetriever, Retriever, ScoredNode, trace
 from nodekin.retrievers.ranking import fuse
-from nodekin.retrievers.strategies import (
-    HyDERetriever,
-    MultiQueryRetriever,
-    QueryExpansion,
-    QueryRewriteRetriever,
-    SubQuestionRetriever,
-    TransformRetriever,
-    simple_strategies,
-)
+from nodekin.retrievers.strategies.hyde import HyDERetriever
+from nodekin.retrievers.strategies.multi_query import MultiQueryRetriever, QueryExpansion
+from nodekin.retrievers.strategies.rewrite import QueryRewriteRetriever
+from nodekin.retrievers.strategies.strategy_registry import simple_strategies
+from nodekin.retrievers.strategies.sub_question import SubQuestionRetriever
+from nodekin.retrievers.strategies.transform_retriever import TransformRetriever
 
 KINDS: list[Any] = [s.retriever for s in simple_strategies().values() if s.transform]
 QUERY = "Which is the longer river?"

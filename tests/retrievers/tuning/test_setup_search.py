@@ -6,10 +6,10 @@ import pytest
 
 from nodekin.nodegraph import NodeGraph
 from nodekin.retrievers.evaluation import Dataset, Matching, Question, get_metric
-from nodekin.retrievers.setups import SetupFile
-from nodekin.retrievers.tuning import Space, Trial
-from nodekin.retrievers.tuning.setup_search import SetupSearch
+from nodekin.retrievers.setups.setup_file import SetupFile
+from nodekin.retrievers.tuning.setup_search import SetupSearch, Trial
 from nodekin.retrievers.tuning.sharing import SharingOpener
+from nodekin.retrievers.tuning.space import Space
 
 
 def _trial(values, error=""):

@@ -2,10 +2,9 @@ import pytest
 
 from nodekin.nodegraph import NodeGraph
 from nodekin.retrievers import Retriever
-from nodekin.retrievers.setups import SetupOpener
-from nodekin.retrievers.tuning import Space
+from nodekin.retrievers.setups.opening import SetupOpener
 from nodekin.retrievers.tuning.sharing import SharingOpener
-from nodekin.retrievers.tuning.space import compose
+from nodekin.retrievers.tuning.space import Space, compose
 
 TEXTS = [
     "Green tea is not fermented. The leaves are heated soon.",

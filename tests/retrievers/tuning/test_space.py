@@ -4,9 +4,9 @@ import pytest
 
 from nodekin.nodegraph import NodeGraph
 from nodekin.retrievers import DefaultRetriever
-from nodekin.retrievers.setups import SetupFile, SetupOpener
-from nodekin.retrievers.tuning import Space
-from nodekin.retrievers.tuning.space import compose, drawn, neighbours
+from nodekin.retrievers.setups.opening import SetupOpener
+from nodekin.retrievers.setups.setup_file import SetupFile
+from nodekin.retrievers.tuning.space import Space, compose, drawn, neighbours
 
 TEXTS = [
     "Green tea is not fermented. The leaves are heated soon after they are picked.",

@@ -14,8 +14,10 @@ from nodekin.retrievers.evaluation import (
     Question,
     get_metric,
 )
-from nodekin.retrievers.setups import SetupFile
-from nodekin.retrievers.tuning import FEWEST_QUESTIONS, Space, tune
+from nodekin.retrievers.setups.setup_file import SetupFile
+from nodekin.retrievers.tuning.setup_search import FEWEST_QUESTIONS
+from nodekin.retrievers.tuning.space import Space
+from nodekin.retrievers.tuning.tuner import tune
 
 SMALL = Space(
     chunk_size=[320],

@@ -2,8 +2,12 @@ import contextlib
 
 import pytest
 
-from nodekin.nodegraph.models.output import parse_phrasings, parse_query, parse_sub_questions
 from nodekin.nodegraph.models.output.json_values import parse_answer, parse_json
+from nodekin.nodegraph.models.output.queries import (
+    parse_phrasings,
+    parse_query,
+    parse_sub_questions,
+)
 
 
 def test_json_in_prose():

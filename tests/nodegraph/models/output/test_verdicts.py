@@ -2,7 +2,7 @@
 
 import pytest
 
-from nodekin.nodegraph.models.output import Verdict, parse_numbers, parse_verdicts
+from nodekin.nodegraph.models.output.verdicts import Verdict, parse_numbers, parse_verdicts
 
 
 @pytest.mark.parametrize(
