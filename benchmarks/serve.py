@@ -32,8 +32,8 @@ from nodekin.adapters.serve.page_app import PageApp
 from nodekin.adapters.serve.tried_setups import TriedSetups
 from nodekin.nodegraph import Document, NodeGraph, split_sentences
 from nodekin.retrievers import BaseRetriever, QueryEngine
-from nodekin.retrievers.setups.opening import SetupOpener
-from nodekin.retrievers.setups.setup_file import SetupFile
+from nodekin.retrievers.evaluation.setups.opening import SetupOpener
+from nodekin.retrievers.evaluation.setups.setup_file import SetupFile
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp

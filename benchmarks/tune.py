@@ -27,7 +27,7 @@ from harness import arguments, show
 from nodekin.nodegraph import Document, NodeGraph
 from nodekin.retrievers import DefaultRetriever, Retriever
 from nodekin.retrievers.evaluation import Dataset, GoldDocument, Question, evaluate, load_squad
-from nodekin.retrievers.tuning.tuner import tune
+from nodekin.retrievers.evaluation.tuning.tuner import tune
 
 METRIC = "ndcg@5"
 

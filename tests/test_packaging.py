@@ -195,10 +195,10 @@ PUBLIC_BELOW = {
     "nodekin.retrievers.indexes": """
         Exact NodeTable Saturation SyncedIndex TermWeights TextIndex VectorIndex WordIndex
     """,
-    "nodekin.retrievers.setups": "RETRIEVERS SetupFile SetupOpener TRANSFORMS",
-    "nodekin.retrievers.tuning": "Choice FEWEST_QUESTIONS Space Trial Tuning tune",
+    "nodekin.retrievers.evaluation.setups": "RETRIEVERS SetupFile SetupOpener TRANSFORMS",
+    "nodekin.retrievers.evaluation.tuning": "Choice FEWEST_QUESTIONS Space Trial Tuning tune",
     "nodekin.adapters.serve": "PageApp TriedSetups",
-    "nodekin.adapters.setups": "load_setup open_graph",
+    "nodekin.adapters.evaluation": "load_setup open_graph",
     "nodekin.retrievers.testing": "check_index check_retriever",
     "nodekin.retrievers.plans": "Ask Each Effect Find Plan Prompt arun astream run stream",
     "nodekin.retrievers.protocols": """
@@ -255,7 +255,7 @@ _LATE = FRAMEWORKS | {
     *("pydantic", "scipy", "socket", "sqlite3", "ssl", "subprocess", "tqdm", "urllib.request"),
     *("nodekin.adapters", "nodekin.nodegraph.models.output", "nodekin.nodegraph.readers.formats"),
     *("nodekin.retrievers.answers", "nodekin.retrievers.evaluation", "nodekin.retrievers.indexes"),
-    *("nodekin.retrievers.strategies", "nodekin.retrievers.tuning"),
+    *("nodekin.retrievers.strategies", "nodekin.retrievers.evaluation.tuning"),
 }
 
 

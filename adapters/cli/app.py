@@ -29,9 +29,12 @@ _COMMANDS = {  # in the order in which one needs them
     "explain": ("search_command", "Show how results were found."),
     "serve": ("serve_command", "Ask and look inside, on a page in your browser."),
     "mcp": ("mcp_command", "Serve documents to agents (Model Context Protocol)."),
-    "questions": ("questions_command", "Make questions about documents, to measure with."),
-    "eval": ("eval_command", "Measure set-ups on questions, and compare them."),
-    "tune": ("tune_command", "Choose the set-up that answers your questions best."),
+    "questions": (
+        ".evaluation.questions_command",
+        "Make questions about documents, to measure with.",
+    ),
+    "eval": (".evaluation.eval_command", "Measure set-ups on questions, and compare them."),
+    "tune": (".evaluation.tune_command", "Choose the set-up that answers your questions best."),
 }
 """The module of each command, imported when the command is used, and its one-line help."""
 

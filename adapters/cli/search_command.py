@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -17,16 +17,16 @@ from ...retrievers.composite.recursive import RecursiveRetriever
 from ...retrievers.protocols import RetrieverProtocol
 from ...retrievers.results import ScoredNode
 from ...retrievers.retriever import Retriever
-from ...retrievers.setups.opening import SetupOpener
-from ...retrievers.setups.setup_file import SetupFile
 from ...retrievers.tracing import trace
 from .exit_status import EXIT_STATUSES, CommandError, ExitStatus, printable
 from .filter_conditions import parse_conditions
 from .models import embedding_model
 from .options import as_text, common_options, search_options
 from .output import FORMAT, LineNumbers, echo, listing, place, result_record, stage_record, to_json
-from .setup_session import open_setups
 from .workspace import IndexSettings, Workspace, find_index, open_graph
+
+if TYPE_CHECKING:
+    from ...retrievers.evaluation.setups.opening import SetupOpener
 
 JSON_FORMAT = """\b
 With --json: {"format": 1, "command": "search", "query", "count", "results":
@@ -259,6 +259,9 @@ def _declared_search(
                 f"{name} does not go with --setups: {path} says how to search; change it there",
                 ExitStatus.USAGE_ERROR,
             )
+    from ...retrievers.evaluation.setups.setup_file import SetupFile
+    from ..evaluation.setup_session import open_setups
+
     file = SetupFile.read(path)
     file.table(setup or file.default)
     if "source" in file.graph or "store" in file.graph:

@@ -5,19 +5,20 @@ from __future__ import annotations
 import os
 import secrets
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from ...nodegraph.graph import NodeGraph
-from ...retrievers.setups.setup_file import SetupFile
 from ..server_access import LOOPBACK
 from ..source_refresh import SourceRefresh
 from .exit_status import EXIT_STATUSES, CommandError, ExitStatus
 from .models import chat_model
 from .options import debug_option, store_option
-from .setup_session import open_setups
 from .workspace import Workspace, check_exist
+
+if TYPE_CHECKING:
+    from ...retrievers.evaluation.setups.setup_file import SetupFile
 
 TOKEN = "NODEKIN_SERVE_TOKEN"
 
@@ -65,6 +66,8 @@ def serve(
     nodekin serve docs         a folder without an index
     """
     check_exist(folders)
+    from ..evaluation.setup_session import open_setups
+
     try:
         from ..serve.page_app import PageApp
         from ..serve.tried_setups import TriedSetups
@@ -117,6 +120,8 @@ def _declared(
     Raises:
         CommandError: If there is nothing to search, or ``--embed`` says what something else does.
     """
+    from ...retrievers.evaluation.setups.setup_file import SetupFile
+
     if embed and (path.exists() or not folders):
         other = f"{path} says how to embed" if path.exists() else "an index has its own embeddings"
         raise CommandError(f"--embed {embed!r}: {other}", ExitStatus.USAGE_ERROR)

@@ -15,7 +15,6 @@ from ...nodegraph.graph import NodeGraph
 from ...nodegraph.node import ROOT
 from ...retrievers.corpus_tools.corpus_view import CorpusView
 from ...retrievers.corpus_tools.tool_output import ToolError
-from ...retrievers.evaluation.page.wording import stylesheet
 from ..extras import extra
 from ..server_access import (
     Application,
@@ -216,6 +215,8 @@ def _file(name: str) -> Callable[[Request], Awaitable[Response]]:
 @cache
 def _asset(name: str) -> bytes:
     """Return a file of the page; its style is that of the page of an evaluation, and more."""
+    from ...retrievers.evaluation.page.wording import stylesheet
+
     data = files(__package__).joinpath(_FILES[name][0]).read_bytes()
     return stylesheet().encode("utf-8") + data if name == "page.css" else data
 

@@ -20,7 +20,7 @@ MODULES = {
     "nodekin.adapters.openai": ("OpenAIEmbedder",),
     "nodekin.adapters.openai_chat": ("OpenAIChat", "ChatUsage"),
     "nodekin.adapters.rerank_endpoint": ("RerankEndpoint",),
-    "nodekin.adapters.setups": ("load_setup", "open_graph"),
+    "nodekin.adapters.evaluation": ("load_setup", "open_graph"),
     "nodekin.retrievers.testing": ("check_index", "check_retriever"),
 }
 

@@ -6,8 +6,8 @@ from page_client import Client
 from nodekin.adapters.serve.page_app import PageApp
 from nodekin.adapters.serve.tried_setups import TriedSetups
 from nodekin.nodegraph import Document, NodeGraph
-from nodekin.retrievers.setups.opening import SetupOpener
-from nodekin.retrievers.setups.setup_file import SetupFile
+from nodekin.retrievers.evaluation.setups.opening import SetupOpener
+from nodekin.retrievers.evaluation.setups.setup_file import SetupFile
 
 TEXTS = {
     "tea/green.md": "# Green tea\n\nGreen tea is steamed. It keeps its colour.\n\n"

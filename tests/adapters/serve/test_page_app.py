@@ -125,8 +125,8 @@ def test_the_first_view_of_many_nodes_is_small(tmp_path) -> None:
     """What it takes does not grow with the graph: a page of documents, and counts."""
     from nodekin.adapters.serve.tried_setups import TriedSetups
     from nodekin.nodegraph import Document, NodeGraph
-    from nodekin.retrievers.setups.opening import SetupOpener
-    from nodekin.retrievers.setups.setup_file import SetupFile
+    from nodekin.retrievers.evaluation.setups.opening import SetupOpener
+    from nodekin.retrievers.evaluation.setups.setup_file import SetupFile
 
     graph = NodeGraph(store=tmp_path / "graph.sqlite", progress=False)
     graph.add(

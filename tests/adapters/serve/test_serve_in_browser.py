@@ -14,9 +14,9 @@ import pytest
 import uvicorn
 from scripted_server import ChatServer, broken, serving
 
+from nodekin.adapters.evaluation.setups import load_setup
 from nodekin.adapters.openai_chat import OpenAIChat
 from nodekin.adapters.serve.page_app import PageApp
-from nodekin.adapters.setups import load_setup
 
 playwright = pytest.importorskip(
     "playwright.sync_api", reason="the page in a browser needs playwright (dependency group dev)"

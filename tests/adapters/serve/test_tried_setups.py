@@ -2,9 +2,9 @@
 
 import pytest
 
-from nodekin.adapters.setups import load_setup
+from nodekin.adapters.evaluation.setups import load_setup
 from nodekin.retrievers import DefaultRetriever
-from nodekin.retrievers.setups.setup_file import SetupFile
+from nodekin.retrievers.evaluation.setups.setup_file import SetupFile
 
 
 def test_each_suggested_setup_searches(client) -> None:

@@ -1,0 +1,239 @@
+"""``nodekin eval``: measure set-ups on questions, and compare them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ...retrievers.evaluation.dataset import Dataset
+from ...retrievers.evaluation.dataset_files import load_dataset
+from ...retrievers.evaluation.judges import JUDGED_METRICS, Judge
+from ...retrievers.evaluation.matching import Matching
+from ...retrievers.evaluation.metrics import Metric, get_metric
+from ...retrievers.evaluation.report import Evaluation
+from ...retrievers.evaluation.runner import default_metrics, evaluate
+from ...retrievers.evaluation.setups.declared_types import ENGINES
+from ...retrievers.evaluation.setups.setup_file import SetupFile
+from ..cli.exit_status import EXIT_STATUSES, CommandError, ExitStatus, printable
+from ..cli.options import common_options, question_options
+from ..cli.output import FORMAT, echo, to_json
+from ..named_models import NamedModels
+from ..named_models import chat_model as named_chat
+from .setup_session import DEFAULT_SETUPS, open_setups
+
+JSON_FORMAT = """\b
+SETUPS is a file of set-ups in TOML, as in docs/evaluation.md; without one the
+default retriever is measured. Questions: lines of {"id", "question", "passages"
+or "document_ids" or "spans", "answers"}, a CSV file with such columns, a file
+in the form of SQuAD, a folder in the form of BEIR.
+
+\b
+With --json: {"format": 1, "command": "eval", "dataset", "questions", "figures":
+  {set-up: {metric: {"value", "low", "high", "judged", "not_judged"}}},
+  "costs", "differences": [{..., "sentence"}], "notes", "missing_gold",
+  "results": {set-up: [{"question_id", "items", "judgements", ...}]}}
+"""
+
+_SHOWN = 10  # how much missing gold is listed
+
+_FILE = click.Path(path_type=Path, dir_okay=False, allow_dash=True)
+
+
+@click.command("eval", epilog=f"{JSON_FORMAT}\n{EXIT_STATUSES}")
+@click.argument("setups", required=False, type=click.Path(path_type=Path, dir_okay=False))
+@question_options
+@click.option(
+    "--setup",
+    "names",
+    multiple=True,
+    metavar="NAME",
+    help="Measure only this set-up. Repeatable; the first is what others are compared with.",
+)
+@click.option(
+    "-m",
+    "--metric",
+    "metrics",
+    multiple=True,
+    metavar="NAME@K",
+    help="What is measured, such as recall@5, mrr@5, answer_in_context@5, tokens_per_gold; without "
+    "it what the questions have gold or answers for. Repeatable.",
+)
+@click.option(
+    "--judge",
+    metavar="MODEL",
+    help="The language model of metrics by a judge, such as judged_context_relevance@5: the name "
+    "of one in [models], or of OPENAI_BASE_URL's server. Without -m it judges results. "
+    "What it decides is kept beside --results.",
+)
+@click.option(
+    "--results",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Write each question's results to this file of JSON lines as they come. The same command "
+    "goes on where it was interrupted; other metrics search nothing again.",
+)
+@click.option("--markdown", type=_FILE, metavar="FILE", help="Write the table as Markdown.")
+@click.option("--csv", type=_FILE, metavar="FILE", help="Write every judgement in a line.")
+@click.option("--html", type=_FILE, metavar="FILE", help="Write a page to look into questions.")
+@click.option(
+    "--workers",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    help="How many questions are searched at once, where a model is waited for.",
+)
+@common_options
+def eval_command(
+    setups: Path | None,
+    data: Path,
+    docs: tuple[Path, ...],
+    store: Path | None,
+    fields: tuple[str, ...],
+    match: Any,
+    document_key: str | None,
+    names: tuple[str, ...],
+    metrics: tuple[str, ...],
+    judge: str | None,
+    results: Path | None,
+    markdown: Path | None,
+    csv: Path | None,
+    html: Path | None,
+    workers: int,
+    as_json: bool,
+    quiet: bool,
+) -> int:
+    """Measure the set-ups of SETUPS on questions with gold, and compare them with the first.
+
+    \b
+    nodekin eval setups.toml --data questions.jsonl
+    nodekin eval --data questions.jsonl --docs docs
+    nodekin eval setups.toml --data questions.csv -m recall@5 --results results.jsonl
+    """
+    file = DEFAULT_SETUPS if setups is None else SetupFile.read(setups)
+    chosen = list(names or file.setups or [file.default])
+    engines = [name for name in chosen if file.table(name)["type"] in ENGINES]
+    _check_metrics(metrics)
+    dataset = load_dataset(data, parse_fields(fields))
+    if judge is not None and not metrics:
+        metrics = (*default_metrics(dataset), *_judged_metrics(dataset, bool(engines)))
+    measures = _measures(metrics, judge, file, results)
+    try:
+        with open_setups(file, docs, store, quiet=quiet, documents=dataset.documents) as opened:
+            result = evaluate(
+                opened.open_all(chosen),
+                dataset,
+                measures or None,
+                matching=Matching(match, document_key=document_key),
+                documents=opened.graph,
+                path=results,
+                descriptions={name: file.describe(name) for name in chosen},
+                max_workers=workers,
+                progress=False if quiet else None,
+            )
+    except KeyboardInterrupt:
+        if results is not None:
+            click.echo(f"nodekin: {results} has what is done; the same command goes on", err=True)
+        raise
+    writers: list[tuple[Path | None, Callable[[], str]]] = [
+        (markdown, result.to_markdown),
+        (csv, result.to_csv),
+        (html, result.to_html),
+    ]
+    for path, make in writers:
+        if path is not None:
+            write_text(path, make())
+    if as_json:
+        echo(to_json({"format": FORMAT, "command": "eval", **result.as_dict()}))
+    elif Path("-") not in (markdown, csv, html):
+        echo(printable(str(result)))
+    if not quiet:
+        print_missing_gold(result)
+    return exit_status(result)
+
+
+eval = eval_command  # the name of the command
+
+
+def _check_metrics(names: Sequence[str]) -> None:
+    """Say what metrics there are, before anything is read."""
+    for name in names:
+        if name.partition("@")[0] not in JUDGED_METRICS:
+            get_metric(name)
+
+
+def _judged_metrics(dataset: Dataset, answers: bool) -> tuple[str, ...]:
+    """Return what a judge is asked where it is not said: of answers the triad."""
+    if not answers:
+        return ("judged_context_relevance@5",)
+    right = any(question.answers for question in dataset.questions)
+    triad = ("groundedness@5", "answer_relevance", "judged_context_relevance@5")
+    return (*triad, *["answer_correctness"] * right)
+
+
+def _measures(
+    names: Sequence[str], judge: str | None, file: SetupFile, results: Path | None
+) -> list[Metric]:
+    """Return the metrics of these names, those by a judge with the model that judges.
+
+    Raises:
+        CommandError: If one is by a judge, and there is none.
+    """
+    judged = [name for name in names if name.partition("@")[0] in JUDGED_METRICS]
+    if judged and judge is None:
+        raise CommandError(
+            f"{judged[0]} is decided by a language model; name it with --judge MODEL",
+            ExitStatus.USAGE_ERROR,
+        )
+    measure: Callable[[str], Metric] = get_metric
+    if judged and judge is not None:
+        model = NamedModels(file.models)[judge] if judge in file.models else named_chat(judge)
+        kept = None if results is None else results.with_suffix(".judge.db")
+        measure = Judge(model, store=kept).metric
+    return [measure(name) if name in judged else get_metric(name) for name in names]
+
+
+def parse_fields(fields: tuple[str, ...]) -> dict[str, str] | None:
+    """Return what columns are called, from ``question=Frage``.
+
+    Raises:
+        CommandError: If one is not of the form.
+    """
+    pairs = [field.partition("=") for field in fields]
+    for field, (name, _, column) in zip(fields, pairs, strict=True):
+        if not name or not column:
+            raise CommandError(
+                f"--field {field!r} is not of the form question=COLUMN", ExitStatus.USAGE_ERROR
+            )
+    return {name: column for name, _, column in pairs} or None
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a text to a file, to standard output for a dash."""
+    if path == Path("-"):
+        click.echo(text, nl=False)
+    else:
+        path.write_text(text, encoding="utf-8", newline="\n")
+
+
+def print_missing_gold(result: Evaluation) -> None:
+    """List on stderr the gold that is in no document."""
+    missing = result.missing_gold
+    if len(missing) <= 1:
+        return  # the notes name it
+    for gold in missing[:_SHOWN]:
+        click.echo(f"nodekin: {printable(' '.join(str(gold).split()))}", err=True)
+    if len(missing) > _SHOWN:
+        more = len(missing) - _SHOWN
+        click.echo(f"nodekin: and {more} more in no document; --json lists all", err=True)
+
+
+def exit_status(result: Evaluation) -> ExitStatus:
+    """Return what an evaluation ends with: whether all was searched, and anything judged."""
+    figures = [figure for metrics in result.figures.values() for figure in metrics.values()]
+    if not any(figure.judged for figure in figures):
+        return ExitStatus.NO_RESULTS
+    failed = any(result.costs(setup)["failed"] for setup in result.records)
+    return ExitStatus.PARTIAL_SUCCESS if failed else ExitStatus.SUCCESS

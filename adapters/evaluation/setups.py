@@ -1,0 +1,112 @@
+"""Open what a file of set-ups declares: what was measured is what is deployed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ...nodegraph.graph import NodeGraph
+from ...retrievers.evaluation.setups.opening import SetupOpener
+from ...retrievers.evaluation.setups.setup_file import SetupFile
+from ..named_models import NamedModels, embedding_model
+
+
+def load_setup(
+    path: str | Path,
+    name: str | None = None,
+    *,
+    graph: NodeGraph | None = None,
+    documents: object = None,
+    models: Mapping[str, Any] | None = None,
+) -> Any:
+    """Return the retriever or query engine that a file declares, ready to be asked.
+
+    A set-up whose type is ``"QueryEngine"`` is a ``QueryEngine``, every other one a retriever.
+
+    Args:
+        path: The file; see ``SetupFile``.
+        name: The set-up; None for the file's default.
+        graph: What to search. Groups are declared on it, and it keeps its own embeddings.
+        documents: What to search in place of the sources that ``[graph]`` names; all that
+            ``NodeGraph.add`` takes.
+        models: Models by name, in place of those of ``[models]``.
+
+    Raises:
+        OSError: If the file can't be read.
+        ValueError: If it declares what there is not; if there is nothing to search, or both a
+            graph and documents.
+        ModelError: If a model needs a server, and none is known.
+        ImportError: If what a model needs is not installed.
+
+    Example:
+        >>> import tempfile
+        >>> setups = '''
+        ... [groups.line]
+        ... transform = "split_sentences"
+        ... [setups.sentences]
+        ... type = "Retriever"
+        ... group_name = "line"
+        ... similarity = {name = "bm25", k1 = 1.2}
+        ... '''
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = Path(folder, "setups.toml")
+        ...     _ = path.write_text(setups)
+        ...     retriever = load_setup(path, documents=["Green tea is not fermented. Black is."])
+        >>> [result.node.text for result in retriever("green tea")]
+        ['Green tea is not fermented.']
+    """
+    file = SetupFile.read(path)
+    named = NamedModels(file.models, models)
+    if graph is not None and documents is not None:
+        raise ValueError("give a graph or documents, not both: graph.add(documents) joins them")
+    if graph is None:
+        graph = open_graph(file, named, documents=documents)
+    return SetupOpener(file, graph, named).open(name)
+
+
+def open_graph(
+    file: SetupFile,
+    models: NamedModels,
+    *,
+    documents: object = None,
+    source: Sequence[Path] = (),
+    **options: Any,
+) -> NodeGraph:
+    """Return the graph of a file's ``[graph]``.
+
+    Args:
+        file: The set-ups.
+        models: What ``embed`` names, or else the name of a model, as ``embedding_model`` takes it.
+        documents: What to search in place of the file's sources.
+        source: Folders and files to search in place of the file's.
+        **options: Other arguments of ``NodeGraph``, in place of the file's.
+
+    Raises:
+        ValueError: If there is nothing to search.
+    """
+    folder = Path() if file.path is None else file.path.parent
+    arguments = dict(file.graph)
+    if isinstance(embed := arguments.get("embed"), str):
+        arguments["embed"] = _embedder(embed, models)
+    elif isinstance(embed, list):
+        arguments["embed"] = {name: _embedder(name, models) for name in embed}
+    if "store" in arguments:
+        arguments["store"] = folder / arguments["store"]
+    sources = arguments.pop("source", [])
+    paths: list[Path] = [folder / p for p in ([sources] if isinstance(sources, str) else sources)]
+    if source or documents is not None:
+        paths = list(source)
+    if not paths and documents is None and "store" not in arguments:
+        raise ValueError(
+            f"there are no documents to search: name a folder as source in [graph] of "
+            f"{file.path or 'the set-ups'}, or give documents"
+        )
+    graph = NodeGraph(paths or None, **{**arguments, **options})
+    if documents is not None:
+        graph.add(documents)
+    return graph
+
+
+def _embedder(name: str, models: NamedModels) -> Any:
+    return models[name] if name in models else embedding_model(name)

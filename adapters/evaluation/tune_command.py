@@ -1,0 +1,213 @@
+"""``nodekin tune``: choose a set-up by questions, and write it as a file."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ...nodegraph.document import Document
+from ...nodegraph.graph import NodeGraph
+from ...retrievers.evaluation.dataset_files import load_dataset
+from ...retrievers.evaluation.matching import Matching
+from ...retrievers.evaluation.metrics import get_metric
+from ...retrievers.evaluation.setups.setup_file import SetupFile
+from ...retrievers.evaluation.tuning.space import Space
+from ...retrievers.evaluation.tuning.tuner import Tuning
+from ...retrievers.evaluation.tuning.tuner import tune as choose
+from ..cli.exit_status import EXIT_STATUSES, CommandError, ExitStatus, printable
+from ..cli.options import common_options, question_options
+from ..cli.output import FORMAT, echo, to_json
+from .eval_command import exit_status, parse_fields, print_missing_gold, write_text
+from .setup_session import open_setups
+
+JSON_FORMAT = """\b
+FILE may have [graph] (the documents, the embeddings), [models] (those with
+rerank are tried) and [space], the alternatives that are tried: those of Space
+in docs/evaluation.md, such as chunk_size = [160, 320] and k1 = [0.9, 1.5].
+
+\b
+With --json: {"format": 1, "command": "tune", "changed", "setup": the TOML,
+  "metric", "tried", "chosen_on": number of questions, "seconds", "model_calls",
+  "notes", "report": what "nodekin eval --json" prints, without its results}
+"""
+
+
+@click.command("tune", epilog=f"{JSON_FORMAT}\n{EXIT_STATUSES}")
+@click.argument("file", required=False, type=click.Path(path_type=Path, dir_okay=False))
+@question_options
+@click.option(
+    "--seconds",
+    type=click.FloatRange(min=0, min_open=True),
+    default=300.0,
+    show_default=True,
+    help="How long it may take.",
+)
+@click.option(
+    "--model-calls",
+    type=click.IntRange(min=0),
+    help="How often reranking models may be called for choosing.",
+)
+@click.option(
+    "-m",
+    "--metric",
+    metavar="NAME@K",
+    help="What is chosen by: ndcg@5 by default, answer_in_context@5 where no question has gold; "
+    "others are reported beside it.",
+)
+@click.option(
+    "-o",
+    "--out",
+    type=click.Path(path_type=Path, dir_okay=False, allow_dash=True),
+    default=Path("tuned.toml"),
+    show_default=True,
+    metavar="FILE",
+    help="Where the chosen set-up is written. What set-ups scored is kept beside it, in "
+    "tuned.trials.jsonl: the same command goes on where it was interrupted, or has more time.",
+)
+@click.option("--force", is_flag=True, help="Replace the file that is there.")
+@common_options
+def tune_command(
+    file: Path | None,
+    data: Path,
+    docs: tuple[Path, ...],
+    store: Path | None,
+    fields: tuple[str, ...],
+    match: Any,
+    document_key: str | None,
+    seconds: float,
+    model_calls: int | None,
+    metric: str | None,
+    out: Path,
+    force: bool,
+    as_json: bool,
+    quiet: bool,
+) -> int:
+    """Choose the set-up that answers your questions best, and write it to a file.
+
+    One half of the questions chooses, the other half reports, beside the default.
+
+    \b
+    nodekin tune --data questions.jsonl --docs docs --seconds 300
+    nodekin tune models.toml --data questions.csv -m recall@5
+    """
+    if out.exists() and not force and out != Path("-"):
+        raise CommandError(
+            f"{out} is there already; name another file with --out, or replace it with --force",
+            ExitStatus.USAGE_ERROR,
+        )
+    if metric is not None:
+        get_metric(metric)  # says which there are
+    dataset = load_dataset(data, parse_fields(fields))
+    declared = SetupFile() if file is None else SetupFile.read(file)
+    space = Space.of(declared.space)
+    trials = None if out == Path("-") else out.with_suffix(".trials.jsonl")
+    with (
+        open_setups(declared, docs, store, quiet=quiet, documents=dataset.documents) as opened,
+        _saying_how_to_go_on(trials),
+    ):
+        stored = store is not None or "store" in declared.graph
+        tuning = choose(
+            _in_memory(opened.graph, quiet) if stored else opened.graph,
+            dataset,
+            space=space,
+            metric=metric,
+            seconds=seconds,
+            model_calls=model_calls,
+            models=_rerankers(declared, opened.models),
+            matching=Matching(match, document_key=document_key),
+            path=trials,
+            progress=False if quiet else None,
+        )
+    graph = _graph_table(declared, docs, out)
+    setups = replace(tuning.setups, graph=graph, models=declared.models, space=declared.space)
+    text = "".join(f"# {line}\n" for line in _comment(tuning)) + "\n" + setups.to_toml()
+    write_text(out, text)
+    if as_json:
+        echo(to_json({"format": FORMAT, "command": "tune", **_record(tuning, text)}))
+    elif out != Path("-"):
+        echo(printable(str(tuning)))
+        echo(f"written to {out}; open it with load_setup, measure it with nodekin eval {out}")
+    if not quiet:
+        print_missing_gold(tuning.evaluation)
+    return exit_status(tuning.evaluation)
+
+
+tune = tune_command  # the name of the command
+
+
+@contextmanager
+def _saying_how_to_go_on(trials: Path | None) -> Iterator[None]:
+    try:
+        yield
+    except KeyboardInterrupt:
+        if trials is not None and trials.exists():
+            click.echo(
+                f"nodekin: {trials} has what was measured; the same command goes on from there",
+                err=True,
+            )
+        raise
+
+
+def _in_memory(graph: NodeGraph, quiet: bool) -> NodeGraph:
+    """Return a graph of the same documents, so that groups that are tried are not stored."""
+    embed = dict(graph.embeddings.embedders) or None
+    copy = NodeGraph(embed=embed, on_error="skip", progress=False if quiet else None)
+    copy.add([Document(n.text, n.metadata, id=n.id) for n in graph.nodes("ROOT")])
+    return copy
+
+
+def _rerankers(file: SetupFile, models: Any) -> dict[str, Any]:
+    """Return the reranking models that a file declares."""
+    names = [name for name, table in file.models.items() if "rerank" in table]
+    return {name: models[name] for name in names}
+
+
+def _graph_table(file: SetupFile, docs: Sequence[Path], out: Path) -> dict[str, Any]:
+    """Return ``[graph]`` for the file that is written: its paths begin where that file is."""
+    table = dict(file.graph)
+    folder = Path() if out == Path("-") else out.parent
+    old = Path() if file.path is None else file.path.parent
+    sources = table.get("source", [])
+    paths = list(docs) or [old / p for p in ([sources] if isinstance(sources, str) else sources)]
+    if paths:
+        table["source"] = [Path(os.path.relpath(path, folder)).as_posix() for path in paths]
+    if "store" in table:
+        table["store"] = Path(os.path.relpath(old / table["store"], folder)).as_posix()
+    return table
+
+
+def _comment(tuning: Tuning) -> list[str]:
+    """Return what the written file says of how it was chosen."""
+    figures = [
+        f"{name}: {figure.value:.4f} ({figure.low:.3f} to {figure.high:.3f})"
+        for name, metrics in tuning.evaluation.figures.items()
+        for figure in [metrics[tuning.metric]]
+        if figure.value is not None
+    ]
+    return [
+        f"Chosen by nodekin tune: by {tuning.metric}, on {tuning.questions} questions.",
+        f"On {len(tuning.evaluation.dataset)} others: {', '.join(figures) or 'not judged'}.",
+        *tuning.notes,
+    ]
+
+
+def _record(tuning: Tuning, text: str) -> dict[str, Any]:
+    report = tuning.evaluation.as_dict()
+    del report["results"]
+    return {
+        "changed": tuning.changed,
+        "setup": text,
+        "metric": tuning.metric,
+        "tried": len(tuning.trials),
+        "chosen_on": tuning.questions,
+        "seconds": tuning.seconds,
+        "model_calls": tuning.model_calls,
+        "notes": list(tuning.notes),
+        "report": report,
+    }

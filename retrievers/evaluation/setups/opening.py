@@ -1,0 +1,180 @@
+"""Open declared set-ups on a graph: declare its groups, make the retrievers."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from typing import Any
+
+from ....nodegraph.errors import nearest_names
+from ....nodegraph.graph import NodeGraph
+from ...answers.engine import QueryEngine
+from ...base_retriever import BaseRetriever
+from ...composite.link_graph import LinkOptions
+from ...rerankers.reranker import Reranker
+from ...similarities.bm25 import Bm25
+from ...similarities.registry import get_similarity
+from .declared_types import ENGINES, RETRIEVERS, TRANSFORMS, takes_graph, transform_arguments
+from .setup_file import SetupFile, Table
+
+_MODEL_ARGUMENTS = ("llm", "answer_llm")
+
+
+class SetupOpener:
+    """Make the retrievers and query engines of a file's set-ups on a graph.
+
+    Groups are declared at once, and built when something searches them.
+
+    Args:
+        file: The set-ups.
+        graph: The graph to search. Groups that it has must have the same rules.
+        models: The models that set-ups name, by name.
+
+    Raises:
+        ValueError: If the graph has a group of a declared name with another rule, or a group's
+            parent is unknown.
+    """
+
+    def __init__(
+        self, file: SetupFile, graph: NodeGraph, models: Mapping[str, Any] | None = None
+    ) -> None:
+        self.file = file
+        self.graph = graph
+        self.models = models or {}
+        self.declare(file.groups)
+
+    def declare(self, groups: Table) -> None:
+        """Declare groups on the graph, parents first.
+
+        Raises:
+            ValueError: As for the class.
+        """
+        for name in _parents_first(groups):
+            _declare(self.graph, name, groups[name])
+
+    def open(self, name: str | None = None) -> BaseRetriever | QueryEngine:
+        """Return the retriever or query engine of a set-up; of the default one without a name.
+
+        Raises:
+            ValueError: If there is no such set-up, group or model, or an argument is refused.
+        """
+        table, where = self._place(name)
+        if table["type"] not in ENGINES:
+            return self.retriever(table, where)
+        engine: QueryEngine = self._make(ENGINES[table["type"]], table, where)
+        return engine
+
+    def open_all(self, names: list[str] | None = None) -> dict[str, BaseRetriever | QueryEngine]:
+        """Return the retrievers and engines of several set-ups by name; of all without names."""
+        return {name: self.open(name) for name in (names or self.file.setups)}
+
+    def open_retriever(self, name: str | None = None) -> BaseRetriever:
+        """Return the retriever of a set-up; of a query engine the one that it answers from.
+
+        Raises:
+            ValueError: As for ``open``.
+        """
+        return self.retriever(*self._place(name))
+
+    def _place(self, name: str | None) -> tuple[Table, str]:
+        name = self.file.default if name is None else name
+        of = "" if self.file.path is None else f" of {self.file.path}"
+        return self.file.table(name), f"set-up {name!r}{of}"
+
+    def retriever(self, table: Table | str, where: str) -> BaseRetriever:
+        """Return the retriever that a table declares, with those in it.
+
+        Raises:
+            ValueError: As for ``open``; it says where.
+        """
+        if isinstance(table, str):
+            return self.open_retriever(table)
+        if table["type"] in ENGINES:
+            return self.retriever(table["retriever"], where)
+        kind = RETRIEVERS[table["type"]]
+        retriever: BaseRetriever = self._make(kind, table, where)
+        return retriever
+
+    def _make(self, kind: Any, table: Table, where: str) -> Any:
+        """Return an object of a class with the arguments of a table."""
+        try:
+            arguments = {
+                key: self._argument(key, value, where)
+                for key, value in table.items()
+                if key != "type"
+            }
+            if takes_graph(kind):
+                arguments["graph"] = self.graph
+            return kind(**arguments)
+        except (TypeError, ValueError, LookupError) as error:
+            if str(error).startswith("set-up "):
+                raise
+            raise ValueError(f"{where}, {table['type']}: {error}") from error
+
+    def _argument(self, key: str, value: Any, where: str) -> Any:
+        if key in ("inner", "retriever"):
+            return self.retriever(value, where)
+        if key == "retrievers":
+            return [self.retriever(one, where) for one in value]
+        if key in _MODEL_ARGUMENTS:
+            return self.model(value)
+        if not isinstance(value, Mapping):
+            return self.reranker({"name": value}) if key == "reranker" else value
+        settings = dict(value)
+        if key == "similarity":
+            return get_similarity(settings.pop("name", None), **settings)
+        if key == "reranker":
+            return self.reranker(settings)
+        if key == "bm25":
+            return Bm25(**settings)
+        if key == "options":
+            return LinkOptions(**settings)
+        return value
+
+    def reranker(self, table: Table) -> Reranker:
+        """Return a reranker by its name, with its settings, ``top_k`` and cut-offs."""
+        settings = dict(table)
+        if "model" in settings:
+            settings["model"] = self.model(settings["model"])
+        return Reranker(settings.pop("name", None), **settings)
+
+    def model(self, name: object) -> Any:
+        """Return a model by its name.
+
+        Raises:
+            ValueError: If there is none of that name.
+        """
+        if not isinstance(name, str) or name not in self.models:
+            names = nearest_names(str(name), self.models)
+            raise ValueError(f"there is no model {name!r}; in [models] there is {names}")
+        return self.models[name]
+
+
+def _declare(graph: NodeGraph, name: str, table: Table) -> None:
+    """Declare a group on a graph as its table says."""
+    arguments = dict(table)
+    named = arguments.pop("transform")
+    transform: Any = TRANSFORMS[named]
+    if inspect.isclass(transform):
+        allowed = transform_arguments(named)
+        transform = transform(**{k: arguments.pop(k) for k in list(arguments) if k in allowed})
+        if named == "EntityExtractor":
+            arguments.setdefault("scope", "group")
+    graph.create_node_group(name, transform, **arguments)
+
+
+def _parents_first(groups: Table) -> list[str]:
+    """Return the names of groups in an order in which they can be declared.
+
+    Raises:
+        ValueError: If groups are their own ancestors.
+    """
+    done: dict[str, None] = {}
+    waiting = dict(groups)
+    while waiting:
+        ready = [n for n, table in waiting.items() if table.get("parent", "ROOT") not in waiting]
+        if not ready:
+            raise ValueError(f"the groups {', '.join(waiting)} are their own ancestors")
+        for name in ready:
+            done[name] = waiting.pop(name, None)
+    return list(done)

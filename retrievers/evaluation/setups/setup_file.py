@@ -1,0 +1,259 @@
+"""A file of set-ups: its tables, checked; read from TOML and written as TOML."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ....nodegraph.errors import nearest_names
+from .declared_types import (
+    ENGINES,
+    GRAPH_ARGUMENTS,
+    GROUP_ARGUMENTS,
+    RETRIEVERS,
+    TRANSFORMS,
+    argument_names,
+    check_keys,
+    transform_arguments,
+)
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+Table = Mapping[str, Any]
+
+MODEL_KINDS = ("embed", "chat", "rerank")
+"""The key of a model's table that says what it is for, and has its name."""
+
+_SECTIONS = ("default", "graph", "models", "groups", "setups", "space")
+
+
+@dataclass(frozen=True)
+class SetupFile:
+    """Hold declared set-ups: which groups a graph has, and which retrievers search them.
+
+    Every table has the names of a class and of its arguments, nothing else::
+
+        default = "fused"
+
+        [graph]                      # arguments of NodeGraph
+        source = "docs"              # below the folder of this file
+
+        [groups.passage]             # arguments of create_node_group, and of its transform
+        transform = "PassageSplitter"
+        chunk_size = 160
+
+        [groups.sentence]
+        transform = "split_sentences"
+        parent = "passage"
+
+        [setups.words]               # arguments of the retriever that type names
+        type = "Retriever"
+        group_name = "passage"
+        similarity = {name = "bm25", k1 = 1.2}
+
+        [setups.fused]
+        type = "FusionRetriever"
+        mode = "relative"
+        weights = [3, 1]
+        retrievers = ["words", {type = "Retriever", group_name = "sentence", target = "passage"}]
+
+        [setups.answers]
+        type = "QueryEngine"
+        retriever = "fused"
+        llm = "small"                # a model of [models]
+
+    A retriever within another is a table, or the name of another set-up. Models are named in
+    ``[models.NAME]``, where ``embed``, ``chat`` or ``rerank`` is the model's name; ``api_key_env``
+    names the environment variable of a key, which is never in the file.
+
+    Attributes:
+        setups: By name; the first is what others are compared with.
+        groups: By name.
+        graph: Arguments of the graph: what is searched, how it is embedded.
+        models: By name.
+        space: What ``tune`` searches, see ``Space``.
+        default: The set-up that is opened where none is named; the first by default.
+        path: The file.
+
+    Raises:
+        ValueError: If a key is unknown, or a set-up is within itself.
+    """
+
+    setups: Table = field(default_factory=dict)
+    groups: Table = field(default_factory=dict)
+    graph: Table = field(default_factory=dict)
+    models: Table = field(default_factory=dict)
+    space: Table = field(default_factory=dict)
+    default: str = ""
+    path: Path | None = field(default=None, compare=False)
+
+    def __post_init__(self) -> None:
+        for section in _SECTIONS[1:]:
+            tables = getattr(self, section)
+            if not isinstance(tables, Mapping):
+                raise ValueError(f"{self._where()}: {section} is a table, not {tables!r:.80}")
+        for section in ("models", "groups", "setups"):
+            for name, table in getattr(self, section).items():
+                if not isinstance(table, Mapping):
+                    raise ValueError(f"{self._where(section, name)} is a table, not {table!r:.80}")
+        check_keys(self.graph, GRAPH_ARGUMENTS, self._where("graph"))
+        for name, table in self.models.items():
+            self._check_model(name, table)
+        for name, table in self.groups.items():
+            self._check_group(name, table)
+        for name, table in self.setups.items():
+            self._check_setup(name, table)
+        object.__setattr__(self, "default", self.default or next(iter(self.setups), ""))
+        if self.default:
+            self.table(self.default)
+
+    @classmethod
+    def read(cls, path: str | Path) -> SetupFile:
+        """Read a file.
+
+        Raises:
+            OSError: If it can't be read.
+            ValueError: If it is no TOML, or declares what there is not.
+        """
+        path = Path(path)
+        return cls.parse(path.read_text(encoding="utf-8-sig"), path)
+
+    @classmethod
+    def parse(cls, text: str, path: Path | None = None) -> SetupFile:
+        """Read the text of a file.
+
+        Raises:
+            ValueError: If it is no TOML, or declares what there is not.
+        """
+        where = "the set-ups" if path is None else str(path)
+        try:
+            tables = tomllib.loads(text)
+        except tomllib.TOMLDecodeError as error:
+            raise ValueError(f"{where} is no TOML: {error}") from error
+        check_keys(tables, _SECTIONS, where)
+        return cls(**tables, path=path)
+
+    def to_toml(self) -> str:
+        """Return the file's text; read again it is equal."""
+        import tomli_w
+
+        tables = {section: getattr(self, section) for section in _SECTIONS}
+        filled = {section: table for section, table in tables.items() if table}
+        return tomli_w.dumps(filled)
+
+    def table(self, name: str) -> Table:
+        """Return what a set-up is declared as.
+
+        Raises:
+            ValueError: If there is none of that name.
+        """
+        if not self.setups:
+            raise ValueError(f"{self._where()} has no set-ups; declare one as [setups.NAME]")
+        if name not in self.setups:
+            raise ValueError(
+                f"{self._where()} has no set-up {name!r}; there are "
+                f"{nearest_names(name, self.setups)}"
+            )
+        table: Table = self.setups[name]
+        return table
+
+    def describe(self, name: str) -> str:
+        """Return all that decides what a set-up returns, as one text: what it is known by."""
+        parts = {
+            "setup": self._resolved(self.table(name)),
+            "groups": self.groups,
+            "models": self.models,
+            "graph": {k: v for k, v in self.graph.items() if k not in ("source", "store")},
+        }
+        return json.dumps(parts, ensure_ascii=False, sort_keys=True, default=str)
+
+    def _resolved(self, table: Any) -> Any:
+        """Return a table with the set-ups that it names in place of their names."""
+        if isinstance(table, str):
+            return self._resolved(self.table(table))
+        return {
+            key: self._resolved(value)
+            if key in ("inner", "retriever")
+            else [self._resolved(one) for one in value]
+            if key == "retrievers"
+            else value
+            for key, value in table.items()
+        }
+
+    def _where(self, *section: str) -> str:
+        file = "the set-ups" if self.path is None else str(self.path)
+        return f"{file}, [{'.'.join(section)}]" if section else file
+
+    def _check_model(self, name: str, table: Table) -> None:
+        where = self._where("models", name)
+        kinds = [kind for kind in MODEL_KINDS if isinstance(table.get(kind), str)]
+        if len(kinds) != 1:
+            raise ValueError(f"{where} names its model by one of {', '.join(MODEL_KINDS)}")
+        if "api_key" in table:
+            raise ValueError(
+                f"{where} has a key in it; remove it, and name the environment variable that has "
+                "it: api_key_env = 'OPENAI_API_KEY'"
+            )
+
+    def _check_group(self, name: str, table: Table) -> None:
+        where = self._where("groups", name)
+        transform = table.get("transform")
+        if transform not in TRANSFORMS:
+            raise ValueError(
+                f"{where}: transform is {nearest_names(str(transform), TRANSFORMS)}, not "
+                f"{transform!r:.80}"
+            )
+        allowed = ("transform", *transform_arguments(transform), *GROUP_ARGUMENTS)
+        check_keys(table, allowed, where)
+
+    def _check_setup(self, name: str, table: Table) -> None:
+        """Check a retriever, or a query engine with the retriever that it answers from."""
+        where, kind = self._where("setups", name), table.get("type")
+        if kind not in ENGINES:
+            self._check_retriever(table, where, (name,))
+            return
+        check_keys(table, ("type", *argument_names(ENGINES[kind])), f"{where}, {kind}")
+        for key in ("retriever", "llm"):
+            if key not in table:
+                raise ValueError(
+                    f"{where}: a {kind} has a retriever and an llm, and this one has no {key}; "
+                    "name a set-up as retriever, and a model of [models] as llm"
+                )
+        self._check_retriever(table["retriever"], where, (name,))
+
+    def _check_retriever(self, table: Any, where: str, within: tuple[str, ...]) -> None:
+        """Check a retriever and those in it."""
+        if isinstance(table, str):
+            if table in within:
+                raise ValueError(f"{where} is within itself: {' in '.join((table, *within))}")
+            self._check_retriever(self.table(table), where, (table, *within))
+            return
+        if not isinstance(table, Mapping):
+            raise ValueError(
+                f"{where}: a retriever is a table with a type, or the name of a set-up, not "
+                f"{table!r:.80}"
+            )
+        kind = table.get("type")
+        if kind in ENGINES:
+            raise ValueError(
+                f"{where}: a {kind} is no retriever and can't be within one; name its retriever"
+            )
+        if kind not in RETRIEVERS:
+            raise ValueError(
+                f"{where}: type is {nearest_names(str(kind), [*RETRIEVERS, *ENGINES])}, not "
+                f"{kind!r:.80}"
+            )
+        allowed = argument_names(RETRIEVERS[kind])
+        check_keys(table, ("type", *allowed), f"{where}, {kind}")
+        inner = table.get("retrievers", [])
+        if not isinstance(inner, list):
+            raise ValueError(f"{where}: retrievers is a list, not {inner!r:.80}")
+        for one in (*inner, *([table["inner"]] if "inner" in table else [])):
+            self._check_retriever(one, where, within)

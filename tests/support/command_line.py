@@ -1,0 +1,63 @@
+"""Fixtures that run the command line in a folder with documents."""
+
+import json
+
+import pytest
+from click.testing import CliRunner
+
+from nodekin.adapters.cli.app import app
+
+FILES = {
+    "tea.md": "# Tea\n\nGreen tea is steamed. It stays green.\n\n"
+    "## Black tea\n\nIt is fermented.\n",
+    "river.txt": "The Yangtze is long.\n\nIt runs to the sea, past Wuhan.\n",
+    "茶.md": "# 茶\n\n陆羽写了《茶经》。他生活在唐代。\n\n绿茶不经过发酵。\n",
+}
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    """Make a folder with three documents, and stand beside it."""
+    for name in ("OPENAI_MODEL", "OPENAI_BASE_URL", "OPENAI_API_KEY", "NODEKIN_STORE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "docs").mkdir()
+    for name, text in FILES.items():
+        (tmp_path / "docs" / name).write_text(text, encoding="utf-8")
+    return tmp_path
+
+
+class Ran:
+    """Hold what a command wrote and its exit status."""
+
+    def __init__(self, result):
+        self.status = result.exit_code
+        self.out = result.stdout
+        self.err = result.stderr
+        self.error = result.exception
+
+    @property
+    def json(self):
+        return json.loads(self.out)
+
+    @property
+    def documents(self):
+        return [result["document"] for result in self.json["results"]]
+
+
+@pytest.fixture
+def nodekin(here):
+    """Return a function that runs the command with arguments."""
+
+    def run(*arguments, input=None, color=False):
+        return Ran(CliRunner().invoke(app, [str(a) for a in arguments], input=input, color=color))
+
+    return run
+
+
+@pytest.fixture
+def indexed(nodekin):
+    """Run the command where the folder is indexed already."""
+    assert nodekin("index", "docs").status == 0
+    return nodekin
