@@ -172,12 +172,26 @@ class ToolArgument:
             return {key: {self.bound: value}}
         if self.field.values or self.field.type not in (None, str):
             return {key: {"in": [value]}}
-        same_text = {key: {"like": re.sub(r"([%_\\])", r"\\\1", str(value).strip())}}
+        same_text = {key: {"like": _literal(str(value).strip())}}
         return (
             same_text
             if self.field.type is str
             else {"or": [same_text, {key: {"in": _readings(value)}}]}
         )
+
+
+def pattern_within(text: str) -> str:
+    """Return the pattern of ``like`` for texts that have this text anywhere in them.
+
+    Example:
+        >>> pattern_within("100%")
+        '%100\\\\%%'
+    """
+    return f"%{_literal(text)}%"
+
+
+def _literal(text: str) -> str:
+    return re.sub(r"([%_\\])", r"\\\1", text)
 
 
 def _readings(value: Scalar) -> list[Scalar]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -76,6 +76,47 @@ class EmbeddedNode:
     text: str
     vector: Vectors
     fingerprint: str
+
+
+def store_indexes(
+    store: object,
+    framework: str,
+    kind: type[Any],
+    arguments: Callable[[NodeGraph, str, str], tuple[Any, ...]],
+    backend: Callable[[Any], VectorBackend],
+) -> StoreIndexes:
+    """Return what ``as_index`` of a framework returns for a store, or a function that makes stores.
+
+    Args:
+        store: A vector store of the framework, shared by all groups; or a function that makes one
+            for a group.
+        framework: Its name, for messages.
+        kind: Its class of vector stores.
+        arguments: Returns the arguments of that function for a graph, a group and a key.
+        backend: Returns the backend of a store.
+
+    Raises:
+        TypeError: If it is neither.
+    """
+    if isinstance(store, kind):
+        single = backend(store)
+        return StoreIndexes(store, lambda graph, group, key: single, one_store=True)
+    if not callable(store) or isinstance(store, type):
+        raise TypeError(
+            f"as_index takes a {framework} vector store, or a function that makes one for a group, "
+            f"not {store!r:.80}"
+        )
+
+    def create(graph: NodeGraph, group: str, key: str) -> VectorBackend:
+        created = store(*arguments(graph, group, key))
+        if not isinstance(created, kind):
+            raise TypeError(
+                f"as_index got a function that made {created!r:.80} for the group {group!r}, which "
+                f"is no {framework} vector store"
+            )
+        return backend(created)
+
+    return StoreIndexes(store, create, one_store=False)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

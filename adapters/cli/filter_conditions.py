@@ -8,7 +8,7 @@ from typing import Any
 
 from ...retrievers.conditions import OPERATORS
 from ...retrievers.filters import Filters, all_of, metadata_key, parse_filters
-from ..conversion import pattern_within
+from ..tool_filters import pattern_within
 
 _SIGN = re.compile(r"[!><]=|!~|[=~<>]")
 

@@ -25,7 +25,7 @@ from langsmith.utils import tracing_is_enabled
 
 from ...nodegraph.concurrency import limit_concurrency
 from ...retrievers.tracing import Span
-from ..observing import observe_once
+from ..frameworks import observe_once
 from .documents import to_document
 from .event_dispatch import EventDispatcher
 

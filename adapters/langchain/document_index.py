@@ -10,7 +10,7 @@ from langchain_core.indexing import DeleteResponse, DocumentIndex, UpsertRespons
 from pydantic import model_validator
 
 from ...nodegraph.graph import NodeGraph
-from ..document_search import document_search
+from ..frameworks import document_search
 from .documents import check_kwargs, delete_documents, existing_nodes, put_documents, to_document
 from .retriever import NodeGraphRetriever
 

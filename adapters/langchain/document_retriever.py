@@ -13,7 +13,7 @@ from langchain_core.retrievers import BaseRetriever
 
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.node import ROOT
-from ..document_search import document_search
+from ..frameworks import document_search
 from .documents import check_kwargs, put_documents, text_documents
 from .splitter_transform import as_transform
 

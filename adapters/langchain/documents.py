@@ -15,14 +15,13 @@ from ...nodegraph.graph import NodeGraph
 from ...nodegraph.node import ROOT, Node
 from ...retrievers.foreign.foreign_node import ForeignNode
 from ...retrievers.results import ScoredNode
-from ..conversion import (
+from ..frameworks import (
+    copied_metadata,
     different_text,
     evidence_dicts,
     inherited_fields,
-    place_fields,
     restore_inherited,
 )
-from ..plain_models import plain_constructor
 
 NODE_KEY = "nodekin"
 """The metadata field of nodekin's own, where it is asked for; all others are the user's."""
@@ -34,8 +33,6 @@ Details: TypeAlias = Literal[False, True, "nested"]
 """What a result's document says of it besides: nothing, four flat fields, or everything."""
 
 _POSITION = ("group", "document_id", "parent_id", "start", "end", "offset", "order")
-
-_ATOMIC = frozenset((str, int, float, bool, type(None)))
 
 
 def to_document(item: Node | ScoredNode, *, details: Details = False) -> Document:
@@ -70,14 +67,9 @@ def to_document(item: Node | ScoredNode, *, details: Details = False) -> Documen
     node = item.node if isinstance(item, ScoredNode) else item
     if not isinstance(node, Node):
         raise TypeError(f"a document is made of a Node or a ScoredNode, not {item!r:.80}")
-    if metadata := node.metadata:
-        metadata = _unshared(metadata)
-        if place := place_fields(node):
-            metadata = {**place, **metadata}
-        metadata.pop(DOCUMENT_ID_KEY, None)
-    content = node.content
-    if not isinstance(content, str):
-        content = str(content)
+    metadata = copied_metadata(node, node.metadata)
+    metadata.pop(DOCUMENT_ID_KEY, None)
+    content = node.content if isinstance(node.content, str) else str(node.content)
     if details == "nested":
         metadata = ResultMetadata(metadata, {NODE_KEY: _nested(item, node, content, metadata)})
     elif details:
@@ -88,11 +80,9 @@ def to_document(item: Node | ScoredNode, *, details: Details = False) -> Documen
                 f'details="nested", which puts all of it into metadata[{NODE_KEY!r}]'
             )
         metadata = ResultMetadata(metadata, fields)
-    own_id = node.id or None if type(node) is Node else _own_id(node)
-    return _document({"page_content": content, "metadata": metadata, "id": own_id}, None)
-
-
-_document = plain_constructor(Document(""))
+    document = Document(content, id=_own_id(node))
+    document.metadata = metadata  # the constructor would make a plain dict of it
+    return document
 
 
 class ResultMetadata(dict[str, Any]):
@@ -127,16 +117,6 @@ def _own_id(node: Node) -> str | None:
     """Return a document's id; None where it had none when a retriever of LangChain returned it."""
     original = node.original if isinstance(node, ForeignNode) else None
     return original.id if isinstance(original, Document) else node.id or None
-
-
-def _unshared(metadata: dict[str, Any]) -> dict[str, Any]:
-    """Return a dict that was made for the caller, with values that share nothing with a node."""
-    if all([type(value) in _ATOMIC for value in metadata.values()]):
-        return metadata
-    return {
-        field: value if type(value) in _ATOMIC else deepcopy(value)
-        for field, value in metadata.items()
-    }
 
 
 def _match_fields(item: Node | ScoredNode) -> dict[str, Any]:

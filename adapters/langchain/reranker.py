@@ -17,7 +17,7 @@ from pydantic import ConfigDict, Field, SkipValidation, field_validator
 from ...nodegraph.node import Node
 from ...retrievers.rerankers.reranker import Reranker
 from ...retrievers.results import ScoredNode
-from ..conversion import evidence_dicts, input_positions, node_of
+from ..frameworks import evidence_dicts, input_positions, node_of
 from .callbacks import achild_runs, child_runs
 from .documents import ResultMetadata, from_document, nested_details
 

@@ -10,7 +10,7 @@ from typing import Any
 from langchain_core.documents import Document
 
 from ...nodegraph.node import Node
-from ..conversion import is_start, own_metadata
+from ..frameworks import is_start, own_metadata
 
 
 def as_transform(splitter: object) -> SplitterTransform:

@@ -15,7 +15,7 @@ from langchain_core.structured_query import (
 )
 
 from ...retrievers.filters import metadata_key
-from ..conversion import pattern_within
+from ..tool_filters import pattern_within
 
 _OPERATORS = {
     Comparator.NE: "ne",

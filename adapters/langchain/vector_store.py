@@ -30,7 +30,7 @@ from ...retrievers.search import Search, search_scopes
 from ...retrievers.similarities.bm25 import Bm25
 from ...retrievers.similarities.cosine import Cosine
 from ...retrievers.similarities.registry import DEFAULT, MakeIndex
-from ..document_search import default_similarity
+from ..frameworks import default_similarity
 from .documents import (
     Details,
     check_count,

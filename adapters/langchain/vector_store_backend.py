@@ -6,7 +6,6 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +15,7 @@ from langchain_core.vectorstores import VectorStore
 
 from ...nodegraph.graph import NodeGraph
 from ...retrievers.indexes.nearest_vectors import unit
-from ..vector_store_index import EmbeddedNode, StoreIndexes
+from ..vector_store_index import EmbeddedNode, StoreIndexes, store_indexes
 
 logger = logging.getLogger(__name__)
 
@@ -68,25 +67,11 @@ def as_index(store: VectorStore | MakeStore) -> StoreIndexes:
         >>> [result.node.text for result in retriever("papaya")]
         ['banana']
     """
-    if isinstance(store, VectorStore):
-        backend = LangChainBackend(store)
-        return StoreIndexes(store, lambda graph, group, key: backend, one_store=True)
-    if not callable(store) or isinstance(store, type):
-        raise TypeError(
-            "as_index takes a LangChain VectorStore, or a function (embeddings, group) that makes "
-            f"one, not {store!r:.80}"
-        )
-    return StoreIndexes(store, partial(_backend, store), one_store=False)
+    return store_indexes(store, "LangChain", VectorStore, _arguments, LangChainBackend)
 
 
-def _backend(make: MakeStore, graph: NodeGraph, group: str, key: str) -> LangChainBackend:
-    store = make(GraphEmbeddings(graph, key), group)
-    if not isinstance(store, VectorStore):
-        raise TypeError(
-            f"as_index got a function that made {store!r:.80} for the group {group!r}, which is no "
-            "LangChain VectorStore"
-        )
-    return LangChainBackend(store)
+def _arguments(graph: NodeGraph, group: str, key: str) -> tuple[GraphEmbeddings, str]:
+    return GraphEmbeddings(graph, key), group
 
 
 class LangChainBackend:

@@ -21,7 +21,7 @@ from ...nodegraph.node import ROOT
 from ...nodegraph.store import NodeStore
 from ...retrievers.protocols import RetrieverProtocol, Similarity
 from ...retrievers.similarities.registry import get_similarity
-from ..document_search import document_search
+from ..frameworks import document_search
 from .docstore import NodeGraphDocstore
 from .import_nodes import import_nodes
 from .parser_transform import as_transform

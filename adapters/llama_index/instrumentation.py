@@ -28,7 +28,7 @@ from llama_index.core.tools import ToolMetadata
 
 from ...retrievers.strategies.outcome import SUB_QUESTION, SubResults
 from ...retrievers.tracing import Span
-from ..observing import observe_once
+from ..frameworks import observe_once
 from .nodes import NamedByClass, to_node_with_score
 
 dispatcher = get_dispatcher(__name__)

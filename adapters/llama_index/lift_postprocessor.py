@@ -15,7 +15,7 @@ from ...nodegraph.graph import NodeGraph
 from ...nodegraph.node import Node
 from ...retrievers.ranking import lifted_score
 from ...retrievers.results import Evidence
-from ..conversion import evidence_dicts
+from ..frameworks import evidence_dicts
 from .node_lookup import find_node
 from .nodes import NamedByClass, NodeWithEvidence, to_text_node
 from .reranker import copy_result, evidence_of, to_scored_node

@@ -12,7 +12,7 @@ from llama_index.core.vector_stores.types import (
 )
 
 from ...retrievers.filters import Filters, metadata_key, parse_filters
-from ..conversion import pattern_within
+from ..tool_filters import pattern_within
 
 _OPERATORS = {
     FilterOperator.NE: "ne",

@@ -18,7 +18,7 @@ from ...nodegraph.document import Document, declared_search_text
 from ...nodegraph.imported_groups import Family
 from ...nodegraph.node import ROOT, Node
 from ...nodegraph.search_text import SearchText
-from ..conversion import is_start, own_metadata
+from ..frameworks import is_start, own_metadata
 from .graph_text_node import read_record
 from .imported_fields import (
     IMPORT_FIELDS,

@@ -20,10 +20,10 @@ from ...nodegraph.node import Node
 from ...nodegraph.search_text import SearchText
 from ...retrievers.foreign.foreign_node import ForeignNode
 from ...retrievers.results import ScoredNode
-from ..conversion import (
+from ..frameworks import (
     evidence_dicts,
     explain_match,
-    place_fields,
+    page_fields,
     restore_inherited,
     shorten,
 )
@@ -123,7 +123,7 @@ def _fields(node: Node) -> dict[str, Any]:
         properties = embed_properties(searched, metadata)
     if metadata:
         metadata = _unshared(metadata)
-        if place := place_fields(node):
+        if place := page_fields(node):
             metadata = {**place, **metadata}
     fields = {
         "id_": node_id,

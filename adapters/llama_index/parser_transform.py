@@ -17,7 +17,7 @@ from llama_index.core.schema import BaseNode, Document, TransformComponent
 from ...nodegraph.hashing import fingerprint
 from ...nodegraph.node import Node
 from ...nodegraph.search_text import SearchText
-from ..conversion import is_start, own_metadata
+from ..frameworks import is_start, own_metadata
 from .nodes import embed_properties, hidden_fields
 
 

@@ -17,7 +17,7 @@ from llama_index.core.schema import (
 
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.node import ROOT, Node
-from ..conversion import different_text, inherited_fields
+from ..frameworks import different_text, inherited_fields
 from .imported_fields import (
     IMPORT_FIELDS,
     id_in_llama_index,

@@ -23,7 +23,7 @@ from ...retrievers.protocols import RerankerProtocol
 from ...retrievers.rerankers.keyword_filter import KeywordFilter
 from ...retrievers.rerankers.reranker import Reranker
 from ...retrievers.results import Evidence, ScoredNode
-from ..conversion import evidence_dicts, input_positions, node_of
+from ..frameworks import evidence_dicts, input_positions, node_of
 from .instrumentation import report_spans
 from .nodes import NamedByClass, NodeWithEvidence, from_text_node, to_node_with_score
 

@@ -1,16 +1,27 @@
-"""Convert nodes and results to another framework's and back: what all adapters share."""
+"""What the adapters of LangChain and LlamaIndex share: conversion, default search, tracing."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from copy import deepcopy
 from dataclasses import asdict
-from typing import Any
+from typing import Any, TypeVar
 
 from ..nodegraph.document import Document
-from ..nodegraph.node import Node
+from ..nodegraph.graph import NodeGraph
+from ..nodegraph.node import ROOT, Node
+from ..retrievers.composite.default_retriever import DefaultRetriever
+from ..retrievers.protocols import RetrieverProtocol
 from ..retrievers.results import Evidence, ScoredNode
+from ..retrievers.retriever import Retriever
+from ..retrievers.similarities.registry import DEFAULT, get_similarity, with_index
+from ..retrievers.tracing import Observer, observe
+
+ObserverT = TypeVar("ObserverT", bound=Observer)
+
+_ATOMIC = frozenset((str, int, float, bool, type(None)))
 
 
 def node_of(document: Document) -> Node:
@@ -39,7 +50,7 @@ def _evidence_dict(match: Evidence) -> dict[str, Any]:
         "text": node.text,
         "start": node.start,
         "end": node.end,
-        **place_fields(node),
+        **page_fields(node),
         "score": float(match.score),
         "similarity": match.similarity,
         "query": match.query,
@@ -55,11 +66,20 @@ def _evidence_dict(match: Evidence) -> dict[str, Any]:
     return fields
 
 
-def place_fields(node: Node) -> dict[str, str]:
-    """Return metadata that says where a node stands, where its file has pages.
+def copied_metadata(node: Node, metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a copy of a node's metadata, or of a part of it, with its page where it has one."""
+    fields = {
+        name: value if type(value) in _ATOMIC else deepcopy(value)
+        for name, value in metadata.items()
+    }
+    return {**page_fields(node), **fields}
 
-    ``page_label`` (``"12"``, ``"12-13"``; from 1, as both frameworks' readers of PDF write it) and
-    ``place`` (``report.pdf, page 12, 3.2 Results``).
+
+def page_fields(node: Node) -> dict[str, str]:
+    """Return the ``page_label`` and ``place`` of a node whose file has pages, else nothing.
+
+    Examples: ``"12"`` or ``"12-13"`` (from 1, as both frameworks' readers of PDF write it), and
+    ``"report.pdf, page 12, 3.2 Results"``.
     """
     pages = node.pages
     if pages is None:
@@ -145,11 +165,79 @@ def is_start(start: Any, part: str, text: str) -> bool:
     return isinstance(start, int) and start >= 0 and text.startswith(part, start)
 
 
-def pattern_within(text: str) -> str:
-    """Return the pattern of ``like`` for texts that have this text anywhere in them.
+def default_similarity(graph: NodeGraph) -> str:
+    """Return how a single group is searched: by meaning if the graph has a model, else by words."""
+    return "cosine" if graph.embeddings.embedders else "bm25"
+
+
+def document_search(
+    graph: NodeGraph,
+    *,
+    target: str | None = None,
+    group: str | None = None,
+    similarity: Any = None,
+    **options: Any,
+) -> RetrieverProtocol:
+    """Return the ``DefaultRetriever`` of a graph's documents, or the one search that is named.
+
+    A similarity of words replaces BM25, and no embeddings are searched. With a group, a similarity
+    of embeddings, a cut-off or a way of lifting it is a single ``Retriever``: of the group, or of
+    sentences.
+
+    Args:
+        graph: The node graph.
+        target: The group to answer with; None for the documents.
+        group: The only group to search.
+        similarity: As in ``Retriever``.
+        **options: Other options of ``DefaultRetriever``, or of ``Retriever``.
+
+    Raises:
+        UnknownGroupError: If the graph has no such group.
+        TypeError: If an option is unknown, or of the other kind of search.
 
     Example:
-        >>> pattern_within("100%")
-        '%100\\\\%%'
+        >>> graph = NodeGraph()
+        >>> ids = graph.add(["Green tea is steamed. Black tea is fermented.", "Rivers run."])
+        >>> (result,) = document_search(graph).retrieve("fermented")
+        >>> result.node.text, result.evidence[0].node.text
+        ('Green tea is steamed. Black tea is fermented.', 'Black tea is fermented.')
     """
-    return "%" + re.sub(r"([%_\\])", r"\\\1", text) + "%"
+    target = ROOT if target is None else target
+    named = None if similarity is None else get_similarity(similarity)
+    by_words = named is None or named.mode == "text"
+    if by_words and group is None and options.keys().isdisjoint(("similarity_cut_off", "lift")):
+        if named is not None:
+            words = with_index(named, options.pop("index", DEFAULT))
+            return DefaultRetriever(graph, target, words=words, embed_keys=[], **options)
+        return DefaultRetriever(graph, target, **options)
+    if group is None:
+        group = DefaultRetriever(graph, target).sentences
+    return Retriever(graph, group, named or default_similarity(graph), target=target, **options)
+
+
+@contextmanager
+def observe_once(
+    current: ContextVar[ObserverT | None], create: Callable[[], ObserverT]
+) -> Iterator[ObserverT]:
+    """Observe the spans of the block, unless an outer block already does.
+
+    A query engine and the retriever in it both observe; each span is reported once.
+
+    Args:
+        current: Holds the observer of the outermost block; None outside of such blocks.
+        create: Creates the observer, in the outermost block only.
+
+    Yields:
+        The observer of the outermost block.
+    """
+    observer = current.get()
+    if observer is not None:
+        yield observer
+        return
+    observer = create()
+    token = current.set(observer)
+    try:
+        with observe(observer):
+            yield observer
+    finally:
+        current.reset(token)

@@ -1,0 +1,187 @@
+"""What the adapters of LangChain and LlamaIndex share."""
+
+from contextvars import ContextVar
+
+import pytest
+
+from nodekin.adapters.frameworks import (
+    copied_metadata,
+    default_similarity,
+    different_text,
+    document_search,
+    inherited_fields,
+    input_positions,
+    is_start,
+    observe_once,
+    own_metadata,
+    restore_inherited,
+)
+from nodekin.nodegraph import Node, NodeGraph, UnknownGroupError
+from nodekin.retrievers import DefaultRetriever, Retriever, ScoredNode, as_retriever
+from nodekin.retrievers.tracing import start_span
+
+
+def test_positions_of_reranked_results():
+    nodes = [Node("a", id="1"), Node("b", id="2"), Node("a again", id="1")]
+    candidates = [ScoredNode(node, 0.0) for node in nodes]
+    reranked = [ScoredNode(node, 1.0) for node in reversed(nodes)]
+    assert input_positions(reranked, candidates) == [2, 1, 0]
+    others = [ScoredNode(Node("copied", id="2"), 1.0), ScoredNode(Node("new", id="3"), 1.0)]
+    assert input_positions(others, candidates) == [1, None]
+
+
+def test_inherited_metadata_there_and_back():
+    node = Node("a", {"page": 3, "own": 1}, inherited={"page": 2, "tags": ["x"], "lang": "en"})
+    names, overridden = inherited_fields(node)
+    assert (names, overridden) == (["tags", "lang"], {"page": 2})
+    metadata = node.metadata
+    assert restore_inherited(metadata, names, overridden) == node.inherited
+    assert metadata == node.own_metadata
+
+
+def test_copied_metadata_shares_nothing_and_says_the_page():
+    node = Node("a", {"tags": ["x"], "page": 3})
+    copied = copied_metadata(node, node.metadata)
+    assert copied == {"tags": ["x"], "page": 3}
+    copied["tags"].append("y")
+    assert node.metadata["tags"] == ["x"]
+
+
+def test_what_a_text_loses_of_a_content():
+    assert different_text(Node("a"), "a") == {}
+    assert different_text(Node("a: 1", content={"a": 1}), "{'a': 1}") == {
+        "text": "a: 1",
+        "content": {"a": 1},
+    }
+
+
+def test_metadata_that_a_splitter_added():
+    assert own_metadata({"page": 3, "topic": "tea", "n": 1}, {"page": 3, "topic": "x"}) == {
+        "topic": "tea",
+        "n": 1,
+    }
+    assert own_metadata({"flag": True, "n": 1}, {"flag": 1, "n": 1}) == {"flag": True}
+
+
+@pytest.mark.parametrize(
+    ("start", "expected"), [(4, True), (0, False), (-7, False), (None, False), ("4", False)]
+)
+def test_where_a_part_starts(start, expected):
+    assert is_start(start, "tea", "hot tea") is expected
+
+
+TEXTS = ["Green tea is steamed. Black tea is fermented.", "Rivers run to the sea. It is salty."]
+
+
+def letters(texts):
+    return [[text.lower().count(letter) + 0.1 for letter in "aeiouy"] for text in texts]
+
+
+def graph_of(embed=None):
+    graph = NodeGraph(embed=embed, progress=False)
+    graph.add(TEXTS)
+    return graph
+
+
+def branches(search):
+    return [
+        (inner.group_name, inner.target, inner.similarity.name)
+        for _, inner in search.inner_retrievers
+    ]
+
+
+def test_one_group_is_searched_by_meaning_where_there_is_a_model():
+    assert default_similarity(graph_of()) == "bm25"
+    assert default_similarity(graph_of(letters)) == "cosine"
+
+
+@pytest.mark.parametrize("embed", [None, letters])
+def test_the_default_is_that_of_every_graph(embed):
+    search, of_graph = document_search(graph_of(embed)), as_retriever(graph_of(embed))
+    assert type(search) is type(of_graph) is DefaultRetriever
+    words = [("ROOT sentence", "ROOT", "bm25"), ("ROOT", "ROOT", "bm25")]
+    meaning = [] if embed is None else [("ROOT sentence", "ROOT", "cosine")]
+    assert branches(search) == words + meaning
+    (result,) = search.retrieve("Is black tea fermented?", top_k=1)
+    assert result.node.text == TEXTS[0]
+    assert result.evidence[0].node.text == "Black tea is fermented."
+
+
+def test_a_similarity_of_words_leaves_embeddings_out():
+    def embed(texts):
+        raise AssertionError(texts)
+
+    search = document_search(graph_of(embed), similarity="bm25_chinese", follow_links=False)
+    assert {similarity for _, _, similarity in branches(search)} == {"bm25_chinese"}
+    assert search.follow_links is False
+    assert search.retrieve("salty", top_k=1)[0].node.text == TEXTS[1]
+    exact = document_search(graph_of(), similarity="bm25", index="map")
+    assert [r.node.text for r in exact.retrieve("It is salty.")] == [TEXTS[1]]
+
+
+@pytest.mark.parametrize(
+    "options", [{"similarity": "cosine"}, {"similarity_cut_off": 0.1}, {"lift": "sum"}]
+)
+def test_a_similarity_of_embeddings_or_a_setting_of_one_search_is_one_search(options):
+    search = document_search(graph_of(letters), **options)
+    assert isinstance(search, Retriever)
+    assert (search.group_name, search.target) == ("ROOT sentence", "ROOT")
+    assert search.similarity.name == "cosine"
+    (result,) = search.retrieve("It is salty.", top_k=1)
+    assert (result.node.text, result.evidence[0].node.text) == (TEXTS[1], "It is salty.")
+
+
+def test_a_named_group_is_searched_alone():
+    search = document_search(graph_of(), group="FineChunk", top_k=1)
+    assert isinstance(search, Retriever)
+    assert (search.group_name, search.target, search.top_k) == ("FineChunk", "ROOT", 1)
+    with pytest.raises(UnknownGroupError):
+        document_search(graph_of(), group="Fine")
+
+
+def test_what_would_not_be_used_is_an_error():
+    with pytest.raises(ValueError, match="embeddings, of which none are searched"):
+        document_search(graph_of(), index="default_")
+    with pytest.raises(TypeError, match="embed_keys"):
+        document_search(graph_of(letters), similarity="bm25", embed_keys=["default"])
+    with pytest.raises(TypeError, match="no option 'follow_links'"):
+        document_search(graph_of(), group="ROOT", follow_links=True)
+    with pytest.raises(TypeError, match="similarity of texts, not by 'cosine'"):
+        DefaultRetriever(graph_of(letters), words="cosine")
+
+
+class Names:
+    """Collects the names of the spans that start."""
+
+    def __init__(self):
+        self.names = []
+
+    def begin(self, span, parent):
+        self.names.append(span.name)
+
+    def end(self, span):
+        pass
+
+
+@pytest.fixture
+def current():
+    return ContextVar("current", default=None)
+
+
+def test_nested_blocks_report_a_span_once(current):
+    with observe_once(current, Names) as outer:
+        with observe_once(current, Names) as inner, start_span("search"):
+            pass
+        with start_span("rerank"):
+            pass
+    assert inner is outer
+    assert outer.names == ["search", "rerank"]
+
+
+def test_a_block_after_an_error_has_a_new_observer(current):
+    with pytest.raises(ValueError, match="broken"), observe_once(current, Names) as first:
+        raise ValueError("broken")
+    assert current.get() is None
+    with observe_once(current, Names) as second, start_span("search"):
+        pass
+    assert (first.names, second.names) == ([], ["search"])
