@@ -1,31 +1,47 @@
-"""Names of a package that are imported when they are first used (PEP 562)."""
+"""The names of a package, written once, in its stub ``__init__.pyi`` (PEP 562)."""
 
 from __future__ import annotations
 
+import ast
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 
-def lazy_names(
-    package: str, modules: Mapping[str, str]
-) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """Make the functions ``__getattr__`` and ``__dir__`` of a package's ``__init__.py``.
+def attach_stub(
+    package: str, path: str
+) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
+    """Make ``__getattr__``, ``__dir__`` and ``__all__`` of a package from the stub beside it.
 
-    ``modules`` maps a module, as ``from`` spells it there, to the names that it has, divided by
-    blanks. So importing the package costs nothing, and what a program does not use is not loaded.
+    Type checkers read the stub as it is. So importing the package costs nothing, and a module is
+    loaded when one of its names is used. The package lazy_loader does the same for stubs that
+    import from below the package only.
+
+    Args:
+        package: The ``__name__`` of the package.
+        path: The ``__file__`` of the package.
     """
-    places = {name: module for module, names in modules.items() for name in names.split()}
+    stub = ast.parse(Path(path).with_suffix(".pyi").read_text(encoding="utf-8"))
+    modules = {
+        alias.name: "." * node.level + (node.module or "")
+        for node in stub.body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
 
     def get(name: str) -> Any:
-        if name not in places:
+        if name not in modules:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        value = getattr(import_module(places[name], package), name)
+        value = getattr(import_module(modules[name], package), name)
         setattr(sys.modules[package], name, value)
         return value
 
     def names() -> list[str]:
-        return sorted({*vars(sys.modules[package]), *places})
+        return sorted({*vars(sys.modules[package]), *modules})
 
-    return get, names
+    for name, module in modules.items():
+        if module == f".{name}":  # importing the module later would hide the name
+            get(name)
+    return get, names, sorted(modules)

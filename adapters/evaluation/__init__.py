@@ -1,5 +1,5 @@
 """Open what a file of set-ups declares; the commands that measure and tune."""
 
-from .setups import load_setup, open_graph
+from ...nodegraph.lazy_names import attach_stub
 
-__all__ = ["load_setup", "open_graph"]
+__getattr__, __dir__, __all__ = attach_stub(__name__, __file__)

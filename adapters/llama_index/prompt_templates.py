@@ -25,7 +25,7 @@ def to_templates(prompts: Mapping[str, Prompt]) -> dict[str, BasePromptTemplate]
     in any LlamaIndex template.
 
     Example:
-        >>> from nodekin.retrievers.strategies import QueryRewrite
+        >>> from nodekin.retrievers import QueryRewrite
         >>> sorted(to_templates(QueryRewrite(str.upper).prompts))
         ['rewrite_en', 'rewrite_zh']
     """

@@ -1,6 +1,5 @@
 """A page for a browser: ask a corpus, and look inside it."""
 
-from .page_app import PageApp
-from .tried_setups import TriedSetups
+from ...nodegraph.lazy_names import attach_stub
 
-__all__ = ["PageApp", "TriedSetups"]
+__getattr__, __dir__, __all__ = attach_stub(__name__, __file__)

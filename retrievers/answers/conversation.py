@@ -94,7 +94,7 @@ class Conversation:
     Example:
         >>> from nodekin.nodegraph import NodeGraph
         >>> from nodekin.retrievers import Retriever
-        >>> from nodekin.retrievers.answers import QueryEngine
+        >>> from nodekin.retrievers import QueryEngine
         >>> graph = NodeGraph()
         >>> ids = graph.add("The Nile is 6,650 km long.")
         >>> def model(prompt):

@@ -108,9 +108,9 @@ def _ours(source: Any) -> RetrieverProtocol | None:
             filters=store.native_filters(options.get("filter")),
         )
     if isinstance(source, NodeGraph):  # composite is made of this package: imported at use
-        default: RetrieverProtocol = import_module("..composite", __package__).DefaultRetriever(
-            source
-        )
+        default: RetrieverProtocol = import_module(
+            "..composite.default_retriever", __package__
+        ).DefaultRetriever(source)
         return default
     return source if is_native(source) else None
 

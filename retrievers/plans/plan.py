@@ -65,7 +65,8 @@ def run(plan: Plan[T]) -> T:
     Example:
         >>> from nodekin.nodegraph import NodeGraph
         >>> from nodekin.retrievers import Retriever
-        >>> from nodekin.retrievers.plans import Each, Find, Plan, run
+        >>> from nodekin.retrievers import Each, Find, Plan
+        >>> from nodekin.retrievers.plans.plan import run
         >>> graph = NodeGraph()
         >>> ids = graph.add(["Green tea.", "Black tea.", "Coffee."])
         >>> def count(query: str) -> Plan[int]:

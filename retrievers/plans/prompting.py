@@ -141,7 +141,7 @@ class PromptMixin:
     """Give an object that asks models its ``prompts``, and copies of it with other prompts.
 
     Example:
-        >>> from nodekin.retrievers.strategies import QueryRewrite
+        >>> from nodekin.retrievers import QueryRewrite
         >>> rewrite = QueryRewrite(lambda prompt: prompt)
         >>> list(rewrite.prompts)
         ['rewrite']

@@ -37,7 +37,7 @@ class NextQuestion(StepPrompt["str | None"]):
             ``language``, ``retries``, ``timeout``, ``max_tokens``, ``length``; see ``StepPrompt``.
 
     Example:
-        >>> from nodekin.retrievers.strategies import Step
+        >>> from nodekin.retrievers import Step
         >>> ask = NextQuestion(lambda prompt: "Next question: Where was Henrik Ibsen born?")
         >>> ask("Where was the author of Brand born?", [Step("Who wrote Brand?", (), "Ibsen")])
         'Where was Henrik Ibsen born?'

@@ -1,14 +1,5 @@
 """An evaluation as a page for a browser, and as plots."""
 
-from .page import make_page
-from .plots import PlotCost, plot_differences, plot_quality
-from .wording import PageLanguage, stylesheet
+from ....nodegraph.lazy_names import attach_stub
 
-__all__ = [
-    "PageLanguage",
-    "PlotCost",
-    "make_page",
-    "plot_differences",
-    "plot_quality",
-    "stylesheet",
-]
+__getattr__, __dir__, __all__ = attach_stub(__name__, __file__)

@@ -1,7 +1,5 @@
 """Set-ups: retrievers and query engines in TOML, measured and deployed as the same thing."""
 
-from .declared_types import ENGINES, RETRIEVERS, TRANSFORMS
-from .opening import SetupOpener
-from .setup_file import SetupFile
+from ....nodegraph.lazy_names import attach_stub
 
-__all__ = ["ENGINES", "RETRIEVERS", "TRANSFORMS", "SetupFile", "SetupOpener"]
+__getattr__, __dir__, __all__ = attach_stub(__name__, __file__)

@@ -1,7 +1,5 @@
 """Choose a set-up by questions: search a space of set-ups, report on questions held back."""
 
-from .setup_search import FEWEST_QUESTIONS, Trial
-from .space import Choice, Space
-from .tuner import Tuning, tune
+from ....nodegraph.lazy_names import attach_stub
 
-__all__ = ["FEWEST_QUESTIONS", "Choice", "Space", "Trial", "Tuning", "tune"]
+__getattr__, __dir__, __all__ = attach_stub(__name__, __file__)

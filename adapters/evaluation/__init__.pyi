@@ -1,0 +1,2 @@
+from .setups import load_setup as load_setup
+from .setups import open_graph as open_graph

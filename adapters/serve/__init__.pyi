@@ -1,0 +1,2 @@
+from .page_app import PageApp as PageApp
+from .tried_setups import TriedSetups as TriedSetups
