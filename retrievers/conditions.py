@@ -2,26 +2,482 @@
 
 from __future__ import annotations
 
+import math
+import re
+import unicodedata
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any
+from datetime import date, datetime, timedelta, timezone, tzinfo
+from decimal import Decimal
+from numbers import Real
+from typing import Any, NamedTuple
+from uuid import UUID
 
 import numpy as np
 
 from ..nodegraph.errors import nearest_names
-from .comparisons import (
-    MISSING,
-    SEVERAL,
-    Decide,
-    identity,
-    in_range,
-    is_nan,
-    on_items,
-    one_of,
-    plain,
+
+SEVERAL = (list, tuple, set, frozenset)
+
+Decide = Callable[[Any], bool]
+
+MISSING = object()
+"""Stands for the value of a field that is not there."""
+
+_NUMBER = re.compile(r"\s*[+-]?[0-9]{1,40}(?:\.[0-9]{1,40})?(?:[eE][+-]?[0-9]{1,3})?\s*$")
+
+_BY_VALUE = (str, int, bool, bytes, date, UUID, type(None))
+
+
+def plain(value: Any) -> Any:
+    """Return a value of NumPy as one of Python, any other as it is."""
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if isinstance(value, np.datetime64):
+        if np.isnat(value):
+            return math.nan
+        unit = "D" if np.datetime_data(value.dtype)[0] in ("Y", "M", "W", "D") else "us"
+        return value.astype(f"datetime64[{unit}]").item()
+    if isinstance(value, np.longdouble):
+        return float(value)
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def identity(value: Any) -> Hashable:
+    """Return what equals that of another value only if no condition tells the two apart."""
+    value = plain(value)
+    kind = type(value)
+    if kind is datetime:  # equal instants may be of different days
+        return kind, value.isoformat()
+    if kind is float or kind is Decimal:
+        return kind, str(value)
+    if kind in _BY_VALUE:
+        return kind, value
+    if kind is dict:
+        return kind, tuple((identity(k), identity(v)) for k, v in value.items())
+    if kind in SEVERAL:
+        return kind, tuple(map(identity, value))
+    return kind, _Same(value)
+
+
+@dataclass(frozen=True, slots=True)
+class _Same:
+    """Equals itself alone, whatever its value's own equality is."""
+
+    value: Any
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and other.value is self.value
+
+    def __hash__(self) -> int:
+        return id(self.value)
+
+
+def on_items(decide: Decide) -> Decide:
+    """Return a decision that a list meets as such, or with any item."""
+
+    def on_items(value: Any) -> bool:
+        if isinstance(value, SEVERAL):
+            return any(decide(plain(item)) for item in value) or decide(value)
+        return value is not MISSING and decide(value)
+
+    return on_items
+
+
+# Equality
+
+
+def one_of(values: Sequence[Any]) -> Decide:
+    """Decide whether a value is one of several; quick also with thousands."""
+    known, others = set(), []
+    for value in values:
+        try:
+            known.add(_hashed(value))
+        except TypeError:  # a list, a signalling NaN
+            others.append(value)
+    dates = _Dates(values)
+
+    def equal(value: Any) -> bool:
+        try:
+            if value == value and _hashed(value) in known:  # NaN equals nothing
+                return True
+        except Exception:  # it has no hash, or raises when compared
+            pass
+        return dates.have(value) or any(_same(value, other) for other in others)
+
+    return on_items(equal)
+
+
+def _hashed(value: Any) -> Hashable:
+    hash(value)
+    return isinstance(value, bool), value
+
+
+def _same(value: Any, other: Any) -> bool:
+    try:
+        return bool(value == other)
+    except Exception:  # whatever a value's own comparison raises
+        return False
+
+
+class _Dates:
+    """The dates among values, to look others up in.
+
+    Two texts are the same date only if both have a day: "1999-01" may be a code as well.
+    """
+
+    def __init__(self, values: Iterable[Any]) -> None:
+        self._dates = [(when, isinstance(v, str)) for v in values if (when := read_date(v))]
+        self._wide = [when for when, _ in self._dates if when.precision < DAY]
+        self._keys: set[Hashable] = set()
+        for when, _ in self._dates:
+            if when.precision == INSTANT:
+                self._keys |= {when.instant, ("instants", when.calendar)}
+            elif when.precision == DAY:
+                self._keys.add(("day", when.calendar))
+
+    def have(self, value: Any) -> bool:
+        """Return whether a value is one of these dates."""
+        if not self._dates or (when := read_date(value)) is None:
+            return False
+        if when.precision < DAY:
+            return any(when.compare(other) == 0 for other, is_text in self._dates if not is_text)
+        if ("day", when.calendar) in self._keys:
+            return True
+        exact = when.instant if when.precision == INSTANT else ("instants", when.calendar)
+        is_date = not isinstance(value, str)
+        return exact in self._keys or (is_date and any(not when.compare(w) for w in self._wide))
+
+
+# Order
+
+
+def in_range(bounds: Mapping[str, Any]) -> Decide:
+    """Decide whether a value is within bounds; one item of a list has to be within all of them."""
+    checks = [(_HOLDS[name], bound, read_date(bound)) for name, bound in bounds.items()]
+
+    def within(value: Any) -> bool:
+        when = read_date(value) if any(date for _, _, date in checks) else None
+        return all(
+            (order := _order(value, when, bound, date)) is not None and holds(order)
+            for holds, bound, date in checks
+        )
+
+    return on_items(within)
+
+
+def is_nan(value: Any) -> bool:
+    """Return whether a value is no number: NaN, also of NumPy and decimals, and NaT."""
+    return value.is_nan() if isinstance(value, Decimal) else not _same(value, value)
+
+
+_HOLDS: dict[str, Callable[[int], bool]] = {
+    "gt": lambda order: order > 0,
+    "gte": lambda order: order >= 0,
+    "lt": lambda order: order < 0,
+    "lte": lambda order: order <= 0,
+}
+
+
+def _order(
+    value: Any, when: CalendarTime | None, bound: Any, date_of_bound: CalendarTime | None
+) -> int | None:
+    """Return -1, 0 or 1: a value is below a bound, equal, above; None where neither is true."""
+    if isinstance(value, bool):  # no number, as in equality
+        return None
+    if when is not None and date_of_bound is not None:
+        texts = isinstance(value, str) and isinstance(bound, str)
+        if not texts or max(when.precision, date_of_bound.precision) >= MONTH:
+            return when.compare(date_of_bound)
+    if isinstance(value, str) and isinstance(bound, _NUMBERS):
+        value = _number(value)
+    elif isinstance(bound, str) and isinstance(value, _NUMBERS):
+        bound = _number(bound)
+    try:
+        return 0 if value == bound else 1 if value > bound else -1 if value < bound else None
+    except Exception:  # values that have no order, or raise whatever
+        return None
+
+
+_NUMBERS = (int, float, Decimal, Real)
+
+
+def _number(text: str) -> int | float | None:
+    """Return the number that a text is, None where it is none."""
+    if not _NUMBER.match(text):
+        return None
+    try:
+        return int(text)
+    except ValueError:
+        return float(text)
+
+
+YEAR, MONTH, DAY, INSTANT = 1, 2, 3, 4
+
+_LONGEST = 64  # characters of a date that is written in words, with a time and a zone
+
+_MONTHS = "jan feb mar apr may jun jul aug sep oct nov dec".split()
+
+_NAME = (
+    r"(?P<name>jan|feb|mar|apr|may|jun|jul|aug|sept?|oct|nov|dec|january|february|march|april|june"
+    r"|july|august|september|october|november|december)\.?"
 )
-from .dates import is_ambiguous, read_date
-from .like_pattern import LikePattern
+
+_WEEKDAY = r"(?:(?:mon|tues?|wed(?:nes)?|thu(?:rs)?|fri|sat(?:ur)?|sun)(?:day)?\.?,?\s+)?"
+
+_TIME = (
+    r"(?:(?:t|,?\s+)(?P<hour>[0-9]{1,2}):(?P<minute>[0-9]{2})"
+    r"(?::(?P<second>[0-9]{2})(?:[.,](?P<fraction>[0-9]{1,9}))?)?\s?(?P<half>[ap]m)?"
+    r"\s?(?P<zone>z|utc|gmt|[+-][0-9]{2}:?(?:[0-9]{2})?)?)?"
+)
+
+_FORMS = tuple(
+    re.compile(form + "$")
+    for form in (
+        rf"(?P<year>[0-9]{{4}})(?:-(?P<month>[0-9]{{1,2}})(?:-(?P<day>[0-9]{{1,2}}){_TIME})?)?",
+        rf"(?P<year>[0-9]{{4}})(?P<mark>[/.])(?P<month>[0-9]{{1,2}})(?P=mark)(?P<day>[0-9]{{1,2}})"
+        rf"{_TIME}",
+        r"(?:d:)?(?P<year>[0-9]{4})(?P<month>[0-9]{2})(?P<day>[0-9]{2})"
+        r"(?:t?(?P<hour>[0-9]{2})(?P<minute>[0-9]{2})(?P<second>[0-9]{2})?"
+        r"(?P<zone>z|[+-][0-9]{2}[:']?(?:[0-9]{2}'?)?)?)?",
+        rf"{_WEEKDAY}(?P<day>[0-9]{{1,2}})(?:st|nd|rd|th)?[\s.-]\s?{_NAME}[\s,-]\s?"
+        rf"(?P<year>[0-9]{{4}}){_TIME}",
+        rf"{_WEEKDAY}{_NAME}\s(?:(?P<day>[0-9]{{1,2}})(?:st|nd|rd|th)?,?\s)?(?P<year>[0-9]{{4}})"
+        rf"{_TIME}",
+        r"(?P<year>[0-9]{4})\s?年\s?(?P<month>[0-9]{1,2})\s?月(?:\s?(?P<day>[0-9]{1,2})\s?[日号號]"
+        rf"{_TIME})?",
+        rf"(?P<day>[0-9]{{1,2}})\.(?P<month>[0-9]{{1,2}})\.(?P<year>[0-9]{{4}}){_TIME}",
+        rf"(?P<first>[0-9]{{1,2}})/(?P<other>[0-9]{{1,2}})/(?P<year>[0-9]{{4}}){_TIME}",
+    )
+)
+
+_USUAL = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:$|[Tt ][0-9]{2}:[0-9]{2}(?:$|[:.Z+-]))")
+
+_YEAR = re.compile(r"[0-9]{4}")
+
+_AMBIGUOUS = re.compile(r"\s*([0-9]{1,2})/([0-9]{1,2})/[0-9]{4}(?![0-9])")
+
+
+class CalendarTime(NamedTuple):
+    """A date as it was given: a year, a month, a day, or an instant.
+
+    Attributes:
+        precision: ``YEAR``, ``MONTH``, ``DAY`` or ``INSTANT``.
+        calendar: Year, month and day, as written, in whatever zone.
+        instant: The time since the year 1 in UTC; None without a time of day.
+    """
+
+    precision: int
+    calendar: tuple[int, int, int]
+    instant: timedelta | None = None
+
+    def compare(self, other: CalendarTime) -> int:
+        """Return -1, 0 or 1: before, the same, after, by what both of them tell.
+
+        An instant and a day are compared as days, a day and a year as years.
+        """
+        if self.instant is not None and other.instant is not None:
+            return (self.instant > other.instant) - (self.instant < other.instant)
+        size = min(self.precision, other.precision)
+        mine, others = self.calendar[:size], other.calendar[:size]
+        return (mine > others) - (mine < others)
+
+
+def read_date(value: Any) -> CalendarTime | None:
+    """Read a date, a datetime, or a text that is one; None for anything else.
+
+    Texts are ISO 8601, also shortened to a month or a year, RFC 2822, dates of PDF files, and
+    ``2024/1/31``, ``31.1.2024``, ``31 January 2024``, ``Jan 31, 2024``, ``2024年1月31日``,
+    ``1/31/2024``, each with or without a time and its zone. A text with slashes of which both
+    numbers may be the month is no date. A time without a zone is UTC.
+
+    Example:
+        >>> read_date("Wed, 31 Jan 2024 10:00:00 GMT").compare(read_date("2024-01-31T11:00+01:00"))
+        0
+        >>> read_date("1 May 2024").compare(read_date("2024-05"))
+        0
+        >>> read_date("1/2/2024") is None
+        True
+    """
+    if type(value) is DatedText:
+        return value.when
+    try:
+        if isinstance(value, datetime):
+            return _instant(value, value.utcoffset())
+        if isinstance(value, date):
+            return CalendarTime(DAY, (value.year, value.month, value.day))
+        return _read_text(value) if isinstance(value, str) else None
+    except (ValueError, TypeError, OverflowError):  # no day of the calendar
+        return None
+
+
+class DatedText(str):
+    """A text that was read as a date once, and is what it was otherwise."""
+
+    when: CalendarTime | None
+
+    @classmethod
+    def read(cls, text: str) -> DatedText:
+        """Read a text."""
+        dated = cls(text)
+        dated.when = read_date(text)
+        return dated
+
+
+def is_ambiguous(value: Any) -> bool:
+    """Return whether a value is a text like ``1/2/2024``, in which either may be the month."""
+    match = _AMBIGUOUS.match(value) if isinstance(value, str) else None
+    return match is not None and match[1] != match[2] and max(int(match[1]), int(match[2])) <= 12
+
+
+def _instant(value: datetime, offset: timedelta | None) -> CalendarTime:
+    calendar = (value.year, value.month, value.day)
+    # Not by subtraction: what pandas derives from datetime does not reach back to the year 1.
+    seconds = value.hour * 3600 + value.minute * 60 + value.second
+    since = timedelta(date.toordinal(value), seconds, value.microsecond)
+    return CalendarTime(INSTANT, calendar, since if offset is None else since - offset)
+
+
+def _read_text(text: str) -> CalendarTime | None:
+    text = text.strip()
+    if _USUAL.match(text):  # most are so, and this is the quickest
+        with suppress(ValueError):
+            value = datetime.fromisoformat(text)
+            if len(text) > len("2024-01-31"):
+                return _instant(value, value.utcoffset())
+            return CalendarTime(DAY, (value.year, value.month, value.day))
+    if len(text) > _LONGEST or not _YEAR.search(text):
+        return None
+    text = text.lower()
+    for form in _FORMS:
+        if match := form.match(text):
+            return _read_match(match.groupdict())
+    return None
+
+
+def _read_match(parts: dict[str, str | None]) -> CalendarTime | None:
+    year, month, day = int(parts["year"] or 0), _month(parts), parts.get("day")
+    if first := parts.get("first"):  # 31/1/2024 or 1/31/2024
+        one, other = int(first), int(parts["other"] or 0)
+        if one != other and max(one, other) <= 12:
+            return None
+        month, day = min(one, other), str(max(one, other))
+    start = date(year, month or 1, int(day or 1))
+    calendar = (start.year, start.month, start.day)
+    if not day:
+        return None if parts.get("hour") else CalendarTime(MONTH if month else YEAR, calendar)
+    hour = parts.get("hour")
+    if hour is None:
+        return CalendarTime(DAY, calendar)
+    number, half = int(hour), parts.get("half")
+    if half:
+        if not 1 <= number <= 12:
+            return None
+        number = number % 12 + (12 if half == "pm" else 0)
+    micro = int((parts.get("fraction") or "0").ljust(6, "0")[:6])
+    second = int(parts.get("second") or 0)
+    moment = datetime(*calendar, number, int(parts.get("minute") or 0), second, micro)
+    zone = _zone(parts.get("zone"))
+    return _instant(moment, zone.utcoffset(None))
+
+
+def _month(parts: dict[str, str | None]) -> int | None:
+    if name := parts.get("name"):
+        return _MONTHS.index(name[:3]) + 1
+    month = parts.get("month")
+    return int(month) if month else None
+
+
+def _zone(text: str | None) -> tzinfo:
+    if text is None or text[0] not in "+-":
+        return timezone.utc
+    digits = [character for character in text[1:] if "0" <= character <= "9"]
+    hours, minutes = int("".join(digits[:2])), int("".join(digits[2:]) or 0)
+    offset = timedelta(hours=hours, minutes=minutes)
+    return timezone(offset if text[0] == "+" else -offset)
+
+
+class LikePattern:
+    """Compare whole texts with a pattern, in which a backslash takes a sign as it is.
+
+    Part by part from the left, which is linear where a regular expression with several ``.*`` is
+    not.
+
+    Args:
+        pattern: The pattern.
+        fold_case: Whether upper and lower case are the same.
+
+    Example:
+        >>> pattern = LikePattern("t%a", fold_case=True)
+        >>> [pattern.matches(text) for text in ("Tea", "a tea")]
+        [True, False]
+    """
+
+    def __init__(self, pattern: str, *, fold_case: bool) -> None:
+        self._fold_case = fold_case
+        self._first, *self._rest = map(_Part, _split(_folded(pattern) if fold_case else pattern))
+
+    def matches(self, text: str) -> bool:
+        """Return whether a text is of the pattern's form."""
+        first, rest = self._first, self._rest
+        text = _folded(text) if self._fold_case else text
+        if not rest:
+            return len(text) == first.size and first.stands(text, 0)
+        end = len(text) - rest[-1].size
+        at = first.size
+        if end < at or not first.stands(text, 0) or not rest[-1].stands(text, end):
+            return False
+        for part in rest[:-1]:
+            start = part.find(text, at, end)
+            if start < 0:
+                return False
+            at = start + part.size
+        return True
+
+
+def _folded(text: str) -> str:
+    return unicodedata.normalize("NFC", text.casefold())
+
+
+def _split(pattern: str) -> list[str]:
+    """Return the parts of a pattern between ``%``, with their escapes."""
+    parts = [""]
+    for token in re.findall(r"\\.|\\$|%|[^%\\]+", pattern, re.DOTALL):
+        if token == "%":
+            parts.append("")
+        else:
+            parts[-1] += token
+    return parts
+
+
+class _Part:
+    """The characters between two ``%`` of a pattern, in which ``_`` is any one character."""
+
+    def __init__(self, escaped: str) -> None:
+        tokens = re.findall(r"\\.|.", escaped, re.DOTALL)
+        characters = [None if t == "_" else t[-1] for t in tokens]
+        self.size = len(characters)
+        self._text = "".join(c for c in characters if c is not None)
+        self._form = (
+            re.compile("".join("." if c is None else re.escape(c) for c in characters), re.DOTALL)
+            if None in characters
+            else None
+        )
+
+    def stands(self, text: str, at: int) -> bool:
+        """Return whether the text goes on with this."""
+        if self._form is None:
+            return text.startswith(self._text, at)
+        return self._form.match(text, at) is not None
+
+    def find(self, text: str, at: int, end: int) -> int:
+        """Return where this begins between two places, -1 where it does not."""
+        if self._form is None:
+            return text.find(self._text, at, end)
+        match = self._form.search(text, at, end)
+        return -1 if match is None else match.start()
+
 
 _LISTS = (np.ndarray, *SEVERAL)
 

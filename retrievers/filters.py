@@ -11,8 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..nodegraph.node import Node
-from .comparisons import MISSING
-from .conditions import Condition, parse_conditions
+from .conditions import MISSING, Condition, parse_conditions
 
 Filters = Mapping[str, Any]
 """Field to condition, and ``"and"``, ``"or"``, ``"not"`` around such; see ``parse_filters``."""

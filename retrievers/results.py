@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict
 
 from ..nodegraph.node import Node
-from .comparisons import SEVERAL, plain
+from .conditions import SEVERAL, plain
 from .filters import Filters
 
 

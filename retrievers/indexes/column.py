@@ -9,9 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..comparisons import MISSING, identity
-from ..conditions import Condition
-from ..dates import DatedText
+from ..conditions import MISSING, Condition, DatedText, identity
 
 _MAX_CACHED = 32  # conditions whose answers a column remembers
 

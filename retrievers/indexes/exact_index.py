@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Literal
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.node import Node
 from ...nodegraph.splitters.tokens import UNSPACED
-from ..comparisons import SEVERAL
+from ..conditions import SEVERAL
 from ..filters import Filter
 from ..results import Hits
 from .synced_index import SyncedIndex

@@ -19,8 +19,7 @@ import numpy.typing as npt
 
 from ...nodegraph.errors import nearest_names
 from ...nodegraph.node import Node
-from ..comparisons import MISSING
-from ..conditions import Condition
+from ..conditions import MISSING, Condition
 from ..filters import Filter
 from .array_files import Arrays
 from .column import Column

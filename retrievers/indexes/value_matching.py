@@ -9,8 +9,7 @@ from collections.abc import Collection, Hashable, Iterator
 from typing import Any, Literal, NamedTuple, Protocol
 
 from ...nodegraph.vector_table import ValueMatch
-from ..comparisons import MISSING
-from ..conditions import Condition
+from ..conditions import MISSING, Condition
 from ..filters import Filter
 
 logger = logging.getLogger(__name__)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodekin.retrievers.dates import read_date
+from nodekin.retrievers.conditions import read_date
 
 MORNING = datetime(2024, 1, 31, 10, 0, tzinfo=timezone.utc)
 
