@@ -30,9 +30,8 @@ from ...retrievers.filters import Filters, all_of
 from ...retrievers.protocols import RetrieverLike
 from ...retrievers.validation import whole
 from ..tool_filters import FilterError, FilterField
-from .metadata_filters import as_filters
 from .prompt_templates import default_llm
-from .retriever import NodeGraphRetriever
+from .retriever import NodeGraphRetriever, as_filters
 
 _log = logging.getLogger(__name__)
 

@@ -17,11 +17,8 @@ from llama_index.core.storage.docstore.types import (
 
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.node import ROOT, Node
-from .export_nodes import export_nodes
-from .imported_fields import id_in_llama_index
-from .node_lookup import find_node
-from .nodes import to_text_node
-from .relationships import all_relationships
+from .import_export import export_nodes
+from .nodes import all_relationships, find_node, id_in_llama_index, to_text_node
 
 logger = logging.getLogger(__name__)
 

@@ -23,8 +23,8 @@ from ...retrievers.protocols import RetrieverProtocol, Similarity
 from ...retrievers.similarities.registry import get_similarity
 from ..frameworks import document_search
 from .docstore import NodeGraphDocstore
-from .import_nodes import import_nodes
-from .parser_transform import as_transform
+from .import_export import import_nodes
+from .ingestion import as_transform
 from .vector_store_backend import as_index
 
 if TYPE_CHECKING:

@@ -27,8 +27,8 @@ from ...retrievers.foreign.coercion import as_retriever
 from ...retrievers.protocols import RetrieverLike, RetrieverProtocol
 from .docstore import NodeGraphDocstore
 from .document_graph import CHUNKS, GraphOptions, graph_of_documents, graph_of_nodes
-from .import_nodes import import_nodes
-from .node_lookup import find_node
+from .import_export import import_nodes
+from .nodes import find_node
 from .prompt_templates import default_llm
 from .query_engine import NodeGraphQueryEngine
 from .retriever import NodeGraphRetriever

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
 from copy import deepcopy
 from typing import Any
 
@@ -13,30 +15,251 @@ from llama_index.core.bridge.pydantic import (
     SerializerFunctionWrapHandler,
     model_serializer,
 )
-from llama_index.core.schema import BaseNode, NodeWithScore, TextNode
+from llama_index.core.schema import (
+    BaseNode,
+    NodeRelationship,
+    NodeWithScore,
+    ObjectType,
+    RelatedNodeInfo,
+    RelatedNodeType,
+    TextNode,
+)
 
 from ...nodegraph.document import Document, declared_search_text
-from ...nodegraph.node import Node
+from ...nodegraph.graph import NodeGraph
+from ...nodegraph.node import ROOT, Node
 from ...nodegraph.search_text import SearchText
+from ...retrievers.filters import Filter
 from ...retrievers.foreign.foreign_node import ForeignNode
+from ...retrievers.indexes.exact_index import Exact
 from ...retrievers.results import ScoredNode
 from ..frameworks import (
+    different_text,
     evidence_dicts,
     explain_match,
+    inherited_fields,
+    node_of,
     page_fields,
     restore_inherited,
     shorten,
 )
 from ..plain_models import plain_constructor
-from .graph_text_node import GraphTextNode, read_record
-from .imported_fields import (
-    IMPORT_FIELDS,
-    TEMPLATES,
-    id_in_llama_index,
-    original_metadata,
-    original_properties,
-)
-from .relationships import fixed_relationships
+
+IMPORT_FIELDS = LLAMA_INDEX_ID, LLAMA_INDEX_PROPERTIES = "llama_index_id", "llama_index_properties"
+"""Fields of an imported node: its id in LlamaIndex, and what makes it differ from an exported one.
+
+``import_nodes`` writes them. ``to_text_node`` restores the original node from them, without them.
+"""
+
+TEMPLATES = ("metadata_template", "metadata_separator", "text_template", "mimetype")
+"""The properties of an imported node, besides ``embed``, ``llm`` and ``fields``.
+
+``embed`` and ``llm`` are the names of the excluded fields, ``fields`` the names of all fields in
+their order, where those differ from what an exported node has.
+"""
+
+
+def original_id(node: Node) -> str | None:
+    """Return the id that a node had in LlamaIndex, None if it was not imported."""
+    value = node.own_metadata.get(LLAMA_INDEX_ID) if node.group != ROOT else None
+    return value if isinstance(value, str) and value else None
+
+
+def id_in_llama_index(node: Node) -> str:
+    """Return the id of the LlamaIndex node that ``to_text_node`` makes of a node."""
+    return original_id(node) or node.id
+
+
+def parent_id_in_llama_index(node: Node) -> str | None:
+    """Return the id that a node's parent has in LlamaIndex; None below documents."""
+    if node.parent_id in (None, node.document_id):
+        return None
+    inherited_id = node.inherited.get(LLAMA_INDEX_ID)
+    if isinstance(inherited_id, str) and inherited_id:
+        if original_id(node) is not None:  # the parent of an imported node was imported too
+            return inherited_id
+        with suppress(LookupError):  # it was removed a moment ago
+            if node.graph is not None and (parent := node.parent) is not None:
+                return id_in_llama_index(parent)
+    return node.parent_id
+
+
+def original_properties(node: Node) -> dict[str, Any]:
+    """Return the properties of an imported node."""
+    written = node.own_metadata.get(LLAMA_INDEX_PROPERTIES)
+    if written is None:
+        return {}
+    with suppress(TypeError, ValueError):  # a user's field that has the same name by chance
+        properties = json.loads(written)
+        return properties if isinstance(properties, dict) else {}
+    return {}
+
+
+def original_metadata(node: Node) -> Mapping[str, Any]:
+    """Return a node's metadata as it is in LlamaIndex: the same fields in the same order."""
+    metadata = node.metadata
+    for field in IMPORT_FIELDS:
+        metadata.pop(field, None)
+    fields = original_properties(node).get("fields")
+    if not isinstance(fields, list):
+        return metadata
+    return {field: metadata[field] for field in fields if field in metadata}
+
+
+Relationships = dict[NodeRelationship, RelatedNodeType]
+
+RECORD = "nodekin"
+"""Key in the metadata of a node's SOURCE, under which the rest of the graph's node is recorded.
+
+There it survives JSON, docstores, vector stores and pickle, and is no part of the node's own
+metadata, so neither of its hash nor of what models read.
+"""
+
+
+def related(node_id: str, group: str | None = None) -> RelatedNodeInfo:
+    """Refer to a node by its id: its metadata and hash would be copied into every neighbour."""
+    node_type = ObjectType.DOCUMENT if group == ROOT else ObjectType.TEXT
+    return RelatedNodeInfo(node_id=node_id, node_type=node_type)
+
+
+def link_neighbours(previous: TextNode, following: TextNode) -> None:
+    """Relate two nodes as PREVIOUS and NEXT."""
+    previous.relationships[NodeRelationship.NEXT] = related(following.node_id)
+    following.relationships[NodeRelationship.PREVIOUS] = related(previous.node_id)
+
+
+def fixed_relationships(node: Node) -> Relationships:
+    """Return the SOURCE of a node, with its record, and its PARENT.
+
+    A document, and a node made from a whole group, is its own source. A node below a document has
+    no PARENT, as in LlamaIndex, whose parents are nodes and never documents.
+    """
+    source = related(node.document_id or node.id, ROOT)
+    source.metadata = {RECORD: node_record(node)}
+    relationships: Relationships = {NodeRelationship.SOURCE: source}
+    if (parent_id := parent_id_in_llama_index(node)) is not None:
+        relationships[NodeRelationship.PARENT] = related(parent_id)
+    return relationships
+
+
+def all_relationships(node: Node, groups: Collection[str] | None = None) -> Relationships:
+    """Return all relationships of a node, also to its children and neighbours in its graph.
+
+    Builds nothing. CHILD is absent on leaves; PREVIOUS and NEXT lead across parents.
+
+    Args:
+        node: The node; one that is in no graph any more has neither children nor neighbours.
+        groups: The groups of its children; None for all that have nodes.
+    """
+    relationships = fixed_relationships(node)
+    graph = node.graph
+    if isinstance(graph, NodeGraph):
+        with suppress(LookupError), graph.reading():
+            before, after = graph.neighbours(node)
+            if before is not None:
+                relationships[NodeRelationship.PREVIOUS] = related(id_in_llama_index(before))
+            if after is not None:
+                relationships[NodeRelationship.NEXT] = related(id_in_llama_index(after))
+            children = [related(id_in_llama_index(n)) for n in _children(graph, node, groups)]
+            if children:
+                relationships[NodeRelationship.CHILD] = children
+    return relationships
+
+
+def _children(graph: NodeGraph, node: Node, groups: Collection[str] | None) -> Iterator[Node]:
+    for name, group in graph.groups.items():
+        if group.parent == node.group and group.size and (groups is None or name in groups):
+            # What was made from the whole group has no parent, only members.
+            yield from (n for n in graph.children_in(name, node) if n.parent_id == node.id)
+
+
+def node_record(node: Node) -> dict[str, Any]:
+    """Return what a LlamaIndex node has no field for, as plain values."""
+    record: dict[str, Any] = {"group": node.group, "id": node.id, "order": node.order}
+    content = node.content if isinstance(node.content, str) else str(node.content)
+    metadata = original_metadata(node)
+    inherited, hidden = inherited_fields(node)
+    hidden.update({f: deepcopy(node.inherited[f]) for f in inherited if f not in metadata})
+    optional = {
+        "document_id": None if node.document_id == "" else node.document_id,
+        "parent_id": node.parent_id,
+        "offset": node.offset,
+        "inherited": [field for field in inherited if field in metadata],
+        "hidden": hidden,
+        "own": {f: node.own_metadata[f] for f in IMPORT_FIELDS if f in node.own_metadata},
+        "search_text": node.search_text and node.search_text.to_row(),
+        "inherited_search_text": node.inherited_search_text and node.inherited_search_text.to_row(),
+    }
+    record.update({name: value for name, value in optional.items() if value not in (None, [], {})})
+    return {**record, **different_text(node, content)}
+
+
+_LAZY = "relationships"
+
+
+class GraphTextNode(TextNode):
+    """Be a ``TextNode`` whose relationships are looked up in its graph when they are first read.
+
+    A result has its children and neighbours, for the components that follow them, and costs
+    nothing if nobody reads them. Relationships are those of the graph at that time. When it is
+    pickled, written as JSON or compared, it is a plain ``TextNode`` with all of them.
+    """
+
+    _graph_node: Node = PrivateAttr()  # of one whose dict has no relationships yet
+
+    def __getattr__(self, name: str) -> Any:
+        # Called for what is not in the instance's dict.
+        if name != _LAZY:
+            return super().__getattr__(name)  # type: ignore[misc]
+        relationships = self.__dict__[_LAZY] = all_relationships(self._graph_node)
+        return relationships
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """What a LlamaIndex node has no field for, without looking up the relationships."""
+        return node_record(self._graph_node)
+
+    def plain(self) -> TextNode:
+        """Return a plain ``TextNode`` with all relationships."""
+        return TextNode(**{name: getattr(self, name) for name in TextNode.model_fields})
+
+    def __deepcopy__(self, memo: dict[int, Any] | None = None) -> GraphTextNode:
+        copied = self.__copy__()
+        copied.__dict__.update(deepcopy(self.__dict__, memo))
+        return copied
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return _return, (self.plain(),)
+
+    def __eq__(self, other: object) -> bool:
+        return self.plain() == (other.plain() if isinstance(other, GraphTextNode) else other)
+
+    def __repr_args__(self) -> Any:
+        return self.plain().__repr_args__()
+
+    @model_serializer(mode="wrap")
+    def custom_model_dump(
+        self, handler: SerializerFunctionWrapHandler, info: SerializationInfo
+    ) -> dict[str, Any]:
+        """Serialize it with its relationships, as LlamaIndex does."""
+        self.relationships  # noqa: B018  # looks them up
+        data: dict[str, Any] = handler(self)
+        return {**data, "class_name": self.class_name()}
+
+
+def _return(node: TextNode) -> TextNode:
+    """Return a node: what a pickle of a ``GraphTextNode`` calls."""
+    return node
+
+
+def read_record(node: Any) -> dict[str, Any] | None:
+    """Return the record of a LlamaIndex node that was made of a graph's node; None of others."""
+    if isinstance(node, GraphTextNode):
+        return node.record
+    source = node.source_node
+    record = None if source is None else source.metadata.get(RECORD)
+    return record if isinstance(record, dict) and "group" in record else None
+
 
 # Fields of a file that LlamaIndex's own reader hides from models, too.
 _FILE_FIELDS = (
@@ -49,7 +272,6 @@ _IMPORTED = frozenset(IMPORT_FIELDS)
 
 _HIDDEN = frozenset((*_FILE_FIELDS, *IMPORT_FIELDS))
 
-_LAZY = "evidence"
 
 _SCALARS = frozenset((str, int, float, bool, type(None)))
 
@@ -269,11 +491,11 @@ class NodeWithEvidence(NamedByClass, NodeWithScore):
 
     def __getattr__(self, name: str) -> Any:
         # Called for what is not in the instance's dict.
-        if name != _LAZY:
+        if name != "evidence":
             return super().__getattr__(name)  # type: ignore[misc]
         private: Any = self.__pydantic_private__
-        evidence = self.__dict__[_LAZY] = evidence_dicts(private["_result"])
-        self.__pydantic_fields_set__.add(_LAZY)
+        evidence = self.__dict__["evidence"] = evidence_dicts(private["_result"])
+        self.__pydantic_fields_set__.add("evidence")
         private["_result"] = None
         return evidence
 
@@ -330,8 +552,53 @@ class NodeWithEvidence(NamedByClass, NodeWithScore):
 
 def _without_evidence() -> NodeWithEvidence:
     node = NodeWithEvidence(node=TextNode(id_=""))
-    del node.__dict__[_LAZY]
+    del node.__dict__["evidence"]
     return node
 
 
 _node_with_evidence = plain_constructor(_without_evidence())
+
+
+def find_node(graph: NodeGraph, node: BaseNode | str) -> Node | None:
+    """Return a node by its id in the graph or, if it was imported, in LlamaIndex.
+
+    Args:
+        graph: The node graph.
+        node: The id, or the LlamaIndex node.
+    """
+    if isinstance(node, BaseNode):
+        record = read_record(node)
+        node = node.node_id if record is None else str(record["id"])
+    with suppress(LookupError):
+        return graph.node(node)
+    by_original_id = Exact(LLAMA_INDEX_ID, normalize=False)
+    for group in graph.groups:
+        if graph.is_imported(group):
+            index = by_original_id.open(graph, group)
+            with graph.reading(group):
+                index.sync()
+                for match in index.search(node, 1, Filter()).ids:
+                    return graph.node(match)
+    return None
+
+
+def to_scored_node(result: NodeWithScore) -> ScoredNode:
+    """Make a nodekin result of a LlamaIndex one; a missing score counts as 0.
+
+    A node that no graph has becomes a node with its text, metadata and id.
+    """
+    source = from_text_node(result.node)
+    node = source if isinstance(source, Node) else node_of(source)
+    return ScoredNode(node, 0.0 if result.score is None else float(result.score))
+
+
+def evidence_of(result: NodeWithScore) -> list[dict[str, Any]]:
+    """Return a copy of a result's evidence; nothing if it has none."""
+    return deepcopy(result.evidence) if isinstance(result, NodeWithEvidence) else []
+
+
+def copy_result(result: NodeWithScore) -> NodeWithScore:
+    """Return a copy that shares nothing with the result."""
+    return NodeWithEvidence(
+        node=result.node.model_copy(deep=True), score=result.score, evidence=evidence_of(result)
+    )

@@ -29,12 +29,13 @@ from ...retrievers.strategies.named_tools import is_tools
 from ...retrievers.strategies.outcome import without_answers
 from ...retrievers.strategies.strategy_registry import StrategyName, make_strategy
 from .prompt_templates import llm_or_settings
-from .retrieval_record import RecordingRetriever, RetrievalRecord
 from .retriever import NodeGraphRetriever, undecorated
 from .synthesizers import (
     SYNTHESIS_OPTIONS,
     LlamaIndexSynthesizer,
     QueryEngineSynthesizer,
+    RecordingRetriever,
+    RetrievalRecord,
     Retrieve,
     Synthesizer,
 )

@@ -12,7 +12,7 @@ from llama_index.core.vector_stores.types import BasePydanticVectorStore, Vector
 
 from ...nodegraph.graph import NodeGraph
 from ..vector_store_index import EmbeddedNode, StoreIndexes
-from .relationships import related
+from .nodes import related
 
 MakeStore = Callable[[str], BasePydanticVectorStore]
 """Returns a vector store for a group, empty or the one of an earlier process."""

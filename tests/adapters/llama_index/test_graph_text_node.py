@@ -6,7 +6,7 @@ import pickle
 from llama_index.core.schema import NodeRelationship, TextNode
 
 from nodekin.adapters.llama_index import NodeGraphRetriever, export_nodes, to_text_node
-from nodekin.adapters.llama_index.graph_text_node import read_record
+from nodekin.adapters.llama_index.nodes import read_record
 from nodekin.nodegraph import NodeGraph
 from nodekin.retrievers import Retriever
 

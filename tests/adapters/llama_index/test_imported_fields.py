@@ -1,6 +1,6 @@
 """What a graph's node says of the LlamaIndex node it was."""
 
-from nodekin.adapters.llama_index.imported_fields import (
+from nodekin.adapters.llama_index.nodes import (
     id_in_llama_index,
     original_id,
     original_metadata,

@@ -14,7 +14,7 @@ from llama_index.core.vector_stores.types import (
 )
 
 from nodekin.adapters.llama_index import NodeGraphRetriever
-from nodekin.adapters.llama_index.metadata_filters import as_filters
+from nodekin.adapters.llama_index.retriever import as_filters
 from nodekin.nodegraph import Node, NodeGraph
 from nodekin.retrievers import Retriever
 from nodekin.retrievers.filters import parse_filters

@@ -13,7 +13,7 @@ from llama_index.core.schema import (
 )
 
 from nodekin.adapters.llama_index import import_nodes
-from nodekin.adapters.llama_index.node_hierarchy import joined_text, ordered_ids
+from nodekin.adapters.llama_index.import_export import joined_text, ordered_ids
 from nodekin.nodegraph import NodeGraph
 
 

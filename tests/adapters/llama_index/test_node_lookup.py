@@ -3,7 +3,7 @@
 from llama_index.core.schema import NodeRelationship, RelatedNodeInfo, TextNode
 
 from nodekin.adapters.llama_index import export_nodes, import_nodes
-from nodekin.adapters.llama_index.node_lookup import find_node
+from nodekin.adapters.llama_index.nodes import find_node
 from nodekin.nodegraph import NodeGraph
 
 

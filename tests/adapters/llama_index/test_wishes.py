@@ -1011,7 +1011,7 @@ SHOWN: list[tuple[str, str, list[str]]] = [
      ["node_lookup.py::test_nodes_by_either_id",
       "docstore.py::test_the_nodes_of_an_exported_docstore"]),
     ("small", "errors say what can be done: hierarchies, models",
-     ["parser_transform.py::test_several_levels_at_once",
+     ["ingestion.py::test_several_levels_at_once",
       "query_engine.py::test_without_a_model_it_is_said_how_to_give_one"]),
     ("small", "the passages behind sub-answers are sources, also for top_k=1",
      ["query_engine.py::test_the_passages_behind_sub_answers_are_sources"]),
@@ -1121,7 +1121,7 @@ SHOWN: list[tuple[str, str, list[str]]] = [
      ["migration.py::test_multi_step_query_engine", "query_engine.py::test_async_is_the_same",
       "retrieval_record.py::test_steps_end"]),
     ("#14045", "exact offsets, to highlight",
-     ["migration.py::test_sentence_windows", "import_nodes.py::test_sentence_windows"]),
+     ["migration.py::test_sentence_windows", "import_export.py::test_sentence_windows"]),
     ("#10967", "windows are not stored in every node", ["migration.py::test_sentence_windows"]),
     # The code
     ("code", "names are those of the field",

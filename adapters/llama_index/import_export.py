@@ -1,4 +1,4 @@
-"""Arrange LlamaIndex nodes by their parents, from the documents down."""
+"""Import hierarchies of LlamaIndex nodes into a graph, and export groups, results and JSON."""
 
 from __future__ import annotations
 
@@ -6,27 +6,47 @@ import json
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from graphlib import CycleError, TopologicalSorter
 from itertools import pairwise
 from typing import Any
 
-from llama_index.core.schema import BaseNode, IndexNode, TextNode
+from llama_index.core.schema import (
+    BaseNode,
+    ImageDocument,
+    ImageNode,
+    IndexNode,
+    MetadataMode,
+    NodeRelationship,
+    NodeWithScore,
+    RelatedNodeInfo,
+    TextNode,
+)
 from llama_index.core.schema import Document as LlamaIndexDocument
 
 from ...nodegraph.document import Document, declared_search_text
+from ...nodegraph.graph import NodeGraph
 from ...nodegraph.imported_groups import Family
 from ...nodegraph.node import ROOT, Node
 from ...nodegraph.search_text import SearchText
 from ..frameworks import is_start, own_metadata
-from .graph_text_node import read_record
-from .imported_fields import (
+from .nodes import (
     IMPORT_FIELDS,
     LLAMA_INDEX_ID,
     LLAMA_INDEX_PROPERTIES,
     TEMPLATES,
+    GraphTextNode,
+    NodeWithEvidence,
+    from_text_node,
+    hidden_fields,
+    id_in_llama_index,
+    link_neighbours,
+    read_record,
+    related,
+    to_exported_node,
+    to_text_node,
+    user_fields,
 )
-from .nodes import from_text_node, hidden_fields, user_fields
 
 GroupName = Callable[[BaseNode], str]
 """Returns the name of a node's group."""
@@ -336,3 +356,321 @@ def ordered_ids(nodes: Sequence[BaseNode]) -> list[str]:
             ordered[current] = None
             current = next_id.get(current, "")
     return list(ordered)
+
+
+@dataclass(frozen=True, slots=True)
+class ImportResult:
+    """Hold the outcome of an import.
+
+    Attributes:
+        documents: Ids of the documents, in the graph and in LlamaIndex.
+        groups: Names of the groups, from the first below the documents down.
+        blank: Ids of nodes without a text, which a graph leaves out.
+        vectors: How many nodes' vectors were taken over.
+    """
+
+    documents: tuple[str, ...]
+    groups: tuple[str, ...]
+    blank: tuple[str, ...] = ()
+    vectors: int = 0
+
+
+def import_nodes(
+    graph: NodeGraph,
+    nodes: Iterable[BaseNode],
+    *,
+    documents: Iterable[BaseNode] = (),
+    groups: Sequence[str] | GroupName | None = None,
+    embed_key: str | None = None,
+) -> ImportResult:
+    """Make documents and groups of LlamaIndex nodes, with their relationships.
+
+    Takes the nodes of ``HierarchicalNodeParser``, ``SentenceWindowNodeParser`` or any other
+    parser, all nodes of a docstore (``docstore.docs.values()``), ``IndexNode`` objects with the
+    nodes they refer to, or those of ``export_nodes``. Each level becomes a group, which can be
+    searched, lifted and split further like any other. Results and ``export_nodes`` restore the
+    original nodes: ids, texts, metadata, templates, relationships. A node's vector
+    (``embedding``) is taken over if ``embed_key`` names the graph's embedding that made it, and if
+    the text that LlamaIndex embedded is the one that is searched here.
+
+    The parent of a node is its PARENT, else the node of its ``index_id``, else its SOURCE
+    document. A missing SOURCE document is rebuilt from its nodes: each at its ``start_char_idx``
+    if the texts agree, with the metadata that all have. A node without any of these is a document
+    itself. Positions of nodes in their document are checked, and searched for if they are wrong.
+
+    Importing more, or again, adds to the groups; a document with an existing id is replaced.
+    Documents that are added to the graph in other ways have no nodes in these groups, nor has a
+    document whose text is changed in other ways. The groups are part of the graph: one that is
+    opened from its file has them, and the original nodes are not needed again.
+
+    Args:
+        graph: The node graph.
+        nodes: The nodes, and documents among them, in any order.
+        documents: The documents that the nodes were made from.
+        groups: Names by level, the first below the documents first; or a function from a node to
+            its group's name. By default the group noted by ``export_nodes``, else ``"level 1"``
+            and so on.
+        embed_key: The key of the graph's embedding whose model made the nodes' vectors,
+            ``"default"`` for ``NodeGraph(embed=model)``; None to embed nodes anew when needed.
+
+    Raises:
+        TypeError: If something is no node, or has more than a text (an image, a class of yours).
+        ValueError: If a parent is missing, nodes are below each other in a circle, two nodes
+            differ under one id, the names don't fit the levels, or a group exists with another
+            rule.
+        LookupError: If the graph has no embedding of that key.
+        EmbeddingError: If the vectors can't be of that model.
+
+    Example:
+        >>> from llama_index.core.node_parser import SentenceWindowNodeParser
+        >>> from llama_index.core.schema import Document
+        >>> parser = SentenceWindowNodeParser.from_defaults(
+        ...     sentence_splitter=lambda text: text.split("|"), window_size=1
+        ... )
+        >>> document = Document(text="One.|Two.|Three.", id_="numbers")
+        >>> graph = NodeGraph()
+        >>> result = import_nodes(
+        ...     graph, parser.get_nodes_from_documents([document]), documents=[document],
+        ...     groups=["sentence"],
+        ... )
+        >>> result.documents, result.groups
+        (('numbers',), ('sentence',))
+        >>> [(node.text, node.start, node.metadata["window"]) for node in graph.nodes("sentence")]
+        [('One.', 0, 'One. Two.'), ('Two.', 5, 'One. Two. Three.'), ('Three.', 10, 'Two. Three.')]
+    """
+    hierarchy = NodeHierarchy(nodes, documents)
+    names = hierarchy.group_names(groups)
+    families = hierarchy.families(names)
+    parents = _parent_groups(hierarchy, names)
+    for name in parents:
+        if name in graph.groups and not graph.is_imported(name):
+            raise ValueError(
+                f"the group {name!r} is there with another rule; name the groups of the import "
+                "otherwise: groups=[...]"
+            )
+    if embed_key is not None:
+        embed_key = graph.embeddings.key(embed_key)
+    ids = graph.add(list(hierarchy.documents.values()))
+    for name, parent in parents.items():
+        graph.import_group(name, families[name], parent, id_field=LLAMA_INDEX_ID)
+    graph.build(*parents)
+    vectors = 0 if embed_key is None else _take_vectors(graph, hierarchy, parents, embed_key)
+    return ImportResult(tuple(ids), tuple(parents), tuple(hierarchy.blank), vectors)
+
+
+def _take_vectors(
+    graph: NodeGraph, hierarchy: NodeHierarchy, groups: Iterable[str], embed_key: str
+) -> int:
+    """Store the vectors of imported nodes; return how many."""
+    vectors: dict[str, list[float]] = {}
+    for group in groups:
+        nodes = graph.nodes(group)
+        for node, text in zip(nodes, graph.searched_texts(nodes), strict=True):
+            original = hierarchy.nodes.get(id_in_llama_index(node))
+            if original is None or original.embedding is None:
+                continue
+            # The same fields may stand in another order.
+            embedded = original.get_content(MetadataMode.EMBED)
+            if sorted(embedded.split("\n")) == sorted(text.split("\n")):
+                vectors[text] = original.embedding
+    graph.embeddings.put([*vectors], [*vectors.values()], embed_key)
+    return len(vectors)
+
+
+def _parent_groups(hierarchy: NodeHierarchy, names: Mapping[str, str]) -> dict[str, str]:
+    """Return the parent group of each group, from the first level down."""
+    parents: dict[str, str] = {}
+    for node_id, name in names.items():
+        parent = names.get(hierarchy.parents[node_id], ROOT)
+        if parents.setdefault(name, parent) != parent or name in (parent, ROOT):
+            raise ValueError(
+                f"the nodes of group {name!r} stand below nodes of {parents[name]!r} and of "
+                f"{parent!r}; a group has one parent group: name them apart, groups=function"
+            )
+    return parents
+
+
+def export_nodes(graph: NodeGraph, *groups: str) -> list[TextNode]:
+    """Make LlamaIndex nodes of groups and of the groups above them, independent of the graph.
+
+    Choose it to fill a docstore or a vector index, or for components that follow relationships.
+    They are what ``to_text_node`` makes, with children in the exported groups (CHILD, absent on
+    leaves), and neighbours in their group and document, across parents (PREVIOUS, NEXT). Documents
+    are not among them, and are nobody's PARENT, as with LlamaIndex's own parsers: a vector index
+    must not return whole documents, nor a merging retriever climb to them. Name ``"ROOT"`` to get
+    them first, with their children: ``import_nodes`` makes the same graph of these again.
+
+    Args:
+        graph: The node graph.
+        groups: Names of groups; none for the documents alone.
+
+    Returns:
+        Each group in document order, parents before children.
+
+    Raises:
+        UnknownGroupError: If there is no such group.
+        TransformError: If a group has to be built and its transform raises.
+
+    Example:
+        >>> from llama_index.core.node_parser import get_leaf_nodes
+        >>> graph = NodeGraph()
+        >>> ids = graph.add("One. Two.\\nThree.")
+        >>> graph.create_node_group("line", str.splitlines)
+        >>> graph.create_node_group("word", str.split, parent="line")
+        >>> [node.text for node in get_leaf_nodes(export_nodes(graph, "word"))]
+        ['One.', 'Two.', 'Three.']
+    """
+    roots = [ROOT] if ROOT in groups or not groups else []
+    names = dict.fromkeys(
+        [*roots, *(group.name for name in groups for group in graph.ancestry(name))]
+    )
+    with graph.reading(*names):
+        return relate([node for name in names for node in graph.nodes(name)])
+
+
+def relate(nodes: Sequence[Node]) -> list[TextNode]:
+    """Make LlamaIndex nodes with their children and neighbours among each other.
+
+    Args:
+        nodes: Whole groups, each in document order.
+    """
+    pairs = [(node, to_exported_node(node)) for node in nodes]
+    children: dict[str, list[RelatedNodeInfo]] = defaultdict(list)
+    for node, text_node in pairs:
+        if node.parent_id is not None:
+            children[node.parent_id].append(related(text_node.node_id))
+    for node, text_node in pairs:
+        if node.id in children:
+            text_node.relationships[NodeRelationship.CHILD] = children[node.id]
+    for (node, text_node), (following, next_text_node) in pairwise(pairs):
+        if (node.group, node.document_id) == (following.group, following.document_id):
+            link_neighbours(text_node, next_text_node)
+    return [text_node for _, text_node in pairs]
+
+
+def export_index_nodes(graph: NodeGraph, group: str, target: str) -> list[IndexNode]:
+    """Make LlamaIndex ``IndexNode`` objects of a group, each referring to a node of another group.
+
+    Choose it to fill a vector index that LlamaIndex's own ``RecursiveRetriever`` searches: its
+    ``node_dict`` is ``{node.node_id: node for node in export_nodes(graph, target)}``. A node has
+    one related node in a group above it; if it has several (below, or in another branch), there
+    is an ``IndexNode`` for each. In nodekin the same is ``Retriever(graph, group, target=target)``.
+
+    Raises:
+        UnknownGroupError: If there is no such group.
+
+    Example:
+        >>> graph = NodeGraph()
+        >>> ids = graph.add("One. Two.\\nThree.")
+        >>> graph.create_node_group("line", str.splitlines)
+        >>> graph.create_node_group("word", str.split, parent="line")
+        >>> words = export_index_nodes(graph, "word", "line")
+        >>> len({word.index_id for word in words})
+        2
+    """
+    index_nodes = []
+    with graph.reading(group, target):
+        find = graph.find(target)
+        for node in graph.nodes(group):
+            for number, match in enumerate(find(node)):
+                index_node = IndexNode.from_text_node(to_text_node(node), id_in_llama_index(match))
+                if number:
+                    index_node.id_ += f"-{number}"
+                index_nodes.append(index_node)
+    return index_nodes
+
+
+_FORMAT = "nodekin llama_index nodes"
+
+_VERSION = 1
+
+_NODES = (TextNode, IndexNode, ImageNode, LlamaIndexDocument, ImageDocument)
+
+_CLASSES: dict[str, type[BaseNode] | type[NodeWithScore]] = {
+    cls.class_name(): cls for cls in (*_NODES, NodeWithScore, NodeWithEvidence)
+}
+
+
+def dump_nodes(nodes: Iterable[BaseNode | NodeWithScore]) -> str:
+    """Write nodes, or results with their scores and evidence, as a JSON text.
+
+    LlamaIndex can write a ``NodeWithScore`` but not read it; use this to store results in a file,
+    a cache or a queue. ``load_nodes`` returns equal objects of the same classes; it creates
+    nothing but nodes, whatever the text contains (no pickle).
+
+    Raises:
+        TypeError: If one is neither, or of a class of your own; or if a value can't be written
+            in JSON, or would be read as another one (a tuple, a date).
+
+    Example:
+        >>> text = dump_nodes([NodeWithScore(node=TextNode(text="茶", id_="n1"), score=0.0)])
+        >>> [(result.node.text, result.score) for result in load_nodes(text)]
+        [('茶', 0.0)]
+    """
+    if isinstance(nodes, BaseNode | NodeWithScore | str):
+        raise TypeError(f"dump_nodes takes a list of nodes or results, not one: {nodes!r:.80}")
+    items = [_to_json(item) for item in nodes]
+    return json.dumps({"format": _FORMAT, "version": _VERSION, "nodes": items}, ensure_ascii=False)
+
+
+def load_nodes(text: str) -> list[Any]:
+    """Read the nodes and results that ``dump_nodes`` wrote, with their classes.
+
+    Raises:
+        ValueError: If the text is something else, or of a newer version.
+    """
+    try:
+        data = json.loads(text)
+    except ValueError as error:
+        raise ValueError(f"load_nodes reads what dump_nodes wrote, not {text!r:.80}") from error
+    if not isinstance(data, dict) or data.get("format") != _FORMAT:
+        raise ValueError(f"load_nodes reads what dump_nodes wrote, not {text!r:.80}")
+    if data.get("version") != _VERSION:
+        raise ValueError(
+            f"the nodes were written in version {data.get('version')!r}; this one reads "
+            f"{_VERSION}: update nodekin"
+        )
+    return [_from_json(item) for item in data["nodes"]]
+
+
+def _to_json(item: BaseNode | NodeWithScore) -> dict[str, Any]:
+    if isinstance(item, GraphTextNode):
+        item = item.plain()
+    name = type(item).__name__
+    if _CLASSES.get(name) is not type(item):
+        raise TypeError(
+            f"dump_nodes takes nodes and results of LlamaIndex ({', '.join(_CLASSES)}), not a "
+            f"{name}: {item!r:.80}"
+        )
+    if isinstance(item, BaseNode):
+        _check_json(item.metadata, item.node_id)
+        return {"class": name, "data": json.loads(item.to_json())}
+    data: dict[str, Any] = {"node": _to_json(item.node), "score": item.score}
+    if isinstance(item, NodeWithEvidence):
+        _check_json(item.evidence, name)
+        data["evidence"] = item.evidence
+    return {"class": name, "data": data}
+
+
+def _check_json(value: Any, owner: str) -> None:
+    """Check that JSON restores a value as it is."""
+    if type(value) is list:
+        for item in value:
+            _check_json(item, owner)
+    elif type(value) is dict and all(isinstance(key, str) for key in value):
+        _check_json(list(value.values()), owner)
+    elif value is not None and type(value) not in (str, int, float, bool):
+        raise TypeError(
+            f"{owner!r} holds {value!r:.60}, a {type(value).__name__}, which JSON would not give "
+            "back; make it a str, a number, a list or a dict with names"
+        )
+
+
+def _from_json(item: Any) -> BaseNode | NodeWithScore:
+    name = item.get("class") if isinstance(item, dict) else None
+    if name not in _CLASSES:
+        raise ValueError(f"load_nodes knows no class {name!r}; it knows {[*_CLASSES]}")
+    data = dict(item["data"])
+    if "node" in data:
+        data["node"] = _from_json(data["node"])
+    return _CLASSES[name].from_dict(data)
