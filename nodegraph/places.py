@@ -7,13 +7,9 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache, partial
 from typing import Any, Protocol, TypeAlias
 
+from .readers.pages import PAGE_BREAK
 from .source_names import file_name_of, headings_of, source_title
 from .splitters.headings import headings_in
-from .symbols import has_symbols, symbols_in
-
-PAGE_BREAK = "\f"
-"""Stands between two pages, slides, sheets, cells or chapters of a text, as in printed files."""
-
 
 Outline: TypeAlias = tuple[list[int], list[str]]
 """Where the headings of a text begin, and their titles."""
@@ -131,12 +127,14 @@ def _heading_label(node: PlacedNode, name: str, outline_of: OutlineOf) -> str:
         return headings[-1]
     if node.start is None:
         return ""
-    if has_symbols(name):
+    from .readers.formats import symbol_finder  # which loads what packages register
+
+    if symbols_in := symbol_finder(name):
         try:
             symbols = symbols_in(_document_text(node) or "", name)
-        except ImportError:  # a place is told as well as it can be
+        except ImportError:  # without a grammar the place is the file alone
             return ""
-        around = [symbol for symbol in symbols if symbol.begin <= node.start < symbol.end]
+        around = [symbol for symbol in symbols if symbol.start <= node.start < symbol.end]
         return around[-1].name if around else ""
     begins, titles = outline_of(node.document_id, name) or ([], [])
     above = bisect_right(begins, node.start)

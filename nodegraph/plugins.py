@@ -18,6 +18,9 @@ STORES = "nodekin.stores"
 ENGINES = "nodekin.engines"
 """``SearchEngine`` by the scheme of its address; called with the address."""
 
+READERS = "nodekin.readers"
+"""A reader by its suffix without the dot, or a tuple of ``FileFormat`` by any name."""
+
 
 @cache
 def plugins(group: str) -> Mapping[str, EntryPoint]:

@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from .node import Node
-from .places import PAGE_BREAK
+from .readers.pages import PAGE_BREAK
 from .source_names import file_name_of
 from .splitters.chunking import strip_span
 from .splitters.headings import headings_in
-from .symbols import has_symbols, symbols_in
 
 _TABLE = re.compile(
     r"^[ \t]*\|.*\|[ \t]*\n[ \t]*\|(?:[ \t]*:?-{3,}:?[ \t]*\|)+[ \t]*(?:\n[ \t]*\|.*\|[ \t]*)*",
@@ -111,11 +110,14 @@ class SymbolSplitter:
 
     def __call__(self, node: Node) -> Iterator[Node]:
         """Yield the symbols of a document."""
+        from .readers.formats import symbol_finder  # which loads what packages register
+
         name = file_name_of(node.metadata) or ""
-        for symbol in symbols_in(node.text, name) if has_symbols(name) else ():
+        symbols_in = symbol_finder(name)
+        for symbol in symbols_in(node.text, name) if symbols_in else ():
             metadata = {"symbol": symbol.name, "kind": symbol.kind}
-            begin, end = symbol.begin, symbol.end
-            yield Node(node.text[begin:end], metadata, start=begin, end=end)
+            start, end = symbol.start, symbol.end
+            yield Node(node.text[start:end], metadata, start=start, end=end)
 
 
 PREDEFINED_STRUCTURE: dict[str, Callable[[Node], Any]] = {

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..errors import ReadError, UnsupportedFilesError
-from .formats import format_of
+from .formats import format_of, how_to_read_more
 from .read_options import ReadOptions
 from .reader_registry import can_read
 
@@ -54,7 +54,7 @@ class FolderScan:
         rest = ", ..." if len(skipped) > 3 else ""
         return UnsupportedFilesError(
             f"{len(skipped)} of the files in {self.root} have no reader ({counts}): {names}{rest}; "
-            "add one with register_reader, or convert them",
+            f"{how_to_read_more()}add one with register_reader, or convert them",
             "without a reader",
             skippable=True,
         )

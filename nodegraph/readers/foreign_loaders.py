@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Sequence
+from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
 from ..document import Document, as_document
+from .pages import markdown_table
 
 _FILE_FIELDS = frozenset(
     "source file_path file_name file_type file_size file_directory filename total_pages "
@@ -108,6 +110,30 @@ def _converted(result: Any) -> Document | str:
     raise TypeError(f"a converter returned {type(result).__name__}, of which no text is known")
 
 
+class _TableCells(HTMLParser):
+    """Collect the cells of an HTML table by rows."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rows: list[list[str]] = []
+
+    def handle_starttag(self, tag: str, attrs: object) -> None:
+        if tag == "tr":
+            self.rows.append([])
+        elif tag in ("td", "th") and self.rows:
+            self.rows[-1].append("")
+
+    def handle_data(self, data: str) -> None:
+        if self.rows and self.rows[-1]:
+            self.rows[-1][-1] += data
+
+
+def _table(html: str) -> str:
+    cells = _TableCells()
+    cells.feed(html)
+    return markdown_table(cells.rows)
+
+
 _LEVELS = {"Title": "#", "Header": "##"}
 
 
@@ -123,9 +149,7 @@ def _elements(elements: Sequence[Any]) -> str:
         category, text = str(element.category), str(element.text)
         html = getattr(metadata, "text_as_html", None)
         if category == "Table" and html:
-            from .html import markdown
-
-            text = markdown(html)
+            text = _table(html)
         elif category in _LEVELS:
             text = f"{_LEVELS[category]} {text}"
         elif category == "ListItem":

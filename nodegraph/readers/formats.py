@@ -1,25 +1,35 @@
-"""Which format a file has: by its content, and where that is plain text, by its name."""
+"""Which format a file has: by its content, and where that is plain text, by its name.
+
+Plain text, JSON and CSV are known here. All other formats are registered by entry points of the
+group ``nodekin.readers``: those of this package by `adapters/files/`.
+"""
 
 from __future__ import annotations
 
+import logging
 import os
-import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from ..document import Document
 from ..errors import ReadError
-from .book import read_epub
-from .html import read_html
-from .mail import read_mailbox, read_message
-from .notebook import read_notebook
-from .office import read_docx, read_pptx
-from .open_document import read_open_document, read_rtf
-from .pdf import read_pdf
-from .sheets import read_csv, read_spreadsheet
+from ..plugins import READERS, load_plugin, plugins
 from .source_file import SourceFile
-from .text import is_text, read_json, read_json_lines, read_text
+from .text import is_text, read_csv, read_json, read_json_lines, read_text
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Symbol:
+    """A function, class or method of a program: its full name, its kind and its span."""
+
+    name: str
+    kind: str
+    start: int
+    end: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +40,13 @@ class FileFormat:
         name: What it is called in messages.
         suffixes: How names of such files end.
         read: Reads one.
-        isolated: Whether it is read in a process of its own: whose parser may crash or hang.
+        isolated: Whether it is read in another process, because its parser may crash or hang.
         binary: Whether such a file is no text, and known by its first bytes.
+        has_lines: Whether its text is as it is in the file, so that lines can be named.
+        recognizes: Takes a path and its first bytes, and returns whether the file has this
+            format, whatever its name. It may raise a ``ReadError``. None if only names tell.
+        symbols: Takes a text and its file name, and returns the symbols of a program in order,
+            outer ones before inner ones. It may raise an ``ImportError``. None without symbols.
     """
 
     name: str
@@ -39,6 +54,18 @@ class FileFormat:
     read: Callable[[SourceFile], Document | Iterable[Document]]
     isolated: bool = True
     binary: bool = True
+    has_lines: bool = False
+    recognizes: Callable[[Path, bytes], bool] | None = None
+    symbols: Callable[[str, str], Sequence[Symbol]] | None = None
+
+
+INSTALL_FILES = 'pip install "nodekin[files]"'
+
+
+def _no_symbols(text: str, file_name: str) -> Sequence[Symbol]:
+    raise ImportError(
+        f"nothing here finds the symbols of programs ({file_name}); get it with: {INSTALL_FILES}"
+    )
 
 
 _CODE = (
@@ -52,7 +79,7 @@ _TEXT = (
     ".cfg .conf .properties .org .srt .vtt .po"
 )
 
-_NAMES = frozenset(
+_TEXT_NAMES = frozenset(
     """
     authors bsdmakefile building bugs changelog changes citation codeowners contributing
     contributors copying credits dockerfile gemfile gnumakefile history install jenkinsfile
@@ -62,63 +89,101 @@ _NAMES = frozenset(
 )
 """Names without a suffix that texts of projects have, in lower case."""
 
-FORMATS = (
-    FileFormat("text", tuple(_TEXT.split()), read_text, isolated=False, binary=False),
-    FileFormat("program", tuple(_CODE.split()), read_text, isolated=False, binary=False),
-    FileFormat("JSON", (".json", ".geojson"), read_json, isolated=False, binary=False),
-    FileFormat("JSON lines", (".jsonl", ".ndjson"), read_json_lines, False, binary=False),
-    FileFormat("table", (".csv", ".tsv"), read_csv, isolated=False, binary=False),
-    FileFormat("notebook", (".ipynb",), read_notebook, isolated=False, binary=False),
-    FileFormat("web page", (".html", ".htm", ".xhtml"), read_html, binary=False),
-    FileFormat("e-mail", (".eml",), read_message, binary=False),
-    FileFormat("mailbox", (".mbox",), read_mailbox, binary=False),
-    FileFormat("rich text", (".rtf",), read_rtf),
-    FileFormat("PDF", (".pdf",), read_pdf),
-    FileFormat("Word document", (".docx", ".docm", ".dotx"), read_docx),
-    FileFormat("slides", (".pptx", ".pptm", ".ppsx"), read_pptx),
-    FileFormat("spreadsheet", (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods"), read_spreadsheet),
-    FileFormat("EPUB", (".epub",), read_epub),
-    FileFormat("OpenDocument file", (".odt", ".ott", ".odp"), read_open_document),
+TEXT = FileFormat("text", tuple(_TEXT.split()), read_text, False, False, has_lines=True)
+
+PROGRAM = FileFormat(
+    "program", tuple(_CODE.split()), read_text, False, False, has_lines=True, symbols=_no_symbols
+)
+
+_FORMATS = (
+    TEXT,
+    PROGRAM,
+    FileFormat("JSON", (".json", ".geojson"), read_json, False, False),
+    FileFormat("JSON lines", (".jsonl", ".ndjson"), read_json_lines, False, False, has_lines=True),
+    FileFormat("table", (".csv", ".tsv"), read_csv, False, False),
 )
 
 
-def has_lines(file_name: str) -> bool:
-    """Tell whether a file's text is as it is in the file, so that its lines can be named.
+@cache
+def _plugins() -> tuple[Sequence[FileFormat], Mapping[str, object]]:
+    """Return the formats that packages register, and their readers by suffix."""
+    formats: list[FileFormat] = []
+    readers: dict[str, object] = {}
+    for name, entry in plugins(READERS).items():
+        try:
+            value = load_plugin(READERS, name)
+        except Exception as error:  # whatever its module raises
+            missing = error.name if isinstance(error, ModuleNotFoundError) else None
+            if not missing or not f"{entry.module}.".startswith(f"{missing}."):
+                logger.warning(
+                    "can't load the reader %r (%s), so its files are not read: %s: %s",
+                    *(name, entry.value, type(error).__name__, error),
+                )
+            continue
+        if isinstance(value, FileFormat):
+            formats.append(value)
+        elif isinstance(value, tuple | list):
+            formats += value
+        else:
+            readers[f".{name.lower().lstrip('.')}"] = value
+    return formats, readers
 
-    Example:
-        >>> has_lines("tea.md"), has_lines("tea.pdf")
-        (True, False)
-    """
-    file_format = format_by_name(file_name)
-    return file_format is None or file_format.name in ("text", "program", "JSON lines")
+
+def plugin_readers() -> Mapping[str, object]:
+    """Return the readers that packages register, by suffix."""
+    return _plugins()[1]
 
 
-BY_SUFFIX = {suffix: format for format in FORMATS for suffix in format.suffixes}
+@cache
+def _by_suffix() -> Mapping[str, FileFormat]:
+    formats = (*_FORMATS, *_plugins()[0])
+    return {suffix: format for format in formats for suffix in format.suffixes}
 
-SUFFIXES = tuple(sorted(BY_SUFFIX))
-"""The suffixes of the formats that can be read."""
 
-_BY_NAME = {format.name: format for format in FORMATS}
+def format_suffixes() -> list[str]:
+    """Return the suffixes of the formats that can be read, sorted."""
+    return sorted(_by_suffix())
+
+
+def how_to_read_more() -> str:
+    """Return what to install for more formats, for messages; an empty text if it is there."""
+    return "" if _plugins()[0] else f"get the readers of PDF, Office and others: {INSTALL_FILES}; "
 
 
 def format_by_name(name: str | Path) -> FileFormat | None:
     """Return the format that a file has by its name: its suffix, or ``README``, ``Makefile``.
 
     Example:
-        >>> [format.name for format in map(format_by_name, ("a.PDF", "docs/Makefile")) if format]
-        ['PDF', 'text']
+        >>> [format.name for format in map(format_by_name, ("a.TXT", "docs/Makefile")) if format]
+        ['text', 'text']
         >>> format_by_name("a.out"), format_by_name("core")
         (None, None)
     """
     last = os.path.basename(name).lower()
     stem, dot, end = last.rpartition(".")
     suffix = dot + end if stem.strip(".") else ""  # ".git" has none
-    if not suffix and last in _NAMES:
-        return _BY_NAME["text"]
-    return BY_SUFFIX.get(suffix)
+    return TEXT if not suffix and last in _TEXT_NAMES else _by_suffix().get(suffix)
+
+
+def has_lines(file_name: str) -> bool:
+    """Tell whether a file's text is as it is in the file, so that its lines can be named.
+
+    Example:
+        >>> has_lines("tea.md"), has_lines("tea.csv")
+        (True, False)
+    """
+    file_format = format_by_name(file_name)
+    return file_format is None or file_format.has_lines
+
+
+def symbol_finder(file_name: str) -> Callable[[str, str], Sequence[Symbol]] | None:
+    """Return what finds the symbols of programs with such a name; None for other files."""
+    file_format = format_by_name(file_name)
+    return None if file_format is None else file_format.symbols
 
 
 _NOT_DOCUMENTS = (
+    (b"PK\x03\x04", "archive"),
     (b"\x1f\x8b", "archive"),
     (b"BZh", "archive"),
     (b"\xfd7zXZ\x00", "archive"),
@@ -133,14 +198,11 @@ _NOT_DOCUMENTS = (
     (b"SQLite format 3\x00", "database"),
 )
 
-_HTML = re.compile(rb"\s*(?:<!--.{0,400}?-->\s*)?(?:<!doctype\s+html|<html[\s>])", re.I | re.S)
-
 
 def format_of(path: Path) -> FileFormat | None:
-    """Return the format that a file has, None where nothing is known of it.
+    """Return the format that a file has, None if it is unknown.
 
-    What a file says by its first bytes counts more than its name; a text has the format of its
-    name.
+    The first bytes of a file count more than its name. A text has the format of its name.
 
     Raises:
         ReadError: If it is no document (an archive, a picture), or not of the format that its
@@ -150,101 +212,26 @@ def format_of(path: Path) -> FileFormat | None:
     by_name = format_by_name(path)
     with path.open("rb") as file:
         head = file.read(2048)
-    by_content = _by_content(path, head)
-    if by_content is not None:
-        return _BY_NAME[by_content]
+    for file_format in _plugins()[0]:
+        if file_format.recognizes is not None and file_format.recognizes(path, head):
+            return file_format
     if by_name is None:
         return None
-    kind = next((kind for mark, kind in _NOT_DOCUMENTS if head.startswith(mark)), None)
+    kind = next((kind for magic, kind in _NOT_DOCUMENTS if head.startswith(magic)), None)
     if kind is not None and (by_name.binary or b"\0" in head):
-        raise _no_document(path, kind)
+        raise ReadError(
+            f"{path} is {'an' if kind[0] in 'aeiou' else 'a'} {kind}, which is not opened",
+            kind,
+            skippable=True,
+        )
     if not by_name.binary:
         return by_name
     if head.strip() and is_text(path):
-        return _BY_NAME["text"]
+        return TEXT
     raise ReadError(
         f"{path} is no {by_name.name}, as its name says: it begins with {head[:8]!r}"
         if head
         else f"{path} is empty",
         "damaged" if head else "empty",
         skippable=not head,
-    )
-
-
-def _no_document(path: Path, kind: str) -> ReadError:
-    return ReadError(
-        f"{path} is {'an' if kind[0] in 'aeiou' else 'a'} {kind}, which is not opened",
-        kind,
-        skippable=True,
-    )
-
-
-def _by_content(path: Path, head: bytes) -> str | None:
-    if b"%PDF-" in head[:1024]:
-        return "PDF"
-    if head.startswith(b"{\\rtf"):
-        return "rich text"
-    if head.startswith(b"PK\x03\x04"):
-        return _in_zip(path)
-    if head.startswith(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"):
-        return _in_compound_file(path)
-    if _HTML.match(head.removeprefix(b"\xef\xbb\xbf")) and path.suffix.lower() not in (
-        ".md",
-        ".xml",
-    ):
-        return "web page"
-    return None
-
-
-def _in_zip(path: Path) -> str:
-    """Return what a packed file is.
-
-    Raises:
-        ReadError: If it is a mere archive, or damaged.
-    """
-    import zipfile
-
-    try:
-        with zipfile.ZipFile(path) as archive:
-            names = set(archive.namelist())
-            kind = archive.read("mimetype")[:80] if "mimetype" in names else b""
-    except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError, RuntimeError) as error:
-        known = BY_SUFFIX.get(path.suffix.lower())
-        if known is None or not known.binary:
-            raise _no_document(path, "archive") from error
-        raise ReadError(f"can't read {path}: it is no whole {known.name}: {error}") from error
-    if kind.startswith(b"application/epub"):
-        return "EPUB"
-    if kind.startswith(b"application/vnd.oasis.opendocument."):
-        return "spreadsheet" if b"spreadsheet" in kind else "OpenDocument file"
-    for folder, name in (("word/", "Word document"), ("ppt/", "slides"), ("xl/", "spreadsheet")):
-        if any(part.startswith(folder) for part in names):
-            return name
-    raise _no_document(path, "archive")
-
-
-def _in_compound_file(path: Path) -> str:
-    """Return what a file of old Office formats is.
-
-    Raises:
-        ReadError: If it is encrypted, or not a spreadsheet: nothing reads others.
-    """
-    with path.open("rb") as file:
-        data = file.read(1 << 20)
-        file.seek(max(0, path.stat().st_size - (1 << 16)))
-        data += file.read()
-    if "EncryptedPackage".encode("utf-16-le") in data:
-        known = BY_SUFFIX.get(path.suffix.lower())
-        raise ReadError(
-            f"{path} is encrypted: save it without a password, or leave it out",
-            f"encrypted {known.name if known else 'Office file'}",
-            skippable=True,
-        )
-    if any(name.encode("utf-16-le") in data for name in ("Workbook", "Book")):
-        return "spreadsheet"
-    raise ReadError(
-        f"{path} has a format of old Office programs, for which there is no reader: save it as "
-        f".docx or .pptx, or register one: register_reader({'*' + path.suffix!r}, SomeLoader)",
-        f"old {path.suffix.lower() or 'Office'} file",
-        skippable=True,
     )

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from ..places import PAGE_BREAK
+PAGE_BREAK = "\f"
+"""Stands between two pages, slides, sheets, cells or chapters of a text, as in printed files."""
 
 
 def join_pages(pages: Iterable[str]) -> str:

@@ -6,15 +6,16 @@ import base64
 import logging
 import os
 import pickle
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from functools import cache
 from pathlib import Path
 from typing import Any, overload
 
 from ..document import Document
 from .foreign_loaders import as_reader
-from .formats import SUFFIXES, format_by_name
+from .formats import format_by_name, format_suffixes, plugin_readers
 
 logger = logging.getLogger(__name__)
 
@@ -146,12 +147,23 @@ def _put(pattern: str, reader: RegisteredReader) -> None:
 
 
 def registered_reader(path: str | Path) -> tuple[str, RegisteredReader] | None:
-    """Return the pattern and the reader that were registered for a file, the last ones first."""
+    """Return the pattern and the reader that were registered for a file, the last ones first.
+
+    Those of packages come after those of the program.
+    """
     name = os.path.basename(path).lower()
-    for pattern, reader in reversed(_READERS.items()):
+    for pattern, reader in (*reversed(_READERS.items()), *_of_packages().items()):
         if fnmatchcase(name, pattern):
             return pattern, reader
     return None
+
+
+@cache
+def _of_packages() -> Mapping[str, RegisteredReader]:
+    return {
+        f"*{suffix}": RegisteredReader(reader, as_reader(reader))
+        for suffix, reader in plugin_readers().items()
+    }
 
 
 def readers_to_send() -> list[list[str]]:
@@ -183,8 +195,8 @@ class UnloadableError(Exception):
 
 def supported_suffixes() -> list[str]:
     """Return the suffixes that can be read, sorted."""
-    own = (pattern[1:] for pattern in _READERS if pattern.startswith("*."))
-    return sorted({*SUFFIXES, *own})
+    registered = (pattern[1:] for pattern in _READERS if pattern.startswith("*."))
+    return sorted({*format_suffixes(), *plugin_readers(), *registered})
 
 
 def can_read(path: str | Path) -> bool:

@@ -8,7 +8,7 @@ from pathlib import Path
 from ..document import Document
 from ..errors import ReadError, nearest_names
 from .file_records import Records, documents_of, records_of, records_of_foreign
-from .formats import FileFormat, format_of
+from .formats import FileFormat, format_of, how_to_read_more
 from .read_options import ReadOptions
 from .reader_registry import (
     RegisteredReader,
@@ -94,7 +94,7 @@ def _reader(path: Path, options: ReadOptions) -> tuple[RegisteredReader | FileFo
     if reader is None:
         raise ReadError(
             f"no reader for {path.suffix!r} files ({path}); known are "
-            f"{nearest_names(path.suffix, supported_suffixes())}: add one with "
+            f"{nearest_names(path.suffix, supported_suffixes())}: {how_to_read_more()}add one with "
             f'@register_reader("{path.suffix or ".txt"}"), or give the text itself',
             "without a reader",
         )

@@ -1,19 +1,15 @@
-"""What a reader of this package is given, and what all of them need."""
+"""What the reader of a format is given."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..document import Document
 from ..errors import ReadError
 from .read_options import ReadOptions
-
-if TYPE_CHECKING:
-    import zipfile
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,61 +41,3 @@ class SourceFile:
             f"encrypted {what}",
             skippable=True,
         )
-
-
-@contextmanager
-def parser(module: str) -> Iterator[None]:
-    """Import the library that a format needs inside this.
-
-    Raises:
-        ReadError: If it is not installed; it names the extra.
-    """
-    try:
-        yield
-    except ModuleNotFoundError as error:
-        if error.name is None or error.name.split(".")[0] != module:
-            raise
-        raise ReadError(
-            f"{module} is not installed; get the readers of files with: "
-            'pip install "nodekin[files]"',
-            'in need of pip install "nodekin[files]"',
-            skippable=True,
-        ) from error
-
-
-@contextmanager
-def opened_zip(source: SourceFile, what: str) -> Iterator[zipfile.ZipFile]:
-    """Open a packed file, of which the parts are of a size that can be read.
-
-    Raises:
-        ReadError: If it is damaged, encrypted, or larger unpacked than the options allow.
-    """
-    import zipfile
-
-    try:
-        archive = zipfile.ZipFile(source.path)
-    except (zipfile.BadZipFile, ValueError, NotImplementedError) as error:
-        raise source.damaged(f"it is no whole {what}: {error}") from error
-    with archive:
-        parts = archive.infolist()
-        if any(part.flag_bits & 1 for part in parts):
-            raise source.encrypted(what)
-        size = sum(part.file_size for part in parts)
-        if size > source.options.max_unpacked_bytes:
-            raise ReadError(
-                f"{source.path} unpacks to {size:,} bytes, more than the "
-                f"{source.options.max_unpacked_bytes:,} of ReadOptions(max_unpacked_bytes=...)",
-                "too large unpacked",
-                skippable=True,
-            )
-        yield archive
-
-
-def check_zip(source: SourceFile, what: str) -> None:
-    """Check a packed file that a library is going to open.
-
-    Raises:
-        ReadError: If it is damaged, encrypted, or larger unpacked than the options allow.
-    """
-    with opened_zip(source, what):
-        pass

@@ -1,9 +1,10 @@
-"""Read text files in any encoding, and JSON lines."""
+"""Read text files in any encoding, JSON and CSV."""
 
 from __future__ import annotations
 
 import codecs
 import contextlib
+import io
 import json
 import re
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 
 from ..document import Document
 from ..errors import ReadError
+from .pages import markdown_table
 from .source_file import SourceFile
 
 _MARKS = (
@@ -225,6 +227,22 @@ def read_json(source: SourceFile) -> Document:
         with contextlib.suppress(ValueError, RecursionError):
             text = json.dumps(json.loads(text), ensure_ascii=False, indent=2)
     return source.document(text)
+
+
+def read_csv(source: SourceFile) -> Document:
+    """Read values separated by commas, semicolons, tabs or bars, as a Markdown table."""
+    text, encoding = decoded(source)
+    metadata = {} if encoding == "utf-8" else {"encoding": encoding}
+    if source.path.suffix.lower() == ".tsv":
+        delimiter = "\t"
+    else:
+        lines = [line for line in text.split("\n", 20)[:20] if line.strip()]
+        delimiter = max(",;\t|", key=lambda mark: min((n.count(mark) for n in lines), default=0))
+    import csv
+
+    csv.field_size_limit(10_000_000)
+    rows = [row for row in csv.reader(io.StringIO(text), delimiter=delimiter) if any(row)]
+    return source.document(markdown_table(rows), metadata)
 
 
 def is_text(path: Path) -> bool:

@@ -62,3 +62,17 @@ def test_the_encoding_that_is_given_counts_more_than_a_guess(tmp_path: Path) -> 
 @pytest.mark.parametrize("data", [b"tea \xff", "茶".encode("gb18030"), bytes(range(256))])
 def test_too_little_to_tell_is_no_guess(data: bytes) -> None:
     assert detected(data) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("a.csv", 'tea,"price, cup"\nKeemun,3\n'),
+        ("a.csv", "tea;price, cup\nKeemun;3\n"),
+        ("a.tsv", "tea\tprice, cup\nKeemun\t3\n"),
+    ],
+)
+def test_values_in_columns_become_a_table(tmp_path: Path, name: str, content: str) -> None:
+    (tmp_path / name).write_text(content)
+    expected = "| tea | price, cup |\n| --- | --- |\n| Keemun | 3 |"
+    assert text_in(tmp_path / name) == expected

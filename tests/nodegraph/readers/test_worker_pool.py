@@ -17,8 +17,10 @@ SAMPLES = Path(__file__).parents[3] / "examples" / "files"
 # What replaces the worker's program: a web page says what its parser does.
 PROGRAM = """
 import os, signal, sys, time
-from {package} import formats, worker
-whole = formats.read_html
+from {package} import worker
+from nodekin.nodegraph.readers.formats import format_by_name
+web_page = format_by_name("a.html")
+whole = web_page.read
 def read(source):
     text = source.path.read_text()
     if "crash" in text:
@@ -32,9 +34,7 @@ def read(source):
     if "print" in text:
         print("not a reply", flush=True); os.write(1, b"nor this")
     return whole(source)
-for name, value in list(formats._BY_NAME.items()):
-    if name == "web page":
-        object.__setattr__(value, "read", read)
+object.__setattr__(web_page, "read", read)
 worker.main()
 """
 

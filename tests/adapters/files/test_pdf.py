@@ -5,13 +5,13 @@ from pathlib import Path
 import pytest
 from sample_files import pdf_of
 
-from nodekin.nodegraph import NodeGraph, ReadError, ReadOptions
-from nodekin.nodegraph.readers.pdf_layout import (
+from nodekin.adapters.files.pdf_layout import (
     garbage_share,
     lines_of_text,
     normalized,
     pages_as_text,
 )
+from nodekin.nodegraph import NodeGraph, ReadError, ReadOptions
 
 TEXT = b"BT /F 12 Tf 20 250 Td (Tea is a drink.) Tj ET"
 IMAGE = b"q 200 0 0 200 20 20 cm /I Do Q"

@@ -7,10 +7,11 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from ..document import Document
+from ...nodegraph.document import Document
+from ...nodegraph.readers.pages import join_pages, markdown_table
+from ...nodegraph.readers.source_file import SourceFile
 from .html import markdown
-from .pages import join_pages, markdown_table
-from .source_file import SourceFile, check_zip, opened_zip, parser
+from .packed_files import check_zip, opened_zip, parser
 
 
 def read_docx(source: SourceFile) -> Document:

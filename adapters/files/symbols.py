@@ -3,21 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib import import_module
 from typing import Any
 
-
-@dataclass(frozen=True, slots=True)
-class Symbol:
-    """A function, class or method: its full name, its kind and its span."""
-
-    name: str
-    kind: str
-    begin: int
-    end: int
-
+from ...nodegraph.readers.formats import Symbol
 
 _GRAMMARS = {
     "python": ("tree_sitter_python", "language", ".py .pyi"),
@@ -70,11 +60,6 @@ _KINDS = {
 _SCOPES = frozenset("class struct enum interface module implementation".split())
 
 
-def has_symbols(file_name: str) -> bool:
-    """Tell whether symbols can be found in files of this name."""
-    return _suffix(file_name) in _LANGUAGES
-
-
 def _suffix(file_name: str) -> str:
     name = file_name.lower()
     return name[name.rfind(".") :] if "." in name else ""
@@ -99,8 +84,8 @@ def symbols_in(text: str, file_name: str) -> tuple[Symbol, ...]:
     symbols = list(_walk(root))
     if len(data) == len(text):
         return tuple(symbols)
-    places = _characters(data, sorted({p for s in symbols for p in (s.begin, s.end)}))
-    return tuple(Symbol(s.name, s.kind, places[s.begin], places[s.end]) for s in symbols)
+    places = _characters(data, sorted({p for s in symbols for p in (s.start, s.end)}))
+    return tuple(Symbol(s.name, s.kind, places[s.start], places[s.end]) for s in symbols)
 
 
 @cache

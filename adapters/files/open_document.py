@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from ..document import Document
+from ...nodegraph.document import Document
+from ...nodegraph.readers.pages import join_pages, markdown_table
+from ...nodegraph.readers.source_file import SourceFile
 from .html import markdown
-from .pages import join_pages, markdown_table
-from .source_file import SourceFile, opened_zip, parser
+from .packed_files import opened_zip, parser
 
 if TYPE_CHECKING:
     from xml.etree import ElementTree

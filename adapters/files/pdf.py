@@ -9,8 +9,10 @@ from functools import partial
 from itertools import repeat
 from typing import Any
 
-from ..document import Document
-from ..errors import ReadError
+from ...nodegraph.document import Document
+from ...nodegraph.errors import ReadError
+from ...nodegraph.readers.source_file import SourceFile
+from .packed_files import parser
 from .pdf_layout import (
     Lines,
     TextLine,
@@ -21,7 +23,6 @@ from .pdf_layout import (
 )
 from .pdf_tables import with_tables
 from .pdfium import pdfium
-from .source_file import SourceFile, parser
 
 _MAX_GARBAGE = 0.25  # the share of a page's characters that mean nothing, above which it is no text
 

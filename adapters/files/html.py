@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from html import unescape
 
-from ..document import Document
-from .source_file import SourceFile, parser
-from .text import decoded
+from ...nodegraph.document import Document
+from ...nodegraph.readers.source_file import SourceFile
+from ...nodegraph.readers.text import decoded
+from .packed_files import parser
 
 _TITLE = re.compile(r"<title[^>]*>(.*?)</title>", re.I | re.S)
 

@@ -1,15 +1,14 @@
-"""Read tables: spreadsheets, and values separated by commas or tabs."""
+"""Read spreadsheets."""
 
 from __future__ import annotations
 
 import datetime
-import io
 from collections.abc import Iterable
 
-from ..document import Document
-from .pages import join_pages, markdown_table
-from .source_file import SourceFile, check_zip, parser
-from .text import decoded
+from ...nodegraph.document import Document
+from ...nodegraph.readers.pages import join_pages, markdown_table
+from ...nodegraph.readers.source_file import SourceFile
+from .packed_files import check_zip, parser
 
 
 def read_spreadsheet(source: SourceFile) -> Document:
@@ -42,19 +41,3 @@ def _value(value: object) -> object:
     if isinstance(value, datetime.datetime) and value.time() == datetime.time():
         return value.date()
     return value
-
-
-def read_csv(source: SourceFile) -> Document:
-    """Read values separated by commas, semicolons, tabs or bars, as a Markdown table."""
-    text, encoding = decoded(source)
-    metadata = {} if encoding == "utf-8" else {"encoding": encoding}
-    if source.path.suffix.lower() == ".tsv":
-        delimiter = "\t"
-    else:
-        lines = [line for line in text.split("\n", 20)[:20] if line.strip()]
-        delimiter = max(",;\t|", key=lambda mark: min((n.count(mark) for n in lines), default=0))
-    import csv
-
-    csv.field_size_limit(10_000_000)
-    rows = [row for row in csv.reader(io.StringIO(text), delimiter=delimiter) if any(row)]
-    return source.document(markdown_table(rows), metadata)

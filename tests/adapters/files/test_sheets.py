@@ -1,9 +1,7 @@
-"""Spreadsheets and values in columns."""
+"""Spreadsheets."""
 
 import zipfile
 from pathlib import Path
-
-import pytest
 
 from nodekin.nodegraph import NodeGraph
 
@@ -76,17 +74,3 @@ def test_spreadsheets(tmp_path: Path) -> None:
         "# Cups\n\n| Tea | Price |\n| --- | --- |\n| Longjing | 4.2 |\n| Keemun | 3 |\n\n\f\n\n"
         "# 壶\n\n| 茶 |\n| --- |\n| 红茶 |"
     )
-
-
-@pytest.mark.parametrize(
-    ("name", "content"),
-    [
-        ("a.csv", 'tea,"price, cup"\nKeemun,3\n'),
-        ("a.csv", "tea;price, cup\nKeemun;3\n"),
-        ("a.tsv", "tea\tprice, cup\nKeemun\t3\n"),
-    ],
-)
-def test_values_in_columns_become_a_table(tmp_path: Path, name: str, content: str) -> None:
-    (tmp_path / name).write_text(content)
-    expected = "| tea | price, cup |\n| --- | --- |\n| Keemun | 3 |"
-    assert text_in(tmp_path / name) == expected

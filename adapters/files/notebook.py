@@ -6,10 +6,10 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from ..document import Document
-from .pages import join_pages
-from .source_file import SourceFile
-from .text import decoded
+from ...nodegraph.document import Document
+from ...nodegraph.readers.pages import join_pages
+from ...nodegraph.readers.source_file import SourceFile
+from ...nodegraph.readers.text import decoded
 
 _MAX_OUTPUT = 2000  # characters of one cell
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import posixpath
 from urllib.parse import unquote
 
-from ..document import Document
+from ...nodegraph.document import Document
+from ...nodegraph.readers.pages import join_pages
+from ...nodegraph.readers.source_file import SourceFile
+from ...nodegraph.readers.text import decode
 from .html import markdown
-from .pages import join_pages
-from .source_file import SourceFile, opened_zip
-from .text import decode
+from .packed_files import opened_zip
 
 
 def read_epub(source: SourceFile) -> Document:

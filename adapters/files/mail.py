@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from ..document import Document
+from ...nodegraph.document import Document
+from ...nodegraph.readers.source_file import SourceFile
 from .html import markdown
-from .source_file import SourceFile
 
 if TYPE_CHECKING:
     from email.message import EmailMessage  # which loads the modules of the network

@@ -10,7 +10,7 @@ from itertools import repeat
 from math import inf
 from typing import Any, NamedTuple
 
-from .pages import markdown_table
+from ...nodegraph.readers.pages import markdown_table
 from .pdf_layout import Lines, TextLine, joined
 from .pdfium import pdfium
 

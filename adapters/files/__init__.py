@@ -1,0 +1,1 @@
+"""Files of all formats beyond plain text: PDF, Office, web pages, books, mail, programs."""

@@ -1,0 +1,140 @@
+"""The formats that need a library or a parser of their own: an entry point registers them."""
+
+from __future__ import annotations
+
+import re
+import zipfile
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from ...nodegraph.document import Document
+from ...nodegraph.errors import ReadError
+from ...nodegraph.readers.formats import PROGRAM, FileFormat, format_by_name
+from ...nodegraph.readers.source_file import SourceFile
+from .book import read_epub
+from .html import read_html
+from .mail import read_mailbox, read_message
+from .notebook import read_notebook
+from .office import read_docx, read_pptx
+from .open_document import read_open_document, read_rtf
+from .sheets import read_spreadsheet
+from .symbols import symbols_in
+
+_HTML = re.compile(rb"\s*(?:<!--.{0,400}?-->\s*)?(?:<!doctype\s+html|<html[\s>])", re.I | re.S)
+
+
+def _is_html(path: Path, head: bytes) -> bool:
+    is_markup = path.suffix.lower() in (".md", ".xml")  # which may begin with HTML
+    return not is_markup and _HTML.match(head.removeprefix(b"\xef\xbb\xbf")) is not None
+
+
+def _is_pdf(path: Path, head: bytes) -> bool:
+    return b"%PDF-" in head[:1024]
+
+
+def _is_rtf(path: Path, head: bytes) -> bool:
+    return head.startswith(b"{\\rtf")
+
+
+_BROKEN_ZIP = (zipfile.BadZipFile, OSError, ValueError, NotImplementedError, RuntimeError)
+
+
+def _is_packed(*folders: str, types: tuple[bytes, ...] = ()) -> Callable[[Path, bytes], bool]:
+    """Return a function that tells whether a zip file has such folders, or such a MIME type."""
+
+    def recognizes(path: Path, head: bytes) -> bool:
+        if not head.startswith(b"PK\x03\x04"):
+            return False
+        try:
+            with zipfile.ZipFile(path) as archive:
+                names = archive.namelist()
+                mime_type = archive.read("mimetype")[:80] if "mimetype" in names else b""
+        except (
+            zipfile.BadZipFile,
+            OSError,
+            ValueError,
+            NotImplementedError,
+            RuntimeError,
+        ) as error:
+            by_name = format_by_name(path)
+            if by_name is None or not by_name.binary:
+                return False
+            raise ReadError(f"can't read {path}: it is no whole {by_name.name}: {error}") from error
+        return mime_type.startswith(types or b"\0") or any(n.startswith(folders) for n in names)
+
+    return recognizes
+
+
+def _is_old_spreadsheet(path: Path, head: bytes) -> bool:
+    """Tell whether a file of old Office formats is a spreadsheet.
+
+    Raises:
+        ReadError: If it is encrypted, or another old Office file: nothing reads those.
+    """
+    if not head.startswith(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"):
+        return False
+    with path.open("rb") as file:
+        data = file.read(1 << 20)
+        file.seek(max(0, path.stat().st_size - (1 << 16)))
+        data += file.read()
+    if "EncryptedPackage".encode("utf-16-le") in data:
+        by_name = format_by_name(path)
+        raise ReadError(
+            f"{path} is encrypted: save it without a password, or leave it out",
+            f"encrypted {by_name.name if by_name else 'Office file'}",
+            skippable=True,
+        )
+    if any(name.encode("utf-16-le") in data for name in ("Workbook", "Book")):
+        return True
+    raise ReadError(
+        f"{path} has a format of old Office programs, for which there is no reader: save it as "
+        f".docx or .pptx, or register one: register_reader({'*' + path.suffix!r}, SomeLoader)",
+        f"old {path.suffix.lower() or 'Office'} file",
+        skippable=True,
+    )
+
+
+_OPEN_DOCUMENT = b"application/vnd.oasis.opendocument."
+
+_is_workbook = _is_packed("xl/", types=(_OPEN_DOCUMENT + b"spreadsheet",))
+
+
+def _is_spreadsheet(path: Path, head: bytes) -> bool:
+    return _is_workbook(path, head) or _is_old_spreadsheet(path, head)
+
+
+def _read_pdf(source: SourceFile) -> Document:
+    from .pdf import read_pdf  # which takes longer to import than all others
+
+    return read_pdf(source)
+
+
+FORMATS = (
+    replace(PROGRAM, symbols=symbols_in),
+    FileFormat("notebook", (".ipynb",), read_notebook, isolated=False, binary=False),
+    FileFormat("PDF", (".pdf",), _read_pdf, recognizes=_is_pdf),
+    FileFormat("rich text", (".rtf",), read_rtf, recognizes=_is_rtf),
+    FileFormat("EPUB", (".epub",), read_epub, recognizes=_is_packed(types=(b"application/epub",))),
+    FileFormat(
+        "Word document", (".docx", ".docm", ".dotx"), read_docx, recognizes=_is_packed("word/")
+    ),
+    FileFormat("slides", (".pptx", ".pptm", ".ppsx"), read_pptx, recognizes=_is_packed("ppt/")),
+    FileFormat(
+        "spreadsheet",
+        (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods"),
+        read_spreadsheet,
+        recognizes=_is_spreadsheet,
+    ),
+    FileFormat(
+        "OpenDocument file",
+        (".odt", ".ott", ".odp"),
+        read_open_document,
+        recognizes=_is_packed(types=(_OPEN_DOCUMENT,)),
+    ),
+    FileFormat(
+        "web page", (".html", ".htm", ".xhtml"), read_html, binary=False, recognizes=_is_html
+    ),
+    FileFormat("e-mail", (".eml",), read_message, binary=False),
+    FileFormat("mailbox", (".mbox",), read_mailbox, binary=False),
+)

@@ -1,0 +1,66 @@
+"""What the readers of files share: libraries that may be missing, and packed files."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from ...nodegraph.errors import ReadError
+from ...nodegraph.readers.formats import INSTALL_FILES
+from ...nodegraph.readers.source_file import SourceFile
+
+
+@contextmanager
+def parser(module: str) -> Iterator[None]:
+    """Import the library that a format needs inside this.
+
+    Raises:
+        ReadError: If it is not installed; it names the extra.
+    """
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.split(".")[0] != module:
+            raise
+        raise ReadError(
+            f"{module} is not installed; get the readers of files with: {INSTALL_FILES}",
+            f"in need of {INSTALL_FILES}",
+            skippable=True,
+        ) from error
+
+
+@contextmanager
+def opened_zip(source: SourceFile, what: str) -> Iterator[zipfile.ZipFile]:
+    """Open a packed file, of which the parts are of a size that can be read.
+
+    Raises:
+        ReadError: If it is damaged, encrypted, or larger unpacked than the options allow.
+    """
+    try:
+        archive = zipfile.ZipFile(source.path)
+    except (zipfile.BadZipFile, ValueError, NotImplementedError) as error:
+        raise source.damaged(f"it is no whole {what}: {error}") from error
+    with archive:
+        parts = archive.infolist()
+        if any(part.flag_bits & 1 for part in parts):
+            raise source.encrypted(what)
+        size = sum(part.file_size for part in parts)
+        if size > source.options.max_unpacked_bytes:
+            raise ReadError(
+                f"{source.path} unpacks to {size:,} bytes, more than the "
+                f"{source.options.max_unpacked_bytes:,} of ReadOptions(max_unpacked_bytes=...)",
+                "too large unpacked",
+                skippable=True,
+            )
+        yield archive
+
+
+def check_zip(source: SourceFile, what: str) -> None:
+    """Check a packed file that a library is going to open.
+
+    Raises:
+        ReadError: If it is damaged, encrypted, or larger unpacked than the options allow.
+    """
+    with opened_zip(source, what):
+        pass
