@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from importlib import import_module
 from typing import Any
 
 from ...nodegraph.graph import NodeGraph
+from .. import protocols
 from ..protocols import RetrieverProtocol
 from .configured_retriever import ConfiguredRetriever
 from .foreign_retriever import ForeignRetriever, PushFilters
@@ -107,11 +107,8 @@ def _ours(source: Any) -> RetrieverProtocol | None:
             top_k=options.get("k", _STORE_K),
             filters=store.native_filters(options.get("filter")),
         )
-    if isinstance(source, NodeGraph):  # composite is made of this package: imported at use
-        default: RetrieverProtocol = import_module(
-            "..composite.default_retriever", __package__
-        ).DefaultRetriever(source)
-        return default
+    if isinstance(source, NodeGraph):
+        return protocols.search_by_default(source)
     return source if is_native(source) else None
 
 
