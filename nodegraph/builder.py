@@ -21,7 +21,7 @@ from .build_writer import (
     Failure,
     PendingOutput,
 )
-from .concurrency import Workers, ended_by_interruption, threads
+from .concurrency import Workers, ended_by_interruption, threads, track
 from .derivation import (
     CORPUS,
     Amendment,
@@ -39,7 +39,6 @@ from .hashing import digest
 from .locking import Access
 from .models.answer_cache import AnswerCache, keep_answers
 from .node import ROOT, Node
-from .progress import track
 from .store import Changes, NodeStore
 from .transforms import Draft, PatternRule
 

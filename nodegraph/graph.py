@@ -11,13 +11,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-from .argument_names import explain_names
 from .build_writer import Failure
 from .builder import GroupBuilder
 from .concurrency import Workers
 from .corpus import Corpus, Refresh
 from .document import as_document, flatten
-from .errors import nearest_names
+from .errors import explain_names, nearest_names
 from .groups import GroupRegistry, GroupSummary, NodeGroup, Scope, make_group
 from .hashing import digest
 from .imported_groups import Family, ImportedGroups

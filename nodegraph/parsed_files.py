@@ -8,9 +8,9 @@ from typing import Any
 
 from . import readers  # what parses is imported when a file is read
 from .codec import decode, encode
+from .concurrency import track
 from .document import Document
 from .errors import ReadError
-from .progress import track
 from .readers.read_options import ReadOptions
 from .store import NodeStore
 

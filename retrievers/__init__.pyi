@@ -12,10 +12,10 @@ from .composite.document_completion import (
     DocumentCompletionRetriever as DocumentCompletionRetriever,
 )
 from .composite.fusion import FusionRetriever as FusionRetriever
+from .composite.fusion import with_weights as with_weights
 from .composite.link_graph import LinkOptions as LinkOptions
 from .composite.link_retriever import LinkRetriever as LinkRetriever
 from .composite.recursive import RecursiveRetriever as RecursiveRetriever
-from .composite.reweighting import with_weights as with_weights
 from .composite.window import WindowRetriever as WindowRetriever
 from .corpus_tools.tool_output import ToolError as ToolError
 from .corpus_tools.tool_output import ToolOutput as ToolOutput

@@ -9,8 +9,8 @@ from contextvars import ContextVar
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, overload
 
-from ..nodegraph.argument_names import explain_names
 from ..nodegraph.concurrency import run_in_tasks
+from ..nodegraph.errors import explain_names
 from .filters import Filters, all_of
 from .protocols import RetrieverProtocol
 from .results import OutputFormat, ScoredNode, formatted

@@ -9,7 +9,7 @@ from typing import Protocol, TypeVar, overload
 from .base_retriever import check_takes_filters, restricting
 from .filters import Filters, all_of, parse_filters
 from .foreign.coercion import as_retriever
-from .foreign.foreign_node import ForeignNode
+from .foreign.outputs import ForeignNode
 from .planned_retriever import PlannedRetriever
 from .plans.effects import Find
 from .plans.plan import Plan

@@ -13,7 +13,7 @@ from ...nodegraph.document import Document as SourceDocument
 from ...nodegraph.document import declared_search_text
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.node import ROOT, Node
-from ...retrievers.foreign.foreign_node import ForeignNode
+from ...retrievers.foreign.outputs import ForeignNode
 from ...retrievers.results import ScoredNode
 from ..frameworks import (
     copied_metadata,

@@ -20,7 +20,7 @@ from ...retrievers.answers.answer import Answer
 from ...retrievers.answers.engine import QueryEngine
 from ...retrievers.base_retriever import child_k_override
 from ...retrievers.foreign.coercion import as_retriever
-from ...retrievers.foreign.configured_retriever import configured
+from ...retrievers.foreign.foreign_retriever import configured
 from ...retrievers.protocols import RetrieverProtocol
 from .callbacks import achild_runs, child_runs
 from .documents import Details, check_count, check_kwargs

@@ -19,9 +19,9 @@ from langchain_core.runnables.graph import Graph
 from pydantic import ConfigDict, Field, SkipValidation, field_validator
 
 from ...retrievers.base_retriever import child_k_override
-from ...retrievers.composite.reweighting import with_weights
+from ...retrievers.composite.fusion import with_weights
 from ...retrievers.foreign.coercion import as_retriever
-from ...retrievers.foreign.configured_retriever import configured
+from ...retrievers.foreign.foreign_retriever import configured
 from ...retrievers.plans.effects import Compute
 from ...retrievers.plans.plan import Plan, arun, run
 from ...retrievers.protocols import RetrieverLike, RetrieverProtocol

@@ -30,7 +30,7 @@ from ...nodegraph.graph import NodeGraph
 from ...nodegraph.node import ROOT, Node
 from ...nodegraph.search_text import SearchText
 from ...retrievers.filters import Filter
-from ...retrievers.foreign.foreign_node import ForeignNode
+from ...retrievers.foreign.outputs import ForeignNode
 from ...retrievers.indexes.exact_index import Exact
 from ...retrievers.results import ScoredNode
 from ..frameworks import (

@@ -37,7 +37,7 @@ from llama_index.core.vector_stores.types import (
 from ...nodegraph.concurrency import limit_concurrency
 from ...retrievers.filters import Filters, all_of, metadata_key, parse_filters
 from ...retrievers.foreign.coercion import as_retriever
-from ...retrievers.foreign.configured_retriever import configured
+from ...retrievers.foreign.foreign_retriever import configured
 from ...retrievers.planned_retriever import PlannedRetriever
 from ...retrievers.plans.plan import Plan
 from ...retrievers.protocols import RetrieverLike, RetrieverProtocol

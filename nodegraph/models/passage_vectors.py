@@ -14,11 +14,10 @@ from functools import partial
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
-from ..concurrency import Workers, ended_by_interruption, run_in_tasks, threads
+from ..concurrency import Workers, ended_by_interruption, run_in_tasks, threads, track
 from ..errors import EmbeddingError
 from ..hashing import digest
 from ..locking import is_reading_graph
-from ..progress import track
 from ..store import NodeStore
 from .embedder import Embedder
 from .embedder_adapters import EmbedTexts, Vectors, check_vectors, in_thread

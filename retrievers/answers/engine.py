@@ -8,7 +8,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
-from ...nodegraph.argument_names import explain_names
+from ...nodegraph.errors import explain_names
 from ...nodegraph.models.language import Language, language_of
 from ...nodegraph.models.llm import LLM, as_llm
 from ..filters import Filters, parse_filters

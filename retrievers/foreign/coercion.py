@@ -9,8 +9,7 @@ from typing import Any
 from ...nodegraph.graph import NodeGraph
 from .. import protocols
 from ..protocols import RetrieverProtocol
-from .configured_retriever import ConfiguredRetriever
-from .foreign_retriever import ForeignRetriever, PushFilters
+from .foreign_retriever import ConfiguredRetriever, ForeignRetriever, PushFilters
 from .retriever_adapters import adapt_retriever, is_native
 
 FACE = "native_retriever"

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...nodegraph.progress import track
+from ...nodegraph.concurrency import track
 from .array_files import Arrays
 from .node_table import Mask
 

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import Generic, Protocol, TypeVar
 
+from ...nodegraph.concurrency import track
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.node import Node
-from ...nodegraph.progress import track
 from ...nodegraph.vector_table import TableState, does_without_tables
 
 _BATCH = 1_000  # nodes that are written at once

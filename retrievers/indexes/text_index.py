@@ -11,10 +11,10 @@ from typing import Any, Protocol
 import numpy as np
 import Stemmer
 
+from ...nodegraph.concurrency import track
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.hashing import fingerprint
 from ...nodegraph.node import Node
-from ...nodegraph.progress import track
 from ..analysis.inversion import MOST_TEXTS, InvertedTexts, invert
 from ..analysis.text_analyzer import Analyzer
 from ..filters import Filter

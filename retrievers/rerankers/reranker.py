@@ -7,8 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeVar, overload
 
-from ...nodegraph.argument_names import explain_names
-from ...nodegraph.errors import nearest_names
+from ...nodegraph.errors import explain_names, nearest_names
 from ...nodegraph.models.embedder_adapters import is_async
 from ..plans.effects import Compute
 from ..plans.plan import Plan, arun, run

@@ -5,7 +5,7 @@ import inspect
 import pytest
 
 from nodekin.nodegraph import NodeGraph
-from nodekin.nodegraph.argument_names import explain_names
+from nodekin.nodegraph.errors import explain_names
 from nodekin.retrievers import FusionRetriever, QueryEngine, Reranker, RerankRetriever, Retriever
 
 

@@ -14,7 +14,7 @@ from llama_index.core.schema import IndexNode, NodeWithScore, QueryBundle, TextN
 from nodekin.adapters.llama_index import NodeGraphRetriever, instrumentation
 from nodekin.adapters.llama_index import retriever as module
 from nodekin.retrievers import Retriever, ScoredNode
-from nodekin.retrievers.foreign.foreign_node import to_node
+from nodekin.retrievers.foreign.outputs import to_node
 
 QUERY = "Which tea is fermented?"
 

@@ -15,7 +15,7 @@ from nodekin.retrievers import (
     restrict,
     with_weights,
 )
-from nodekin.retrievers.foreign.configured_retriever import configured
+from nodekin.retrievers.foreign.foreign_retriever import configured
 
 
 @pytest.fixture
