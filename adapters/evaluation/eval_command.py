@@ -9,14 +9,13 @@ from typing import Any
 import click
 
 from ...retrievers.evaluation.dataset import Dataset
-from ...retrievers.evaluation.dataset_files import load_dataset
-from ...retrievers.evaluation.judges import JUDGED_METRICS, Judge
+from ...retrievers.evaluation.judges import Judge
+from ...retrievers.evaluation.loaders import load_dataset
 from ...retrievers.evaluation.matching import Matching
-from ...retrievers.evaluation.metrics import Metric, get_metric
+from ...retrievers.evaluation.metrics import JUDGED_METRICS, Metric, get_metric
 from ...retrievers.evaluation.report import Evaluation
 from ...retrievers.evaluation.runner import default_metrics, evaluate
-from ...retrievers.evaluation.setups.declared_types import ENGINES
-from ...retrievers.evaluation.setups.setup_file import SetupFile
+from ...retrievers.evaluation.setups.setup_file import ENGINES, SetupFile
 from ..cli.exit_status import EXIT_STATUSES, CommandError, ExitStatus, printable
 from ..cli.options import common_options, question_options
 from ..cli.output import FORMAT, echo, to_json

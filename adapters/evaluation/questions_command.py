@@ -9,8 +9,7 @@ import click
 
 from ...retrievers.evaluation.dataset import Dataset
 from ...retrievers.evaluation.generation import generate_questions
-from ...retrievers.evaluation.loaders import save_jsonl
-from ...retrievers.evaluation.question_log import load_log
+from ...retrievers.evaluation.loaders import load_log, save_jsonl
 from ..cli.exit_status import EXIT_STATUSES, CommandError, ExitStatus, printable
 from ..cli.models import chat_model
 from ..cli.options import common_options

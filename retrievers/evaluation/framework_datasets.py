@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import csv
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -13,6 +12,7 @@ from ...nodegraph.document import Document
 from ...nodegraph.errors import nearest_names
 from ..validation import choice
 from .dataset import Dataset, Gold, GoldDocument, GoldPassage, Question
+from .rows import check_row, is_csv, read_csv, read_json, read_json_lines
 
 QUESTION_NAMES = ("question", "query", "input", "user_input", "prompt", "messages")
 """Under which a question is looked for, in this order."""
@@ -61,7 +61,6 @@ def load_langchain(
     Raises:
         ValueError: If an example has another form, or it is not clear which name is meant.
     """
-    names = {"question": question, "answer": answer, "passages": passages}
     questions = []
     for number, (where, row) in enumerate(_rows(source, "examples"), 1):
         inputs, outputs = _sides(row)
@@ -70,20 +69,22 @@ def load_langchain(
                 f"{where} has no inputs and outputs but {row!r:.120}; an example is an object like "
                 '{"inputs": {"question": ...}, "outputs": {"answer": ...}}'
             )
-        flat = inputs is outputs
-        passage_name = _passage_name(where, inputs, outputs, names["passages"])
-        chosen = _name(where, inputs, names["question"], QUESTION_NAMES, "question", not flat)
-        others = {k: v for k, v in outputs.items() if k != passage_name or k == names["answer"]}
-        found = None
-        if answer is not None or others:
-            found = _name(where, others, answer, ANSWER_NAMES, "answer", not flat, required=False)
-        side = outputs if passage_name in outputs else inputs
+        has_sides = inputs is not outputs
+        asked = _name(where, inputs, question, QUESTION_NAMES, "question", only=has_sides)
+        gold_name = _passage_name(where, {**inputs, **outputs}, passages)
+        others = {k: v for k, v in outputs.items() if k != gold_name or k == answer}
+        answered = ""
+        if others or answer is not None:
+            answered = _name(
+                where, others, answer, ANSWER_NAMES, "answer", only=has_sides, required=False
+            )
+        gold = outputs.get(gold_name, inputs.get(gold_name))
         questions.append(
             Question(
                 str(row.get("id") or number),
-                _text(inputs[chosen], where, chosen),
-                _gold(_passages(side.get(passage_name), where) if passage_name else []),
-                tuple(_answers(others.get(found), where, found)) if found else (),
+                _text(inputs[asked], where, asked),
+                _gold(gold, where),
+                _answers(others.get(answered), where, answered),
             )
         )
     return Dataset(questions, name=_title(source, "examples"))
@@ -109,44 +110,41 @@ def load_llama_index(source: str | Path | object, gold: LlamaIndexGold = "passag
     if not isinstance(data, Mapping):
         raise ValueError(f"{title} is no object but {data!r:.80}; {_LLAMA_INDEX_FORMS}")
     if isinstance(data.get("examples"), list):
+        questions = [_labelled(e, n, title) for n, e in enumerate(data["examples"], 1)]
+        return Dataset(questions, name=title)
+    queries, responses, corpus, relevant = (
+        part if isinstance(part := data.get(name), Mapping) else None
+        for name in ("queries", "responses", "corpus", "relevant_docs")
+    )
+    if queries is not None and responses is not None:
         questions = [
-            Question(
-                str(number),
-                _text(example.get("query"), f"{title}, example {number}", "query"),
-                _gold(_passages(example.get("reference_contexts"), f"{title}, example {number}")),
-                tuple(_answers(example.get("reference_answer"), title, "reference_answer")),
-            )
-            for number, example in enumerate(data["examples"], 1)
+            Question(str(i), _text(text, title, i), (), tuple(filter(None, [responses.get(i)])))
+            for i, text in queries.items()
         ]
         return Dataset(questions, name=title)
-    queries = data.get("queries")
-    corpus, relevant = data.get("corpus"), data.get("relevant_docs")
-    responses = data.get("responses")
-    if isinstance(queries, Mapping) and isinstance(responses, Mapping):
-        return Dataset(
-            [
-                Question(str(i), _text(text, title, i), (), tuple(filter(None, [responses.get(i)])))
-                for i, text in queries.items()
-            ],
-            name=title,
-        )
-    if not all(isinstance(part, Mapping) for part in (queries, corpus, relevant)):
+    if queries is None or corpus is None or relevant is None:
         raise ValueError(f"{title} has {', '.join(map(repr, data))}; {_LLAMA_INDEX_FORMS}")
     questions = []
-    for identity, text in queries.items():  # type: ignore[union-attr]
-        ids = relevant.get(identity, [])  # type: ignore[union-attr]
-        if missing := [one for one in ids if one not in corpus]:  # type: ignore[operator]
+    for identity, text in queries.items():
+        ids = relevant.get(identity, [])
+        if missing := [one for one in ids if one not in corpus]:
             raise ValueError(
                 f"{title}: node {missing[0]!r} is relevant for query {identity!r}, and not in the "
                 "corpus"
             )
-        items: Sequence[Gold] = [
-            GoldPassage(corpus[one]) if gold == "passages" else GoldDocument(one)  # type: ignore[index]
-            for one in ids
-        ]
+        items = [GoldPassage(corpus[i]) if gold == "passages" else GoldDocument(i) for i in ids]
         questions.append(Question(str(identity), _text(text, title, identity), tuple(items)))
-    documents = [Document(text, id=one) for one, text in corpus.items()]  # type: ignore[union-attr]
-    return Dataset(questions, documents, title)
+    return Dataset(questions, [Document(text, id=i) for i, text in corpus.items()], title)
+
+
+def _labelled(example: Mapping[str, Any], number: int, title: str) -> Question:
+    where = f"{title}, example {number}"
+    return Question(
+        str(number),
+        _text(example.get("query"), where, "query"),
+        _gold(example.get("reference_contexts"), where),
+        _answers(example.get("reference_answer"), where, "reference_answer"),
+    )
 
 
 def load_ragas(source: Examples) -> Dataset:
@@ -178,8 +176,8 @@ def load_ragas(source: Examples) -> Dataset:
             Question(
                 str(number),
                 _text(_cell(row[name]), where, name),
-                _gold(_passages(_cell(contexts), where)),
-                tuple(_answers(answers, where, "reference")),
+                _gold(_cell(contexts), where),
+                _answers(answers, where, "reference"),
             )
         )
     return Dataset(questions, name=_title(source, "test set"))
@@ -198,11 +196,7 @@ def _title(source: object, name: str) -> str:
 def _plain(source: object) -> Any:
     """Return a file, or a model of pydantic, as plain values."""
     if isinstance(source, str | Path):
-        path = Path(source)
-        try:
-            return json.loads(path.read_text(encoding="utf-8-sig"))
-        except ValueError as error:
-            raise ValueError(f"{path} is no JSON: {error}") from error
+        return read_json(Path(source))
     for name in ("model_dump", "dict"):
         if callable(dump := getattr(source, name, None)):
             return dump()
@@ -214,35 +208,20 @@ def _rows(source: Examples, name: str) -> list[tuple[str, Mapping[str, Any]]]:
     if not isinstance(source, str | Path):
         if isinstance(source, Mapping) or not isinstance(source, Iterable):
             raise TypeError(f"{name} are a path or a list of examples, not {source!r:.80}")
-        return [_checked(f"example {n}", _plain(row)) for n, row in enumerate(source, 1)]
+        plain = [(f"example {n}", _plain(row)) for n, row in enumerate(source, 1)]
+        return [(where, check_row(row, where)) for where, row in plain]
     path = Path(source)
-    if path.suffix.casefold() == ".csv":
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            reader = csv.DictReader(file)
-            return [(f"{path}, line {reader.line_num}", row) for row in reader]
-    text = path.read_text(encoding="utf-8-sig")
+    if is_csv(path):
+        return read_csv(path)[1]
     if path.suffix.casefold() == ".jsonl":
-        lines = [(f"{path}, line {n}", line) for n, line in enumerate(text.split("\n"), 1)]
-        return [_checked(at, _json(line, at)) for at, line in lines if line.strip()]
-    rows = _json(text, str(path))
+        return [*read_json_lines(path)]
+    rows = read_json(path)
     if isinstance(rows, Mapping):  # an export with the examples below a name
         rows = next((value for value in rows.values() if isinstance(value, list)), rows)
     if not isinstance(rows, list):
         raise ValueError(f"{path} is no list of examples but {rows!r:.80}")
-    return [_checked(f"{path}, example {n}", row) for n, row in enumerate(rows, 1)]
-
-
-def _json(text: str, where: str) -> Any:
-    try:
-        return json.loads(text)
-    except ValueError as error:
-        raise ValueError(f"{where} is no JSON: {error}") from error
-
-
-def _checked(where: str, row: object) -> tuple[str, Mapping[str, Any]]:
-    if not isinstance(row, Mapping):
-        raise ValueError(f"{where} is no object but {row!r:.80}")
-    return where, row
+    places = [f"{path}, example {n}" for n in range(1, len(rows) + 1)]
+    return [(where, check_row(row, where)) for where, row in zip(places, rows, strict=True)]
 
 
 def _cell(value: Any) -> Any:
@@ -285,8 +264,8 @@ def _name(
     given: str | None,
     usual: Sequence[str],
     what: str,
-    only: bool,
     *,
+    only: bool,
     required: bool = True,
 ) -> str:
     """Return under which name a value is: the one given, a usual one, or the only one there is."""
@@ -294,28 +273,25 @@ def _name(
         if given not in values and required:
             raise ValueError(f"{where} has no {given!r}, but {nearest_names(given, values)}")
         return given
-    for name in usual:
-        if name in values:
-            return name
-    if only and len(values) == 1:
-        return next(iter(values))
-    if not only and not required:
-        return ""
+    chosen = next((name for name in usual if name in values), "")
+    if not chosen and only and len(values) == 1:
+        chosen = next(iter(values))
+    if chosen or not (only or required):
+        return chosen
     raise ValueError(
         f"{where} has {', '.join(map(repr, values)) or 'nothing'}: say by {what}= which of them is "
         f"the {what}"
     )
 
 
-def _passage_name(
-    where: str, inputs: Mapping[str, Any], outputs: Mapping[str, Any], given: str | None
-) -> str | None:
-    if given is not None:
-        if given not in outputs and given not in inputs:
-            names = [*outputs, *inputs]
-            raise ValueError(f"{where} has no {given!r}, but {nearest_names(given, names)}")
-        return given
-    return next((name for name in PASSAGE_NAMES if name in outputs or name in inputs), None)
+def _passage_name(where: str, values: Mapping[str, Any], given: str | None) -> str:
+    if given is not None and given not in values:
+        raise ValueError(f"{where} has no {given!r}, but {nearest_names(given, values)}")
+    return given or next((name for name in PASSAGE_NAMES if name in values), "")
+
+
+def _content(message: Mapping[str, Any]) -> Any:
+    return message.get("content", (message.get("data") or {}).get("content"))
 
 
 def _text(value: Any, where: str, name: object) -> str:
@@ -324,32 +300,27 @@ def _text(value: Any, where: str, name: object) -> str:
         kinds = [str(m.get("role") or m.get("type") or m.get("id")) for m in value]
         people = [m for m, k in zip(value, kinds, strict=True) if k in ("user", "human")]
         if people:
-            value = people[-1].get("content", (people[-1].get("data") or {}).get("content"))
+            value = _content(people[-1])
     if not isinstance(value, str):
         raise ValueError(f"{where}: {name!r} is no text but {value!r:.80}")
     return value
 
 
-def _answers(value: Any, where: str, name: str) -> list[str]:
+def _answers(value: Any, where: str, name: str) -> tuple[str, ...]:
     if value is None or value == "":
-        return []
+        return ()
     if isinstance(value, list) and all(isinstance(one, str) for one in value):
-        return [one for one in value if one.strip()]
+        return tuple(one for one in value if one.strip())
     if isinstance(value, Mapping):  # a message
-        value = value.get("content", (value.get("data") or {}).get("content"))
-    if isinstance(value, bool | int | float):
-        value = str(value)
-    if not isinstance(value, str):
-        raise ValueError(f"{where}: {name!r} is no text but {value!r:.80}")
-    return [value]
+        value = _content(value)
+    return (_text(str(value) if isinstance(value, bool | int | float) else value, where, name),)
 
 
-def _passages(value: Any, where: str) -> list[str]:
-    """Return the texts of passages: texts, or documents of either framework as plain values."""
-    if value is None or value == "":
-        return []
-    texts = []
-    for one in value if isinstance(value, list) else [value]:
+def _gold(value: Any, where: str) -> tuple[Gold, ...]:
+    """Return the passages of texts, or of documents of either framework as plain values."""
+    texts: dict[str, None] = {}
+    values = [] if value is None or value == "" else value if isinstance(value, list) else [value]
+    for one in values:
         if isinstance(one, Mapping):
             inner = one.get("kwargs", one.get("node", one))
             one = next((inner[k] for k in ("page_content", "text", "content") if k in inner), one)
@@ -357,9 +328,5 @@ def _passages(value: Any, where: str) -> list[str]:
             one = getattr(one, "page_content", one)
         if not isinstance(one, str):
             raise ValueError(f"{where}: a passage is no text but {one!r:.80}")
-        texts.append(one)
-    return texts
-
-
-def _gold(passages: Iterable[str]) -> tuple[Gold, ...]:
-    return tuple(GoldPassage(text) for text in dict.fromkeys(passages) if text.strip())
+        texts[one] = None
+    return tuple(GoldPassage(text) for text in texts if text.strip())

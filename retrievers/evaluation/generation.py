@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import logging
+import random
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
@@ -15,6 +17,7 @@ from typing import get_args
 from ...nodegraph.concurrency import run_in_threads
 from ...nodegraph.document import Document
 from ...nodegraph.errors import ModelError, nearest_names
+from ...nodegraph.extractors.entity_extractor import EntityExtractor
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.models.cached_llm import CachedLLM
 from ...nodegraph.models.llm import as_llm
@@ -25,15 +28,8 @@ from ...nodegraph.store import NodeStore
 from ..retriever import Retriever
 from ..validation import whole
 from .dataset import Dataset, Question
-from .generated_questions import (
-    GeneratedQuestions,
-    NoQuestionsError,
-    QuestionKind,
-    RejectedQuestion,
-)
-from .passage_drawing import PassageDrawing
 from .question_checks import same_question
-from .question_writer import MODEL_FAILED, QuestionWriter
+from .question_writer import MODEL_FAILED, QuestionKind, QuestionWriter, RejectedQuestion
 
 _logger = logging.getLogger("nodekin")
 
@@ -53,6 +49,53 @@ _PROBED = 5
 
 _GIVE_UP = 5
 """So many failures at the beginning, and nothing else, are a model that is not there."""
+
+
+class NoQuestionsError(ValueError):
+    """No question passed the checks; the message counts the reasons."""
+
+
+@dataclass(frozen=True, slots=True)
+class GeneratedQuestions:
+    """Hold the questions that a model wrote.
+
+    Attributes:
+        dataset: The questions that passed all checks; the kind is in their ids.
+        rejected: Those that did not.
+        requested: How many of each kind were requested.
+        model_calls: How many answers of the model it took, kept ones too.
+        tokens: Of their prompts and answers, by ``count_tokens``.
+    """
+
+    dataset: Dataset
+    rejected: tuple[RejectedQuestion, ...]
+    requested: Mapping[QuestionKind, int]
+    model_calls: int
+    tokens: int
+
+    @property
+    def counts(self) -> dict[QuestionKind, int]:
+        """How many questions there are of each kind."""
+        kinds = Counter(question.id.partition("-")[0] for question in self.dataset.questions)
+        return {kind: kinds[kind] for kind in self.requested}
+
+    @property
+    def reasons(self) -> dict[str, int]:
+        """How many questions were rejected, by the reason, most first."""
+        return dict(Counter(one.reason for one in self.rejected).most_common())
+
+    def __str__(self) -> str:
+        counts = self.counts
+        kinds = ", ".join(
+            f"{counts[kind]} of {n} {kind}" for kind, n in self.requested.items() if n
+        )
+        reasons = "; ".join(f"{n} {reason}" for reason, n in self.reasons.items())
+        number = len(self.dataset)
+        return (
+            f"{number} question{'s' * (number != 1)}: {kinds}; {len(self.rejected)} rejected"
+            + (f": {reasons}" if reasons else "")
+            + f"; {self.model_calls} model calls, {self.tokens} tokens"
+        )
 
 
 def generate_questions(
@@ -238,3 +281,52 @@ def _is_full(node: Node) -> bool:
 
 def _copy(node: Node) -> Document:
     return Document(node.text, dict(node.metadata), id=node.id)
+
+
+class PassageDrawing:
+    """Draw passages from as many documents as there are.
+
+    Args:
+        nodes: The passages, in the order of the graph.
+        seed: Draws the order.
+    """
+
+    def __init__(self, nodes: Sequence[Node], seed: int) -> None:
+        self.nodes = nodes
+        self.seed = seed
+
+    def of(self, kind: QuestionKind) -> Iterator[tuple[Sequence[Node], str]]:
+        """Yield passages to ask about, with the name that links two."""
+        chance = random.Random(f"{self.seed} {kind}")
+        if kind != "linked":
+            for node in self._spread(chance):
+                yield [node], ""
+            return
+        linked = EntityExtractor(max_passages=5)(self.nodes)
+        entities = [entity for entity in linked if len(_apart(entity.to)) == 2]
+        chance.shuffle(entities)
+        used: set[str] = set()
+        for entity in entities:
+            pair = _apart(entity.to)
+            if not used & {node.id for node in pair}:
+                used |= {node.id for node in pair}
+                yield pair, entity.item.text
+
+    def _spread(self, chance: random.Random) -> Iterator[Node]:
+        """Yield one passage of every document, then a second one, and so on."""
+        by_document: dict[str, list[Node]] = {}
+        for node in self.nodes:
+            by_document.setdefault(node.document_id or node.id, []).append(node)
+        rows = [*by_document.values()]
+        chance.shuffle(rows)
+        for row in rows:
+            chance.shuffle(row)
+        for turn in range(max(map(len, rows))):
+            yield from (row[turn] for row in rows if turn < len(row))
+
+
+def _apart(nodes: Sequence[Node]) -> list[Node]:
+    """Return the first two passages, of different documents where there are some."""
+    first = nodes[0]
+    others = [node for node in nodes[1:] if node.document_id != first.document_id]
+    return [first, *(others or nodes[1:])[:1]]

@@ -1,40 +1,42 @@
 """Metrics by a judge: a language model that decides what no formula can.
 
-Each is made of yes-or-no decisions, which models agree on more than on grades, and which can be
-read. What a judge decides is kept by its name and the prompt, so that set-ups which retrieve the
-same passages are judged alike, and for the price of one.
+Each metric is made of yes-or-no decisions. Models agree on these more than on grades, and a reader
+can check them. Decisions are cached by the judge's name and the prompt, so that set-ups which
+retrieve the same passages are judged alike, for the price of one.
 """
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from ...nodegraph.errors import ModelError, nearest_names
 from ...nodegraph.models.answer_cache import AnswerCache, answer_key
 from ...nodegraph.models.language import Language, language_of
 from ...nodegraph.models.llm import LLM, as_llm
 from ...nodegraph.models.output.verdicts import Verdict, parse_numbers, parse_verdicts
+from ...nodegraph.splitters.sentences import split_sentences
 from ...nodegraph.store import NodeStore
 from ..plans.plan import run
 from ..plans.prompting import PromptMixin, ask_and_parse, json_instruction
 from ..tracing import trace
 from ..validation import whole
-from .judge_prompts import (
+from .judging import model_cost
+from .matching import NotJudgedError, RetrievalCase
+from .metrics import JUDGED_METRICS, NO_ANSWER, Judgement, Metric, says_unknown, split_name
+from .model_prompts import (
+    JUDGE_PROMPTS,
     NUMBERS_FORM,
     NUMBERS_SCHEMA,
-    PROMPTS,
     VERDICT_FORM,
     VERDICT_SCHEMA,
     VERDICTS_FORM,
     VERDICTS_SCHEMA,
 )
-from .judged_measures import JUDGED_MEASURES, FailedJudgeError, numbered
-from .judging import model_cost
-from .metrics import Metric
 
 
 class Judge(PromptMixin):
@@ -89,7 +91,7 @@ class Judge(PromptMixin):
         self.calls = self.tokens = self.reused = 0
         self._answers = AnswerCache(store)
         self._lock = threading.Lock()
-        self._prompts = PROMPTS
+        self._prompts = JUDGE_PROMPTS
 
     def __repr__(self) -> str:
         spent = f"{self.calls} calls, {self.tokens} tokens, {self.reused} reused"
@@ -128,77 +130,58 @@ class Judge(PromptMixin):
         Raises:
             ValueError: If there is none of this name, or the number is below 1.
         """
-        base, at, number = name.partition("@")
-        if base not in JUDGED_MEASURES:
+        base = name.partition("@")[0]
+        if base not in _MEASURES:
             raise ValueError(
                 f"there is no metric {base!r} by a judge; there are "
                 f"{nearest_names(base, JUDGED_METRICS)}"
             )
-        measure, of_results = JUDGED_MEASURES[base]
-        if at and not (of_results and number.isascii() and number.isdigit() and int(number)):
-            ways = f"as in '{base}@5'" if of_results else f"it is {base!r} without"
-            raise ValueError(f"{name!r} lets no number of results count; {ways}")
-        k = int(number) if at else None
-        return Metric(name, partial(measure, self, k=k), k, asks_model=True)
+        measure = _MEASURES[base]
+        _, k = split_name(name, counts_results=measure not in _OF_ANSWERS)
+        return Metric(name, partial(_measured, self, measure, k), k, asks_model=True)
 
     def close(self) -> None:
         """Close the file of decisions, if there is one; the next use opens it again."""
         self._answers.close()
 
     def decide(
-        self, kind: str, query: str, count: int | None = None, **values: str
-    ) -> tuple[list[Verdict], int, int]:
-        """Return the verdicts on a filled prompt, and what calls and tokens they took when made.
+        self,
+        kind: str,
+        query: str,
+        parse: Callable[[str], Any],
+        form: str,
+        schema: Mapping[str, Any],
+        **values: str,
+    ) -> tuple[Any, int, int]:
+        """Return what the model decides, and the calls and tokens that it took when it was new.
 
         Args:
             kind: The name of the prompt.
             query: The question, which decides the language.
-            count: How many numbered items there are; None for the one thing asked.
+            parse: Reads the answer.
+            form: What the answer looks like.
+            schema: The same as a JSON schema.
             **values: What else the prompt takes.
 
         Raises:
-            FailedJudgeError: If the model fails, or its answers can't be read.
+            JudgeFailedError: If the model fails, or its answers can't be read.
         """
-        form, schema = (
-            (VERDICT_FORM, VERDICT_SCHEMA) if count is None else (VERDICTS_FORM, VERDICTS_SCHEMA)
-        )
-        parse = partial(parse_verdicts, count=count or 1)
-        entry = self._decided(_Request(kind, form, schema, parse), query, values)
-        return [Verdict(*verdict) for verdict in entry["value"]], entry["calls"], entry["tokens"]
-
-    def select(self, query: str, sentences: Sequence[str]) -> tuple[list[int], int, int]:
-        """Return which numbered sentences are needed, and the calls and tokens.
-
-        Raises:
-            FailedJudgeError: If the model fails, or its answers can't be read.
-        """
-        parse = partial(parse_numbers, count=len(sentences))
-        request = _Request("sentences", NUMBERS_FORM, NUMBERS_SCHEMA, parse)
-        entry = self._decided(request, query, {"sentences": numbered(sentences)})
-        return entry["value"], entry["calls"], entry["tokens"]
-
-    def _decided(self, request: _Request, query: str, values: Mapping[str, str]) -> dict[str, Any]:
         language: Language = language_of(query)
-        prompt = self._prompts[request.kind].fill(language, query=query, **values)
-        prompt += json_instruction(request.form, language)
-        new = []
+        prompt = self._prompts[kind].fill(language, query=query, **values)
+        prompt += json_instruction(form, language)
+        is_new = False
 
         def ask() -> dict[str, Any]:
-            new.append(True)
+            nonlocal is_new
+            is_new = True
             failure: ModelError | None = None
             value: Any = None
             with trace() as span:
                 try:
-                    value = run(
-                        ask_and_parse(
-                            self.llm,
-                            prompt,
-                            request.parse,
-                            language,
-                            schema=request.schema,
-                            timeout=self.timeout,
-                        )
+                    asking = ask_and_parse(
+                        self.llm, prompt, parse, language, schema=schema, timeout=self.timeout
                     )
+                    value = run(asking)
                 except ModelError as error:
                     failure = error
             calls, tokens = model_cost(span)
@@ -206,25 +189,211 @@ class Judge(PromptMixin):
                 self.calls += calls
                 self.tokens += tokens
             if failure is not None:
-                raise FailedJudgeError(failure, calls, tokens) from failure
+                raise JudgeFailedError(failure, calls, tokens) from failure
             return {"value": value, "calls": calls, "tokens": tokens}
 
-        key = answer_key(self.llm.name, prompt, {"judged": request.kind})
-        entry: dict[str, Any] = self._answers.ask(key, ask)
-        if not new:
+        entry = self._answers.ask(answer_key(self.llm.name, prompt, {"judged": kind}), ask)
+        if not is_new:
             with self._lock:
                 self.reused += 1
-        return entry
+        return entry["value"], entry["calls"], entry["tokens"]
 
 
-class _Request(NamedTuple):
-    """What a judge is asked, by the name of the prompt, and how its answer is read."""
+class JudgeFailedError(Exception):
+    """A judge failed; the message says why."""
 
-    kind: str
-    form: str
-    schema: Mapping[str, Any]
-    parse: Callable[[str], Any]
+    def __init__(self, error: ModelError, calls: int, tokens: int) -> None:
+        super().__init__(f"the judge failed: {error}")
+        self.calls = calls
+        self.tokens = tokens
 
 
-JUDGED_METRICS = tuple(JUDGED_MEASURES)
-"""The names of the metrics of a ``Judge``; the last three are of answers of query engines."""
+class _JudgedCase:
+    """Put a case before a judge, and count what its decisions cost."""
+
+    def __init__(self, judge: Judge, case: RetrievalCase, k: int | None) -> None:
+        self.judge = judge
+        self.question = case.question
+        self.answer = case.answer
+        self.texts = [item.text for item in case.items[:k]]
+        self.calls = self.tokens = 0
+
+    def judgement(
+        self, value: float | None, evidence: str | Sequence[str] = "", reason: str = ""
+    ) -> Judgement:
+        words = evidence if isinstance(evidence, str) else "; ".join(evidence)
+        return Judgement(
+            value, reason=reason, evidence=words, model_calls=self.calls, tokens=self.tokens
+        )
+
+    def decide(self, kind: str, *, count: int | None = None, **values: str) -> list[Verdict]:
+        """Return the verdicts on so many numbered items, or on the one thing of the prompt."""
+        parse = partial(parse_verdicts, count=count or 1)
+        one = (VERDICT_FORM, VERDICT_SCHEMA)
+        form, schema = one if count is None else (VERDICTS_FORM, VERDICTS_SCHEMA)
+        return [Verdict(*verdict) for verdict in self._decided(kind, parse, form, schema, values)]
+
+    def select(self, sentences: Sequence[str]) -> list[int]:
+        """Return the numbers of the sentences that are needed."""
+        parse = partial(parse_numbers, count=len(sentences))
+        values = {"sentences": _numbered(sentences)}
+        numbers: list[int] = self._decided("sentences", parse, NUMBERS_FORM, NUMBERS_SCHEMA, values)
+        return numbers
+
+    def _decided(
+        self,
+        kind: str,
+        parse: Callable[[str], Any],
+        form: str,
+        schema: Mapping[str, Any],
+        values: Mapping[str, str],
+    ) -> Any:
+        try:
+            value, calls, tokens = self.judge.decide(
+                kind, self.question.text, parse, form, schema, **values
+            )
+        except JudgeFailedError as error:
+            self.calls, self.tokens = self.calls + error.calls, self.tokens + error.tokens
+            raise
+        self.calls, self.tokens = self.calls + calls, self.tokens + tokens
+        return value
+
+    def check_length(self, texts: Sequence[str], what: str, remedy: str = "") -> None:
+        """Refuse a case that is too long for the judge.
+
+        Raises:
+            NotJudgedError: If the texts have more characters than a prompt takes.
+        """
+        length, limit = sum(map(len, texts)), self.judge.max_characters
+        if length > limit:
+            message = f"{what} {length:,} characters, and the judge takes {limit:,}"
+            raise NotJudgedError(f"{message}; raise max_characters{remedy}")
+
+    def right_answers(self) -> list[str]:
+        answers = [answer.strip() for answer in self.question.answers if answer.strip()]
+        if not answers:
+            raise NotJudgedError("the question has no answers")
+        return answers
+
+    def given_answer(self) -> str:
+        if self.answer is None:
+            raise NotJudgedError("the set-up gives no answers; give a query engine")
+        return self.answer.strip()
+
+    def supported(self, answer: str) -> Judgement:
+        """Judge the share of the statements of an answer that the results support."""
+        statements = list(dict.fromkeys(_lines(answer))) or [answer]
+        total = len(statements)
+        if not self.texts:
+            return self.judgement(0.0, [f"0 of {total} statements", "there are no results"])
+        self.check_length(self.texts, "the results have", ", or let fewer count, as by '@3'")
+        passages = "\n\n".join(f"[{n}] {text.strip()}" for n, text in enumerate(self.texts, 1))
+        verdicts = self.decide(
+            "support", count=total, passages=passages, statements=_numbered(statements)
+        )
+        return self.share(verdicts, "statements")
+
+    def share(self, verdicts: Sequence[Verdict], what: str) -> Judgement:
+        """Judge by the share of verdicts that are a yes."""
+        right, total = sum(verdict.yes for verdict in verdicts), len(verdicts)
+        words = (f"{n} {_in_words(verdict)}" for n, verdict in enumerate(verdicts, 1))
+        return self.judgement(right / total, [f"{right} of {total} {what}", *words])
+
+    def unknown(self, answer: str) -> Judgement:
+        """Judge an answer that says that it is unknown, without a call."""
+        said = f"the answer says that it is unknown: {answer:.120}" if answer else NO_ANSWER
+        return self.judgement(0.0, said)
+
+    def yes_or_no(self, kind: str, *, answer: str, right: str = "") -> Judgement:
+        (verdict,) = self.decide(kind, answer=answer, right=right)
+        return self.judgement(float(verdict.yes), _in_words(verdict))
+
+
+def _measured(
+    judge: Judge, measure: Callable[[_JudgedCase], Judgement], k: int | None, case: RetrievalCase
+) -> Judgement:
+    """Return a judgement; "not judged", with what it cost, where the judge failed."""
+    judged = _JudgedCase(judge, case, k)
+    try:
+        return measure(judged)
+    except JudgeFailedError as error:
+        return judged.judgement(None, reason=str(error))
+
+
+def _context_recall(case: _JudgedCase) -> Judgement:
+    return case.supported(case.right_answers()[0])
+
+
+def _groundedness(case: _JudgedCase) -> Judgement:
+    answer = case.given_answer()
+    if says_unknown(answer):
+        raise NotJudgedError("the answer says that it is unknown, and states nothing")
+    return case.supported(answer)
+
+
+def _context_relevance(case: _JudgedCase) -> Judgement:
+    verdicts = []
+    for text in case.texts:
+        case.check_length([text], "a result has")
+        verdicts += case.decide("relevance", passage=text)
+    if not verdicts:
+        return case.judgement(0.0, "there are no results")
+    return case.share(verdicts, "results")
+
+
+def _sentence_relevance(case: _JudgedCase) -> Judgement:
+    total = needed = 0
+    words = []
+    for rank, text in enumerate(case.texts, 1):
+        case.check_length([text], "a result has")
+        if not (sentences := _lines(text)):
+            continue
+        numbers = case.select(sentences)
+        total += len(sentences)
+        needed += len(numbers)
+        words += [f"{rank}: {sentences[number - 1]:.120}" for number in numbers]
+    if not total:
+        return case.judgement(0.0, "there are no sentences")
+    return case.judgement(needed / total, [f"{needed} of {total} sentences", *words])
+
+
+def _answer_relevance(case: _JudgedCase) -> Judgement:
+    answer = case.given_answer()
+    if not says_unknown(answer):
+        return case.yes_or_no("answer_relevance", answer=answer)
+    if not case.question.answerable:
+        raise NotJudgedError("the question can't be answered, and the answer says so")
+    return case.unknown(answer)
+
+
+def _answer_correctness(case: _JudgedCase) -> Judgement:
+    right, answer = case.right_answers(), case.given_answer()
+    if says_unknown(answer):
+        return case.unknown(answer)
+    return case.yes_or_no("answer_correctness", right=_numbered(right), answer=answer)
+
+
+_OF_ANSWERS = (_answer_relevance, _answer_correctness)
+
+_MEASURES: Mapping[str, Callable[[_JudgedCase], Judgement]] = dict(
+    zip(
+        JUDGED_METRICS,
+        (_context_recall, _context_relevance, _sentence_relevance, _groundedness, *_OF_ANSWERS),
+        strict=True,
+    )
+)
+
+
+def _lines(text: str) -> list[str]:
+    """Return the sentences of a text that have a word."""
+    lines = (line.strip() for line in split_sentences(text))
+    return [line for line in lines if re.search(r"\w", line)]
+
+
+def _numbered(texts: Sequence[str]) -> str:
+    return "\n".join(f"{n}. {' '.join(text.split())}" for n, text in enumerate(texts, 1))
+
+
+def _in_words(verdict: Verdict) -> str:
+    decision = "yes" if verdict.yes else "no"
+    return f"{decision}: {verdict.words}" if verdict.words else decision

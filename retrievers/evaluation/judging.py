@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextvars
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from functools import partial
 from typing import TypeAlias, TypeVar
@@ -41,8 +41,6 @@ def judge_records(
         progress: True draws a bar in any case, False never, None where a person can see it; only
             where a metric asks a model.
     """
-    from tqdm import tqdm
-
     slow = any(metric.asks_model for metric in metrics)
     work = [
         partial(_judged, metrics, setup, question, of[question.id], matching)
@@ -50,20 +48,25 @@ def judge_records(
         for question in dataset.questions
     ]
     done = run_all(work, max_workers if slow else 1)
-    hidden = not slow or (None if progress is None else not progress)
-    judged: dict[str, dict[str, dict[str, Judgement]]] = {setup: {} for setup in records}
-    for setup, identity, judgements in tqdm(
-        done, "judge", len(work), unit="question", disable=hidden
-    ):
-        judged[setup][identity] = judgements
-    ids = [question.id for question in dataset.questions]  # threads are done in another order
+    judged: dict[tuple[str, str], dict[str, Judgement]] = {}
+    for key, judgements in with_progress(done, "judge", len(work), progress if slow else False):
+        judged[key] = judgements
     return {
         metric.name: {
-            setup: {identity: of[identity][metric.name] for identity in ids}
-            for setup, of in judged.items()
+            setup: {q.id: judged[setup, q.id][metric.name] for q in dataset.questions}
+            for setup in records
         }
         for metric in metrics
     }
+
+
+def with_progress(done: Iterable[T], name: str, total: int, progress: bool | None) -> Iterable[T]:
+    """Return results with a bar: True draws it, False does not, None if a person can see it."""
+    from tqdm import tqdm
+
+    hidden = None if progress is None else not progress
+    bar: Iterable[T] = tqdm(done, name, total, unit="question", disable=hidden)
+    return bar
 
 
 def run_all(work: Sequence[Callable[[], T]], workers: int) -> Iterator[T]:
@@ -113,9 +116,9 @@ def _spans(span: Span) -> Iterator[Span]:
 
 def _judged(
     metrics: Sequence[Metric], setup: str, question: Question, record: Record, matching: Matching
-) -> tuple[str, str, dict[str, Judgement]]:
+) -> tuple[tuple[str, str], dict[str, Judgement]]:
     if record.error:
         failed = Judgement(None, reason=f"the set-up failed: {record.error}")
-        return setup, question.id, {metric.name: failed for metric in metrics}
+        return (setup, question.id), {metric.name: failed for metric in metrics}
     case = RetrievalCase(question, record.items, matching, record.answer)
-    return setup, question.id, {metric.name: metric.judge(case) for metric in metrics}
+    return (setup, question.id), {metric.name: metric.judge(case) for metric in metrics}

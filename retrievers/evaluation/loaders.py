@@ -1,28 +1,112 @@
-"""Read questions from JSON lines, CSV, SQuAD-style files and BEIR-style folders."""
+"""Read questions from files: JSON lines, CSV, logs of clicks, and whatever form a file has."""
 
 from __future__ import annotations
 
-import csv
 import json
 import logging
-import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any
 
-from ...nodegraph.document import Document
 from ...nodegraph.errors import nearest_names
-from ..validation import choice
+from ...nodegraph.models.output.lines import normalize
+from ..validation import whole
 from .dataset import Dataset, Gold, GoldDocument, GoldPassage, GoldSpan, Question
+from .framework_datasets import load_langchain, load_llama_index, load_ragas
+from .public_datasets import load_beir, load_squad
+from .rows import (
+    Row,
+    field_names,
+    get_text,
+    is_csv,
+    line_of,
+    read_csv,
+    read_json,
+    read_json_lines,
+)
 
 _logger = logging.getLogger("nodekin")
 
 FIELDS = ("id", "question", "passages", "document_ids", "spans", "answers", "answerable")
 """What a question is read from."""
 
-SquadGold = Literal["passages", "documents", "spans"]
-"""What is gold of a SQuAD-style file: the paragraph, its document, or the answer's place in it."""
+LOG_FIELDS = ("question", "clicked", "count")
+"""What a line of a log is read from."""
+
+
+def load_dataset(path: str | Path, fields: Mapping[str, str] | None = None) -> Dataset:
+    """Read questions from a file or folder, by its form.
+
+    A folder is read by ``load_beir``, ``.jsonl`` by ``load_jsonl``, ``.csv`` by ``load_csv``,
+    ``.json`` by ``load_squad``; sets that LangChain, LlamaIndex and Ragas saved, known by their
+    fields, by ``load_langchain``, ``load_llama_index`` and ``load_ragas``. Take these where you
+    want their options.
+
+    Args:
+        path: The file or folder.
+        fields: What columns or fields are called in ``.jsonl`` and ``.csv``.
+
+    Raises:
+        FileNotFoundError: If there is no such file or folder.
+        ValueError: If it is of no known form, or has no questions.
+    """
+    path = Path(path)
+    if not path.exists():
+        raise FileNotFoundError(f"there is no file or folder {str(path)!r} with questions")
+    suffix = path.suffix.lower()
+    if fields and (path.is_dir() or suffix == ".json"):
+        raise ValueError(f"{path} has fields of its own; leave fields out, or convert it to .jsonl")
+    if path.is_dir():
+        return load_beir(path)
+    if suffix not in (".jsonl", ".ndjson", ".csv", ".json"):
+        raise ValueError(f"{path} is {_FORMS}")
+    content = read_json(path) if suffix == ".json" else None
+    if not fields and (load := _saved_by(_first_row(path, content))) is not None:
+        return load(path)
+    if suffix == ".csv":
+        return load_csv(path, fields)
+    if suffix != ".json":
+        return load_jsonl(path, fields)
+    if not (isinstance(content, dict) and "data" in content):
+        raise ValueError(f"{path} is {_FORMS}")
+    return load_squad(path)
+
+
+_FORMS = (
+    "no form of questions that is known: a folder of BEIR, .jsonl, .csv, .json in the form of "
+    "SQuAD, or a set that LangChain, LlamaIndex or Ragas saved"
+)
+
+
+def _saved_by(row: Row) -> Callable[[Path], Dataset] | None:
+    """Return what reads a file whose first row, or only object, has these fields."""
+    if "user_input" in row:
+        return load_ragas
+    if "inputs" in row or any(name.startswith(("inputs.", "input_")) for name in row):
+        return load_langchain
+    if {"queries", "corpus"} <= row.keys() or {"queries", "responses"} <= row.keys():
+        return load_llama_index
+    examples = row.get("examples")
+    if isinstance(examples, list) and examples and isinstance(examples[0], dict):
+        return load_llama_index if "query_by" in examples[0] else load_langchain
+    return None
+
+
+def _first_row(path: Path, content: Any) -> Row:
+    """Return the first row of a file, or the object that it is; empty if there is none."""
+    if is_csv(path):
+        return dict.fromkeys(read_csv(path)[0])
+    if content is None:
+        with path.open(encoding="utf-8-sig") as file:
+            try:
+                content = json.loads(next(filter(str.strip, file), "{}"))
+            except json.JSONDecodeError:
+                return {}  # the reader of the file says which line it is
+    if isinstance(content, list) and content:
+        content = content[0]
+    return content if isinstance(content, dict) else {}
 
 
 def load_jsonl(path: str | Path, fields: Mapping[str, str] | None = None) -> Dataset:
@@ -42,9 +126,8 @@ def load_jsonl(path: str | Path, fields: Mapping[str, str] | None = None) -> Dat
         ValueError: If a line is no such object, no line has a question, or an id is there twice.
     """
     path = Path(path)
-    names = _names(fields)
-    rows = _json_lines(path)
-    questions = [_question(row, names, f"{path}, line {line}", str(line)) for line, row in rows]
+    names = field_names(fields, FIELDS)
+    questions = [_question(row, names, where) for where, row in read_json_lines(path)]
     return Dataset(questions, name=path.name)
 
 
@@ -96,236 +179,141 @@ def load_csv(
         ValueError: If there is no column with questions, or one id has two questions.
     """
     path = Path(path)
-    names = _names(fields)
+    names = field_names(fields, FIELDS)
+    columns, rows = read_csv(path)
+    for name in [names[field] for field in names if field in {"question", *(fields or ())}]:
+        if name not in columns:
+            raise ValueError(
+                f"{path} has no column {name!r}, but {nearest_names(name, columns)}; say by "
+                "fields= what its columns are called"
+            )
     merged: dict[str, Question] = {}
-    with path.open(encoding="utf-8-sig", newline="") as file:
-        reader = csv.DictReader(file)
-        columns = list(reader.fieldnames or ())
-        required = {"question", *(fields or ())}
-        for name in [names[field] for field in names if field in required]:
-            if name not in columns:
-                raise ValueError(
-                    f"{path} has no column {name!r}, but {nearest_names(name, columns)}; say by "
-                    "fields= what its columns are called"
-                )
-        for row in reader:
-            values: dict[str, Any] = {}
-            for field, name in names.items():
-                cell = (row.get(name) or "").strip()
-                if field in ("id", "question", "answerable"):
-                    values[name] = cell or None
-                else:
-                    parts = [part.strip() for part in cell.split(separator) if part.strip()]
-                    values[name] = [_span(p) for p in parts] if field == "spans" else parts
-            where = f"{path}, line {reader.line_num}"
-            question = _question(values, names, where, str(reader.line_num))
-            earlier = merged.get(question.id)
-            if earlier is not None:
-                if earlier.text != question.text:
-                    raise ValueError(
-                        f"{where}: question id {question.id!r} is there with another question; "
-                        "give each question an id of its own"
-                    )
-                gold = tuple(dict.fromkeys(earlier.gold + question.gold))
-                answers = tuple(dict.fromkeys(earlier.answers + question.answers))
-                answerable = earlier.answerable and question.answerable
-                question = Question(question.id, question.text, gold, answers, answerable)
-            merged[question.id] = question
+    for where, row in rows:
+        values: dict[str, Any] = {}
+        for field, name in names.items():
+            cell = (row.get(name) or "").strip()
+            if field in ("id", "question", "answerable"):
+                values[name] = cell or None
+            else:
+                parts = [part.strip() for part in cell.split(separator) if part.strip()]
+                values[name] = [_span(p) for p in parts] if field == "spans" else parts
+        question = _question(values, names, where)
+        first = merged.setdefault(question.id, question)
+        if first.text != question.text:
+            raise ValueError(
+                f"{where}: question id {question.id!r} is there with another question; give each "
+                "question an id of its own"
+            )
+        if first is not question:
+            merged[question.id] = Question(
+                *(question.id, question.text),
+                tuple(dict.fromkeys(first.gold + question.gold)),
+                tuple(dict.fromkeys(first.answers + question.answers)),
+                first.answerable and question.answerable,
+            )
     return Dataset(merged.values(), name=path.name)
 
 
-def load_squad(path: str | Path, gold: SquadGold = "passages") -> Dataset:
-    """Read a file in the form of SQuAD, also CMRC, DRCD and XQuAD.
+def load_log(
+    path: str | Path,
+    fields: Mapping[str, str] | None = None,
+    *,
+    min_clicks: int = 1,
+    limit: int | None = None,
+    separator: str = "|",
+) -> Dataset:
+    """Read a log of questions with clicks, the most asked first.
 
-    Each paragraph is a document of the data set (once, where paragraphs are equal), with the title
-    of its article as metadata. A question that can't be answered has no gold. A span is where the
-    answer's text is in the paragraph, nearest to the place that the file says (CMRC's development
-    set says -1 of some); a question whose answer is not in its paragraph has none, which is logged.
+    A line has ``question``, ``clicked`` (the ids of documents, none, one or several) and perhaps
+    ``count`` (how often that was, 1 without). Lines with the same question, letter case and space
+    apart, are one question; its gold are the documents that were clicked, graded by the clicks.
+
+    People click what they are shown, and the first more than the others (Joachims et al., 2005):
+    such gold favours the search that the log is of.
 
     Args:
-        path: The file, in UTF-8.
-        gold: The paragraph as a passage, as a document, or the answers' places in it.
+        path: A file of JSON lines, or a CSV file with a header, in UTF-8.
+        fields: What these are called in the file: ``{"question": "query"}``.
+        min_clicks: With fewer clicks a document is not gold.
+        limit: How many questions, those most asked; None for all.
+        separator: What stands between several ids in a cell of a CSV file.
 
     Raises:
-        ValueError: If the file has another form, or a question id is there twice.
+        ValueError: If a line has another form, or there are none.
     """
     path = Path(path)
-    choice(gold, "gold", get_args(SquadGold))
-    try:
-        articles = json.loads(path.read_text(encoding="utf-8-sig"))["data"]
-        documents: dict[str, Document] = {}
-        questions = []
-        for article in articles:
-            for paragraph in article["paragraphs"]:
-                text = paragraph["context"]
-                title = article.get("title")
-                document = documents.setdefault(
-                    text, Document(text, {"title": title} if title else {})
-                )
-                for item in paragraph["qas"]:
-                    answerable = not item.get("is_impossible")
-                    answers = item.get("answers", []) if answerable else []
-                    questions.append(
-                        Question(
-                            str(item["id"]),
-                            item["question"],
-                            _squad_gold(gold, document, answers) if answers else (),
-                            tuple(dict.fromkeys(answer["text"] for answer in answers)),
-                            answerable,
-                        )
-                    )
-    except (KeyError, TypeError, AttributeError, json.JSONDecodeError) as error:
-        raise ValueError(
-            f"{path} has not the form of SQuAD ({type(error).__name__}: {error}); it is an object "
-            "with data, paragraphs, context, qas, id, question and answers"
-        ) from error
-    placeless = sum(bool(question.answers) and not question.gold for question in questions)
-    if placeless:
-        _logger.warning(
-            "%d questions of %s have an answer that is not in its paragraph, and so no gold span",
-            *(placeless, path),
-        )
-    return Dataset(questions, documents.values(), path.name)
-
-
-def load_beir(folder: str | Path, split: str = "test") -> Dataset:
-    """Read a folder in the form of BEIR: ``corpus.jsonl``, ``queries.jsonl``, ``qrels/test.tsv``.
-
-    Documents have their ids and titles. Only queries with a line in the split are read; documents
-    with the score 0 are not relevant, and are not gold.
-
-    Args:
-        folder: The folder.
-        split: The name of the file in ``qrels``.
-
-    Raises:
-        ValueError: If a file is missing or has another form.
-    """
-    folder = Path(folder)
-    qrels = folder / "qrels" / f"{split}.tsv"
-    for path in (folder / "corpus.jsonl", folder / "queries.jsonl", qrels):
-        if not path.is_file():
-            others = sorted(p.stem for p in (folder / "qrels").glob("*.tsv"))
-            raise ValueError(
-                f"there is no {path}; a folder of BEIR has corpus.jsonl, queries.jsonl and qrels, "
-                f"where there are {nearest_names(split, others)}"
-            )
-    documents = [
-        Document(
-            _text(row, "text", where),
-            {"title": row["title"]} if row.get("title") else {},
-            id=_text(row, "_id", where),
-        )
-        for line, row in _json_lines(folder / "corpus.jsonl")
-        for where in [f"{folder / 'corpus.jsonl'}, line {line}"]
-    ]
-    grades: dict[str, dict[str, float]] = {}
-    for number, row in enumerate(qrels.read_text(encoding="utf-8-sig").splitlines(), 1):
-        cells = row.split("\t")
-        if number == 1 and not _is_number(cells[-1]):
-            continue  # the header
-        if len(cells) != 3 or not _is_number(cells[2]):
-            raise ValueError(
-                f"{qrels}, line {number} is no query id, document id and score: {row!r:.80}"
-            )
-        grades.setdefault(cells[0], {})[cells[1]] = float(cells[2])
-    path = folder / "queries.jsonl"
+    whole(min_clicks, "min_clicks", 1)
+    if limit is not None:
+        whole(limit, "limit", 1)
+    names = field_names(fields, LOG_FIELDS)
+    texts: dict[str, str] = {}
+    asks: Counter[str] = Counter()
+    clicks: dict[str, Counter[str]] = {}
+    for where, row in read_csv(path)[1] if is_csv(path) else read_json_lines(path):
+        text = get_text(row, names["question"], where)
+        if not text.strip():
+            continue  # nobody asked anything
+        key = normalize(text)
+        count = _count(row.get(names["count"]), where)
+        texts.setdefault(key, text.strip())
+        asks[key] += count
+        for identity in dict.fromkeys(_ids(row.get(names["clicked"]), separator, where)):
+            clicks.setdefault(key, Counter())[identity] += count
+    chosen = [key for key, _ in asks.most_common(limit)]  # of equals the first in the file
     questions = [
         Question(
-            identity,
-            _text(row, "text", f"{path}, line {line}"),
-            tuple(GoldDocument(d, grade) for d, grade in grades[identity].items() if grade > 0),
+            str(number),
+            texts[key],
+            tuple(
+                GoldDocument(identity, float(n))
+                for identity, n in clicks.get(key, Counter()).most_common()
+                if n >= min_clicks
+            ),
         )
-        for line, row in _json_lines(path)
-        for identity in [_text(row, "_id", f"{path}, line {line}")]
-        if identity in grades
+        for number, key in enumerate(chosen, 1)
     ]
-    known = {question.id for question in questions}
-    if lost := [identity for identity in grades if identity not in known]:
-        raise ValueError(
-            f"{qrels} has {len(lost)} query ids that {path.name} lacks: "
-            f"{', '.join(map(repr, lost[:5]))}"
+    if without := sum(not question.gold for question in questions):
+        _logger.warning(
+            "%d of %d questions of %s have no document with %d clicks or more, and so no gold",
+            *(without, len(questions), path, min_clicks),
         )
-    return Dataset(questions, documents, folder.name)
+    return Dataset(questions, name=path.name)
 
 
-def _names(fields: Mapping[str, str] | None) -> dict[str, str]:
-    for field in fields or ():
-        if field not in FIELDS:
-            raise ValueError(
-                f"there is no field {field!r}; there are {nearest_names(field, FIELDS)}"
-            )
-    return {field: (fields or {}).get(field, field) for field in FIELDS}
-
-
-def _json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    for number, line in enumerate(path.read_text(encoding="utf-8-sig").split("\n"), 1):
-        if not line.strip():
-            continue
-        try:
-            row = json.loads(line)
-        except json.JSONDecodeError as error:
-            raise ValueError(f"{path}, line {number} is no JSON: {error}") from error
-        if not isinstance(row, dict):
-            raise ValueError(f"{path}, line {number} is no JSON object but {line!r:.80}")
-        yield number, row
-
-
-def _question(
-    row: Mapping[str, Any], names: Mapping[str, str], where: str, number: str
-) -> Question:
-    text = _text(row, names["question"], where)
-    identity = row.get(names["id"])
-    passages = row.get(names["passages"])
-    gold: list[Gold]
-    if isinstance(passages, Mapping):
-        gold = [GoldPassage(str(text), float(grade)) for text, grade in passages.items()]
-    else:
-        gold = [GoldPassage(text) for text in _texts(row, names["passages"], where)]
-    ids = row.get(names["document_ids"])
-    if isinstance(ids, Mapping):
-        gold += [GoldDocument(str(key), float(grade)) for key, grade in ids.items()]
-    else:
-        gold += [GoldDocument(one) for one in _texts(row, names["document_ids"], where)]
+def _question(row: Row, names: Mapping[str, str], where: str) -> Question:
+    """Return the question of a row; without an id it has the number of its line."""
+    text, identity = get_text(row, names["question"], where), row.get(names["id"])
+    gold: list[Gold] = [GoldPassage(*one) for one in _graded(row, names["passages"], where)]
+    gold += [GoldDocument(*one) for one in _graded(row, names["document_ids"], where)]
     for span in row.get(names["spans"]) or ():
         try:
-            gold.append(
-                GoldSpan(
-                    *(span["document_id"], span["start"], span["end"], span.get("text") or ""),
-                    float(span.get("grade", 1)),
-                )
-            )
+            place = (span["document_id"], span["start"], span["end"], span.get("text") or "")
+            gold.append(GoldSpan(*place, float(span.get("grade", 1))))
         except (KeyError, TypeError, AttributeError) as error:
             raise ValueError(
                 f"{where}: a span is an object with document_id, start and end, not {span!r:.80}"
             ) from error
-    answers = tuple(_texts(row, names["answers"], where))
     answerable = row.get(names["answerable"])
     if isinstance(answerable, str):
-        answerable = {"true": True, "1": True, "false": False, "0": False}.get(
-            answerable.casefold(), answerable
-        )
+        words = {"true": True, "1": True, "false": False, "0": False}
+        answerable = words.get(answerable.casefold(), answerable)
     if not (answerable is None or isinstance(answerable, bool)):
         raise ValueError(f"{where}: {names['answerable']!r} is true or false, not {answerable!r}")
-    identity = number if identity is None else str(identity)
-    return Question(identity, text, tuple(gold), answers, answerable is not False)
+    return Question(
+        line_of(where) if identity is None else str(identity),
+        *(text, tuple(gold), tuple(_texts(row, names["answers"], where)), answerable is not False),
+    )
 
 
-def _text(row: Mapping[str, Any], name: str, where: str) -> str:
+def _graded(row: Row, name: str, where: str) -> list[tuple[str, float]]:
+    """Return texts with their grades: a list of texts, or grades by text."""
     value = row.get(name)
-    if isinstance(value, int) and not isinstance(value, bool):
-        value = str(value)  # an id
-    if not isinstance(value, str):
-        raise ValueError(
-            f"{where} has no text {name!r}, but {nearest_names(name, row)}; say by fields= what it "
-            "is called"
-            if name not in row
-            else f"{where}: {name!r} is no text but {value!r:.80}"
-        )
-    return value
+    if isinstance(value, Mapping):
+        return [(str(text), float(grade)) for text, grade in value.items()]
+    return [(text, 1.0) for text in _texts(row, name, where)]
 
 
-def _texts(row: Mapping[str, Any], name: str, where: str) -> Sequence[str]:
+def _texts(row: Row, name: str, where: str) -> Sequence[str]:
     value = row.get(name)
     values = [] if value is None else [value] if isinstance(value, str) else value
     if not isinstance(values, list) or not all(isinstance(one, str) for one in values):
@@ -341,28 +329,23 @@ def _span(text: str) -> dict[str, Any]:
     return {"document_id": document, "start": int(start), "end": int(end)}
 
 
-def _squad_gold(
-    kind: SquadGold, document: Document, answers: Iterable[Mapping[str, Any]]
-) -> tuple[Gold, ...]:
-    if kind == "passages":
-        return (GoldPassage(document.text),)
-    if kind == "documents":
-        return (GoldDocument(document.id),)
-    places = ((_place(answer, document.text), answer["text"]) for answer in answers)
-    spans = (GoldSpan(document.id, at, at + len(t), t) for at, t in places if at >= 0 and t)
-    return tuple(dict.fromkeys(spans))
+def _count(value: object, where: str) -> int:
+    if value is None or value == "":
+        return 1
+    if isinstance(value, str) and value.strip().isascii() and value.strip().isdigit():
+        value = int(value)
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise ValueError(f"{where}: a count is a whole number of 1 or more, not {value!r:.40}")
+    return value
 
 
-def _place(answer: Mapping[str, Any], text: str) -> int:
-    """Return where an answer is in its paragraph, -1 where it isn't: the nearest to its place."""
-    wanted, start = answer["text"], answer["answer_start"]
-    places = [match.start() for match in re.finditer(re.escape(wanted), text)]
-    return min(places, key=lambda place: abs(place - start), default=-1)
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
+def _ids(value: object, separator: str, where: str) -> list[str]:
+    if value is None:
+        return []
+    if isinstance(value, str):
+        value = value.split(separator)
+    if isinstance(value, int) and not isinstance(value, bool):
+        value = [value]
+    if not isinstance(value, list) or not all(isinstance(one, str | int) for one in value):
+        raise ValueError(f"{where}: what was clicked is a list of ids, not {value!r:.80}")
+    return [str(one).strip() for one in value if str(one).strip()]

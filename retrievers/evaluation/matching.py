@@ -6,10 +6,10 @@ import functools
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import Literal, get_args
 
 from ...nodegraph.splitters.tokens import UNSPACED, count_tokens
 from ..results import ScoredNode
@@ -24,26 +24,8 @@ class NotJudgedError(ValueError):
     """A metric can't say anything about a question; the message says why."""
 
 
-class _DeferredExplanation:
-    """Say how a ``RetrievedItem`` was retrieved when that is read, or written to a file.
-
-    It takes longer to say than all else of an item, and few items are looked at.
-    """
-
-    __slots__ = ("_result",)
-
-    if not TYPE_CHECKING:  # which would take any attribute to be there
-
-        def __getattr__(self, name: str) -> Any:
-            if name != "explanation":
-                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-            explanation = self._result.explain()
-            object.__setattr__(self, "explanation", explanation)
-            return explanation
-
-
 @dataclass(frozen=True, slots=True)
-class RetrievedItem(_DeferredExplanation):
+class RetrievedItem:
     """Hold what is judged of a result, as plain values that a file can have.
 
     Attributes:
@@ -85,27 +67,8 @@ class RetrievedItem(_DeferredExplanation):
         document_id = node.document_id or node.id
         if document_key is not None:
             document_id = str(node.metadata.get(document_key, ""))
-        item = _new_item(cls)
-        _set_id(item, node.id)
-        _set_text(item, text)
-        _set_score(item, float(result.score))
-        _set_document_id(item, document_id)
-        _set_start(item, start)
-        _set_end(item, end)
-        _set_result(item, result)
-        return item
-
-
-_new_item: Callable[[type[RetrievedItem]], RetrievedItem] = object.__new__
-
-# What the constructor does takes twice as long, and leaves nothing to be deferred.
-_set_id = vars(RetrievedItem)["id"].__set__
-_set_text = vars(RetrievedItem)["text"].__set__
-_set_score = vars(RetrievedItem)["score"].__set__
-_set_document_id = vars(RetrievedItem)["document_id"].__set__
-_set_start = vars(RetrievedItem)["start"].__set__
-_set_end = vars(RetrievedItem)["end"].__set__
-_set_result = vars(_DeferredExplanation)["_result"].__set__
+        score = float(result.score)
+        return cls(node.id, text, score, document_id, start, end, result.explain())
 
 
 @dataclass(frozen=True, slots=True)
@@ -322,18 +285,9 @@ def covered_tokens(gold: GoldSpan, items: Sequence[RetrievedItem]) -> int:
     return total
 
 
-_WIDE = re.compile("[\uff01-\uff5e]")
-_NARROW = {chr(code): chr(code - 0xFEE0) for code in range(0xFF01, 0xFF5F)}
-
-
-def _to_narrow(letter: re.Match[str]) -> str:
-    return _NARROW[letter[0]]
-
-
 @functools.lru_cache(maxsize=20_000)
 def _normalized(text: str) -> str:
-    narrow = _WIDE.sub(_to_narrow, text)  # then NFKC mostly has naught to do
-    return " ".join(unicodedata.normalize("NFKC", narrow).casefold().split())
+    return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
 
 
 _SPACED = re.compile(rf"[^\W{UNSPACED}]")  # a character of a word that has spaces around it

@@ -10,9 +10,9 @@ the figures are those of trec_eval (``ir-measures``).
 
 from __future__ import annotations
 
-import functools
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeAlias
@@ -157,20 +157,16 @@ def ndcg(case: RetrievalCase, k: int | None) -> Judgement:
     of trec_eval). A result that is several gold at once gains the sum of their grades, and the
     ideal ranking then has these in one place, too, so that the value is 1 at most.
     """
-    return _ndcg(tuple([gold.grade for gold in case.question.gold]), case.first_ranks(), k)
-
-
-@functools.lru_cache(maxsize=10_000)  # most questions have one of a few
-def _ndcg(grades: Sequence[float], ranks: tuple[int | None, ...], k: int | None) -> Judgement:
-    groups: dict[object, float] = {}
-    for place, (grade, rank) in enumerate(zip(grades, ranks, strict=True)):
-        key = ("missing", place) if rank is None else rank
-        groups[key] = groups.get(key, 0.0) + grade
-    gains = {rank: gain for rank, gain in groups.items() if isinstance(rank, int)}
-    gained = sum(
-        gain / math.log2(rank + 1) for rank, gain in gains.items() if k is None or rank <= k
-    )
-    ideal = sorted(groups.values(), reverse=True)[:k]
+    ranks = case.first_ranks()
+    missing: list[float] = []
+    gains: defaultdict[int, float] = defaultdict(float)
+    for gold, rank in zip(case.question.gold, ranks, strict=True):
+        if rank is None:
+            missing.append(gold.grade)
+        else:
+            gains[rank] += gold.grade
+    gained = sum(gain / math.log2(rank + 1) for rank, gain in gains.items() if rank <= (k or rank))
+    ideal = sorted([*gains.values(), *missing], reverse=True)[:k]
     best = sum(gain / math.log2(rank + 1) for rank, gain in enumerate(ideal, 1))
     return _by_ranks(gained / best, ranks)
 
@@ -211,15 +207,7 @@ def answer_in_context(case: RetrievalCase, k: int | None) -> Judgement:
     """
     rank, answer = case.first_answer
     if rank is None or (k is not None and rank > k):
-        return _NO_ANSWER
-    return _answer_at(answer, rank)
-
-
-_NO_ANSWER = Judgement(0.0, evidence="in no result")
-
-
-@functools.lru_cache(maxsize=100)  # the same for every number of results that counts
-def _answer_at(answer: str, rank: int) -> Judgement:
+        return Judgement(0.0, evidence="in no result")
     return Judgement(1.0, evidence=f"{answer!r} at {rank}")
 
 
@@ -295,11 +283,11 @@ _MEASURES: dict[str, tuple[Callable[[RetrievalCase, int | None], Judgement], dic
     "tokens_per_gold": (tokens_per_gold, {"higher_is_better": False, "bounded": False}),
 }
 
-JUDGED_NAMES = (
+JUDGED_METRICS = (
     *("judged_context_recall", "judged_context_relevance", "judged_sentence_relevance"),
     *("groundedness", "answer_relevance", "answer_correctness"),
 )
-"""The names of metrics that need a model: ``Judge`` has them."""
+"""The names of the metrics of a ``Judge``; the last three are of answers of query engines."""
 
 METRICS = tuple(_MEASURES)
 """The names of all metrics; ``"@5"`` behind one lets the first five results count."""
@@ -324,16 +312,14 @@ def get_metric(name: MetricLike, *, threshold: float = 0.5) -> Metric:
         return name
     if not isinstance(name, str):
         raise TypeError(f"a metric is a name like 'recall@5' or a Metric, not {name!r:.80}")
-    base, at, number = name.partition("@")
-    if base in JUDGED_NAMES:
+    base = name.partition("@")[0]
+    if base in JUDGED_METRICS:
         raise ValueError(
             f"{base!r} is a metric by a judge: give Judge(llm).metric({name!r}) in its place"
         )
     if base not in _MEASURES:
         raise ValueError(f"there is no metric {base!r}; there are {nearest_names(base, METRICS)}")
-    if at and not (number.isascii() and number.isdigit() and int(number)):
-        raise ValueError(f"{name!r} lets no number of results count; write one, as in '{base}@5'")
-    k = int(number) if at else None
+    base, k = split_name(name)
     measure, options = _MEASURES[base]
     keywords: dict[str, Any] = {"k": k}
     if base.startswith("context_recall"):
@@ -341,11 +327,23 @@ def get_metric(name: MetricLike, *, threshold: float = 0.5) -> Metric:
     return Metric(name, partial(measure, **keywords), k, **options)
 
 
+def split_name(name: str, *, counts_results: bool = True) -> tuple[str, int | None]:
+    """Return what a metric measures and how many results count: ``"mrr@5"`` is "mrr" and 5.
+
+    Raises:
+        ValueError: If the number is below 1, or the metric does not count results.
+    """
+    base, at, number = name.partition("@")
+    if at and not (counts_results and number.isascii() and number.isdigit() and int(number)):
+        ways = f"write one, as in '{base}@5'" if counts_results else f"it is {base!r} without"
+        raise ValueError(f"{name!r} lets no number of results count; {ways}")
+    return base, int(number) if at else None
+
+
 def _share(part: int, total: int) -> Judgement:
     return Judgement(part / total if total else 0.0, evidence=f"{part} of {total} tokens")
 
 
-@functools.lru_cache(maxsize=10_000)  # most questions have one of a few
 def _by_ranks(value: float, ranks: tuple[int | None, ...]) -> Judgement:
     places = ", ".join("-" if rank is None else str(rank) for rank in ranks)
     return Judgement(value, evidence=f"gold at {places}")
@@ -369,9 +367,5 @@ def _spans(case: RetrievalCase) -> list[GoldSpan]:
 
 
 def _sentences(texts: Iterable[str]) -> set[str]:
-    return {line for text in texts for line in _sentences_of(text)}
-
-
-@functools.lru_cache(maxsize=20_000)  # set-ups retrieve the same passages
-def _sentences_of(text: str) -> frozenset[str]:
-    return frozenset(line.strip() for line in split_sentences(text) if line.strip())
+    lines = (line.strip() for text in texts for line in split_sentences(text))
+    return {line for line in lines if line}

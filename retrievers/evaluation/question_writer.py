@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 
 from ...nodegraph.errors import ModelError
 from ...nodegraph.models.language import language_of
@@ -19,15 +20,14 @@ from ..plans.prompting import Prompt, ask_and_parse, json_instruction
 from ..retriever import Retriever
 from ..tracing import trace
 from .dataset import Question
-from .generated_questions import QuestionKind, RejectedQuestion
-from .generation_prompts import (
-    GENERATION_PROMPTS,
+from .judging import model_cost
+from .model_prompts import (
     PAIR_FORM,
     PAIR_SCHEMA,
     QUESTION_FORM,
     QUESTION_SCHEMA,
+    WRITER_PROMPTS,
 )
-from .judging import model_cost
 from .question_checks import (
     agree,
     answer_place,
@@ -39,8 +39,31 @@ from .question_checks import (
 
 T = TypeVar("T")
 
+QuestionKind = Literal["single", "linked", "unanswerable"]
+"""By one passage, by two that are linked, or by none."""
+
+
 MODEL_FAILED = "the model failed, or what it wrote can't be read"
 """A reason of ``RejectedQuestion``."""
+
+
+@dataclass(frozen=True, slots=True)
+class RejectedQuestion:
+    """Hold a question that was not taken.
+
+    Attributes:
+        kind: What it was to be.
+        question: What the model wrote; empty where that can't be read.
+        reason: Why it was not taken: one of few, to be counted.
+        detail: The same of this question.
+        node_ids: Of the passages.
+    """
+
+    kind: QuestionKind
+    question: str
+    reason: str
+    detail: str
+    node_ids: tuple[str, ...]
 
 
 class WrittenQuestion(NamedTuple):
@@ -153,7 +176,7 @@ class QuestionWriter:
     ) -> Sequence[str]:
         """Return a question, with its answer where that is asked for."""
         language = language_of(values["passage"])
-        prompt: Prompt = GENERATION_PROMPTS[kind]
+        prompt: Prompt = WRITER_PROMPTS[kind]
         text = prompt.fill(language, **values) + json_instruction(form, language)
         parse = partial(_first_of, PARSERS[reader])
         written = run(ask_and_parse(self.llm, text, parse, language, schema=schema))
@@ -163,7 +186,7 @@ class QuestionWriter:
         """Return what the model answers from passages alone, None where they don't say."""
         passages = "\n\n".join(f"[{number}] {text}" for number, text in enumerate(texts, 1))
         language = language_of(question)
-        prompt = GENERATION_PROMPTS["answer"].fill(language, passages=passages, query=question)
+        prompt = WRITER_PROMPTS["answer"].fill(language, passages=passages, query=question)
         return run(ask_and_parse(self.llm, prompt, parse_partial_answer, language))
 
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from .matching import RetrievedItem
 
@@ -47,23 +46,46 @@ class Record:
         return sum(item.tokens for item in self.items)
 
 
-_to_json = json.JSONEncoder(ensure_ascii=False).encode
+class JsonLines:
+    """Append JSON objects to a file, one in each line, and read those that it has.
 
-_RECORD = [field.name for field in fields(Record) if field.name != "items"]
-_ITEM = [field.name for field in fields(RetrievedItem)]
+    Each line is on the disk before the next one is written: a killed process loses the line that
+    it was at. A last line that was cut off is removed when the file is read.
 
+    Args:
+        path: The file; None to write nothing.
+    """
 
-def _row(value: object, names: Sequence[str]) -> dict[str, Any]:
-    return {name: getattr(value, name) for name in names}
+    def __init__(self, path: str | Path | None) -> None:
+        self.path = None if path is None else Path(path)
+
+    def read(self) -> Iterator[Any]:
+        """Yield the value of each line; nothing if there is no file.
+
+        Raises:
+            ValueError: If a line is not JSON.
+        """
+        if self.path is None or not self.path.exists():
+            return
+        data = self.path.read_bytes()
+        complete = data[: data.rfind(b"\n") + 1]
+        for line in complete.decode("utf-8").split("\n")[:-1]:
+            yield json.loads(line)
+        if len(complete) < len(data):  # only now is it known to be a file of ours
+            with self.path.open("r+b") as file:
+                file.truncate(len(complete))
+
+    def append(self, value: object) -> None:
+        """Write a value in a line of its own."""
+        if self.path is not None:
+            with self.path.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(value, ensure_ascii=False) + "\n")
 
 
 class RecordFile:
     """Append records to a file, and read those that it has.
 
-    Lines are written together, and once a second: a killed process loses what it did within one,
-    beside the question that it was at. A line that was cut off in the middle is left out and
-    written anew. The file notes what each set-up is, and refuses
-    another one by its name.
+    The file notes what each set-up is, and refuses another one by its name.
 
     Args:
         path: The file; None for none.
@@ -74,37 +96,26 @@ class RecordFile:
     """
 
     def __init__(self, path: str | Path | None, setups: Mapping[str, str]) -> None:
-        self.path = None if path is None else Path(path)
         self.setups = {name: re.sub(r" at 0x[0-9a-f]+", "", text) for name, text in setups.items()}
         self.records: dict[tuple[str, str], Record] = {}
-        self._noted: set[str] = set()
-        self._file: IO[str] | None = None
-        self._written = 0.0
-        self._waiting: list[Record] = []
-        if self.path is not None and self.path.exists():
-            self._read(self.path)
-
-    def __enter__(self) -> RecordFile:
-        if self.path is not None:
-            self._file = self.path.open("a", encoding="utf-8")
-            for name in self.setups.keys() - self._noted:
-                self._file.write(_to_json({"setup": name, "is": self.setups[name]}) + "\n")
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        if self._file is not None:
-            try:
-                self._write()
-            finally:
-                self._file.close()
+        self._file = JsonLines(path)
+        self._described: set[str] = set()
+        try:
+            for row in self._file.read():
+                self._load(row)
+        except (KeyError, TypeError, AttributeError, UnicodeDecodeError, json.JSONDecodeError) as e:
+            raise ValueError(
+                f"{path} is no file of an evaluation ({type(e).__name__}: {e}); give another path"
+            ) from e
 
     def add(self, record: Record) -> None:
         """Append a record."""
-        self.records[record.setup, record.question_id] = record
-        if self._file is not None:
-            self._waiting.append(record)
-            if time.monotonic() > self._written + 1:
-                self._write()
+        name = record.setup
+        self.records[name, record.question_id] = record
+        if name not in self._described:
+            self._described.add(name)
+            self._file.append({"setup": name, "is": self.setups[name]})
+        self._file.append(asdict(record))
 
     def done(self, setup: str, question_id: str, question: str, top_k: int) -> bool:
         """Return whether a question has been searched, for so many results and without failure."""
@@ -116,40 +127,15 @@ class RecordFile:
             and record.top_k >= top_k
         )
 
-    def _write(self) -> None:
-        """Write what waits; together, which takes half as long as each by itself."""
-        if self._file is not None:
-            for record in self._waiting:
-                items = [_row(item, _ITEM) for item in record.items]
-                self._file.write(_to_json(_row(record, _RECORD) | {"items": items}) + "\n")
-            self._file.flush()
-            self._waiting.clear()
-            self._written = time.monotonic()
-
-    def _read(self, path: Path) -> None:
-        data = path.read_bytes()
-        complete = data[: data.rfind(b"\n") + 1]
-        try:
-            for line in complete.decode("utf-8").split("\n")[:-1]:
-                self._take(json.loads(line))
-        except (KeyError, TypeError, AttributeError, UnicodeDecodeError, json.JSONDecodeError) as e:
-            raise ValueError(
-                f"{path} is no file of an evaluation ({type(e).__name__}: {e}); give another path"
-            ) from e
-        if len(complete) < len(data):  # only now, when it is known to be ours
-            with path.open("r+b") as file:
-                file.truncate(len(complete))
-
-    def _take(self, row: dict[str, Any]) -> None:
+    def _load(self, row: dict[str, Any]) -> None:
         name = row["setup"]
         if "is" in row:
             if name in self.setups and row["is"] != self.setups[name]:
                 raise ValueError(
-                    f"{self.path} has results of {name!r} when it was {row['is']:.200}; now it is "
-                    f"{self.setups[name]:.200}: give the set-up another name, or another path"
+                    f"{self._file.path} has results of {name!r} when it was {row['is']:.200}; now "
+                    f"it is {self.setups[name]:.200}: give the set-up another name, or another path"
                 )
-            self._noted.add(name)
+            self._described.add(name)
             return
         items = tuple(RetrievedItem(**item) for item in row.pop("items"))
-        record = Record(items=items, **row)
-        self.records[name, record.question_id] = record
+        self.records[name, row["question_id"]] = Record(items=items, **row)

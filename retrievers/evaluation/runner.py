@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -15,10 +16,10 @@ from ..foreign.foreign_retriever import ForeignRetriever
 from ..protocols import RetrieverLike, RetrieverProtocol
 from ..tracing import ASKS, Span
 from ..validation import whole
-from .dataset import Dataset, Question
-from .judging import model_tokens, run_all
+from .dataset import Dataset, MissingGold, Question
+from .judging import model_tokens, run_all, with_progress
 from .matching import Matching, RetrievedItem
-from .metrics import MetricLike, get_metric
+from .metrics import Metric, MetricLike, get_metric
 from .records import Record, RecordFile
 from .report import Evaluation
 
@@ -97,66 +98,85 @@ def evaluate(
         >>> evaluate({"words": Retriever(graph, "ROOT")}, data, ["mrr@2"]).figure("words", "mrr@2")
         Figure(value=1.0, low=0.0, high=1.0, judged=1, not_judged=0)
     """
-    from tqdm import tqdm
-
     if not isinstance(retrievers, Mapping) or not retrievers:
         raise ValueError(
             f"give retrievers by name, as {{'words': retriever}}, not {retrievers!r:.80}"
         )
-    chosen = default_metrics(dataset) if metrics is None else metrics
-    measures = [get_metric(metric) for metric in chosen]
-    if not measures:
-        raise ValueError("there are no metrics; name one at least, like 'recall@5'")
-    names = [measure.name for measure in measures]
-    if len(set(names)) < len(names):
-        raise ValueError(f"metrics have names of their own, not {', '.join(names)}")
-    most = max((measure.k for measure in measures if measure.k is not None), default=10)
-    count = most if top_k is None else whole(top_k, "top_k", 1)
-    if count < most and any(measure.k is not None for measure in measures):
-        raise ValueError(
-            f"top_k={count} is less than the {most} results that a metric counts; leave it out"
-        )
+    measures = _measures(default_metrics(dataset) if metrics is None else metrics)
+    count = _result_count(measures, top_k)
     whole(max_workers, "max_workers", 1)
     matching = matching or Matching()
     sources = {name: as_retriever(one, repr(name)) for name, one in retrievers.items()}
-    kind = f", documents by {matching.document_key}" if matching.document_key else ""
-    described = {
-        name: f"{(descriptions or {}).get(name) or repr(_source(sources[name]))}{kind}"
+    file = RecordFile(path, _described(sources, descriptions or {}, matching))
+    missing = _missing_gold(dataset, documents, matching)
+    work = [
+        partial(search, sources[name], name, question, count, matching)
         for name in sources
-    }
-    file = RecordFile(path, described)  # refuses before anything is searched
-    searched = documents if documents is not None else dataset.documents
-    missing = (
-        []
-        if isinstance(searched, Sequence) and not searched
-        else dataset.missing_gold(searched, matching.document_key)
-    )
-    if missing:
-        _logger.warning(
-            "%s of %s in no document and can't be retrieved; see missing_gold; the first: %s",
-            "1 gold item" if len(missing) == 1 else f"{len(missing)} gold items",
-            f"{dataset.name} {'is' if len(missing) == 1 else 'are'}",
-            missing[0],
-        )  # fmt: skip
-    hidden = None if progress is None else not progress  # None: where nobody can see it
-    with file:
-        work = [
-            partial(search, sources[name], name, question, count, matching)
-            for name in sources
-            for question in dataset.questions
-            if not file.done(name, question.id, question.text, count)
-        ]
-        done = run_all(work, max_workers)
-        for record in tqdm(done, "evaluate", len(work), unit="question", disable=hidden):
-            file.add(record)
+        for question in dataset.questions
+        if not file.done(name, question.id, question.text, count)
+    ]
+    for record in with_progress(run_all(work, max_workers), "evaluate", len(work), progress):
+        file.add(record)
     records = {
-        name: {q.id: _cut(file.records[name, q.id], count) for q in dataset.questions}
+        name: {q.id: _first(file.records[name, q.id], count) for q in dataset.questions}
         for name in sources
     }
     evaluation = Evaluation(dataset, measures, records, matching, missing)
     if any(measure.asks_model for measure in measures):
         evaluation.judge(max_workers, progress)
     return evaluation
+
+
+def _measures(metrics: Sequence[MetricLike]) -> list[Metric]:
+    measures = [get_metric(metric) for metric in metrics]
+    if not measures:
+        raise ValueError("there are no metrics; name one at least, like 'recall@5'")
+    names = [measure.name for measure in measures]
+    if len(set(names)) < len(names):
+        raise ValueError(f"metrics have names of their own, not {', '.join(names)}")
+    return measures
+
+
+def _result_count(measures: Sequence[Metric], top_k: int | None) -> int:
+    """Return how many results to request."""
+    needed = max((measure.k for measure in measures if measure.k is not None), default=None)
+    if top_k is None:
+        return needed or 10
+    if whole(top_k, "top_k", 1) < (needed or 0):
+        raise ValueError(
+            f"top_k={top_k} is less than the {needed} results that a metric counts; leave it out"
+        )
+    return top_k
+
+
+def _described(
+    sources: Mapping[str, RetrieverProtocol], descriptions: Mapping[str, str], matching: Matching
+) -> dict[str, str]:
+    """Return what decides the results of each set-up, as a text."""
+    kind = f", documents by {matching.document_key}" if matching.document_key else ""
+    described = {}
+    for name, retriever in sources.items():
+        source = retriever.source if isinstance(retriever, ForeignRetriever) else retriever
+        described[name] = f"{descriptions.get(name) or repr(source)}{kind}"
+    return described
+
+
+def _missing_gold(
+    dataset: Dataset, documents: NodeGraph | Sequence[Document] | None, matching: Matching
+) -> list[MissingGold]:
+    """Return the gold that is in no document, and log it; nothing if there are no documents."""
+    searched = dataset.documents if documents is None else documents
+    if isinstance(searched, Sequence) and not searched:
+        return []
+    missing = dataset.missing_gold(searched, matching.document_key)
+    if missing:
+        is_one = len(missing) == 1
+        _logger.warning(
+            "%s of %s %s in no document and can't be retrieved; see missing_gold; the first: %s",
+            "1 gold item" if is_one else f"{len(missing)} gold items",
+            *(dataset.name, "is" if is_one else "are", missing[0]),
+        )
+    return missing
 
 
 def search(
@@ -187,12 +207,6 @@ def search(
     )
 
 
-def _source(retriever: RetrieverProtocol) -> object:
-    return retriever.source if isinstance(retriever, ForeignRetriever) else retriever
-
-
-def _cut(record: Record, top_k: int) -> Record:
+def _first(record: Record, top_k: int) -> Record:
     """Return a record with fewer results, where an earlier evaluation requested more."""
-    from dataclasses import replace
-
     return record if record.top_k == top_k else replace(record, items=record.items[:top_k])

@@ -1,5 +1,5 @@
-from .declared_types import ENGINES as ENGINES
-from .declared_types import RETRIEVERS as RETRIEVERS
-from .declared_types import TRANSFORMS as TRANSFORMS
 from .opening import SetupOpener as SetupOpener
+from .setup_file import ENGINES as ENGINES
+from .setup_file import RETRIEVERS as RETRIEVERS
+from .setup_file import TRANSFORMS as TRANSFORMS
 from .setup_file import SetupFile as SetupFile

@@ -14,8 +14,15 @@ from ...composite.link_graph import LinkOptions
 from ...rerankers.reranker import Reranker
 from ...similarities.bm25 import Bm25
 from ...similarities.registry import get_similarity
-from .declared_types import ENGINES, RETRIEVERS, TRANSFORMS, takes_graph, transform_arguments
-from .setup_file import SetupFile, Table
+from .setup_file import (
+    ENGINES,
+    RETRIEVERS,
+    TRANSFORMS,
+    SetupFile,
+    Table,
+    takes_graph,
+    transform_arguments,
+)
 
 _MODEL_ARGUMENTS = ("llm", "answer_llm")
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import random
 import statistics
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from pathlib import Path
+from typing import Any, TypeAlias
 
 from ....nodegraph.extractors.entity_extractor import has_title
 from ....nodegraph.graph import NodeGraph
@@ -17,13 +19,17 @@ from ...results import ScoredNode
 from ..dataset import Dataset, GoldPassage, Question
 from ..matching import Matching, RetrievalCase, RetrievedItem
 from ..metrics import Metric
+from ..records import JsonLines
 from ..setups.opening import SetupOpener
 from ..setups.setup_file import SetupFile
-from .halving import BudgetSpentError, climb, rungs
-from .reality_check import chance_limit, standard_error
+from .halving import BudgetSpentError, chance_limit, climb, rungs, standard_error
 from .sharing import SharingOpener
 from .space import Choice, Space, compose, drawn, embedded_groups, neighbours
-from .trial_file import Score, TrialFile
+
+_logger = logging.getLogger("nodekin")
+
+Score: TypeAlias = tuple[float, float] | None
+"""Numerator and denominator of a question, None where it is not judged."""
 
 FEWEST_QUESTIONS = 30
 """With fewer questions a choice says little."""
@@ -71,6 +77,58 @@ class Trial:
         return sum(numerator for numerator, _ in rows) / total
 
 
+class TrialFile:
+    """Append what set-ups scored to a file, and read what it has, so that a search goes on.
+
+    The first line says what was measured: other questions, documents or another metric start the
+    file again.
+
+    Args:
+        path: The file; None for none.
+        about: What all scores depend on, as JSON has it.
+
+    Raises:
+        ValueError: If the file has something else in it.
+    """
+
+    def __init__(self, path: str | Path | None, about: Mapping[str, Any]) -> None:
+        self._file = JsonLines(path)
+        self._scores: dict[str, list[Score]] = {}
+        self.path = self._file.path
+        if self.path is not None and not self._read({"tune": 1, **about}):
+            self.path.write_text("", encoding="utf-8")
+            self._file.append({"tune": 1, **about})
+
+    def scores(self, setup: str) -> Sequence[Score]:
+        """Return what a set-up scored before, in the order of the questions."""
+        return self._scores.get(setup, ())
+
+    def add(self, setup: str, scores: Sequence[Score]) -> None:
+        """Append what a set-up scored on further questions."""
+        self._file.append({"setup": setup, "scores": scores})
+
+    def _read(self, header: Mapping[str, Any]) -> bool:
+        """Read the file; return whether it is about the same."""
+        first: Any = None
+        try:
+            for row in self._file.read():
+                if first is None:
+                    first = row
+                    if not row.get("tune"):
+                        raise ValueError("its first line says something else")
+                    if row != header:
+                        _logger.warning("%s is of another search, and starts again", self.path)
+                        return False
+                else:
+                    scores = self._scores.setdefault(row["setup"], [])
+                    scores += [None if one is None else (one[0], one[1]) for one in row["scores"]]
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
+            raise ValueError(
+                f"{self.path} is no file of nodekin tune ({error}); give another path"
+            ) from error
+        return first is not None
+
+
 @dataclass
 class SetupSearch:
     """Try set-ups on questions until nothing is better, or the budget is spent.
@@ -109,7 +167,6 @@ class SetupSearch:
         self.count = self.metric.k or max(10, self.top_k)
         self._by_table: dict[str, Trial] = {}
         self._dice = random.Random(0)
-        self._items: dict[str, RetrievedItem] = {}
         self._tick: Callable[[], object] = lambda: None
 
     def run(self, progress: bool | None) -> Trial:
@@ -279,19 +336,12 @@ class SetupSearch:
         if self.opener.failure is not None:
             raise self.opener.failure
         for question, results in zip(questions, found, strict=True):
-            items = tuple(self._item(result) for result in results[: self.count])
+            shown = (ScoredNode(result.node, 0.0) for result in results[: self.count])
+            items = tuple(RetrievedItem.of(r, self.matching.document_key) for r in shown)
             judgement = self.metric.judge(RetrievalCase(question, items, self.matching))
             numerator = judgement.numerator
             trial.scores.append(None if numerator is None else (numerator, judgement.denominator))
         self.kept.add(trial.description, trial.scores[-len(questions) :])
-
-    def _item(self, result: ScoredNode) -> RetrievedItem:
-        """Return what is judged of a result, without how it was retrieved."""
-        node = result.node
-        if node.id not in self._items:
-            bare = ScoredNode(node, 0.0)
-            self._items[node.id] = RetrievedItem.of(bare, self.matching.document_key)
-        return self._items[node.id]
 
     def _signed(self, trial: Trial, count: int | None = None) -> float:
         value = trial.mean(count)
@@ -316,46 +366,46 @@ class SetupSearch:
             sign * (gain + ((n - own * d) - (m - default * e)) / weight) for (n, d), (m, e) in both
         ]
 
-    def _prefers_sizes(self, best: Trial) -> bool:
-        """Return whether other passages were chosen by a measure that prefers a size of them."""
-        passages = any(isinstance(g, GoldPassage) for q in self.questions for g in q.gold)
-        other = best.choice["chunk_size"] != self.space.chunk_size[0]
-        return passages and other and self.matching.passages == "edit"
-
     def notes(self, dataset: Dataset, best: Trial) -> list[str]:
         """Return what a reader has to know of a choice."""
-        notes = []
-        if best is self.default:
-            notes.append(
+        failed = [trial for trial in self.trials if trial.error]
+        left_out = "1 set-up was" if self.left_out == 1 else f"{self.left_out} set-ups were"
+        on = f"; the same search goes on from {self.kept.path}" if self.kept.path else ""
+        passages = any(isinstance(g, GoldPassage) for q in self.questions for g in q.gold)
+        notes = [
+            (
+                best is self.default,
                 "no set-up was better than the default on the questions for choosing by more than "
-                "chance would have it: the default stays"
-            )
-        elif self._prefers_sizes(best):
-            notes.append(
+                "chance would have it: the default stays",
+            ),
+            (
+                best is not self.default
+                and passages
+                and self.matching.passages == "edit"
+                and best.choice["chunk_size"] != self.space.chunk_size[0],
                 "gold passages are compared by edit distance, which prefers passages of their own "
-                'size; Matching("contains") (--match contains) and answer_in_context do not'
-            )
-        if len(dataset) < FEWEST_QUESTIONS:
-            notes.append(
+                'size; Matching("contains") (--match contains) and answer_in_context do not',
+            ),
+            (
+                len(dataset) < FEWEST_QUESTIONS,
                 f"{len(dataset)} questions are too few to choose by; with {FEWEST_QUESTIONS} or "
-                "more a choice begins to say something"
-            )
-        if self.spent:
-            on = f"; the same search goes on from {self.kept.path}" if self.kept.path else ""
-            notes.append(f"the budget was spent before the search was at its end{on}")
-        if self.left_out:
-            number = "1 set-up was" if self.left_out == 1 else f"{self.left_out} set-ups were"
-            notes.append(
-                f"{number} left out: there were no model calls left, or not "
-                "the time to build and embed their groups"
-            )
-        if failed := [trial for trial in self.trials if trial.error]:
-            notes.append(
-                f"{len(failed)} set-ups failed and were left out; the first: {failed[0].error:.200}"
-            )
-        if all(score is None for score in self.default.scores):
-            notes.append(
+                "more a choice begins to say something",
+            ),
+            (self.spent, f"the budget was spent before the search was at its end{on}"),
+            (
+                self.left_out > 0,
+                f"{left_out} left out: there were no model calls left, or not the time to build "
+                "and embed their groups",
+            ),
+            (
+                bool(failed),
+                f"{len(failed)} set-ups failed and were left out; the first: "
+                f"{failed[0].error if failed else '':.200}",
+            ),
+            (
+                all(score is None for score in self.default.scores),
                 f"no question for choosing has a value of {self.metric.name}; choose by another "
-                "metric, or give the questions gold"
-            )
-        return notes
+                "metric, or give the questions gold",
+            ),
+        ]
+        return [note for applies, note in notes if applies]

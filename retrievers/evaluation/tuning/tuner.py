@@ -21,10 +21,9 @@ from ..report import Evaluation
 from ..runner import default_metrics, evaluate
 from ..setups.opening import SetupOpener
 from ..setups.setup_file import SetupFile
-from .setup_search import DEFAULT, SetupSearch, Trial
+from .setup_search import DEFAULT, SetupSearch, Trial, TrialFile
 from .sharing import SharingOpener
 from .space import Space
-from .trial_file import TrialFile
 
 MOST_CHOOSING = 500
 """On how many questions at most is chosen; all others report."""

@@ -141,7 +141,7 @@ def test_names_that_have_to_be_said():
     [
         ("a.json", "{", "is no JSON"),
         ("a.json", "3", "is no list of examples"),
-        ("a.json", "[3]", "example 1 is no object"),
+        ("a.json", "[3]", "example 1 is no JSON object"),
         ("a.jsonl", '{"inputs": {"question": 3}}', "'question' is no text but 3"),
         ("a.jsonl", '{"inputs": ["Why?"]}', "has no inputs and outputs"),
         ("a.json", "[]", "has no questions"),

@@ -2,7 +2,7 @@ import inspect
 
 import pytest
 
-from nodekin.retrievers.evaluation.setups.declared_types import (
+from nodekin.retrievers.evaluation.setups.setup_file import (
     GRAPH_ARGUMENTS,
     GROUP_ARGUMENTS,
     RETRIEVERS,

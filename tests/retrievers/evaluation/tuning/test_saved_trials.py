@@ -2,7 +2,7 @@ import logging
 
 import pytest
 
-from nodekin.retrievers.evaluation.tuning.trial_file import TrialFile
+from nodekin.retrievers.evaluation.tuning.setup_search import TrialFile
 
 ABOUT = {"metric": "mrr@5"}
 
@@ -34,7 +34,7 @@ def test_another_search_begins_anew_and_another_file_is_refused(tmp_path, caplog
     TrialFile(path, ABOUT).add("one", [(1.0, 1.0)])
     with caplog.at_level(logging.WARNING, "nodekin"):
         assert TrialFile(path, {"metric": "map"}).scores("one") == ()
-    assert "is of another search, and begins anew" in caplog.text
+    assert "is of another search, and starts again" in caplog.text
     for text in ('{"question": "my own"}\n', "a letter\n"):
         path.write_text(text, encoding="utf-8")
         with pytest.raises(ValueError, match="is no file of nodekin tune"):

@@ -3,7 +3,7 @@ import random
 
 import pytest
 
-from nodekin.retrievers.evaluation.tuning.reality_check import chance_limit, standard_error
+from nodekin.retrievers.evaluation.tuning.halving import chance_limit, standard_error
 
 
 def _rows(count, questions=200, seed=0):
