@@ -41,6 +41,5 @@ from .splitters.sentences import split_sentences as split_sentences
 from .splitters.tokens import count_tokens as count_tokens
 from .sqlite.sqlite_store import SQLiteStore as SQLiteStore
 from .store import NodeStore as NodeStore
-from .store_configuration import store_options as store_options
 from .vector_table import VectorTable as VectorTable
 from .workers.process_workers import ProcessWorkers as ProcessWorkers

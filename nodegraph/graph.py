@@ -32,6 +32,7 @@ from .random_ids import report_changed_files, stable_document
 from .readers.read_options import ReadOptions
 from .readers.read_report import ReadReport
 from .retries import retried
+from .search_engine import SearchEngine, as_engine
 from .search_text import DEFAULT, SearchTextOption, as_search_text, rule_sources
 from .search_text_registry import DeclaredSearchText, SearchTextRegistry
 from .splitters.sentence_splitter import SentenceSplitter
@@ -39,10 +40,9 @@ from .store import Changes, NodeStore
 from .streamed_nodes import StreamedNodes
 from .structure import PREDEFINED_STRUCTURE
 from .vector_table import VectorTable
+from .word_table import WordTable
 
 if TYPE_CHECKING:
-    from .engines.engine_words import EngineWords
-    from .engines.index_engine import IndexEngine
     from .models.embedder_adapters import Vectors
 
 T = TypeVar("T")
@@ -103,7 +103,7 @@ class NodeGraph:
         *,
         embed: object = None,
         store: str | Path | NodeStore | None = None,
-        index: str | IndexEngine | None = None,
+        index: str | SearchEngine | None = None,
         on_error: OnError = "raise",
         search_text: SearchTextOption = None,
         reading: ReadOptions | None = None,
@@ -115,11 +115,7 @@ class NodeGraph:
         self.on_error: OnError = on_error
         self.progress = progress
         self._store = as_store(store)
-        self._engine: IndexEngine | None = None
-        if index is not None:
-            from .engines.engine_addresses import as_engine
-
-            self._engine = as_engine(index)
+        self._engine = as_engine(index)
         self._embedders = as_embedders(embed)
         self._registry = GroupRegistry(PREDEFINED_STRUCTURE)
         self._ancestries: dict[str, list[NodeGroup]] = {}  # of groups as they are declared now
@@ -288,12 +284,8 @@ class NodeGraph:
         """
         self._check_outside()
         used = self._searched_digests() if self.embeddings.stored() else set()
-        from .engines.engine_table import delete_unused, drop_outdated
-
-        if self._engine is not None:
-            drop_outdated(self._store, self._engine)
+        self._engine.compact(self._store)
         with self._access.changing():
-            delete_unused(self._store)
             self.embeddings.delete_unused(used)
             self._builder.answers.clear()
         with self._store.writing():
@@ -307,8 +299,7 @@ class NodeGraph:
                     keep()
             self._shared.clear()
         self._access.forget()
-        if self._engine is not None:
-            self._engine.close()
+        self._engine.close()
         self._store.close()
 
     # Groups
@@ -885,40 +876,19 @@ class NodeGraph:
             group: The group.
             names: What tells apart the tables of a group.
         """
-        if self._engine is not None:
-            from .engines.engine_vectors import EngineVectors
+        return self._engine.vector_table(self._store, group, *names)
 
-            return EngineVectors(self._store, self._engine, group, *names)
-        return self._store.vector_table(group, *names)
-
-    @property
-    def searches_words(self) -> bool:
-        """Whether an engine beside the store searches words, in place of each process.
-
-        Raises:
-            EngineUnavailableError: If it can't be reached.
-        """
-        from .engines.word_engine import searches_words
-
-        return self._engine is not None and searches_words(self._engine)
-
-    def word_table(self, group: str, *names: str) -> EngineWords | None:
-        """Return where an engine searches the words of a group; None where each process does.
+    def word_table(self, group: str, *names: str) -> WordTable | None:
+        """Return where an engine has the words of a group; None where each process searches them.
 
         Args:
             group: The group.
             names: What tells apart the tables of a group.
 
         Raises:
-            EngineUnavailableError: If the engine can't be reached.
+            TransientStoreError: If the engine can't be reached.
         """
-        engine = self._engine
-        if engine is None:
-            return None
-        from .engines.engine_words import EngineWords
-        from .engines.word_engine import searches_words
-
-        return EngineWords(self._store, engine, group, *names) if searches_words(engine) else None
+        return self._engine.word_table(self._store, group, *names)
 
     def index_file(self, name: str) -> Path | None:
         """Return where an index that can be made again may be kept, None where nothing lasts."""

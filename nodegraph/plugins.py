@@ -31,6 +31,7 @@ def plugins(group: str) -> Mapping[str, EntryPoint]:
     Raises:
         RuntimeError: If two packages register different objects by one name.
     """
+
     registered: dict[str, EntryPoint] = {}
     for entry in entry_points(group=group):
         first = registered.setdefault(entry.name, entry)

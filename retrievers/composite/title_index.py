@@ -26,7 +26,7 @@ class TitleIndex(SyncedIndex):
         """Return the index of a group of entities, shared by all who use it."""
 
         def make() -> TitleIndex:
-            if graph.searches_words:
+            if graph.word_table(group) is not None:
                 logger.warning(
                     "the titles among %r are held in this process, and not in the engine; "
                     "LinkOptions(named=0, repetition=0) does without them",

@@ -10,13 +10,17 @@ from math import log
 import numpy as np
 import numpy.typing as npt
 
-from ...nodegraph.engines.engine_words import EngineWords
-from ...nodegraph.engines.word_engine import REFERENCE_B, REFERENCE_K1, QueryTerm
-from ...nodegraph.engines.word_statistics import NodeTerms, TermFrequency, WordedNode
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.hashing import fingerprint
 from ...nodegraph.node import Node
 from ...nodegraph.vector_table import TableState, ValueMatch
+from ...nodegraph.word_table import (
+    NodeTerms,
+    QueryTerm,
+    TermFrequency,
+    WordedNode,
+    WordTable,
+)
 from ..analysis.text_analyzer import Analyzer
 from ..filters import Filter
 from ..results import Hits
@@ -77,7 +81,7 @@ class TableStatistics:
         frequency: In how many nodes a term is.
     """
 
-    def __init__(self, table: EngineWords | None, recent: _RecentWords | None) -> None:
+    def __init__(self, table: WordTable | None, recent: _RecentWords | None) -> None:
         self._table = table
         self._recent = recent
         self._terms: dict[object, TermFrequency] = {}
@@ -110,7 +114,7 @@ class TableStatistics:
         return nodes
 
 
-class WordIndex(SyncedTable[EngineWords, _RecentWords]):
+class WordIndex(SyncedTable[WordTable, _RecentWords]):
     """Search the nodes of a group that share terms with a query, in an engine beside the store.
 
     Results are those of ``TextIndex``: terms are ours, document frequencies are counted in the
@@ -141,7 +145,7 @@ class WordIndex(SyncedTable[EngineWords, _RecentWords]):
 
     # Following the graph
 
-    def _make_table(self, text: str) -> EngineWords:
+    def _make_table(self, text: str) -> WordTable:
         table = self._graph.word_table(self._group, "words", self._analyzed_by[0], text)
         if table is None:
             raise ValueError(
@@ -153,17 +157,17 @@ class WordIndex(SyncedTable[EngineWords, _RecentWords]):
         revision, version = super()._version()
         return revision, (*version, self._analyzed_by[1])
 
-    def _state_key(self, table: EngineWords, state: TableState | None) -> object:
+    def _state_key(self, table: WordTable, state: TableState | None) -> object:
         return state, table.written()  # numbers of terms are those of a collection
 
-    def _begin(self, table: EngineWords, ids: Sequence[str]) -> None:
+    def _begin(self, table: WordTable, ids: Sequence[str]) -> None:
         step = max(1, len(ids) // _SAMPLE)
         sample = self._rows(self._graph.existing_nodes(ids[::step]))
         table.begin(sum(row.length for row in sample) / max(1, len(sample)))
 
     def _write(
         self,
-        table: EngineWords,
+        table: WordTable,
         removed: Sequence[str],
         nodes: Sequence[Node],
         state: TableState | None,
@@ -195,7 +199,7 @@ class WordIndex(SyncedTable[EngineWords, _RecentWords]):
         return rows
 
     def _compared(
-        self, table: EngineWords, removed: Sequence[str], nodes: Sequence[Node], complete: bool
+        self, table: WordTable, removed: Sequence[str], nodes: Sequence[Node], complete: bool
     ) -> _RecentWords:
         gone = frozenset([*removed, *(node.id for node in nodes)])
         old = [] if complete or not gone else table.nodes(gone)
@@ -229,10 +233,10 @@ class WordIndex(SyncedTable[EngineWords, _RecentWords]):
         statistics.read({*getattr(self._analyzer, "indexed", self._analyzer)(query)})
         return statistics
 
-    def _searched(self) -> tuple[TableStatistics, EngineWords | None, _RecentWords | None]:
+    def _searched(self) -> tuple[TableStatistics, WordTable | None, _RecentWords | None]:
         """Return what there is to search in the state that this thread reads."""
         table, state, recent = self._view()
-        searched: EngineWords | None = table
+        searched: WordTable | None = table
         if state is None or not state.dimension or (recent is not None and recent.complete):
             searched = None
         key = (self._state_key(table, state), self._version())
@@ -307,7 +311,7 @@ class WordIndex(SyncedTable[EngineWords, _RecentWords]):
         filter: Filter,
         match: ValueMatch | None,
         statistics: TableStatistics,
-        table: EngineWords | None,
+        table: WordTable | None,
         recent: _RecentWords | None,
     ) -> Hits:
         # The heaviest first, as in a TextIndex: equal nodes have equal scores in all indexes.
@@ -344,7 +348,7 @@ class WordIndex(SyncedTable[EngineWords, _RecentWords]):
 
 
 def _best(
-    table: EngineWords,
+    table: WordTable,
     query: Sequence[QueryTerm],
     saturation: Saturation,
     limit: int | None,
@@ -373,16 +377,15 @@ def _best(
         requested = min(4 * requested, table.most)
 
 
-def _most_more(table: EngineWords, saturation: Saturation) -> float:
+def _most_more(table: WordTable, saturation: Saturation) -> float:
     """Return how many times as much as in the table a term may add to a node, at most.
 
     The quotient grows or falls with a term's count, and with the node's length, all the way: it is
     highest at an end of both.
     """
-    reference = Saturation(REFERENCE_K1, REFERENCE_B, table.average())
     longest = max(1, table.totals().longest)
     counts, lengths = np.array([[1, longest, 1, longest], [1, 1, longest, longest]], np.int32)
-    quotients = saturation.impacts(counts, lengths) / reference.impacts(counts, lengths)
+    quotients = saturation.impacts(counts, lengths) / table.reference_impacts(counts, lengths)
     return float(quotients.max())
 
 

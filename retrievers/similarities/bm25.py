@@ -104,9 +104,9 @@ class Bm25:
             key: Not used: texts are compared, not embeddings.
 
         Raises:
-            EngineUnavailableError: If there is an engine, and it can't be reached.
+            TransientStoreError: If there is an engine, and it can't be reached.
         """
-        if not graph.searches_words:
+        if graph.word_table(group) is None:
             return self.open_here(graph, group)
         if self.method == "okapi":
             return self.open_here(graph, group, 'method="okapi" weighs by all terms')
@@ -129,7 +129,7 @@ class Bm25:
         analyzer = self.analyzer  # the index refers to it, so its id is not reused
 
         def make() -> TextIndex:
-            if reason and graph.searches_words:
+            if reason and graph.word_table(group) is not None:
                 logger.warning(
                     "the words of group %r are indexed in this process, and not in the engine: %s",
                     *(group, reason),

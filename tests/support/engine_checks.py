@@ -7,7 +7,7 @@ import random
 import numpy as np
 from memory_engine import MemoryEngine
 
-from nodekin.nodegraph.engines.index_engine import EngineRow, IndexEngine
+from nodekin.adapters.engines.index_engine import EngineRow, IndexEngine
 from nodekin.nodegraph.vector_table import ValueMatch
 
 

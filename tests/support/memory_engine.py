@@ -9,13 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from nodekin.nodegraph.engines.index_engine import (
+from nodekin.adapters.engines.base_engine import BaseEngine
+from nodekin.adapters.engines.index_engine import (
     EngineRow,
     EngineUnavailableError,
     MissingCollectionError,
+    WordHits,
+    WordRow,
 )
-from nodekin.nodegraph.engines.word_engine import QueryTerm, WordHits, WordRow
 from nodekin.nodegraph.vector_table import Nearest, ValueMatch
+from nodekin.nodegraph.word_table import QueryTerm
 
 
 @dataclass
@@ -27,7 +30,7 @@ class Collected:
     rows: dict[str, Any] = field(default_factory=dict)
 
 
-class MemoryEngine:
+class MemoryEngine(BaseEngine):
     """Search by comparing all, and words, if told to, by adding up all.
 
     Attributes:

@@ -16,8 +16,8 @@ from pathlib import Path
 
 import pytest
 
-from nodekin.nodegraph.engines.index_engine import EngineUnavailableError
-from nodekin.nodegraph.engines.milvus import MilvusEngine
+from nodekin.adapters.engines.index_engine import EngineUnavailableError
+from nodekin.adapters.engines.milvus import MilvusEngine
 
 _ADDRESS = "milvus://127.0.0.1:19530"
 

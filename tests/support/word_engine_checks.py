@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from memory_engine import MemoryEngine
 
-from nodekin.nodegraph.engines.index_engine import MissingCollectionError
-from nodekin.nodegraph.engines.word_engine import QueryTerm, WordEngine, WordRow
+from nodekin.adapters.engines.index_engine import MissingCollectionError, WordEngine, WordRow
 from nodekin.nodegraph.vector_table import ValueMatch
+from nodekin.nodegraph.word_table import QueryTerm
 
 LARGEST = 2**32 - 2
 """The largest number that a term may have."""

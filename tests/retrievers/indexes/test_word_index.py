@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from memory_engine import MemoryEngine
 
+from nodekin.adapters.engines import engine_words
+from nodekin.adapters.engines.index_engine import WordHits
 from nodekin.nodegraph import Document, NodeGraph
-from nodekin.nodegraph.engines import engine_words
-from nodekin.nodegraph.engines.word_engine import WordHits
 from nodekin.retrievers import Bm25, Retriever
 from nodekin.retrievers.indexes import text_index
 from nodekin.retrievers.indexes.text_index import TextIndex
@@ -253,7 +253,7 @@ def test_questions_on_cmrc_have_the_results_of_memory(data: Path, tmp_path: Path
 _WRITING = """
 import json, os, sys
 from nodekin.nodegraph import Document, NodeGraph
-from nodekin.nodegraph.engines.milvus import MilvusEngine
+from nodekin.adapters.engines.milvus import MilvusEngine
 from nodekin.retrievers import Retriever
 
 store, index, stop, name = sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4]

@@ -15,10 +15,11 @@ from milvus_server import RunningMilvus
 from recall_on_cmrc import check_recall
 from word_engine_checks import same_words_as_memory
 
+from nodekin.adapters.engines import milvus
+from nodekin.adapters.engines.index_engine import EngineRow, EngineUnavailableError
+from nodekin.adapters.engines.milvus import MilvusAddress, MilvusEngine
 from nodekin.nodegraph import Document, NodeGraph, StoreError
-from nodekin.nodegraph.engines import milvus
-from nodekin.nodegraph.engines.index_engine import EngineRow, EngineUnavailableError
-from nodekin.nodegraph.engines.milvus import MilvusAddress, MilvusEngine
+from nodekin.nodegraph.search_engine import StoreEngine
 from nodekin.nodegraph.vector_table import ValueMatch
 from nodekin.retrievers import Retriever
 from nodekin.retrievers.indexes import table_index
@@ -183,7 +184,7 @@ def test_all_rows_are_read_however_many(address: str, monkeypatch: pytest.Monkey
     monkeypatch.setattr(milvus, "_PORTION", 40)
     monkeypatch.setattr(milvus, "_MOST", 25)  # of which some portions have more
     graph, expected = opened(address), opened("milvus://unused")
-    expected._engine = None
+    expected._engine = StoreEngine()
     for each in (graph, expected):
         each.add([Document("\n".join(f"line {d} {n}" for n in range(10))) for d in range(30)])
     for settings in ({"top_k": 1_000}, {"target": "ROOT", "lift": "sum", "top_k": 50}):

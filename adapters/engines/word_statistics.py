@@ -4,93 +4,21 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING
 
-from ..store import NodeStore
+from ...nodegraph.store import NodeStore
+from ...nodegraph.word_table import NodeTerms, TermFrequency, WordedNode, WordTotals
 
 if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-
-    Whole = npt.NDArray[np.int64]
+    from ...nodegraph.word_table import Numbers
 
 _PAGE = 256  # terms whose frequencies are stored together
 
 _MOST_KNOWN = 300_000  # numbers of terms in memory, above which the store is asked again
 
 _HEAD = struct.Struct("<qQII")  # order, length, bytes of the id, terms
-
-
-class WordedNode(NamedTuple):
-    """A node whose words are to be searched.
-
-    Attributes:
-        id: The node's id.
-        order: Its place in document order.
-        document_id: Its document.
-        metadata: What filters see.
-        terms: Its terms, each once: texts, or what else an analyzer returns.
-        counts: How often it has each, (terms,) int64.
-        length: How many it has, each as often as it occurs.
-    """
-
-    id: str
-    order: int
-    document_id: str
-    metadata: Mapping[str, Any]
-    terms: Sequence[object]
-    counts: Whole
-    length: int
-
-
-class NodeTerms(NamedTuple):
-    """The terms of a node.
-
-    Attributes:
-        id: The node.
-        order: Its place in document order.
-        length: How many terms it has, each as often as it occurs.
-        numbers: The numbers of its terms, (terms,), ascending.
-        counts: How often it has each, (terms,).
-    """
-
-    id: str
-    order: int
-    length: int
-    numbers: Whole
-    counts: Whole
-
-
-class TermFrequency(NamedTuple):
-    """A term.
-
-    Attributes:
-        number: Its number, from 1; 0 where no node has had it.
-        nodes: In how many nodes it is.
-    """
-
-    number: int
-    nodes: int
-
-
-@dataclass(frozen=True, slots=True)
-class WordTotals:
-    """What the nodes of a collection have together.
-
-    Attributes:
-        nodes: How many there are.
-        length: How many terms they have.
-        longest: How many the longest has, or had.
-        terms: The highest number of a term.
-    """
-
-    nodes: int = 0
-    length: int = 0
-    longest: int = 0
-    terms: int = 0
 
 
 class WordStatistics:
@@ -114,7 +42,7 @@ class WordStatistics:
         self.totals = totals
         self._last = totals.terms
         self._known: dict[str, int] = {}  # numbers of terms by hash
-        self._frequencies: dict[int, Whole] = {}  # pages that have changed
+        self._frequencies: dict[int, Numbers] = {}  # pages that have changed
         self._put: dict[str, bytes] = {}
         self._gone: set[str] = set()
         self._new: dict[str, int] = {}
@@ -137,7 +65,7 @@ class WordStatistics:
             for term, n in numbers.items()
         }
 
-    def _read_pages(self, pages: Collection[int]) -> dict[int, Whole]:
+    def _read_pages(self, pages: Collection[int]) -> dict[int, Numbers]:
         import numpy as np
 
         stored = self._store.get_values(self._pages, [*map(str, pages)]) if pages else {}
@@ -192,7 +120,7 @@ class WordStatistics:
                     known[key] = self._new[key] = self._last
         return {term: known[key] for term, key in hashes.items()}
 
-    def _count(self, changes: Iterable[tuple[Whole, int]]) -> None:
+    def _count(self, changes: Iterable[tuple[Numbers, int]]) -> None:
         import numpy as np
 
         by_step = {1: [np.zeros(0, np.int64)], -1: [np.zeros(0, np.int64)]}

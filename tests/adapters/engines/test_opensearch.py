@@ -27,16 +27,17 @@ from recall_on_cmrc import check_recall
 from scripted_server import ChatServer, serving
 from word_engine_checks import same_words_as_memory
 
-from nodekin.nodegraph import Document, Embedder, NodeGraph, StoreError
-from nodekin.nodegraph.engines import opensearch
-from nodekin.nodegraph.engines.index_engine import (
+from nodekin.adapters.engines import opensearch
+from nodekin.adapters.engines.index_engine import (
     EngineRow,
     EngineUnavailableError,
     MissingCollectionError,
+    WordRow,
 )
-from nodekin.nodegraph.engines.opensearch import OpenSearchAddress, OpenSearchEngine
-from nodekin.nodegraph.engines.word_engine import QueryTerm, WordRow
+from nodekin.adapters.engines.opensearch import OpenSearchAddress, OpenSearchEngine
+from nodekin.nodegraph import Document, Embedder, NodeGraph, StoreError
 from nodekin.nodegraph.vector_table import ValueMatch
+from nodekin.nodegraph.word_table import QueryTerm
 from nodekin.retrievers import Retriever
 from nodekin.retrievers.indexes import table_index
 

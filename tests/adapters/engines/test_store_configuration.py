@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
-from nodekin.nodegraph import Embedder, NodeGraph, store_options
-from nodekin.nodegraph.engines.engine_addresses import as_engine
+from nodekin.adapters.engines.store_configuration import store_options
+from nodekin.nodegraph import Embedder, NodeGraph
+from nodekin.nodegraph.search_engine import as_engine
 from nodekin.retrievers import Retriever
 
 LazyConf = dict[str, Any]

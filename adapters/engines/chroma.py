@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ..errors import StoreError
-from ..vector_table import Nearest, ValueMatch
+from ...nodegraph.errors import StoreError
+from ...nodegraph.vector_table import Nearest, ValueMatch
 from .address_parts import AddressParts
+from .base_engine import ConnectedEngine
 from .index_engine import EngineRow, EngineUnavailableError, MissingCollectionError
 
 if TYPE_CHECKING:
-    from ..vector_table import Vectors
+    from ...nodegraph.vector_table import Vectors
 
 T = TypeVar("T")
 
@@ -89,7 +89,7 @@ class ChromaAddress:
         return cls("", parts.host, parts.port, parts.secure, token, *of_both, shown)
 
 
-class ChromaEngine:
+class ChromaEngine(ConnectedEngine[ChromaAddress, Any]):
     """Search vectors by Chroma's HNSW, following 400; under a condition by comparing all.
 
     A folder is for one process at a time, several need a server (``chroma run``). Tested with
@@ -110,29 +110,11 @@ class ChromaEngine:
     linked_from = None  # there is always a graph of vectors
 
     def __init__(self, address: str) -> None:
-        self.address = address
-        self._address = ChromaAddress.parse(address)
-        self._set_up()
+        super().__init__(address, ChromaAddress.parse(address))
 
     def _set_up(self) -> None:
-        self._connecting = threading.Lock()
-        self._client: Any = None
+        super()._set_up()
         self._collections: dict[str, Any] = {}
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {"address": self.address, "_address": self._address}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self._set_up()
-
-    def __repr__(self) -> str:
-        return f"ChromaEngine({self._address.shown!r})"
-
-    @property
-    def shown(self) -> str:
-        """What messages call it."""
-        return self._address.shown
 
     # Collections
 
@@ -310,22 +292,12 @@ class ChromaEngine:
 
     # The client
 
-    def close(self) -> None:
-        """Close the connection."""
-        with self._connecting:
-            client, self._client = self._client, None
-            self._collections.clear()
-        if client is not None:
-            session = _session(client)
-            client.close()
-            if session is not None:  # which Chroma leaves open
-                session.close()
-
-    def _connected(self) -> Any:
-        with self._connecting:
-            if self._client is None:
-                self._client = self._connect()
-            return self._client
+    def _disconnect(self, client: Any) -> None:
+        self._collections.clear()
+        session = _session(client)
+        client.close()
+        if session is not None:  # which Chroma leaves open
+            session.close()
 
     def _connect(self) -> Any:
         try:

@@ -14,11 +14,11 @@ from functools import lru_cache, partial
 from hashlib import blake2b
 from typing import Any, ClassVar, Generic, TypeVar
 
-from ..errors import StoreError, TransientStoreError
-from ..hashing import digest
-from ..retries import retried
-from ..store import NodeStore
-from ..vector_table import (
+from ...nodegraph.errors import StoreError, TransientStoreError
+from ...nodegraph.hashing import digest
+from ...nodegraph.retries import retried
+from ...nodegraph.store import NodeStore
+from ...nodegraph.vector_table import (
     TableAheadError,
     TableState,
     does_without_tables,

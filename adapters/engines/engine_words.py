@@ -6,34 +6,27 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from typing import ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar
 
-from ..vector_table import ValueMatch
-from .engine_table import BATCH, EngineCollection, EngineTable, key_of
-from .word_engine import QueryTerm, WordEngine, WordRow, reference_impacts
-from .word_statistics import (
+from ...nodegraph.vector_table import ValueMatch
+from ...nodegraph.word_table import (
     NodeTerms,
+    QueryTerm,
     TermFrequency,
+    WordCandidates,
     WordedNode,
-    WordStatistics,
     WordTotals,
 )
+from .engine_table import BATCH, EngineCollection, EngineTable, key_of
+from .index_engine import WordEngine, WordRow
+from .word_statistics import WordStatistics
+
+if TYPE_CHECKING:
+    from ...nodegraph.word_table import Impacts, Numbers
 
 _MOST_TERMS = 300_000  # that are written at once
 
-
-class WordCandidates(NamedTuple):
-    """Nodes that share a term with a query.
-
-    Attributes:
-        nodes: The nodes with their terms.
-        lowest: The lowest sum of weight times impact of them, as the engine has it.
-        complete: Whether there are no others.
-    """
-
-    nodes: Sequence[NodeTerms]
-    lowest: float
-    complete: bool
+_K1, _B = 1.5, 0.75  # BM25's, for the impacts in an engine
 
 
 class EngineWords(EngineTable[WordedNode, WordEngine]):
@@ -56,9 +49,9 @@ class EngineWords(EngineTable[WordedNode, WordEngine]):
         """Return what differs from one update to the next."""
         return self._seen.record.collection
 
-    def average(self) -> float:
-        """Return by which average length the impacts of rows are computed."""
-        return self._searched().average
+    def reference_impacts(self, counts: Numbers, lengths: Numbers) -> Impacts:
+        """Return the impacts that rows have in the engine, whatever a search asks for."""
+        return _impacts(counts, lengths, self._searched().average)
 
     def frequencies(self, terms: Collection[object]) -> dict[object, TermFrequency]:
         """Return of each term its number, and in how many nodes it is.
@@ -170,7 +163,7 @@ class EngineWords(EngineTable[WordedNode, WordEngine]):
         for key, node in statistics.change(gone, added).items():
             numbers, counts = node.numbers, node.counts
             if len(numbers):
-                impacts = reference_impacts(counts, node.length, collection.average)
+                impacts = _impacts(counts, node.length, collection.average)
                 new.append(WordRow(key, tags[key], numbers, counts, impacts))
             else:
                 gone.add(key)
@@ -216,6 +209,13 @@ def _portions(rows: Sequence[WordRow]) -> Iterator[list[WordRow]]:
         terms += len(row.terms)
     if part:
         yield part
+
+
+def _impacts(counts: Numbers, lengths: Numbers | int, average: float) -> Impacts:
+    """Return what the terms of nodes add to their BM25 scores, for a weight of 1."""
+    relative = lengths / (average or 1.0)
+    impacts: Impacts = counts * (_K1 + 1) / (counts + _K1 * (1 - _B + _B * relative))
+    return impacts
 
 
 def _totals(collection: EngineCollection) -> WordTotals:

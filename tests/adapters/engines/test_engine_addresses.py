@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 from memory_engine import MemoryEngine
 
+from nodekin.adapters.engines.milvus import MilvusEngine
 from nodekin.nodegraph import NodeGraph
-from nodekin.nodegraph.engines.engine_addresses import as_engine
-from nodekin.nodegraph.engines.milvus import MilvusEngine
+from nodekin.nodegraph.search_engine import as_engine
 
 
 def test_an_address_or_an_engine_is_taken() -> None:

@@ -9,8 +9,8 @@ from functools import lru_cache
 from hashlib import blake2b
 from typing import Any, Protocol
 
-from ..codec import decode, encode
-from ..store import NodeStore
+from ...nodegraph.codec import decode, encode
+from ...nodegraph.store import NodeStore
 
 _PAGES = "index values"  # kinds of values in the store
 

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from memory_engine import MemoryEngine
 
+from nodekin.adapters.engines.index_engine import EngineUnavailableError, MissingCollectionError
 from nodekin.nodegraph import Document, Embedder, NodeGraph, NodeStore, TransientStoreError
-from nodekin.nodegraph.engines.index_engine import EngineUnavailableError, MissingCollectionError
 from nodekin.retrievers import Retriever
 from nodekin.retrievers.indexes import synced_table
 from nodekin.retrievers.indexes.table_index import TableIndex
@@ -501,7 +501,7 @@ def test_compacting_drops_what_nobody_has_updated_for_a_day(
     before = set(engine.collections)
     assert len(before) == (3 if by == "cosine" else 2)
     shutil.copy(file, tmp_path / "copy.db")
-    monkeypatch.setattr("nodekin.nodegraph.engines.engine_table._OUTDATED", -1)
+    monkeypatch.setattr("nodekin.adapters.engines.engine_table._OUTDATED", -1)
     with opened(tmp_path / "copy.db", engine, 6) as graph:
         graph.compact()  # what it has records of is the other file's
     assert set(engine.collections) == before

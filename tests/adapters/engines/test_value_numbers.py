@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from nodekin.adapters.engines import value_numbers
+from nodekin.adapters.engines.value_numbers import ValueNumbers
 from nodekin.nodegraph import MemoryStore, NodeStore
-from nodekin.nodegraph.engines import value_numbers
-from nodekin.nodegraph.engines.value_numbers import ValueNumbers
 from nodekin.nodegraph.sqlite.sqlite_store import SQLiteStore
 from nodekin.nodegraph.vector_table import VectorRow
 

@@ -19,13 +19,13 @@ from recall_on_cmrc import check_recall
 
 pytest.importorskip("chromadb", reason="no chromadb: pip install nodekin[chroma]")
 
-from nodekin.nodegraph import Document, Embedder, NodeGraph, StoreError
-from nodekin.nodegraph.engines.chroma import ChromaAddress, ChromaEngine
-from nodekin.nodegraph.engines.index_engine import (
+from nodekin.adapters.engines.chroma import ChromaAddress, ChromaEngine
+from nodekin.adapters.engines.index_engine import (
     EngineRow,
     EngineUnavailableError,
     MissingCollectionError,
 )
+from nodekin.nodegraph import Document, Embedder, NodeGraph, StoreError
 from nodekin.retrievers import Retriever
 from nodekin.retrievers.indexes import table_index
 

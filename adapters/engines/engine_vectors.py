@@ -8,8 +8,8 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
-from ..errors import TransientStoreError
-from ..vector_table import Nearest, ValueMatch, VectorRow
+from ...nodegraph.errors import TransientStoreError
+from ...nodegraph.vector_table import Nearest, ValueMatch, VectorRow
 from .engine_table import (
     BATCH,
     EngineCollection,
@@ -23,7 +23,7 @@ from .engine_table import (
 from .index_engine import EngineRow, IndexEngine, MissingCollectionError
 
 if TYPE_CHECKING:
-    from ..vector_table import Vectors
+    from ...nodegraph.vector_table import Vectors
 
 _log = logging.getLogger(__name__)
 

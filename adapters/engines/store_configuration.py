@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlencode
 
-from .errors import nearest_names
+from ...nodegraph.errors import nearest_names
 
 _ROLES = ("segment_store", "vector_store")
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from nodekin.nodegraph.engines.address_parts import AddressParts
+from nodekin.adapters.engines.address_parts import AddressParts
 
 SETTINGS = {"secure": "false", "timeout": "10"}
 

@@ -8,7 +8,6 @@ import logging
 import math
 import random
 import re
-import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,14 +16,21 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
-from ..errors import StoreError
-from ..vector_table import Nearest, ValueMatch
+from ...nodegraph.errors import StoreError
+from ...nodegraph.vector_table import Nearest, ValueMatch
+from ...nodegraph.word_table import QueryTerm
 from .address_parts import AddressParts
-from .index_engine import EngineRow, EngineUnavailableError, MissingCollectionError
-from .word_engine import QueryTerm, WordHits, WordRow
+from .base_engine import ConnectedEngine
+from .index_engine import (
+    EngineRow,
+    EngineUnavailableError,
+    MissingCollectionError,
+    WordHits,
+    WordRow,
+)
 
 if TYPE_CHECKING:
-    from ..vector_table import Vectors
+    from ...nodegraph.vector_table import Vectors
 
 T = TypeVar("T")
 
@@ -152,12 +158,12 @@ class OpenSearchAddress:
         )
 
 
-class OpenSearchEngine:
-    """Search vectors by OpenSearch: up to 10,000 by comparing all, above by HNSW; and words.
+class OpenSearchEngine(ConnectedEngine[OpenSearchAddress, Any]):
+    """Search vectors and words in OpenSearch; tested against a double, never on a real server.
 
-    Words are searched by its inverted file of features, which finds all candidates. OpenSearch 2.9
-    or later, with the k-NN plugin for vectors. Tested against a double of its protocol, and not
-    on a real server yet.
+    Vectors are searched up to 10,000 by comparing all, above by HNSW, words by an inverted file of
+    features, which finds all candidates. It needs OpenSearch 2.9 or later, with the k-NN plugin
+    for vectors.
 
     Args:
         address: See ``OpenSearchAddress.parse``.
@@ -172,37 +178,15 @@ class OpenSearchEngine:
     """
 
     most = _MOST
+    linked_from = LINKED_FROM
 
     def __init__(self, address: str) -> None:
-        self.address = address
-        self._address = OpenSearchAddress.parse(address)
-        self._set_up()
+        super().__init__(address, OpenSearchAddress.parse(address))
 
     def _set_up(self) -> None:
-        self._connecting = threading.Lock()
-        self._client: Any = None
+        super()._set_up()
         self._linked: dict[str, bool] = {}  # of collections, whose names are not used again
         self._longest = _LONGEST_REQUEST
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {"address": self.address, "_address": self._address}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self._set_up()
-
-    def __repr__(self) -> str:
-        return f"OpenSearchEngine({self._address.shown!r})"
-
-    @property
-    def shown(self) -> str:
-        """What messages call it."""
-        return self._address.shown
-
-    @property
-    def linked_from(self) -> int:
-        """From how many rows on a graph of vectors is made."""
-        return LINKED_FROM
 
     # Collections: indexes, each behind an alias, as only writes to an alias make no new index
 
@@ -503,18 +487,8 @@ class OpenSearchEngine:
 
     # The client
 
-    def close(self) -> None:
-        """Close the connections."""
-        with self._connecting:
-            client, self._client = self._client, None
-        if client is not None:
-            client.close()
-
-    def _connected(self) -> Any:
-        with self._connecting:
-            if self._client is None:
-                self._client = self._connect()
-            return self._client
+    def _disconnect(self, client: Any) -> None:
+        client.close()
 
     def _connect(self) -> Any:
         try:

@@ -12,16 +12,23 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ..errors import StoreError
-from ..vector_table import Nearest, ValueMatch
+from ...nodegraph.errors import StoreError
+from ...nodegraph.vector_table import Nearest, ValueMatch
+from ...nodegraph.word_table import QueryTerm
 from .address_parts import AddressParts
-from .index_engine import EngineRow, EngineUnavailableError, MissingCollectionError
-from .word_engine import QueryTerm, WordHits, WordRow
+from .base_engine import ConnectedEngine
+from .index_engine import (
+    EngineRow,
+    EngineUnavailableError,
+    MissingCollectionError,
+    WordHits,
+    WordRow,
+)
 
 if TYPE_CHECKING:
     from pymilvus import MilvusClient
 
-    from ..vector_table import Vectors
+    from ...nodegraph.vector_table import Vectors
 
 logger = logging.getLogger(__name__)
 
@@ -165,7 +172,7 @@ class MilvusAddress:
         return cls(uri, token, database, timeout, shown, words)
 
 
-class MilvusEngine:
+class MilvusEngine(ConnectedEngine[MilvusAddress, "MilvusClient"]):
     """Search vectors by Milvus: up to 10,000 by comparing all, above by its HNSW; and words.
 
     Words are searched by its inverted file of sparse vectors, which finds all candidates; a server
@@ -185,44 +192,22 @@ class MilvusEngine:
 
     most = _MOST - 1  # beside the mark
     word_slack = 1.0
+    linked_from = LINKED_FROM
 
     def __init__(self, address: str) -> None:
-        self.address = address
-        self._address = MilvusAddress.parse(address)
-        self._set_up()
+        super().__init__(address, MilvusAddress.parse(address))
 
     def _set_up(self) -> None:
-        self._connecting = threading.Lock()
-        self._client: MilvusClient | None = None
+        super()._set_up()
         self._version = _OLDEST
         self._is_lite = self._address.is_file  # or such a file that is served
         self._said = False  # that words are not searched here
         self._unflushed: Counter[str] = Counter()  # rows by collection
         self._linked: dict[str, bool] = {}  # by collection: whether it has a graph of vectors
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {"address": self.address, "_address": self._address}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self._set_up()
-
-    def __repr__(self) -> str:
-        return f"MilvusEngine({self._address.shown!r})"
-
-    @property
-    def shown(self) -> str:
-        """What messages call it."""
-        return self._address.shown
-
     @property
     def _timeout(self) -> float:
         return self._address.timeout
-
-    @property
-    def linked_from(self) -> int:
-        """From how many rows on a graph of vectors is made."""
-        return LINKED_FROM
 
     # Collections
 
@@ -646,18 +631,8 @@ class MilvusEngine:
             settings |= {"consistency_level": "Customized", "guarantee_timestamp": position}
         return settings
 
-    def close(self) -> None:
-        """Close the connection."""
-        with self._connecting:
-            client, self._client = self._client, None
-        if client is not None:
-            client.close()
-
-    def _connected(self) -> MilvusClient:
-        with self._connecting:
-            if self._client is None:
-                self._client = self._connect()
-            return self._client
+    def _disconnect(self, client: MilvusClient) -> None:
+        client.close()
 
     def _connect(self) -> MilvusClient:
         try:

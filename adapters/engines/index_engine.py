@@ -1,8 +1,10 @@
-"""The contract of an engine that is beside the store: it stores vectors, and searches them.
+"""The contract of an engine beside the store: it stores vectors, and words, and searches them.
 
 The store has the graph, and says up to which revision a collection of the engine has it
 (``EngineTable``). So an engine does no more than what is here: it knows no graph, no revision
-and no condition.
+and no condition. Nor does it know words: terms have numbers, and their scores are computed from
+what the store has (``EngineWords``). The engine has an inverted file of the numbers, and what it
+says of scores decides only which candidates there are.
 """
 
 from __future__ import annotations
@@ -10,11 +12,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from ..errors import StoreError, TransientStoreError
-from ..vector_table import Nearest, ValueMatch
+from ...nodegraph.errors import StoreError, TransientStoreError
+from ...nodegraph.vector_table import Nearest, ValueMatch
+from ...nodegraph.word_table import QueryTerm
 
 if TYPE_CHECKING:
-    from ..vector_table import Vectors
+    from ...nodegraph.vector_table import Vectors
+    from ...nodegraph.word_table import Impacts, Numbers
 
 
 class EngineUnavailableError(TransientStoreError):
@@ -41,6 +45,39 @@ class EngineRow(NamedTuple):
     order: int
     tags: Sequence[int]
     vector: Vectors
+
+
+class WordRow(NamedTuple):
+    """A node as an engine that searches words has it. Nodes without a term are not written.
+
+    An engine that adds up products has ``terms`` and ``impacts`` as a sparse vector, one with a
+    BM25 of its own has a text of ``terms``, cut at spaces, each as often as ``counts`` says.
+
+    Attributes:
+        key: Tells it from all others: 32 hexadecimal digits, a hash of the node's id.
+        tags: The numbers of the values of its metadata, ascending.
+        terms: The numbers of its terms, (terms,), ascending, from 1 to below 2**32 - 1.
+        counts: How often it has each, (terms,).
+        impacts: What each adds to its score for a weight of 1, (terms,), above 0.
+    """
+
+    key: str
+    tags: Sequence[int]
+    terms: Numbers
+    counts: Numbers
+    impacts: Impacts
+
+
+class WordHits(NamedTuple):
+    """Rows that share a term with a query, those with the highest sums first.
+
+    Attributes:
+        keys: Their keys.
+        scores: The sums of weight times impact, as the engine has them.
+    """
+
+    keys: Sequence[str]
+    scores: Sequence[float]
 
 
 class IndexEngine(Protocol):
@@ -142,4 +179,64 @@ class IndexEngine(Protocol):
 
     def close(self) -> None:
         """Close connections; the next use opens them again."""
+        ...
+
+
+class WordEngine(IndexEngine, Protocol):
+    """An ``IndexEngine`` with collections of words beside those of vectors.
+
+    What is said there holds here: errors, positions, repetition, threads. ``drop``, ``mark``,
+    ``set_mark`` and ``delete`` take collections of both kinds; the other methods one of vectors.
+    """
+
+    @property
+    def searches_words(self) -> bool:
+        """Whether words are searched here; else, and without this property, in each process.
+
+        It may connect, to see which version a server has.
+
+        Raises:
+            EngineUnavailableError: If it can't be reached.
+        """
+        ...
+
+    @property
+    def word_slack(self) -> float | None:
+        """By which factor the sum of weight times impact of a row may exceed what is returned.
+
+        More candidates are read until no other row can be among the best. It is 1.0 for sums of
+        32-bit numbers (which may differ by a hundred-thousandth); None where no factor is known,
+        as for a BM25 of the engine's own: then a fixed number more is read than is asked for.
+        """
+        ...
+
+    def create_words(self, collection: str) -> None:
+        """Make a collection of words where there is none; see ``IndexEngine.create``."""
+        ...
+
+    def put_words(self, collection: str, rows: Sequence[WordRow]) -> None:
+        """Insert or replace rows by their keys, some thousand at most."""
+        ...
+
+    def search_words(
+        self,
+        collection: str,
+        query: Sequence[QueryTerm],
+        limit: int | None,
+        match: ValueMatch | None,
+        without: Collection[str],
+        position: int,
+    ) -> WordHits:
+        """Return the rows with the highest sums of weight times impact over the terms they share.
+
+        Where there are fewer than ``limit``, they are all that share a term.
+
+        Args:
+            collection: The collection.
+            query: The terms, each once, at least one; numbers that no row has are possible.
+            limit: How many, ``most`` at most; None for all that share a term, in any order.
+            match: Which rows count; see ``IndexEngine.nearest``.
+            without: Keys of rows that don't count.
+            position: Which writes must be seen.
+        """
         ...

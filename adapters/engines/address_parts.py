@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from ..errors import nearest_names
+from ...nodegraph.errors import nearest_names
 
 
 @dataclass(frozen=True, slots=True)
