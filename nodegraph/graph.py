@@ -39,11 +39,11 @@ from .splitters.sentence_splitter import SentenceSplitter
 from .store import Changes, NodeStore
 from .streamed_nodes import StreamedNodes
 from .structure import PREDEFINED_STRUCTURE
-from .vector_table import VectorTable
-from .word_table import WordTable
 
 if TYPE_CHECKING:
     from .models.embedder_adapters import Vectors
+    from .vector_table import VectorTable
+    from .word_table import WordTable
 
 T = TypeVar("T")
 

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
-from importlib.metadata import EntryPoint, entry_points
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 STORES = "nodekin.stores"
 """``NodeStore`` by the scheme of its address; called with the address."""
@@ -31,6 +33,7 @@ def plugins(group: str) -> Mapping[str, EntryPoint]:
     Raises:
         RuntimeError: If two packages register different objects by one name.
     """
+    from importlib.metadata import entry_points  # takes longer to import than all of the core
 
     registered: dict[str, EntryPoint] = {}
     for entry in entry_points(group=group):

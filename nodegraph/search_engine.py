@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from .errors import nearest_names
-from .plugins import ENGINES, load_plugin, plugins
 from .store import NodeStore
-from .vector_table import VectorTable
-from .word_table import WordTable
+
+if TYPE_CHECKING:
+    from .vector_table import VectorTable
+    from .word_table import WordTable
 
 
 class SearchEngine(Protocol):
@@ -76,6 +77,8 @@ def as_engine(index: Any) -> SearchEngine:
     if index is None:
         return StoreEngine()
     if isinstance(index, str):
+        from .plugins import ENGINES, load_plugin, plugins  # most graphs have no engine
+
         scheme, colon, _ = index.partition(":")
         if not colon or scheme not in plugins(ENGINES):
             raise ValueError(

@@ -16,6 +16,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Lock
+from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 from .derivation import (
@@ -30,7 +31,9 @@ from .derivation import (
 from .document import Document
 from .journal import Journal
 from .node import ROOT, Link, Node
-from .vector_table import VectorTable
+
+if TYPE_CHECKING:
+    from .vector_table import VectorTable
 
 _locks: WeakKeyDictionary[NodeStore, dict[str, Lock]] = WeakKeyDictionary()
 

@@ -21,8 +21,7 @@ from .ranking import Lift
 from .results import OutputOptions, ScoredNode
 from .retrieval_conditions import Conditions, check_restriction
 from .search import Plans, Search, SearchScope, check_cut_off, search_scopes
-from .similarities.registry import DEFAULT, MakeIndex, get_similarity, with_index
-from .similarities.unranked import Unranked
+from .similarities.registry import DEFAULT, MakeIndex, Unranked, get_similarity, with_index
 from .validation import check_options, check_top_k, choice, whole
 
 if TYPE_CHECKING:

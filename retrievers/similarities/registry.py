@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar, overload
 
 from ...nodegraph.errors import nearest_names
 from ...nodegraph.graph import NodeGraph
@@ -18,6 +18,7 @@ from .custom import CustomSimilarity
 
 if TYPE_CHECKING:
     from ..indexes.exact_index import Exact
+    from ..indexes.filter_index import FilterIndex
 
 
 def _exact(field: str | None = None, normalize: bool | Callable[[str], str] = True) -> Exact:
@@ -224,3 +225,22 @@ class _Indexed:
         return graph.shared(
             ("index", make, group, key, identity), lambda: make(graph, group, key, similarity)
         )
+
+
+class Unranked:
+    """Match every node that meets the filter, in document order, each with the score 0.
+
+    It is what ``Retriever`` searches a blank query by, and asks no model.
+    """
+
+    name: ClassVar[str] = "filter"
+    mode: ClassVar[Literal["text"]] = "text"
+
+    def open(self, graph: NodeGraph, group: str, key: str | None = None) -> FilterIndex:
+        """Return the group's index, shared by all."""
+        from ..indexes.filter_index import FilterIndex
+
+        return graph.shared(("filter index", group), lambda: FilterIndex(graph, group))
+
+    def prepare(self, query: str, indexes: Sequence[FilterIndex]) -> None:
+        """Do nothing: there is no query."""

@@ -183,7 +183,7 @@ def test_compacting_deletes_what_an_interruption_left(tmp_path: Path) -> None:
         graph._store.put_values("nodekin_left nodes", {"a": b"1"})
         assert Retriever(graph, "line", "bm25")("tea")
         assert len(kinds_of_collections(graph)) == 2
-    with opened(None, tmp_path / "graph.db") as graph:
+    with opened(engine, tmp_path / "graph.db") as graph:
         graph.compact()
         assert kinds_of_collections(graph) == {*engine.collections}
     with opened(engine, tmp_path / "graph.db") as graph:
