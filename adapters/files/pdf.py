@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator
-from contextlib import contextmanager
-from functools import partial
-from itertools import repeat
+from contextlib import contextmanager, suppress
+from ctypes import c_double
+from math import degrees, hypot
 from typing import Any
 
 from ...nodegraph.document import Document
@@ -22,7 +22,6 @@ from .pdf_layout import (
     pages_as_text,
 )
 from .pdf_tables import with_tables
-from .pdfium import pdfium
 
 _MAX_GARBAGE = 0.25  # the share of a page's characters that mean nothing, above which it is no text
 
@@ -30,13 +29,7 @@ _MAX_GARBAGE = 0.25  # the share of a page's characters that mean nothing, above
 # number; where one of them is, the second.
 _SAMPLES = (12, 48)
 
-_UPRIGHT = {90: 3, 180: 2, 270: 1}  # how many times a page is turned whose text is turned so
-
-_line_of = partial(tuple.__new__, TextLine)  # in a third of the time of TextLine(...)
-
 _PASSWORD = 4  # FPDF_ERR_PASSWORD
-
-_IMAGE, _FORM = 3, 5  # FPDF_PAGEOBJ_IMAGE, FPDF_PAGEOBJ_FORM
 
 
 def read_pdf(source: SourceFile) -> Document:
@@ -52,12 +45,14 @@ def read_pdf(source: SourceFile) -> Document:
     with _opened(source) as pdf:
         pages: list[Lines] = []
         unread: list[int] = []
-        for number in range(len(pdf)):
-            lines, is_readable = _read_page(pdf, number, source)
-            if not is_readable:
-                unread.append(number + 1)
+        for number, page in enumerate(pdf, start=1):
+            lines = _lines_of_page(page)
+            if lines is None:
+                lines = lines_of_text(source.ocr(_png(page))) if source.ocr else []
+                if not lines:
+                    unread.append(number)
             pages.append(lines)
-        outline = list(_outline(pdf.raw))
+        outline = list(_outline(pdf))
         metadata = _properties(pdf)
     if unread and not any(pages):
         raise ReadError(
@@ -99,124 +94,35 @@ def _properties(pdf: Any) -> dict[str, Any]:
     return {name: value for name, value in named.items() if value}
 
 
-def _outline(document: Any) -> Iterator[tuple[int, int, str]]:
+def _outline(pdf: Any) -> Iterator[tuple[int, int, str]]:
     """Yield the entries of the outline, of six levels: page (from 0), level (from 1), title."""
-    functions, seen = pdfium(), set[int]()
-
-    def below(bookmark: Any, level: int) -> Iterator[tuple[int, int, str]]:
-        bookmark = functions.first_bookmark(document, bookmark)
-        while bookmark and bookmark.value not in seen:
-            seen.add(bookmark.value)
-            target = functions.get_destination(document, bookmark)
-            page = functions.page_of_destination(document, target) if target else -1
-            if page >= 0:
-                yield page, level, _title(bookmark)
-            if level < 6:
-                yield from below(bookmark, level + 1)
-            bookmark = functions.next_bookmark(document, bookmark)
-
-    return below(None, 1)
-
-
-def _title(bookmark: Any) -> str:
-    from ctypes import byref, c_char, c_ulong
-
-    room, size = 0, 256
-    while size > room:
-        room, buffer = size, bytearray(size)
-        to_buffer = byref(c_char.from_buffer(buffer))
-        size = pdfium().get_title(bookmark, to_buffer, c_ulong(room))
-    return buffer[: max(size - 2, 0)].decode("utf-16-le", "ignore")
-
-
-def _read_page(pdf: Any, number: int, source: SourceFile) -> tuple[Lines, bool]:
-    """Return the lines of a page, and whether it could be read."""
-    from pypdfium2 import PdfiumError, raw
-
-    page = raw.FPDF_LoadPage(pdf.raw, number)  # quicker by itself than as an object of pypdfium2
-    if not page:
-        raise PdfiumError("Failed to load page.")
-    try:
-        lines = _lines_of_page(page)
-        if lines is not None:
-            return lines, True
-        if source.ocr is None:
-            return (), False
-        recognized = source.ocr(_png(pdf[number]))
-        return lines_of_text(recognized), bool(recognized.strip())
-    finally:
-        raw.FPDF_ClosePage(page)
+    for bookmark in pdf.get_toc(max_depth=6):
+        target = bookmark.get_dest()
+        page = target.get_index() if target else None
+        with suppress(UnicodeDecodeError):
+            if page is not None:
+                yield page, bookmark.level + 1, bookmark.get_title()
 
 
 def _lines_of_page(page: Any) -> Lines | None:
     """Return the lines of a page, None if it has no text that means something."""
     from pypdfium2 import raw
 
-    textpage = _textpage(page)
-    try:
-        text = _text(textpage)
-        angle = _angle(textpage, text)
-        if angle in _UPRIGHT and not raw.FPDFPage_GetRotation(page):
-            raw.FPDFPage_SetRotation(page, _UPRIGHT[angle])  # else each letter may be a line
-            textpage, turned = _textpage(page), textpage
-            raw.FPDFText_ClosePage(turned)
-            text = _text(textpage)
-        text = normalized(text)
-        if not text.strip():
-            return None if _has_image(page) else ()
-        if max(garbage_share(text), _unmapped_share(textpage)) > _MAX_GARBAGE:
-            return None
-        lines: Lines = _lines(textpage, text, is_upward=angle == 270)
-        return lines if angle else with_tables(page, textpage, lines)
-    finally:
-        raw.FPDFText_ClosePage(textpage)
-
-
-def _textpage(page: Any) -> Any:
-    from pypdfium2 import PdfiumError, raw
-
-    textpage = raw.FPDFText_LoadPage(page)
-    if not textpage:
-        raise PdfiumError("Failed to load text page.")
-    return textpage
-
-
-def _text(textpage: Any) -> str:
-    """Return the text of a page, without what PDFium leaves out where it begins and ends."""
-    from ctypes import byref, c_char
-
-    functions = pdfium()
-    begin, end = 0, functions.count_characters(textpage)
-    while begin < end and functions.index_in_text(textpage, begin) < 0:
-        begin += 1
-    while begin < end and functions.index_in_text(textpage, end - 1) < 0:
-        end -= 1
-    if begin == end:
-        return ""
-    buffer = bytearray(2 * (end - begin + 1))
-    to_buffer = byref(c_char.from_buffer(buffer))
-    length = functions.get_text(textpage, begin, end - begin, to_buffer) - 1
-    return buffer[: 2 * length].decode("utf-16-le", "ignore")
-
-
-def _has_image(page: Any) -> bool:
-    functions = pdfium()
-
-    def is_in(count: Any, get: Any, parent: Any, depth: int) -> bool:
-        for number in range(count(parent)):
-            part = get(parent, number)
-            kind = functions.get_type(part)
-            if kind == _IMAGE or (
-                kind == _FORM
-                and depth > 1
-                and is_in(
-                    functions.count_objects_within, functions.get_object_within, part, depth - 1
-                )
-            ):
-                return True
-        return False
-
-    return is_in(functions.count_objects, functions.get_object, page, 3)
+    textpage = page.get_textpage()
+    text = textpage.get_text_range()
+    angle = _angle(textpage, text)
+    if angle in (90, 180, 270) and not page.get_rotation():
+        page.set_rotation(360 - angle)  # else each letter may be a line
+        textpage = page.get_textpage()
+        text = textpage.get_text_range()
+    text = normalized(text)
+    if not text.strip():
+        images = page.get_objects([raw.FPDF_PAGEOBJ_IMAGE], max_depth=3)
+        return () if next(images, None) is None else None
+    if max(garbage_share(text), _unmapped_share(textpage)) > _MAX_GARBAGE:
+        return None
+    lines = _lines(textpage, text, is_upward=angle == 270)
+    return lines if angle else with_tables(page, textpage, lines)
 
 
 def _png(page: Any) -> bytes:
@@ -227,12 +133,11 @@ def _png(page: Any) -> bytes:
 
 def _angle(textpage: Any, text: str) -> int:
     """Return by how much most characters of a page are turned, in degrees, clockwise."""
-    from math import degrees
+    from pypdfium2 import raw
 
     for count in _SAMPLES:
-        places = range(0, len(text), len(text) // count + 1)
-        shown = [place for place in places if not text[place].isspace()]
-        angles = list(map(pdfium().get_angle, repeat(textpage), shown))
+        indexes = range(0, len(text), len(text) // count + 1)
+        angles = [raw.FPDFText_GetCharAngle(textpage, i) for i in indexes if not text[i].isspace()]
         if not any(angles):
             return 0
     return round(degrees(sorted(angles)[len(angles) // 2]))
@@ -240,15 +145,15 @@ def _angle(textpage: Any, text: str) -> int:
 
 def _unmapped_share(textpage: Any) -> float:
     """Return which share of a page's characters have no meaning that their font knows of."""
-    functions, share = pdfium(), 0.0
-    length = functions.count_characters(textpage)
+    from pypdfium2 import raw
+
+    length = textpage.count_chars()
     for count in _SAMPLES:
-        places = range(0, length, length // count + 1)
-        answers = list(map(functions.has_no_meaning, repeat(textpage), places))
-        if 1 not in answers:
+        indexes = range(0, length, length // count + 1)
+        unmapped = [raw.FPDFText_HasUnicodeMapError(textpage, i) == 1 for i in indexes]
+        if not any(unmapped):
             return 0.0
-        share = answers.count(1) / len(answers)
-    return share
+    return sum(unmapped) / len(unmapped)
 
 
 def _lines(textpage: Any, text: str, *, is_upward: bool = False) -> list[TextLine]:
@@ -257,36 +162,30 @@ def _lines(textpage: Any, text: str, *, is_upward: bool = False) -> list[TextLin
     Of vertical lines, and of those that go upward, the places are those that they would have if
     the page were turned.
     """
-    from ctypes import byref, c_double
-    from math import hypot
-
     from pypdfium2 import raw
 
-    functions = pdfium()
-    if len(text) != functions.count_characters(textpage):  # which character is which is not known
+    if len(text) != textpage.count_chars():  # which character is which is not known
         return lines_of_text(text)
-    get_origin, get_box = functions.get_origin, functions.get_box
-    get_matrix, get_size = functions.get_matrix, functions.get_size
+    handle = textpage.raw
     box, matrix, x, y = raw.FS_RECTF(), raw.FS_MATRIX(), c_double(), c_double()
-    to_box, to_matrix, to_x, to_y = map(byref, (box, matrix, x, y))
-    lines, following = [], 0
-    line_of = _line_of
+    lines: list[TextLine] = []
+    following = 0
     for line in text.split("\r\n"):
-        begin, following = following, following + len(line) + 2
+        start, following = following, following + len(line) + 2
         stripped = line.strip()
         if not stripped:
             continue
-        if len(stripped) < len(line):
-            begin += line.index(stripped[0])
-        get_origin(textpage, begin, to_x, to_y)
-        left, baseline, size = x.value, y.value, get_size(textpage, begin)
-        if get_matrix(textpage, begin, to_matrix):
-            size *= matrix.d if matrix.c == 0 < matrix.d else hypot(matrix.c, matrix.d)
-        get_box(textpage, begin + len(stripped) - 1, to_box)
-        if (top := box.top) < baseline and baseline - top > abs(box.left - left):
-            lines.append(line_of((stripped, begin, -baseline, -box.bottom, left, size, False)))
+        start += len(line) - len(line.lstrip())
+        raw.FPDFText_GetCharOrigin(handle, start, x, y)
+        left, baseline, size = x.value, y.value, raw.FPDFText_GetFontSize(handle, start)
+        if raw.FPDFText_GetMatrix(handle, start, matrix):
+            size *= hypot(matrix.c, matrix.d)
+        raw.FPDFText_GetLooseCharBox(handle, start + len(stripped) - 1, box)
+        if box.top < baseline and baseline - box.top > abs(box.left - left):
+            position = (-baseline, -box.bottom, left)
         elif is_upward:
-            lines.append(line_of((stripped, begin, baseline, top, -left, size, False)))
+            position = (baseline, box.top, -left)
         else:
-            lines.append(line_of((stripped, begin, left, box.right, baseline, size, False)))
+            position = (left, box.right, baseline)
+        lines.append(TextLine(stripped, start, *position, size))
     return lines

@@ -5,16 +5,13 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from ctypes import c_double, c_float, c_int
 from dataclasses import dataclass, field
-from itertools import repeat
 from math import inf
 from typing import Any, NamedTuple
 
 from ...nodegraph.readers.pages import markdown_table
 from .pdf_layout import Lines, TextLine, joined
-from .pdfium import pdfium
-
-_PATH, _LINE_TO = 2, 0  # FPDF_PAGEOBJ_PATH, FPDF_SEGMENT_LINETO
 
 _NEAR = 3.0  # points between rules that are drawn as one
 
@@ -120,27 +117,25 @@ def _is_ruled(rules: Iterable[_Rule], at: float, place: float) -> bool:
 
 def _rules(page: Any) -> tuple[list[_Rule], list[_Rule]]:
     """Return the straight lines that are drawn on a page: horizontal and vertical ones."""
-    from ctypes import byref, c_float
+    from pypdfium2 import raw
 
-    functions, handle = pdfium(), page
-    get_object, get_type = functions.get_object, functions.get_type
-    left, bottom, right, top = c_float(), c_float(), c_float(), c_float()
-    bounds = tuple(map(byref, (left, bottom, right, top)))
     horizontal: list[_Rule] = []
     vertical: list[_Rule] = []
-    objects = map(get_object, repeat(handle), range(functions.count_objects(handle)))
-    paths = [number for number, kind in enumerate(map(get_type, objects)) if kind == _PATH]
+    count = raw.FPDFPage_CountObjects(page)
+    objects = [raw.FPDFPage_GetObject(page, index) for index in range(count)]
+    paths = [o for o in objects if raw.FPDFPageObj_GetType(o) == raw.FPDF_PAGEOBJ_PATH]
     if len(paths) > 10 * _MAX_RULES:
         return [], []
-    for number in paths:
-        path = get_object(handle, number)
-        if not functions.get_bounds(path, *bounds):
+    edges = [c_float() for _ in range(4)]
+    for path in paths:
+        if not raw.FPDFPageObj_GetBounds(path, *edges):
             continue
-        width, height = right.value - left.value, top.value - bottom.value
+        left, bottom, right, top = (edge.value for edge in edges)
+        width, height = right - left, top - bottom
         if height <= _NEAR < width:
-            horizontal.append(_Rule((top.value + bottom.value) / 2, left.value, right.value))
+            horizontal.append(_Rule((top + bottom) / 2, left, right))
         elif width <= _NEAR < height:
-            vertical.append(_Rule((left.value + right.value) / 2, bottom.value, top.value))
+            vertical.append(_Rule((left + right) / 2, bottom, top))
         elif width > _NEAR:
             for (x, y), (to_x, to_y) in _strokes(path):
                 if abs(y - to_y) < 1:
@@ -152,31 +147,28 @@ def _rules(page: Any) -> tuple[list[_Rule], list[_Rule]]:
 
 def _strokes(path: Any) -> Iterator[tuple[tuple[float, float], tuple[float, float]]]:
     """Yield from where to where the straight lines of a path go."""
-    from ctypes import byref, c_float, c_int
-
     from pypdfium2 import raw
 
-    functions = pdfium()
-    mode, is_stroked, matrix = c_int(), c_int(), raw.FS_MATRIX()
-    functions.get_draw_mode(path, byref(mode), byref(is_stroked))
-    count = functions.count_segments(path)
+    mode, is_stroked = c_int(), c_int()
+    raw.FPDFPath_GetDrawMode(path, mode, is_stroked)
+    count = raw.FPDFPath_CountSegments(path)
     if not is_stroked.value or count > _MAX_RULES:
         return
-    functions.get_object_matrix(path, byref(matrix))
-    x, y = c_float(), c_float()
+    matrix, x, y = raw.FS_MATRIX(), c_float(), c_float()
+    raw.FPDFPageObj_GetMatrix(path, matrix)
     start = before = (0.0, 0.0)
-    for number in range(count):
-        segment = functions.get_segment(path, number)
-        functions.get_point(segment, byref(x), byref(y))
+    for index in range(count):
+        segment = raw.FPDFPath_GetPathSegment(path, index)
+        raw.FPDFPathSegment_GetPoint(segment, x, y)
         point = (
             matrix.a * x.value + matrix.c * y.value + matrix.e,
             matrix.b * x.value + matrix.d * y.value + matrix.f,
         )
-        if functions.get_segment_type(segment) == _LINE_TO:
+        if raw.FPDFPathSegment_GetType(segment) == raw.FPDF_SEGMENT_LINETO:
             yield before, point
         else:
             start = point
-        if functions.is_closed(segment):
+        if raw.FPDFPathSegment_GetClose(segment):
             yield point, start
         before = point
 
@@ -288,14 +280,12 @@ _Cell = tuple[int, int]
 
 def _cell_at(grid: _Grid, textpage: Any) -> Callable[[int], _Cell]:
     """Return a function that returns in which cell of a grid a character of a page stands."""
-    from ctypes import byref, c_double
+    from pypdfium2 import raw
 
-    get_origin, handle = pdfium().get_origin, textpage
-    x, y = c_double(), c_double()
-    to_x, to_y = byref(x), byref(y)
+    handle, x, y = textpage.raw, c_double(), c_double()
 
     def cell_at(character: int) -> _Cell:
-        get_origin(handle, character, to_x, to_y)
+        raw.FPDFText_GetCharOrigin(handle, character, x, y)
         return grid.cell(x.value + 1, y.value + 1)
 
     return cell_at

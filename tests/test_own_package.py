@@ -1,0 +1,103 @@
+"""A package of one's own is installed, and what it registers by entry points is used."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+PROJECT = """
+[project]
+name = "own-package"
+version = "1.0"
+
+[project.entry-points."nodekin.readers"]
+rows = "own_package:read_rows"
+broken = "own_package:no_such_reader"
+"""
+
+PACKAGE = '''
+"""A reader of one's own."""
+
+import os
+
+from nodekin.nodegraph import Document
+
+
+def read_rows(path):
+    for number, row in enumerate(path.read_text("utf-8").splitlines(), start=1):
+        yield Document(row, {"process": os.getpid()}, id=str(number))
+'''
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Path:
+    """Install the package into a folder, as an installer does: its code and its metadata."""
+    project = tomllib.loads(PROJECT)["project"]
+    site = tmp_path / "site"
+    info = site / "own_package-1.0.dist-info"
+    info.mkdir(parents=True)
+    (site / "own_package.py").write_text(PACKAGE, encoding="utf-8")
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: own-package\nVersion: 1.0\n")
+    groups = [
+        "\n".join([f"[{group}]", *(f"{name} = {value}" for name, value in entries.items())])
+        for group, entries in project["entry-points"].items()
+    ]
+    (info / "entry_points.txt").write_text("\n\n".join(groups) + "\n", encoding="utf-8")
+    return site
+
+
+def run(site: Path, program: str) -> tuple[list[object], str]:
+    """Run a program where the package is installed; return what it prints as JSON, and stderr."""
+    path = os.pathsep.join([str(site), *filter(None, sys.path)])
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, "PYTHONPATH": path},
+        cwd=site.parent,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout), done.stderr
+
+
+READ = """
+import json, logging, os
+from nodekin.nodegraph import NodeGraph, ReadError, register_reader
+
+logging.basicConfig()
+graph = NodeGraph("docs", progress=False)
+nodes = graph.nodes("ROOT")
+processes = {node.metadata["process"] for node in nodes if "process" in node.metadata}
+register_reader(".rows", lambda path: "the program's own")
+own = NodeGraph("docs/tea.rows", progress=False).nodes("ROOT")
+try:
+    NodeGraph("docs/a.broken", progress=False)
+    error = ""
+except ReadError as unknown:
+    error = str(unknown)
+texts = {node.id: node.text for node in nodes}
+print(json.dumps([texts, os.getpid() in processes, own[0].text, error]))
+"""
+
+
+def test_its_reader_reads_files(site: Path, tmp_path: Path) -> None:
+    docs = tmp_path / "docs"
+    docs.mkdir()
+    (docs / "tea.rows").write_text("green\nblack\n")
+    (docs / "a.txt").write_text("plain")
+    (docs / "a.broken").write_text("broken")
+    (texts, in_program, own, error), log = run(site, READ)
+    assert texts == {"docs/a.txt": "plain", "docs/tea.rows#1": "green", "docs/tea.rows#2": "black"}
+    assert in_program is False
+    assert own == "the program's own"
+    assert "no reader for '.broken' files" in error
+    assert "can't load the reader 'broken' (own_package:no_such_reader)" in log
