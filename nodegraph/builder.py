@@ -36,7 +36,7 @@ from .errors import StoreError, TransformError
 from .group_follower import GroupFollower, GroupFollowers
 from .groups import NodeGroup
 from .hashing import digest
-from .locking import Access
+from .locking import Access, release_after_fork, unheld
 from .models.answer_cache import AnswerCache, keep_answers
 from .node import ROOT, Node
 from .store import Changes, NodeStore
@@ -68,6 +68,11 @@ class GroupBuilder:
         self.guard = DeadlockGuard()
         self.answers = AnswerCache(store)  # of models that transforms ask
         self.read_failures: list[Failure] = []
+        release_after_fork(self)
+
+    def after_fork(self) -> None:
+        """Let groups be built that a thread was building which is not in this process."""
+        self._building = {name: unheld(lock) for name, lock in self._building.items()}
 
     @property
     def failures(self) -> list[Failure]:

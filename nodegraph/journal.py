@@ -39,7 +39,7 @@ class GroupState(NamedTuple):
         size: How many nodes it has.
         sequence: How many changes it has had.
         token: A random number of the last change.
-        journal_size: How many nodes the entries of the journal name.
+        journal_size: How many nodes the entries of the journal name, one for an entry without any.
         oldest: The sequence number of the oldest entry.
         rules: The rules by which it was last built, None if it never was.
         built_for: The revision of ``ROOT`` up to which it was built.
@@ -72,7 +72,7 @@ class Journal:
         self._store = store
 
     def record(self, group: str, removed: Sequence[str], added: Sequence[str], growth: int) -> None:
-        """Advance a group to its next revision.
+        """Advance a group to its next revision; without ids where only its links have changed.
 
         Args:
             group: The group's name.
@@ -83,15 +83,16 @@ class Journal:
         state = self.state(group)
         sequence, token = state.sequence + 1, random.randrange(TOKENS)
         self.append(group, sequence, token, removed, added)
-        size, journal_size = state.size + growth, state.journal_size + len(removed) + len(added)
+        size = state.size + growth
+        journal_size = state.journal_size + entry_size(removed, added)
         limit, oldest = size // 2 + _OVERHEAD, 0
         if journal_size > limit:
             # The last one to go is only emptied: who has its revision has missed none before it.
             # So what followed one large change is known, though that outgrew the journal alone.
-            for number, entry_size in self.entry_sizes(group, state):
+            for number, freed in self.entry_sizes(group, state):
                 if journal_size <= limit // 2:
                     break
-                oldest, journal_size = number, journal_size - entry_size
+                oldest, journal_size = number, journal_size - freed
             if oldest:
                 self.delete(group, state.oldest, oldest)
                 self.empty(group, oldest)
@@ -149,10 +150,12 @@ class Journal:
 
     def entry_sizes(self, group: str, state: GroupState) -> list[tuple[int, int]]:
         """Return the number and size of each entry before the last recorded one, oldest first."""
-        numbers = [str(number) for number in range(state.oldest, state.sequence + 1)]
-        values = self._store.get_values(_kind(group), numbers)
-        entries = ((number, json.loads(values[number])) for number in numbers)
-        return [(int(number), len(removed) + len(added)) for number, (_, removed, added) in entries]
+        numbers = range(state.oldest, state.sequence + 1)
+        values = self._store.get_values(_kind(group), [*map(str, numbers)])
+        sizes = {number: entry_size(*json.loads(values[str(number)])[1:]) for number in numbers}
+        if state.oldest > 1:
+            sizes[state.oldest] = 0  # it was emptied
+        return list(sizes.items())
 
     def empty(self, group: str, number: int) -> None:
         """Drop the ids of an entry; its number and token stay."""
@@ -163,6 +166,11 @@ class Journal:
     def delete(self, group: str, first: int, end: int) -> None:
         """Delete the entries from a number up to another one, which stays."""
         self._store.delete_values(_kind(group), [str(number) for number in range(first, end)])
+
+
+def entry_size(removed: Sequence[str], added: Sequence[str]) -> int:
+    """Return how much an entry takes of what a journal may hold."""
+    return len(removed) + len(added) or 1
 
 
 def _kind(group: str) -> str:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import threading
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from types import TracebackType
-from typing import Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from .observation import current_observation
 from .retries import retried
@@ -22,6 +24,39 @@ class _Depth(threading.local):
 
 
 _thread = _Depth()
+
+
+class HasLocks(Protocol):
+    """What has locks that a thread may hold while another thread forks the process."""
+
+    def after_fork(self) -> None:
+        """Release what only threads hold that are not in this process."""
+        ...
+
+
+_WITH_LOCKS: weakref.WeakSet[Any] = weakref.WeakSet()
+
+
+def release_after_fork(owner: HasLocks) -> None:
+    """Have ``after_fork`` called in each process that is forked off."""
+    _WITH_LOCKS.add(owner)
+
+
+def _after_fork() -> None:
+    for owner in list(_WITH_LOCKS):
+        owner.after_fork()
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows, which has no fork
+    os.register_at_fork(after_in_child=_after_fork)
+
+
+def unheld(lock: threading.RLock) -> threading.RLock:
+    """Return a lock, or a new one where another thread holds it, which is not in this process."""
+    if not lock.acquire(blocking=False):
+        return threading.RLock()
+    lock.release()
+    return lock
 
 
 def is_reading_graph() -> bool:
@@ -87,6 +122,12 @@ class Access:
         self._lock = ReadWriteLock()
         self.state = State(-1)
         self.change_lock = threading.RLock()  # held to change documents, or to keep them
+        release_after_fork(self)
+
+    def after_fork(self) -> None:
+        """Release what only threads hold that are not in this process."""
+        self.change_lock = unheld(self.change_lock)
+        self._lock.after_fork()
 
     def reading(self) -> AbstractContextManager[None]:
         """Hold one state until the block ends."""
@@ -221,12 +262,24 @@ class ReadWriteLock:
     """
 
     def __init__(self) -> None:
+        self._thread = _Depth()
+        self._set_up()
+
+    def _set_up(self) -> None:
         self._mutex = threading.RLock()  # quicker to hold than the condition that it belongs to
         self._condition = threading.Condition(self._mutex)
         self._readers = 0
         self._writing = False
+        self._writer = 0  # the thread that wrote last
         self._waiting = 0
-        self._thread = _Depth()
+
+    def after_fork(self) -> None:
+        """Release what only threads hold that are not in this process."""
+        writing, writer = self._writing, self._writer
+        self._set_up()
+        self._readers = int(self.is_reading())
+        self._writing = writing and writer == threading.get_ident()
+        self._writer = writer
 
     def read(self) -> AbstractContextManager[None]:
         """Hold the lock together with other readers."""
@@ -268,7 +321,7 @@ class ReadWriteLock:
             self._waiting += 1
             try:
                 self._condition.wait_for(lambda: not self._writing and not self._readers)
-                self._writing = True
+                self._writing, self._writer = True, threading.get_ident()
             finally:
                 self._waiting -= 1
                 if not self._writing:  # interrupted: let those pass who waited for this one

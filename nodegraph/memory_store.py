@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from .derivation import CORPUS, Amendment, Derivation, Stamp
+from .locking import release_after_fork
 from .node import ROOT, Link, Node
 from .store import NodeStore
 
@@ -33,6 +34,11 @@ class MemoryStore(NodeStore):
         self._state = nullcontext(0)
         self._values: dict[str, dict[str, bytes]] = {}
         self._undo: dict[int, _Undo] = {}  # by the thread whose transaction is open
+        release_after_fork(self)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        release_after_fork(self)
 
     def snapshot(self) -> AbstractContextManager[int]:
         """Return the number of the state; the graph lets nobody write meanwhile."""
@@ -49,21 +55,32 @@ class MemoryStore(NodeStore):
         if thread in self._undo:
             yield
             return
-        undo = self._undo[thread] = []
+        self._undo[thread] = []
         try:
             yield
         except BaseException:
-            del self._undo[thread]
-            for mapping, key, value in reversed(undo):
-                self._put(mapping, key, value)
-            self._children.clear()
-            roots = self._derivations[ROOT]
-            ordered = sorted(roots.items(), key=lambda item: item[1].nodes[0].order)
-            roots.clear()
-            roots.update(ordered)
+            self._roll_back(thread)
             raise
         finally:
             self._undo.pop(thread, None)
+
+    def _roll_back(self, thread: int) -> None:
+        for mapping, key, value in reversed(self._undo[thread]):
+            if value is None:
+                mapping.pop(key, None)
+            else:
+                mapping[key] = value
+        self._children.clear()
+        roots = self._derivations[ROOT]
+        ordered = sorted(roots.items(), key=lambda item: item[1].nodes[0].order)
+        roots.clear()
+        roots.update(ordered)
+
+    def after_fork(self) -> None:
+        """Undo what threads had begun to write that are not in this process."""
+        for thread in self._undo.keys() - {threading.get_ident()}:
+            self._roll_back(thread)
+            del self._undo[thread]
 
     def _put(self, mapping: MutableMapping[Any, Any], key: Any, value: Any) -> None:
         """Change a mapping so that the change can be undone; None deletes the key."""

@@ -338,6 +338,7 @@ class NodeStore(ABC):
         deleted: list[str] = []
         replaced: list[str] = []
         growth = 0
+        relinked = False
         for document_id, new in derivations.items():
             nodes = {} if new is None else {node.id: node for node in new.nodes}
             growth += len(nodes)
@@ -350,6 +351,8 @@ class NodeStore(ABC):
             else:
                 old = self.derivation(group, document_id)
                 old_nodes = () if old is None else old.nodes
+                old_links = [] if old is None else [*old.links]
+                relinked = relinked or old_links != _as_derived(new.links)
                 ids = [node.id for node in old_nodes]
                 unchanged = {
                     n.id
@@ -362,7 +365,7 @@ class NodeStore(ABC):
             deleted += [i for i in ids if i not in nodes]
             replaced += ids
         journal = self.journal
-        if removed or changed:
+        if removed or changed or relinked:
             journal.record(group, removed, changed, growth)
         elif group not in journal.groups():
             journal.put_state(group, journal.state(group))
@@ -372,7 +375,7 @@ class NodeStore(ABC):
             self.delete_links(stale)
         links = [link for new in derivations.values() if new is not None for link in new.links]
         if links:
-            self.put_links([replace(link, derived=True) for link in links])
+            self.put_links(_as_derived(links))
         self.touch()
 
     def amend(self, group: str, document_id: str, amendment: Amendment) -> None:
@@ -382,7 +385,7 @@ class NodeStore(ABC):
             removed = [*amendment.removed]
             nodes = [node.id for node in amendment.nodes]
             known = [node.id for node in self.get(nodes) if node is not None]
-            if removed or nodes:
+            if removed or nodes or amendment.unlinked or amendment.links:
                 growth = len(nodes) - len(known) - len(removed)
                 journal.record(group, [*removed, *known], nodes, growth)
             elif group not in journal.groups():
@@ -392,7 +395,7 @@ class NodeStore(ABC):
             if stale:
                 self.delete_links(stale)
             if amendment.links:
-                self.put_links([replace(link, derived=True) for link in amendment.links])
+                self.put_links(_as_derived(amendment.links))
             self.touch()
 
     def write_amendment(self, group: str, document_id: str, amendment: Amendment) -> None:
@@ -418,7 +421,10 @@ class NodeStore(ABC):
     # Revisions
 
     def revision(self, group: str) -> int:
-        """Return the group's counter, which grows with every change of its nodes."""
+        """Return the group's counter, which grows with every change of its nodes and their links.
+
+        Links from documents don't count: nothing is derived from them.
+        """
         return self.journal.state(group).revision
 
     def changes(self, group: str, since: int) -> Changes:
@@ -465,17 +471,30 @@ class NodeStore(ABC):
         """
         with self.transaction():
             ends = [i for link in links for i in (link.source, link.target)]
-            for i, node in zip(ends, self.get(ends), strict=True):
+            nodes = self.get(ends)
+            for i, node in zip(ends, nodes, strict=True):
                 if node is None:
                     raise LookupError(f"no node {i!r} to link; it may have been removed or changed")
             self.put_links(links)
-            self.touch()
+            self._record_links(nodes[::2])
 
     def unlink(self, links: Sequence[Link]) -> None:
         """Remove links; those that don't exist are skipped."""
         with self.transaction():
             self.delete_links(links)
-            self.touch()
+            self._record_links(self.get([link.source for link in links]))
+
+    def _record_links(self, sources: Sequence[Node | None]) -> None:
+        """Count a change of the links from nodes as a change of their groups."""
+        groups = dict.fromkeys(node.group for node in sources if node is not None)
+        groups.pop(ROOT, None)
+        for group in groups:
+            self.journal.record(group, [], [], 0)
+        self.touch()
+
+
+def _as_derived(links: Iterable[Link]) -> list[Link]:
+    return [replace(link, derived=True) for link in links]
 
 
 @contextmanager

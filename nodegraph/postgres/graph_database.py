@@ -16,7 +16,7 @@ from .address import PostgresAddress
 from .columns import NodeContext
 from .idle_connections import idle_connections
 from .server_connection import Portions, ServerConnection, ServerLostError, Values
-from .tables import FORMAT, TABLES
+from .tables import MIGRATIONS
 
 _OF_OTHER_PROCESSES: list[object] = []  # closing them here would disturb their makers
 
@@ -28,7 +28,7 @@ _BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 
 _LONG_PERIOD = 0.2  # seconds between attempts to get a lock that another may have for minutes
 
-_FORMAT = "SELECT to_regclass('nodekin_graph') IS NOT NULL"
+_HAS_TABLES = "SELECT to_regclass('nodekin_graph') IS NOT NULL"
 
 
 @dataclass(slots=True)
@@ -120,33 +120,46 @@ class GraphDatabase:
         return connection
 
     def _check_tables(self, connection: ServerConnection) -> None:
-        """Make the tables where there are none.
+        """Make the tables where there are none, and today's from older ones.
 
         Raises:
-            StoreError: If the tables are of a newer version.
+            StoreError: If the tables are of a newer or an unknown version.
         """
-        if not connection.rows(_FORMAT)[0][0]:
-            schema = self.address.schema.replace('"', '""')
-            lock = f"SELECT pg_advisory_xact_lock({self.address.lock('transaction')})"
-            try:
-                connection.run_script(f"BEGIN; {lock}")
-                if not connection.rows(_FORMAT)[0][0]:  # another may have been quicker
-                    exists = connection.rows(
-                        "SELECT to_regnamespace(%s) IS NOT NULL", [f'"{schema}"']
-                    )
-                    if not exists[0][0]:
-                        connection.run_script(f'CREATE SCHEMA "{schema}"')
-                    connection.run_script(TABLES)
-                connection.run_script("COMMIT")
-            except BaseException:
-                connection.roll_back()
-                raise
+        if self._version(connection) == len(MIGRATIONS):
+            return
+        schema = self.address.schema.replace('"', '""')
+        lock = f"SELECT pg_advisory_xact_lock({self.address.lock('transaction')})"
+        try:
+            connection.run_script(f"BEGIN; {lock}")
+            version = self._version(connection)  # another process may have been quicker
+            if not version:
+                name = [f'"{schema}"']
+                ((exists,),) = connection.rows("SELECT to_regnamespace(%s) IS NOT NULL", name)
+                if not exists:
+                    connection.run_script(f'CREATE SCHEMA "{schema}"')
+            for script in MIGRATIONS[version:]:
+                connection.run_script(script)
+            connection.run_script(f"UPDATE nodekin_graph SET format = {len(MIGRATIONS)}; COMMIT")
+        except BaseException:
+            connection.roll_back()
+            raise
+
+    def _version(self, connection: ServerConnection) -> int:
+        """Return the version of the tables, 0 where there are none."""
+        if not connection.rows(_HAS_TABLES)[0][0]:
+            return 0
         ((version,),) = connection.rows("SELECT format FROM nodekin_graph")
-        if version > FORMAT:
+        if version > len(MIGRATIONS):
             raise StoreError(
                 f"{self.address.shown} was written by a newer nodekin (format {version}, this one "
-                f"reads up to {FORMAT}); upgrade nodekin, or give another schema"
+                f"reads up to {len(MIGRATIONS)}); upgrade nodekin, or give another schema"
             )
+        if version < 1:
+            raise StoreError(
+                f"{self.address.shown} has tables of format {version}, which no nodekin has "
+                "written; restore a backup, or give another schema"
+            )
+        return int(version)
 
     def _borrowed(self) -> tuple[ServerConnection, bool]:
         """Return a connection, and whether it is a new one."""

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-FORMAT = 1
-"""The version of the tables."""
-
-TABLES = f"""
+_TABLES = """
 -- One row. number counts all writes, so that a process knows whether another has written.
 CREATE TABLE nodekin_graph (format int NOT NULL, number bigint NOT NULL);
-INSERT INTO nodekin_graph VALUES ({FORMAT}, 0);
+INSERT INTO nodekin_graph VALUES (1, 0);
 
 -- The last transaction of each writer, by which it learns whether a commit whose answer was lost
 -- has happened.
@@ -73,3 +70,21 @@ CREATE TABLE journal (
     kind bytea NOT NULL, key bytea NOT NULL, value bytea NOT NULL, PRIMARY KEY (kind, key)
 );
 """
+
+# Where processes built in turns, links could be lost, or stay for good. What was made of a whole
+# group, and has links, counts as out of date: the next build compares all of it. The seventh value
+# of a group's state is up to which revision it is built.
+_COMPARE_LINKS = """
+UPDATE derivations SET source = '' WHERE document = '' AND EXISTS (
+    SELECT FROM nodes JOIN links ON links.source = nodes.id
+    WHERE nodes.derivation = derivations.key AND links.derived
+);
+UPDATE journal SET value = convert_to(
+    jsonb_set(convert_from(value, 'UTF8')::jsonb, '{6}', '0')::text, 'UTF8'
+) WHERE kind = 'group' AND key IN (
+    SELECT grp FROM derivations WHERE document = '' AND source = ''
+);
+"""
+
+MIGRATIONS = [_TABLES, _COMPARE_LINKS]
+"""What makes tables of version n from those of version n - 1; its length is today's version."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 import threading
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +14,16 @@ from .schema import APPLICATION, MIGRATIONS
 
 Row = tuple[Any, ...]
 
+_FETCHED = 256  # rows that a stream reads at a time
+
 _FAILURES = (sqlite3.Error, UnicodeDecodeError)  # the second for an error message that is damaged
 
 
 class Connection:
     """Run statements on one file; close it when nobody holds it any more.
 
-    One thread runs statements; any may close it: SQLite must not close what runs a statement.
+    One thread runs statements. Any thread may retire the connection, and whatever touches SQLite
+    takes the lock: SQLite crashes where a connection is closed that runs a statement.
 
     Args:
         path: The file; made where it is missing and ``write`` is given.
@@ -29,6 +33,9 @@ class Connection:
 
     Raises:
         StoreError: If it can't be opened.
+
+    Attributes:
+        retired: Whether it is to be closed, and replaced, once no transaction is open.
     """
 
     def __init__(self, path: Path, *, write: bool, timeout: float, frozen: bool = False) -> None:
@@ -37,18 +44,22 @@ class Connection:
         self._timeout = timeout
         self._frozen = frozen
         self._lock = threading.RLock()  # held while a statement runs
+        self.retired = False
         self._db_now: sqlite3.Connection | None = self._opened()
 
-    def _opened(self) -> sqlite3.Connection:
+    def _connected(self) -> sqlite3.Connection:
         mode = "ro&immutable=1" if self._frozen else "rwc" if self._write else "rw"
+        return sqlite3.connect(
+            f"{self._path.absolute().as_uri()}?mode={mode}",
+            uri=True,
+            timeout=self._timeout,
+            isolation_level=None,
+            check_same_thread=False,
+        )
+
+    def _opened(self) -> sqlite3.Connection:
         try:
-            db = sqlite3.connect(
-                f"{self._path.absolute().as_uri()}?mode={mode}",
-                uri=True,
-                timeout=self._timeout,
-                isolation_level=None,
-                check_same_thread=False,
-            )
+            db = self._connected()
         except sqlite3.Error as error:
             raise StoreError(f"{self._path} can't be opened: {error}") from error
         try:
@@ -80,7 +91,8 @@ class Connection:
     @property
     def in_transaction(self) -> bool:
         """Whether a transaction is open."""
-        return self._db_now is not None and self._db_now.in_transaction
+        with self._lock:
+            return self._db_now is not None and self._db_now.in_transaction
 
     def run(self, statement: str, values: Sequence[Any] = ()) -> int:
         """Run a statement; return the key of the row it inserted last."""
@@ -118,7 +130,14 @@ class Connection:
     def stream(self, statement: str, values: Sequence[Any] = ()) -> Iterator[Row]:
         """Yield the rows of a query without holding all of them, inside a transaction."""
         try:
-            yield from self._db.execute(statement, values)
+            with self._lock:
+                cursor = self._db.execute(statement, values)
+            while True:
+                with self._lock:
+                    rows = cursor.fetchmany(_FETCHED)
+                if not rows:
+                    return
+                yield from rows
         except _FAILURES as error:
             raise self._explained(error) from error
 
@@ -167,29 +186,48 @@ class Connection:
 
     def roll_back(self) -> None:
         """Undo an open transaction; a full disk may have undone it already."""
-        if self.in_transaction:
-            self._db.execute("ROLLBACK")
-
-    def close(self, *, unless_in_use: bool = False) -> None:
-        """Close the file, once a statement that runs has ended; the next one opens it again.
-
-        Args:
-            unless_in_use: Whether to leave it open while a transaction is.
-        """
         with self._lock:
-            if self._db_now is not None and not (unless_in_use and self.in_transaction):
+            if self.in_transaction:
+                self._db.execute("ROLLBACK")
+
+    def close(self) -> None:
+        """Close the file, once a statement that runs has ended; the next one opens it again."""
+        with self._lock:
+            if self._db_now is not None:
                 db, self._db_now = self._db_now, None
                 db.close()
+
+    def retire(self) -> None:
+        """Close the file now, or when the transaction that is open has ended."""
+        with self._lock:
+            self.retired = True
+            if not self.in_transaction:
+                self.close()
+
+    def damaged(self, why: str) -> StoreError:
+        """Return the error that says how the file is damaged, and what to do."""
+        return StoreError(f"{self._path} is damaged, since {why}; {self._remedy_of_damage()}")
+
+    def _remedy_of_damage(self) -> str:
+        """Advise to delete the file only where SQLite itself finds it damaged."""
+        try:
+            with closing(self._connected()) as db:
+                malformed = db.execute("PRAGMA integrity_check(1)").fetchone() != ("ok",)
+        except _FAILURES as error:
+            malformed = _is_damage(error)
+        if malformed:
+            return "restore a backup, or delete it and build the graph again from its sources"
+        return (
+            "SQLite finds its file intact, so don't delete it; try again, then update the "
+            "documents from their sources, or restore a backup"
+        )
 
     def _explained(self, error: Exception) -> StoreError:
         text = str(error)
         if "not a database" in text:
             remedy = "it is no nodekin graph; give the graph a path of its own"
-        elif "malformed" in text or "disk image" in text or isinstance(error, UnicodeDecodeError):
-            remedy = (
-                "the file is damaged; restore a backup, or delete it and build the graph anew "
-                "from its sources"
-            )
+        elif _is_damage(error):
+            remedy = f"the file is damaged; {self._remedy_of_damage()}"
         elif "full" in text or "disk I/O" in text:
             remedy = "nothing was changed; make room on the disk and try again"
         elif "locked" in text or "busy" in text:
@@ -199,6 +237,11 @@ class Connection:
         else:
             remedy = "nothing was changed"
         return StoreError(f"{self._path}: {text}: {remedy}")
+
+
+def _is_damage(error: BaseException) -> bool:
+    text = str(error)
+    return "malformed" in text or "disk image" in text or isinstance(error, UnicodeDecodeError)
 
 
 def _statements(script: str) -> Iterator[str]:

@@ -19,6 +19,8 @@ from .schema import MIGRATIONS
 _OF_OTHER_PROCESSES: list[object] = []  # closing them here would disturb their makers
 
 
+_CHECKPOINT_WAIT = 500  # milliseconds
+
 _CACHED = 4_000_000  # characters of nodes, above which a cache is begun anew
 
 
@@ -27,14 +29,12 @@ class StateCache:
     """Hold what was read of one state of a file, for all threads.
 
     Attributes:
-        generation: Counts how often the file was closed.
         state: The number of the state.
         groups: Key and state of each group, by name.
         nodes: Nodes by key, None for those that are not there.
         size: The characters of the nodes, about.
     """
 
-    generation: int = -1
     state: int = -1
     groups: dict[str, tuple[int, GroupState]] = field(default_factory=dict)
     nodes: dict[bytes | str, Node | None] = field(default_factory=dict)
@@ -67,9 +67,10 @@ class GraphFile:
         self._writer: Connection | None = None
         self._owner = 0  # the thread whose transaction is open
         self._touched = False
+        self._is_ready = False  # the file has today's tables
         self._readers: weakref.WeakSet[Connection] = weakref.WeakSet()
         self._listing = threading.Lock()  # held by who adds a reader, or lists them
-        self._generation = 0
+        self._newest: Connection | None = None  # reads what is newer than a thread's snapshot
         self._cache = StateCache()
         self._process = ProcessLock(self.path.with_name(self.path.name + ".lock"), self._timeout)
 
@@ -84,16 +85,12 @@ class GraphFile:
         if self._pid != os.getpid() or not self._mutex.acquire(blocking=False):
             return
         try:
-            if self._writer is not None and not self._owner:
-                writer, self._writer = self._writer, None
-                writer.close()
-            current: tuple[int, Connection] | None = getattr(self._local, "reader", None)
-            if current is None or current[0] != self._generation:  # there is none, or it is closed
+            if self._owner:
                 return
-            if not (self._owner or current[1].in_transaction):
-                self._local.reader = None
-                self._readers.discard(current[1])
-                current[1].close()
+            reader: Connection | None = getattr(self._local, "reader", None)
+            for connection in (self._writer, self._newest, reader):
+                if connection is not None:
+                    connection.retire()
         finally:
             self._mutex.release()
 
@@ -110,24 +107,34 @@ class GraphFile:
         if self._owner == threading.get_ident() and self._writer is not None:
             return self._writer
         self._follow_fork()
-        current: tuple[int, Connection] | None = getattr(self._local, "reader", None)
-        if current is None or current[0] != self._generation:
-            frozen = self.frozen
-            if not frozen:
-                self._writing_connection()  # makes the tables
-            reader = Connection(self.path, write=False, timeout=self._timeout, frozen=frozen)
-            if frozen and reader.version() < len(MIGRATIONS):
-                raise StoreError(
-                    f"{self.path} was written by an older nodekin and can't be written to here; "
-                    "open it once where it can"
-                )
-            with self._listing:
-                self._readers.add(reader)
-            current = self._local.reader = (self._generation, reader)
-        return current[1]
+        reader: Connection | None = getattr(self._local, "reader", None)
+        if reader is not None and reader.retired and not reader.in_transaction:
+            reader.close()  # a statement may have opened it again
+            reader = None
+        if reader is None:
+            reader = self._local.reader = self._reading_connection()
+        return reader
+
+    def _reading_connection(self) -> Connection:
+        frozen = self.frozen
+        if not frozen and not self._is_ready:
+            self._writing_connection()  # makes the tables
+        reader = Connection(self.path, write=False, timeout=self._timeout, frozen=frozen)
+        if frozen and reader.version() < len(MIGRATIONS):
+            raise StoreError(
+                f"{self.path} was written by an older nodekin and can't be written to here; "
+                "open it once where it can"
+            )
+        with self._listing:
+            self._readers.add(reader)
+        return reader
 
     def _writing_connection(self) -> Connection:
         with self._mutex:
+            if self._writer is not None and self._writer.retired:
+                if self._writer.in_transaction:
+                    return self._writer
+                self._writer = None
             if self._writer is None:
                 if self.frozen:
                     raise StoreError(
@@ -138,7 +145,7 @@ class GraphFile:
                     raise StoreError(f"there is no folder {self.path.parent}; make it first")
                 writer = Connection(self.path, write=True, timeout=self._timeout)
                 writer.migrate()
-                self._writer = writer
+                self._writer, self._is_ready = writer, True
             return self._writer
 
     @contextmanager
@@ -158,6 +165,8 @@ class GraphFile:
         finally:
             self._local.cache = self._local.state = None
             db.roll_back()
+            if db.retired:
+                db.close()
 
     @staticmethod
     def _state(db: Connection) -> int:
@@ -170,8 +179,8 @@ class GraphFile:
         Not in a variable of the thread, which would keep nodes, and so their graph, for good.
         """
         cache = self._cache
-        if (cache.generation, cache.state) != (self._generation, state) or cache.size > _CACHED:
-            cache = self._cache = StateCache(self._generation, state)
+        if cache.state != state or cache.size > _CACHED:
+            cache = self._cache = StateCache(state)
         return cache
 
     def snapshot_cache(self) -> StateCache | None:
@@ -183,11 +192,17 @@ class GraphFile:
 
     @contextmanager
     def latest(self) -> Iterator[Connection]:
-        """Give a connection that sees what came since this thread's snapshot, too."""
+        """Give a connection that sees what came since this thread's snapshot, too.
+
+        Not the writing one, for which this thread would have to wait, in a snapshot for which
+        others wait.
+        """
         db = self.db
         if db.in_transaction and self._owner != threading.get_ident() and not self.frozen:
-            with self._mutex:
-                yield self._writing_connection()
+            newest = self._newest
+            if newest is None or newest.retired:
+                newest = self._newest = self._reading_connection()
+            yield newest
         else:
             yield db
 
@@ -219,6 +234,8 @@ class GraphFile:
                 raise
             finally:
                 self._owner = 0
+                if writer.retired:
+                    writer.close()
 
     def touch(self) -> None:
         """Let the transaction change the number of the state."""
@@ -229,7 +246,13 @@ class GraphFile:
         with self._mutex:
             writer = self._writing_connection()
             writer.run("VACUUM")
-            writer.run("PRAGMA wal_checkpoint(TRUNCATE)")
+            # Nobody may write while it waits for readers. What they keep it from is done by a
+            # later write, or when the file is closed.
+            writer.run(f"PRAGMA busy_timeout = {_CHECKPOINT_WAIT}")
+            try:
+                writer.run("PRAGMA wal_checkpoint(TRUNCATE)")
+            finally:
+                writer.run(f"PRAGMA busy_timeout = {int(self._timeout * 1000)}")
 
     def close(self) -> None:
         """Close all connections; the next use opens new ones.
@@ -238,17 +261,14 @@ class GraphFile:
         """
         self._follow_fork()
         with self._mutex:
-            self._generation += 1
-            self._cache = StateCache()
-            own = getattr(self._local, "reader", None)
+            self._cache, self._is_ready = StateCache(), False
             with self._listing:
                 readers = list(self._readers)
                 self._readers.clear()
             for reader in readers:
-                reader.close(unless_in_use=own is None or reader is not own[1])
-            writer, self._writer = self._writer, None  # first, lest an interrupt leave a closed one
-            if writer is not None:
-                writer.close()
+                reader.retire()
+            if self._writer is not None:
+                self._writer.retire()
 
 
 _FILES: weakref.WeakSet[GraphFile] = weakref.WeakSet()

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 from ..codec import encode
-from ..errors import StoreError
-from ..journal import TOKENS, GroupState, Journal
+from ..journal import TOKENS, GroupState, Journal, entry_size
 from ..node import NO_METADATA, Node
 from ..search_text import SearchText
 from .connection import Connection
@@ -99,16 +97,16 @@ class Versions:
     def _read_page(self, key: int) -> str:
         row = self._file.db.row("SELECT text, checksum FROM pages WHERE key = ?", [key])
         if row is None:
-            raise damaged_file(self._file.path, "a part of a text is missing")
+            raise self._file.db.damaged("a part of a text is missing")
         if row[1] not in (None, checksum(row[0])):
-            raise damaged_file(self._file.path, "a part of a text is not what was written")
+            raise self._file.db.damaged("a part of a text is not what was written")
         return from_column(row[0])
 
     def _read_metadata(self, version: int) -> Mapping[str, Any]:
         query = "SELECT metadata, checksum FROM versions WHERE key = ?"
         row = self._file.db.row(query, [version])
         if row is not None and row[1] not in (None, checksum(row[0])):
-            raise damaged_file(self._file.path, "a document's metadata are not what was written")
+            raise self._file.db.damaged("a document's metadata are not what was written")
         return NO_METADATA if row is None or row[0] is None else from_json(row[0])
 
     def _read_search_text(self, version: int) -> SearchText | None:
@@ -118,14 +116,6 @@ class Versions:
     def _read_search_text_by_key(self, key: int) -> SearchText | None:
         row = self._file.db.row("SELECT value FROM search_texts WHERE key = ?", [key])
         return None if row is None else SearchText.from_row(from_json(row[0]))
-
-
-def damaged_file(path: Path, why: str) -> StoreError:
-    """Return the error that says how a file is damaged, and what to do."""
-    return StoreError(
-        f"{path} is damaged, since {why}; restore a backup, or delete it and build the graph anew "
-        "from its sources"
-    )
 
 
 def _page_key(version: int, number: int) -> int:
@@ -191,7 +181,7 @@ class SQLiteJournal(Journal):
         self._file.db.run(
             "INSERT INTO journal VALUES (?, ?, ?, ?, ?)",
             [
-                *(self.key(group), sequence, token, len(removed) + len(added)),
+                *(self.key(group), sequence, token, entry_size(removed, added)),
                 to_column(encode(list(removed))),
             ],
         )

@@ -137,5 +137,17 @@ ALTER TABLE pages ADD COLUMN checksum INTEGER;
 ALTER TABLE versions ADD COLUMN checksum INTEGER;
 """
 
-MIGRATIONS = [_TABLES, _LINKS_TO_IDS, _SEARCH_TEXTS, _CHECKSUMS]
+_COMPARE_LINKS = """
+-- Where processes built in turns, links could be lost, or stay for good. What was made of a whole
+-- group, and has links, counts as out of date: the next build compares all of it.
+UPDATE derivations SET source = '' WHERE document = 0 AND EXISTS (
+    SELECT 1 FROM nodes JOIN links ON links.source = nodes.key
+    WHERE nodes.derivation = derivations.key AND links.derived = 1
+);
+UPDATE groups SET built_for = 0 WHERE key IN (
+    SELECT grp FROM derivations WHERE document = 0 AND source = ''
+);
+"""
+
+MIGRATIONS = [_TABLES, _LINKS_TO_IDS, _SEARCH_TEXTS, _CHECKSUMS, _COMPARE_LINKS]
 """What makes a file of version n from one of version n - 1; its length is today's version."""

@@ -16,7 +16,7 @@ from ..store import NodeStore
 from . import rows as tables
 from .connection import Connection, Row
 from .file import GraphFile
-from .history import SQLiteJournal, Versions, damaged_file
+from .history import SQLiteJournal, Versions
 from .rows import (
     from_column,
     from_json,
@@ -357,9 +357,8 @@ class SQLiteStore(NodeStore):
                 number += 1
                 yield node
             if number != state.size:
-                raise damaged_file(
-                    self.path, f"group {group!r} has {number} nodes of {state.size} in it"
-                )
+                why = f"group {group!r} has {number} nodes of {state.size} in it"
+                raise self._file.db.damaged(why)
 
     def node_ids(self, group: str, document_id: str) -> list[str]:
         """Return the ids of the nodes of a derivation."""
@@ -436,7 +435,7 @@ class SQLiteStore(NodeStore):
             elif isinstance(version, int) and isinstance(begin, int) and isinstance(size, int):
                 words = versions.text(version, begin, size)
             else:
-                raise damaged_file(self.path, "a node has neither a text nor a place in one")
+                raise self._file.db.damaged("a node has neither a text nor a place in one")
             own_metadata = NO_METADATA if own is None else from_json(own)
             if (version, inherited) != of_siblings:
                 of_siblings = version, inherited

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from entity_links import WITH_ANNA, WITHOUT, changed_in_turns
 from node_texts import texts
 
 from nodekin.nodegraph import Document, Link, Node, NodeGraph, TransformError
@@ -221,3 +222,52 @@ def test_derived_links_come_back_with_their_targets_and_others_do_not(graph: Nod
     graph.create_node_group("word", lambda lines: "none", "line", scope="group", replace=True)
     graph.build("word")
     assert graph.links(line, incoming=True) == []
+
+
+@pytest.mark.parametrize(
+    ("first", "then", "expected"),
+    [(WITHOUT, WITH_ANNA, ["one", "three", "two"]), (WITH_ANNA, WITHOUT, ["one", "two"])],
+)
+def test_graphs_that_build_in_turns_see_each_others_links(
+    tmp_path: Path, first: str, then: str, expected: list[str]
+) -> None:
+    assert changed_in_turns(str(tmp_path / "graph"), first, then) == [expected] * 3
+
+
+def test_a_change_of_links_is_a_change_of_their_group(graph: NodeGraph) -> None:
+    graph.create_node_group("word", by_first_word, parent="line", scope="group")
+    graph.build("word")
+    (word, *_), (line, other, *_) = graph.nodes("word"), graph.nodes("line")
+
+    def revisions() -> list[int]:
+        return [graph.revision(group) for group in ("ROOT", "line", "word")]
+
+    before = revisions()
+    graph.link(line, other)
+    linked = revisions()
+    graph.unlink(line, other)
+    unlinked = revisions()
+    graph.unlink(word, line, "member")
+    assert [a == b for a, b in zip(before, linked, strict=True)] == [True, False, True]
+    assert [a == b for a, b in zip(linked, unlinked, strict=True)] == [True, False, True]
+    assert graph.changes("line", before[1]).added == []
+    assert graph.changes("line", before[1]).revision == unlinked[1]
+
+
+def test_links_that_a_transform_makes_differently_are_a_change(tmp_path: Path) -> None:
+    target = "tea"
+
+    def linked(nodes: list[Node]) -> list[LinkedText]:
+        return [LinkedText("all", [node for node in nodes if node.id == target])]
+
+    with NodeGraph(store=tmp_path / "graph", progress=False) as graph:
+        graph.add([Document("Tea is green.", id="tea"), Document("Rivers run.", id="river")])
+        graph.create_node_group("all", linked, scope="group", version="1")
+        graph.build("all")
+        before = graph.revision("all")
+        target = "river"
+        graph.update([Document("Rivers run on.", id="river")])
+        graph.build("all")
+        assert graph.revision("all") != before
+        (node,) = graph.nodes("all")
+        assert [link.target for link in graph.links(node)] == ["river"]

@@ -12,6 +12,9 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from entity_links import WITH_ANNA, WITHOUT, changed_in_turns, of_anna
+from entity_links import fill as fill_entities
+from entity_links import opened as opened_entities
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import run_state_machine_as_test
 from postgres_server import RunningServer
@@ -173,7 +176,7 @@ FORKED = """
 import os, sys, warnings
 warnings.simplefilter("ignore")
 from nodekin.nodegraph import Document
-from nodekin.nodegraph.postgres import PostgresStore
+from nodekin.nodegraph.postgres.postgres_store import PostgresStore
 store = PostgresStore(sys.argv[1])
 store.change_documents([Document("x", id="a")])
 child = os.fork()
@@ -218,6 +221,38 @@ def test_tables_of_a_newer_version_are_refused(address: str) -> None:
     store.close()
     with pytest.raises(StoreError, match="written by a newer nodekin \\(format 9"):
         PostgresStore(address)
+
+
+def test_tables_of_no_version_are_refused(address: str) -> None:
+    store = PostgresStore(address)
+    with store._database.transaction() as db:
+        db.run("UPDATE nodekin_graph SET format = 0")
+    store.close()
+    with pytest.raises(StoreError, match="format 0, which no nodekin has written"):
+        PostgresStore(address)
+
+
+@pytest.mark.parametrize(
+    ("first", "then", "expected"),
+    [(WITHOUT, WITH_ANNA, ["one", "three", "two"]), (WITH_ANNA, WITHOUT, ["one", "two"])],
+)
+def test_graphs_that_build_in_turns_see_each_others_links(
+    address: str, first: str, then: str, expected: list[str]
+) -> None:
+    assert changed_in_turns(address, first, then) == [expected] * 3
+
+
+def test_links_that_older_tables_have_lost_are_mended(address: str) -> None:
+    with opened_entities(address) as graph:
+        fill_entities(graph)
+    store = PostgresStore(address)
+    with store._database.transaction() as db:
+        db.run("DELETE FROM links WHERE target = 'three'")
+        db.run("UPDATE nodekin_graph SET format = 1")
+    store.close()
+    with opened_entities(address) as graph:
+        graph.build("entity")
+        assert sorted(of_anna(graph)) == ["one", "three", "two"]
 
 
 def test_a_schema_of_another_program_is_refused(postgres_server: RunningServer) -> None:

@@ -45,8 +45,9 @@ def run(path: Path, statement: str) -> None:
 )
 def test_a_damaged_row_is_an_error(path: Path, statement: str, message: str) -> None:
     run(path, statement)
-    with opened(path) as graph, pytest.raises(StoreError, match=message):
+    with opened(path) as graph, pytest.raises(StoreError, match=message) as caught:
         [(node.text, dict(node.metadata)) for node in graph.nodes("line")]
+    assert "SQLite finds its file intact, so don't delete it" in str(caught.value)
 
 
 def test_what_was_written_before_there_were_checksums_is_read(path: Path) -> None:

@@ -302,7 +302,7 @@ PATIENCE = 300.0
 
 READ_AND_CLOSE = """
 import sys, threading
-from nodekin.nodegraph.sqlite import SQLiteStore
+from nodekin.nodegraph.sqlite.sqlite_store import SQLiteStore
 
 store = SQLiteStore(sys.argv[1])
 store.put_values("kind", {str(n): b"x" * 100 for n in range(200)})
@@ -331,6 +331,111 @@ def test_threads_read_while_others_close(tmp_path: Path) -> None:
     ran = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
     assert (ran.returncode, ran.stderr) == (0, "")
     assert ran.stdout == "360 {200}\n"
+
+
+SEARCH_AND_CLOSE = """
+import sys, threading
+from nodekin.nodegraph import Document, NodeGraph
+from nodekin.retrievers import FusionRetriever, Retriever
+
+graph = NodeGraph(store=sys.argv[1], progress=False)
+graph.add([Document(f"tea {i}", id=f"d{i}") for i in range(50)])
+search = FusionRetriever([Retriever(graph, "ROOT"), Retriever(graph, "FineChunk")])
+done = threading.Event()
+errors = []
+
+def run():
+    while not done.is_set():
+        try:
+            assert search("tea")
+        except Exception as error:
+            errors.append(repr(error))
+
+threads = [threading.Thread(target=run) for _ in range(4)]
+for thread in threads:
+    thread.start()
+for _ in range(400):
+    graph.close()
+    graph.add(Document("cup", id="d1"))
+done.set()
+for thread in threads:
+    thread.join()
+graph.close()
+print(errors)
+"""
+
+
+def test_threads_search_while_another_closes_the_graph(tmp_path: Path) -> None:
+    command = [sys.executable, "-W", "error", "-c", SEARCH_AND_CLOSE, str(tmp_path / "graph")]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
+    assert (ran.returncode, ran.stderr, ran.stdout) == (0, "", "[]\n")
+
+
+def test_what_reads_goes_on_with_its_state_where_the_graph_is_closed(tmp_path: Path) -> None:
+    graph, other = opened(tmp_path / "graph"), opened(tmp_path / "graph")
+    graph.add([Document("green tea", id="tea"), Document("a cup", id="cup")])
+    nodes = graph._store.nodes("ROOT")
+    first = next(nodes)
+    other.update([Document("black tea", id="tea"), Document("two cups", id="cup")])
+    closing = threading.Thread(target=graph.close)
+    closing.start()
+    closing.join(PATIENCE)
+    assert [first.text, *(node.text for node in nodes)] == ["green tea", "a cup"]
+    again = graph._store.nodes("ROOT")
+    first = next(again)
+    graph.close()  # also by the thread that reads
+    assert [first.text, *(node.text for node in again)] == ["black tea", "two cups"]
+    for each in (graph, other):
+        each.close()
+    assert [each.name for each in tmp_path.iterdir() if each.name.startswith("graph-")] == []
+
+
+def finished(work: Callable[[], object]) -> bool:
+    """Return whether a call ends that nothing should keep waiting."""
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    thread.join(30)
+    return not thread.is_alive()
+
+
+def test_compacting_does_not_wait_for_those_who_read(tmp_path: Path) -> None:
+    graph = opened(tmp_path / "graph", timeout=PATIENCE)
+    graph.add([Document(f"tea {i}", id=str(i)) for i in range(20)])
+    store = graph._store
+    with store.snapshot():
+        graph_is_compacted = finished(graph.compact)
+    assert graph_is_compacted
+    graph.close()
+
+
+def test_values_are_read_in_a_snapshot_while_another_thread_writes(tmp_path: Path) -> None:
+    store = SQLiteStore(tmp_path / "graph", timeout=PATIENCE)
+    store.put_values("kind", {"old": b"1"})
+    writes, read = threading.Event(), threading.Event()
+
+    def write() -> None:
+        with store.transaction():
+            store.put_values("kind", {"new": b"2"})
+            writes.set()
+            read.wait(PATIENCE)
+
+    writer = threading.Thread(target=write, daemon=True)
+    values: list[object] = []
+
+    def look() -> None:
+        with store.snapshot():
+            values.append(store.get_values("kind"))
+            writer.start()
+            writes.wait(PATIENCE)
+            values.append(store.get_values("kind"))
+
+    try:
+        assert finished(look)
+    finally:
+        read.set()
+        writer.join(PATIENCE)
+    assert values == [{"old": b"1"}, {"old": b"1"}]
+    store.close()
 
 
 def test_a_state_that_is_read_stays_open_and_a_file_that_is_closed_opens_again(

@@ -5,6 +5,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from entity_links import fill as fill_entities
+from entity_links import of_anna
+from entity_links import opened as opened_entities
 from graph_files import fill, opened, tables
 
 from nodekin.nodegraph import Link, NodeGraph, StoreError
@@ -95,3 +98,17 @@ def test_links_of_a_file_of_the_first_format(tmp_path: Path) -> None:
         assert (cites.metadata, cites.derived, member.derived) == ({"page": 3}, False, True)
         graph.remove("a")
         assert graph.links("b") == []
+
+
+def test_links_that_an_older_file_has_lost_are_mended(tmp_path: Path) -> None:
+    path = str(tmp_path / "graph")
+    with opened_entities(path) as graph:
+        fill_entities(graph)
+    database = sqlite3.connect(path)
+    database.execute("DELETE FROM links WHERE target = 'three'")
+    database.execute("PRAGMA user_version = 4")
+    database.commit()
+    database.close()
+    with opened_entities(path) as graph:
+        graph.build("entity")
+        assert sorted(of_anna(graph)) == ["one", "three", "two"]

@@ -1,0 +1,43 @@
+"""Links of a group that two processes build in turns."""
+
+from nodekin.nodegraph import Document, EntityExtractor, NodeGraph
+
+WITH_ANNA, WITHOUT = "The water of Anna is wet.", "Water is wet."
+
+
+def opened(store: str) -> NodeGraph:
+    """Return a graph on a store as another process has it: they share nothing else."""
+    graph = NodeGraph(store=store, progress=False)
+    graph.create_node_group("entity", EntityExtractor(), scope="group")
+    return graph
+
+
+def of_anna(graph: NodeGraph) -> list[str]:
+    """Return the ids of the documents that mention Anna."""
+    (anna,) = (node for node in graph.nodes("entity") if node.text == "Anna")
+    return [link.target for link in graph.links(anna)]
+
+
+def fill(graph: NodeGraph, third: str = WITH_ANNA) -> None:
+    graph.add(
+        [
+            Document("The tea of Anna is green.", id="one"),
+            Document("The tea of Anna is cold.", id="two"),
+            Document(third, id="three"),
+        ]
+    )
+    graph.build("entity")
+
+
+def changed_in_turns(store: str, first: str, then: str) -> list[list[str]]:
+    """Return what two graphs have that changed a document in turns, and one opened later."""
+    with opened(store) as a, opened(store) as b:
+        fill(a, then)
+        b.add(Document("x y", id="four"))
+        b.build("entity")
+        a.update([Document(first, id="three")])
+        a.build("entity")
+        b.update([Document(then, id="three")])
+        b.build("entity")
+        with opened(store) as c:
+            return [sorted(of_anna(graph)) for graph in (a, b, c)]
