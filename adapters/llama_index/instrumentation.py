@@ -5,9 +5,8 @@ from __future__ import annotations
 import inspect
 import uuid
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from contextvars import ContextVar
-from functools import cache
 from typing import Any
 
 from llama_index.core.callbacks import CallbackManager, CBEventType, EventPayload
@@ -135,45 +134,29 @@ class SpanObserver:
 _observer: ContextVar[SpanObserver | None] = ContextVar("span observer", default=None)
 
 
-def report_spans(callback_manager: CallbackManager | None) -> AbstractContextManager[None]:
-    """Report the spans of the block to LlamaIndex; an inner block leaves it to the outer one."""
-    return nullcontext() if nobody_listens(callback_manager) else _reporting(callback_manager)
+def report_spans(callback_manager: CallbackManager | None) -> AbstractContextManager[Any]:
+    """Report the spans of the block to LlamaIndex, unless an outer block already does.
 
-
-@contextmanager
-def _reporting(callback_manager: CallbackManager | None) -> Iterator[None]:
-    with observe_once(_observer, lambda: SpanObserver(callback_manager)):
-        yield
-
-
-def nobody_listens(callback_manager: CallbackManager | None, *modules: str) -> bool:
-    """Return whether no handler gets the spans and events of this module and others.
-
-    They are costly to make.
+    Without a handler no spans and events are made. They cost more than a search.
     """
-    if callback_manager is not None and callback_manager.handlers:
-        return False
-    for at in _dispatchers(__name__, *modules):
-        for handler in at.span_handlers:
-            if type(handler) is not NullSpanHandler:
-                return False
-        for handler in at.event_handlers:
-            if type(handler) is not NullEventHandler:
-                return False
-    return True
+    if not (callback_manager is not None and callback_manager.handlers) and not _has_handlers():
+        return nullcontext()
+    return observe_once(_observer, lambda: SpanObserver(callback_manager))
 
 
-@cache
-def _dispatchers(*modules: str) -> tuple[Any, ...]:
-    """Return the dispatchers of modules and those above them, which stay the same."""
-    found: dict[str, Any] = {}
-    for module in modules:
-        at: Any = get_dispatcher(module)
-        found[at.name] = at
-        while at.parent_name:  # the root has none
-            at = at.parent
-            found[at.name] = at
-    return tuple(found.values())
+def _has_handlers() -> bool:
+    """Return whether the dispatcher of this module, or one above it, has a handler."""
+    level: Any = dispatcher
+    while True:
+        handlers = [*level.span_handlers, *level.event_handlers]
+        if any(not isinstance(handler, _NULL_HANDLERS) for handler in handlers):
+            return True
+        if not level.propagate:
+            return False
+        level = level.parent
+
+
+_NULL_HANDLERS = (NullSpanHandler, NullEventHandler)
 
 
 _SIGNATURE = inspect.signature(lambda **attributes: None)

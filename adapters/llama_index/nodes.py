@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from copy import deepcopy
+from copy import copy, deepcopy
+from functools import partial
 from typing import Any
 
 from llama_index.core.bridge.pydantic import (
-    Field,
     PrivateAttr,
     SerializationInfo,
     SerializerFunctionWrapHandler,
@@ -34,16 +34,15 @@ from ...retrievers.foreign.outputs import ForeignNode
 from ...retrievers.indexes.exact_index import Exact
 from ...retrievers.results import ScoredNode
 from ..frameworks import (
+    copied_metadata,
     different_text,
     evidence_dicts,
     explain_match,
     inherited_fields,
     node_of,
-    page_fields,
     restore_inherited,
     shorten,
 )
-from ..plain_models import plain_constructor
 
 IMPORT_FIELDS = LLAMA_INDEX_ID, LLAMA_INDEX_PROPERTIES = "llama_index_id", "llama_index_properties"
 """Fields of an imported node: its id in LlamaIndex, and what makes it differ from an exported one.
@@ -194,25 +193,31 @@ def node_record(node: Node) -> dict[str, Any]:
     return {**record, **different_text(node, content)}
 
 
-_LAZY = "relationships"
-
-
 class GraphTextNode(TextNode):
     """Be a ``TextNode`` whose relationships are looked up in its graph when they are first read.
 
     A result has its children and neighbours, for the components that follow them, and costs
     nothing if nobody reads them. Relationships are those of the graph at that time. When it is
-    pickled, written as JSON or compared, it is a plain ``TextNode`` with all of them.
+    pickled, copied deeply, written as JSON or compared, it is a plain ``TextNode`` with all of
+    them.
     """
 
-    _graph_node: Node = PrivateAttr()  # of one whose dict has no relationships yet
+    _graph_node: Node = PrivateAttr()
+
+    @classmethod
+    def of(cls, node: Node) -> GraphTextNode:
+        """Make one of a node."""
+        text_node = cls(**_fields(node))
+        text_node._graph_node = node
+        vars(text_node).pop("relationships")  # looked up when they are first read
+        return text_node
 
     def __getattr__(self, name: str) -> Any:
-        # Called for what is not in the instance's dict.
-        if name != _LAZY:
+        # Called for attributes that the instance does not have.
+        if name != "relationships":
             return super().__getattr__(name)  # type: ignore[misc]
-        relationships = self.__dict__[_LAZY] = all_relationships(self._graph_node)
-        return relationships
+        self.relationships = all_relationships(self._graph_node)
+        return self.relationships
 
     @property
     def record(self) -> dict[str, Any]:
@@ -223,13 +228,11 @@ class GraphTextNode(TextNode):
         """Return a plain ``TextNode`` with all relationships."""
         return TextNode(**{name: getattr(self, name) for name in TextNode.model_fields})
 
-    def __deepcopy__(self, memo: dict[int, Any] | None = None) -> GraphTextNode:
-        copied = self.__copy__()
-        copied.__dict__.update(deepcopy(self.__dict__, memo))
-        return copied
+    def __deepcopy__(self, memo: dict[int, Any] | None = None) -> TextNode:  # type: ignore[override]
+        return deepcopy(self.plain(), memo)
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        return _return, (self.plain(),)
+        return copy, (self.plain(),)
 
     def __eq__(self, other: object) -> bool:
         return self.plain() == (other.plain() if isinstance(other, GraphTextNode) else other)
@@ -245,11 +248,6 @@ class GraphTextNode(TextNode):
         self.relationships  # noqa: B018  # looks them up
         data: dict[str, Any] = handler(self)
         return {**data, "class_name": self.class_name()}
-
-
-def _return(node: TextNode) -> TextNode:
-    """Return a node: what a pickle of a ``GraphTextNode`` calls."""
-    return node
 
 
 def read_record(node: Any) -> dict[str, Any] | None:
@@ -271,9 +269,6 @@ _FILE_FIELDS = (
 _IMPORTED = frozenset(IMPORT_FIELDS)
 
 _HIDDEN = frozenset((*_FILE_FIELDS, *IMPORT_FIELDS))
-
-
-_SCALARS = frozenset((str, int, float, bool, type(None)))
 
 
 def to_text_node(node: Node) -> TextNode:
@@ -310,16 +305,7 @@ def to_text_node(node: Node) -> TextNode:
         original: Any = node.original.model_copy(deep=True)
         retrieved: TextNode = original
         return retrieved
-    return _graph_text_node(_fields(node), {"_graph_node": node})
-
-
-def _without_relationships() -> GraphTextNode:
-    node = GraphTextNode(id_="")
-    del node.__dict__["relationships"]
-    return node
-
-
-_graph_text_node = plain_constructor(_without_relationships())
+    return GraphTextNode.of(node)
 
 
 def to_exported_node(node: Node) -> TextNode:
@@ -344,9 +330,7 @@ def _fields(node: Node) -> dict[str, Any]:
     if searched is not None and searched.fields is None and not properties:  # of LlamaIndex
         properties = embed_properties(searched, metadata)
     if metadata:
-        metadata = _unshared(metadata)
-        if place := page_fields(node):
-            metadata = {**place, **metadata}
+        metadata = copied_metadata(node, metadata)
     fields = {
         "id_": node_id,
         "text": content if isinstance(content, str) else str(content),
@@ -363,14 +347,6 @@ def _fields(node: Node) -> dict[str, Any]:
     return fields
 
 
-def _unshared(metadata: dict[str, Any]) -> dict[str, Any]:
-    """Return what shares nothing with a node: the dict itself, which was made for the caller, where
-    its values are plain.
-    """
-    plain = all([type(value) in _SCALARS for value in metadata.values()])
-    return metadata if plain else deepcopy(metadata)
-
-
 def to_node_with_score(result: ScoredNode) -> NodeWithEvidence:
     """Make a LlamaIndex ``NodeWithScore`` of a result, with its evidence.
 
@@ -378,11 +354,12 @@ def to_node_with_score(result: ScoredNode) -> NodeWithEvidence:
         >>> to_node_with_score(ScoredNode(Node("Tea", id="n1"), 0.0)).score
         0.0
     """
-    values = {"node": to_text_node(result.node), "score": float(result.score)}
-    node = _node_with_evidence(values, {"_result": result})
+    scored = NodeWithEvidence(
+        node=to_text_node(result.node), score=float(result.score), evidence=result
+    )
     if result.node.pages is not None:  # pages are those of the document as it is now
-        node._completed()
-    return node
+        scored.evidence  # noqa: B018  # makes it
+    return scored
 
 
 def from_text_node(text_node: BaseNode) -> Node | Document:
@@ -477,58 +454,44 @@ class NodeWithEvidence(NamedByClass, NodeWithScore):
     """Hold a node, its score and its evidence, wherever LlamaIndex holds a ``NodeWithScore``.
 
     The evidence depends on the query, so it is not in the node's metadata, which LlamaIndex
-    compares nodes by. Postprocessors, fusion and query engines pass it on unchanged.
+    compares nodes by. Postprocessors, fusion, query engines, copies and pickles keep it.
+    ``to_dict()`` and JSON leave it out, as it is larger than the node. ``dump_nodes`` writes it.
 
-    Attributes:
-        evidence: The matches that led to the node, the best first: dicts with ``id``, ``group``,
-            ``text``, ``start``, ``end``, ``score``, ``similarity`` and ``query``. They are made
-            when they are first read.
+    Args:
+        evidence: The matches that led to the node, the best first, or the result that has them.
+        **data: The fields of a ``NodeWithScore``.
     """
 
-    evidence: list[dict[str, Any]] = Field(default_factory=list)
+    _evidence: ScoredNode | list[dict[str, Any]] = PrivateAttr()
 
-    _result: ScoredNode | None = PrivateAttr(None)  # whose evidence is made when it is first read
+    def __init__(
+        self, *, evidence: ScoredNode | Sequence[dict[str, Any]] = (), **data: Any
+    ) -> None:
+        super().__init__(**data)
+        self._evidence = evidence if isinstance(evidence, ScoredNode) else [*evidence]
 
-    def __getattr__(self, name: str) -> Any:
-        # Called for what is not in the instance's dict.
-        if name != "evidence":
-            return super().__getattr__(name)  # type: ignore[misc]
-        private: Any = self.__pydantic_private__
-        evidence = self.__dict__["evidence"] = evidence_dicts(private["_result"])
-        self.__pydantic_fields_set__.add("evidence")
-        private["_result"] = None
-        return evidence
+    @property
+    def evidence(self) -> list[dict[str, Any]]:
+        """The matches that led to the node, the best first.
 
-    def _completed(self) -> NodeWithEvidence:
-        self.evidence  # noqa: B018  # makes it
-        return self
+        Each is a dict with ``id``, ``group``, ``text``, ``start``, ``end``, ``score``,
+        ``similarity`` and ``query``. They are made when they are first read.
+        """
+        if isinstance(self._evidence, ScoredNode):
+            self._evidence = evidence_dicts(self._evidence)
+        return self._evidence
 
-    def __getstate__(self) -> dict[Any, Any]:
-        self._completed()
-        return super().__getstate__()
+    def __reduce__(self) -> tuple[Any, ...]:
+        evidence: Any = self.evidence
+        return partial(type(self), node=self.node, score=self.score, evidence=evidence), ()
 
     def __deepcopy__(self, memo: dict[int, Any] | None = None) -> NodeWithEvidence:
-        self._completed()
+        self.evidence  # noqa: B018
         return super().__deepcopy__(memo)
 
     def __eq__(self, other: object) -> bool:
-        if isinstance(other, NodeWithEvidence):
-            other._completed()
-        return super(NodeWithEvidence, self._completed()).__eq__(other)
-
-    def __iter__(self) -> Any:
-        return super(NodeWithEvidence, self._completed()).__iter__()
-
-    def __repr_args__(self) -> Any:
-        return super(NodeWithEvidence, self._completed()).__repr_args__()
-
-    @model_serializer(mode="wrap")
-    def custom_model_dump(
-        self, handler: SerializerFunctionWrapHandler, info: SerializationInfo
-    ) -> dict[str, Any]:
-        """Serialize it with its evidence, as LlamaIndex does."""
-        data: dict[str, Any] = handler(self._completed())
-        return {**data, "class_name": self.class_name()}
+        same = isinstance(other, NodeWithEvidence) and self.evidence == other.evidence
+        return same and super().__eq__(other)
 
     def explain(self) -> str:
         """Return in words why the node was found: a line for the result, one for each match.
@@ -548,15 +511,6 @@ class NodeWithEvidence(NamedByClass, NodeWithScore):
         lines = [f"{score}  {shorten(self.node.get_content())}"]
         lines += [line for match in self.evidence for line in explain_match(match)]
         return "\n".join(lines)
-
-
-def _without_evidence() -> NodeWithEvidence:
-    node = NodeWithEvidence(node=TextNode(id_=""))
-    del node.__dict__["evidence"]
-    return node
-
-
-_node_with_evidence = plain_constructor(_without_evidence())
 
 
 def find_node(graph: NodeGraph, node: BaseNode | str) -> Node | None:

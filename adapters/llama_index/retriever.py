@@ -8,12 +8,11 @@ import inspect
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.callbacks import CallbackManager
 from llama_index.core.instrumentation import (  # type: ignore[attr-defined]
-    DISPATCHER_SPAN_DECORATED_ATTR,
     get_dispatcher,
 )
 from llama_index.core.prompts import BasePromptTemplate
@@ -47,13 +46,13 @@ from ...retrievers.strategies.mean_search import FindMean
 from ...retrievers.tracing import Span, trace
 from ..tool_filters import pattern_within
 from .document_graph import GraphOptions, graph_of_documents, graph_of_nodes
-from .instrumentation import nobody_listens, report_spans
-from .nodes import GraphTextNode, NodeWithEvidence, to_node_with_score
+from .instrumentation import report_spans
+from .nodes import NodeWithEvidence, to_node_with_score
 from .prompt_templates import replace_templates, retriever_templates
 
 if TYPE_CHECKING:
     from llama_index.core.indices.base import BaseIndex
-    from typing_extensions import Self, Unpack
+    from typing_extensions import Unpack
 
 
 _OPERATORS = {
@@ -134,57 +133,13 @@ dispatcher = get_dispatcher(__name__)
 
 T = TypeVar("T")
 
-FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
-
 
 def undecorated(method: Callable[..., T]) -> Callable[..., T]:
     """Return a method of a class of LlamaIndex without its span: what overrides it has one."""
     return cast(Callable[..., T], inspect.unwrap(method))
 
 
-def _signed(method: FunctionT) -> FunctionT:
-    """Let a method have its signature ready, which LlamaIndex asks for at every call."""
-    method.__signature__ = inspect.signature(method)  # type: ignore[attr-defined]
-    return method
-
-
-def _without_span(method: FunctionT) -> FunctionT:
-    """Keep LlamaIndex from adding a span to each call of a method, which nobody may get."""
-    setattr(method, DISPATCHER_SPAN_DECORATED_ATTR, True)
-    return method
-
-
-_FEW = 64
-"""As many nodes are made in less time than a thread takes to begin."""
-
-_base_retrieve = undecorated(BaseRetriever.retrieve)
-
-_base_aretrieve = undecorated(BaseRetriever.aretrieve)
-
-
-class ReportedRetriever(BaseRetriever):
-    """Retrieve with the spans and events of LlamaIndex, whose base classes add them."""
-
-    @_signed
-    def retrieve(
-        self, str_or_query_bundle: QueryType, filters: MetadataFilters | Filters | None = None
-    ) -> list[NodeWithScore]:
-        """Return the results of a query."""
-        return _base_retrieve(self.narrowed(filters), str_or_query_bundle)
-
-    @_signed
-    async def aretrieve(
-        self, str_or_query_bundle: QueryType, filters: MetadataFilters | Filters | None = None
-    ) -> list[NodeWithScore]:
-        """Return the same without blocking the event loop."""
-        return await _base_aretrieve(self.narrowed(filters), str_or_query_bundle)
-
-    def narrowed(self, filters: MetadataFilters | Filters | None) -> Self:
-        """Return a copy with further conditions."""
-        raise NotImplementedError
-
-
-class NodeGraphRetriever(ReportedRetriever):
+class NodeGraphRetriever(BaseRetriever):
     """Give any nodekin retriever to LlamaIndex: query engines, fusion, routers, tools.
 
     Results are new ``NodeWithEvidence`` objects with new ``TextNode`` objects, each node once,
@@ -235,8 +190,6 @@ class NodeGraphRetriever(ReportedRetriever):
         >>> len(engine.query("Which tea is black?").source_nodes)
         1
     """
-
-    _searches_itself: ClassVar[bool] = True  # False for a class with a ``_retrieve`` of its own
 
     def __init__(
         self,
@@ -345,45 +298,23 @@ class NodeGraphRetriever(ReportedRetriever):
             verbose=verbose,
         )
 
-    @_without_span
     def retrieve(
         self, str_or_query_bundle: QueryType, filters: MetadataFilters | Filters | None = None
     ) -> list[NodeWithScore]:
         """Return the results of a query, best first.
 
         Args:
-            str_or_query_bundle: The query; a blank one lists what meets the conditions.
+            str_or_query_bundle: The query. A blank one lists what meets the conditions.
             filters: Conditions of this call alone, in addition to the retriever's.
         """
-        if not self._is_silent():
-            return super().retrieve(str_or_query_bundle, filters)
-        retriever, bundle = self.narrowed(filters), _bundle(str_or_query_bundle)
-        nodes = _nodes_with_scores(retriever._search(bundle))
-        return retriever._handle_recursive_retrieval(bundle, nodes)
+        return undecorated(BaseRetriever.retrieve)(self.narrowed(filters), str_or_query_bundle)
 
-    @_without_span
     async def aretrieve(
         self, str_or_query_bundle: QueryType, filters: MetadataFilters | Filters | None = None
     ) -> list[NodeWithScore]:
-        """Return the same without blocking the event loop."""
-        if not self._is_silent():
-            return await super().aretrieve(str_or_query_bundle, filters)
-        retriever, bundle = self.narrowed(filters), _bundle(str_or_query_bundle)
-        nodes = await _anodes_with_scores(await retriever._asearch(bundle))
-        return await retriever._ahandle_recursive_retrieval(bundle, nodes)
-
-    def __init_subclass__(cls, **settings: Any) -> None:
-        super().__init_subclass__(**settings)
-        if not vars(cls).keys().isdisjoint(("_retrieve", "_aretrieve")):
-            cls._searches_itself = False
-
-    def _is_silent(self) -> bool:
-        """Return whether nobody would see the spans and events of a retrieval."""
-        return (
-            self._searches_itself
-            and not self._verbose
-            and nobody_listens(self.callback_manager, __name__, BaseRetriever.__module__)
-        )
+        """Async version of ``retrieve``."""
+        call = undecorated(BaseRetriever.aretrieve)
+        return await call(self.narrowed(filters), str_or_query_bundle)
 
     def narrowed(self, filters: MetadataFilters | Filters | None) -> NodeGraphRetriever:
         """Return a copy with further conditions, the retriever itself without any."""
@@ -423,18 +354,16 @@ class NodeGraphRetriever(ReportedRetriever):
     def filters(self, value: MetadataFilters | Filters | None) -> None:
         self._filters = as_filters(value)
 
-    @_signed
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         with self._observed() as span:
             results = self._search(query_bundle)
         return self._shown(_nodes_with_scores(results), span)
 
     @dispatcher.span
-    @_signed
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         with self._observed() as span:
             results = await self._asearch(query_bundle)
-        return self._shown(await _anodes_with_scores(results), span)
+        return self._shown(await asyncio.to_thread(_nodes_with_scores, results), span)
 
     def _search(self, query_bundle: QueryBundle) -> list[ScoredNode]:
         with self._limited():
@@ -464,13 +393,11 @@ class NodeGraphRetriever(ReportedRetriever):
             return await super()._ahandle_recursive_retrieval(query_bundle, nodes)
         return nodes
 
-    def _observed(self) -> AbstractContextManager[Span | None]:
-        """Report the stages of the block to LlamaIndex, and record them if they are printed."""
-        return self._recorded() if self._verbose else report_spans(self.callback_manager)
-
     @contextmanager
-    def _recorded(self) -> Iterator[Span]:
-        with report_spans(self.callback_manager), trace("retrieve") as span:
+    def _observed(self) -> Iterator[Span | None]:
+        """Report the stages of the block to LlamaIndex, and record them if they are printed."""
+        recorded = trace("retrieve") if self._verbose else nullcontext()
+        with report_spans(self.callback_manager), recorded as span:
             yield span
 
     def _shown(self, nodes: list[NodeWithScore], span: Span | None) -> list[NodeWithScore]:
@@ -534,9 +461,8 @@ def _searched(query_bundle: QueryBundle) -> str:
 
 
 def _refers(nodes: Sequence[NodeWithScore]) -> bool:
-    """Return whether a result refers to another object; ours don't, and are told at once."""
-    found = [result.node for result in nodes]
-    return any([type(n) is not GraphTextNode and isinstance(n, IndexNode) for n in found])
+    """Return whether a result refers to another object."""
+    return any(isinstance(result.node, IndexNode) for result in nodes)
 
 
 def _bundle(query: QueryType) -> QueryBundle:
@@ -552,9 +478,3 @@ def _nodes_with_scores(results: Sequence[ScoredNode]) -> list[NodeWithScore]:
             best.setdefault(result.node.id, result)
         ordered = [*best.values()]
     return [*map(to_node_with_score, ordered)]
-
-
-async def _anodes_with_scores(results: Sequence[ScoredNode]) -> list[NodeWithScore]:
-    if len(results) <= _FEW:
-        return _nodes_with_scores(results)
-    return await asyncio.to_thread(_nodes_with_scores, results)

@@ -235,32 +235,30 @@ def test_rerank_events_belong_to_the_span_of_the_reranker(
     ]
 
 
-def test_spans_that_nobody_gets_are_not_made(
-    both: RerankRetriever, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("at", ["root", instrumentation.__name__])
+async def test_spans_are_made_where_there_is_a_handler(
+    both: RerankRetriever, monkeypatch: pytest.MonkeyPatch, at: str
 ) -> None:
     retriever = NodeGraphRetriever(both)
-    expected = [result.node.node_id for result in retriever.retrieve(QUERY)]
-    made: list[str] = []
-    make = instrumentation.SpanObserver
-
-    def counted(callback_manager: CallbackManager | None) -> Any:
-        made.append("observer")
-        return make(callback_manager)
-
-    monkeypatch.setattr(instrumentation, "SpanObserver", counted)
-    assert [result.node.node_id for result in retriever.retrieve(QUERY)] == expected
-    assert not made
-    handler = SimpleSpanHandler()
-    own = get_dispatcher(instrumentation.__name__)
+    observers: list[Any] = []
+    create = instrumentation.SpanObserver
+    monkeypatch.setattr(instrumentation, "SpanObserver", lambda m: observers.append(m) or create(m))
+    expected = retriever.retrieve(QUERY)
+    assert expected == await retriever.aretrieve(QUERY)
+    assert not observers
+    handler, own = SimpleSpanHandler(), get_dispatcher(at)
     own.add_span_handler(handler)
     try:
-        assert [result.node.node_id for result in retriever.retrieve(QUERY)] == expected
+        assert expected == retriever.retrieve(QUERY) == await retriever.aretrieve(QUERY)
     finally:
         own.span_handlers.remove(handler)
-    assert made
-    assert {"nodekin.search", "nodekin.rerank"} <= {
-        name(span.id_) for span in handler.completed_spans
-    }
-    retriever.callback_manager = CallbackManager([LlamaDebugHandler(print_trace_on_end=False)])
-    retriever.retrieve(QUERY)
-    assert made == ["observer", "observer"]
+    assert len(observers) == 2
+    spans = [name(span.id_) for span in handler.completed_spans]
+    assert [spans.count(f"nodekin.{stage}") for stage in ("search", "rerank")] == [4, 2]
+    callbacks = LlamaDebugHandler(print_trace_on_end=False)
+    manager = retriever.callback_manager = CallbackManager([callbacks])
+    assert retriever.retrieve(QUERY) == expected
+    assert observers[2:] == [manager]
+    manager.remove_handler(callbacks)
+    assert retriever.retrieve(QUERY) == expected
+    assert len(observers) == 3

@@ -1,3 +1,4 @@
+import copy
 import json
 import pickle
 
@@ -8,6 +9,7 @@ from llama_index.core.schema import (
     Document,
     ImageNode,
     MetadataMode,
+    NodeWithScore,
     ObjectType,
     TextNode,
 )
@@ -221,11 +223,17 @@ def test_score_and_evidence() -> None:
 
 def test_evidence_survives() -> None:
     made = to_node_with_score(RESULT)
-    assert made.to_dict()["evidence"] == [SHOWN]
-    assert json.loads(made.to_json())["evidence"] == [SHOWN]
-    for again in (pickle.loads(pickle.dumps(made)), made.model_copy(deep=True)):
+    copies = (copy.copy, copy.deepcopy, lambda result: result.model_copy(deep=True))
+    for again in (pickle.loads(pickle.dumps(made)), *(way(made) for way in copies)):
+        assert again == made
         assert isinstance(again, NodeWithEvidence)
         assert (again.evidence, again.node.text, again.score) == ([SHOWN], "Tea. 茶。", 0.0)
+
+
+def test_evidence_is_left_out_of_json() -> None:
+    made = to_node_with_score(RESULT)
+    assert "evidence" not in made.to_dict()
+    assert len(made.to_json()) < 1.6 * len(NodeWithScore(node=made.node, score=0.0).to_json())
 
 
 def test_each_result_has_its_own_evidence() -> None:

@@ -12,7 +12,7 @@ from llama_index.core.callbacks import CallbackManager, CBEventType, LlamaDebugH
 from llama_index.core.instrumentation.events.retrieval import RetrievalEndEvent
 from llama_index.core.llms import MockLLM
 from llama_index.core.schema import Document as LlamaIndexDocument
-from llama_index.core.schema import IndexNode, QueryBundle, TextNode
+from llama_index.core.schema import IndexNode, NodeWithScore, QueryBundle, TextNode
 
 from nodekin.adapters.llama_index import (
     NodeGraphQueryEngine,
@@ -22,6 +22,7 @@ from nodekin.adapters.llama_index import (
 )
 from nodekin.nodegraph import Node, NodeGraph, split_sentences
 from nodekin.retrievers import Bm25, FusionRetriever, Retriever, ScoredNode
+from nodekin.retrievers.foreign.outputs import to_node as from_node
 
 QUERY = "Which tea is fermented? 红茶"
 
@@ -249,6 +250,28 @@ def test_objects_are_passed_on() -> None:
     retriever = NodeGraphRetriever(FixedRetriever([]), objects=objects, verbose=True)
     assert retriever.object_map["i"].text == "the object"
     assert NodeGraphRetriever(FixedRetriever([]), object_map={"i": 1}).object_map == {"i": 1}
+
+
+async def test_objects_are_followed() -> None:
+    reference = from_node(IndexNode(text="see below", index_id="below", id_="reference"))
+    objects = {"below": TextNode(text="Black tea is fermented.", id_="below")}
+    inner = FixedRetriever([ScoredNode(reference, 2.0)])
+    retriever = NodeGraphRetriever(inner, object_map=objects)
+    for results in (retriever.retrieve("tea"), await retriever.aretrieve("tea")):
+        assert [(r.node_id, r.score) for r in results] == [("below", 2.0)]
+
+
+async def test_a_subclass_searches_in_its_own_way(search: Retriever) -> None:
+    class Own(NodeGraphRetriever):
+        def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+            return super()._retrieve(query_bundle)[:1]
+
+        async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+            return (await super()._aretrieve(query_bundle))[:1]
+
+    everything = NodeGraphRetriever(search).retrieve("tea")
+    assert len(everything) > 1
+    assert Own(search).retrieve("tea") == await Own(search).aretrieve("tea") == everything[:1]
 
 
 class Lone:
