@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from nodekin.nodegraph import NodeGraph, split_sentences
-from nodekin.retrievers import Prompt, Retriever
+from nodekin.retrievers import Prompt, Retriever, StrategySettings
 from nodekin.retrievers.plans.plan import Plan
 from nodekin.retrievers.strategies.query_transform import QueryTransform, QueryVariants
 from nodekin.retrievers.strategies.transform_retriever import TransformRetriever
@@ -22,6 +22,7 @@ class StepBack(QueryTransform):
     """Let a model write a more general question, to be searched for beside the query."""
 
     name = "step back"
+    supplements = True  # the query itself is searched for, too
     PROMPT = Prompt(
         zh="写出一个更一般的问题，它的答案有助于回答下面的问题。只写问题。\n\n{query}",
         en="Write a more general question whose answer helps to answer this one:\n\n{query}",
@@ -29,16 +30,15 @@ class StepBack(QueryTransform):
     )
 
     def variants(self, query: str) -> Plan[QueryVariants]:
-        """Return the query and the more general question as a plan."""
+        """Return the more general question as a plan."""
         general = yield from self.ask(query, str.strip)
-        return QueryVariants((query, general))
+        return QueryVariants((general,))
 
 
 class StepBackRetriever(TransformRetriever):
     """Search for a query and a more general question, and fuse the results."""
 
     name, variant_name = "step-back search", "more general question"
-    transform_type = StepBack
 
 
 def model() -> Any:
@@ -54,7 +54,8 @@ if __name__ == "__main__":
     graph = NodeGraph(Path(__file__).parent / "data" / "zh", progress=False)
     graph.create_node_group("sentence", split_sentences)
     plain = Retriever(graph, "sentence", "bm25", top_k=2)
-    for retriever in (plain, StepBackRetriever(plain, model(), timeout=60)):
+    step_back = StepBack(model(), StrategySettings(timeout=60))
+    for retriever in (plain, StepBackRetriever(plain, step_back)):
         print(f"{type(retriever).__name__}: {QUESTION}")
         for result in retriever(QUESTION):
             print(f"{result.explain()}\n")

@@ -5,6 +5,7 @@ from .answers.answer import Source as Source
 from .answers.conversation import Conversation as Conversation
 from .answers.engine import QueryEngine as QueryEngine
 from .answers.qa import QaRetriever as QaRetriever
+from .answers.settings import AnswerSettings as AnswerSettings
 from .base_retriever import BaseRetriever as BaseRetriever
 from .composite.auto_merge import AutoMergeRetriever as AutoMergeRetriever
 from .composite.default_retriever import DefaultRetriever as DefaultRetriever
@@ -16,6 +17,7 @@ from .composite.fusion import with_weights as with_weights
 from .composite.link_graph import LinkOptions as LinkOptions
 from .composite.link_retriever import LinkRetriever as LinkRetriever
 from .composite.recursive import RecursiveRetriever as RecursiveRetriever
+from .composite.recursive import RecursiveSettings as RecursiveSettings
 from .composite.window import WindowRetriever as WindowRetriever
 from .corpus_tools.tool_output import ToolError as ToolError
 from .corpus_tools.tool_output import ToolOutput as ToolOutput
@@ -59,6 +61,7 @@ from .similarities.registry import register_index as register_index
 from .similarities.registry import register_similarity as register_similarity
 from .strategies.hyde import HyDE as HyDE
 from .strategies.hyde import HyDERetriever as HyDERetriever
+from .strategies.model_prompt import StrategySettings as StrategySettings
 from .strategies.multi_query import MultiQueryRetriever as MultiQueryRetriever
 from .strategies.multi_query import QueryExpansion as QueryExpansion
 from .strategies.multi_step import MultiStepRetriever as MultiStepRetriever
@@ -67,12 +70,11 @@ from .strategies.query_transform import QueryVariants as QueryVariants
 from .strategies.rewrite import QueryRewrite as QueryRewrite
 from .strategies.rewrite import QueryRewriteRetriever as QueryRewriteRetriever
 from .strategies.router import RouterRetriever as RouterRetriever
-from .strategies.step_roles import StepRoles as StepRoles
+from .strategies.step_reader import StepReader as StepReader
 from .strategies.steps import Step as Step
+from .strategies.sub_question import PartialAnswers as PartialAnswers
 from .strategies.sub_question import QueryDecomposition as QueryDecomposition
 from .strategies.sub_question import SubQuestionRetriever as SubQuestionRetriever
-from .strategies.tool_decomposition import ToolDecomposition as ToolDecomposition
-from .strategies.tool_question import ToolQuestionRetriever as ToolQuestionRetriever
 from .strategies.transform_retriever import TransformRetriever as TransformRetriever
 from .tracing import Span as Span
 from .tracing import observe as observe

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import fields
 from typing import Any, TypeVar
 
 from ..nodegraph.errors import check_integer, nearest_names
@@ -96,6 +97,30 @@ def check_settings(
     if not takes_any_keyword(function):
         allowed = [n for n in inspect.signature(function).parameters if n not in not_settings]
         check_options(settings, allowed, owner, noun="setting")
+
+
+def with_settings(owner: Any, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return keyword arguments of a class, with those of its settings in ``settings``.
+
+    For options that come by name, from a file or a framework, where settings are not apart.
+
+    Args:
+        owner: A class with a ``settings_type``, a dataclass; without one the options stay.
+        options: The options.
+
+    Raises:
+        TypeError: If there are ``settings`` and options of them.
+        ValueError: If one is out of range.
+    """
+    kind = getattr(owner, "settings_type", None)
+    names = () if kind is None else [field.name for field in fields(kind)]
+    own = {name: value for name, value in options.items() if name in names}
+    if kind is None or not own:
+        return dict(options)
+    if "settings" in options:
+        raise TypeError(f"{sorted(own)} go into settings={kind.__name__}(...)")
+    rest = {name: value for name, value in options.items() if name not in own}
+    return {**rest, "settings": kind(**own)}
 
 
 def refuse_settings(settings: Iterable[str], owner: object, kind: str) -> None:

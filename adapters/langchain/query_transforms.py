@@ -4,24 +4,24 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, Literal, TypeVar
+from dataclasses import fields
+from typing import Annotated, Any, ClassVar, Generic, Literal, TypeVar
 
 from langchain_core.runnables import RunnableConfig, RunnableSerializable
 from pydantic import ConfigDict, Field, PrivateAttr, SkipValidation, model_validator
 
 from ...retrievers.plans.prompting import PromptReplacement
-from ...retrievers.strategies.query_transform import QueryTransform, TransformOptions
+from ...retrievers.strategies.model_prompt import StrategySettings
+from ...retrievers.strategies.query_transform import QueryTransform
 from ...retrievers.strategies.strategy_registry import STRATEGIES, make_transform
+from ...retrievers.validation import with_settings
 from .callbacks import achild_runs, child_runs
-
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
 
 Output = TypeVar("Output")
 
 _NOT_OPTIONS = ("name", "llm")
 
-_SHARED = TransformOptions.__annotations__.keys()
+_SHARED = {field.name for field in fields(StrategySettings)} - {"include_query"}
 
 
 class QueryStep(RunnableSerializable[str, Output], Generic[Output]):
@@ -68,7 +68,7 @@ class QueryStep(RunnableSerializable[str, Output], Generic[Output]):
     def _create_transform(self, options: dict[str, Any]) -> QueryTransform:
         """Return the transform of the step's strategy with these options."""
         create: Any = STRATEGIES[self.strategy].transform
-        transform: QueryTransform = create(self.llm, **options)
+        transform: QueryTransform = create(self.llm, **with_settings(create, options))
         return transform
 
     @abstractmethod
@@ -183,7 +183,7 @@ def rewrite_query(
     *,
     domain: str | None = None,
     glossary: Mapping[str, str] | None = None,
-    **options: Unpack[TransformOptions],
+    **options: Any,
 ) -> RewriteQuery:
     """Return a step that rewrites a query more clearly: a text in, a text out.
 
@@ -212,7 +212,7 @@ def rewrite_query(
 
 
 def expand_query(
-    llm: object, *, count: int = 3, include_query: bool = True, **options: Unpack[TransformOptions]
+    llm: object, *, count: int = 3, include_query: bool = True, **options: Any
 ) -> ExpandQuery:
     """Return a step that writes a query in several phrasings: a text in, texts out.
 
@@ -232,7 +232,7 @@ def expand_query(
 
 
 def decompose_query(
-    llm: object, *, limit: int = 5, include_query: bool = False, **options: Unpack[TransformOptions]
+    llm: object, *, limit: int = 5, include_query: bool = False, **options: Any
 ) -> DecomposeQuery:
     """Return a step that decomposes a question into simpler ones: a text in, texts out.
 
@@ -252,7 +252,7 @@ def decompose_query(
     return DecomposeQuery(llm=llm, limit=limit, include_query=include_query, **options)
 
 
-def hypothesize(llm: object, **options: Unpack[TransformOptions]) -> Hypothesize:
+def hypothesize(llm: object, **options: Any) -> Hypothesize:
     """Return a step that writes a passage which could answer a query: a text in, a text out.
 
     What is searched for then is the passage (HyDE). ``HyDERetriever`` does it with several
@@ -276,7 +276,7 @@ def route_query(
     routes: Mapping[str, str],
     *,
     default: str | None = None,
-    **options: Unpack[TransformOptions],
+    **options: Any,
 ) -> RouteQuery:
     """Return a step that chooses among routes by their descriptions: a text in, a name out.
 

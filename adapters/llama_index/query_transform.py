@@ -15,15 +15,15 @@ from llama_index.core.schema import QueryBundle, QueryType
 from llama_index.core.tools import ToolMetadata
 
 from ...retrievers.plans.plan import Plan, arun, run
-from ...retrievers.strategies.query_transform import QueryTransform, TransformOptions
+from ...retrievers.strategies.model_prompt import StrategySettings
+from ...retrievers.strategies.query_transform import QueryTransform
 from ...retrievers.strategies.strategy_registry import TransformName, make_transform
 from ...retrievers.strategies.sub_question import QueryDecomposition
-from ...retrievers.strategies.tool_decomposition import ToolDecomposition
 from .instrumentation import report_spans
 from .prompt_templates import changed_prompts, llm_or_settings, to_templates
 
 if TYPE_CHECKING:
-    from typing_extensions import Unpack
+    pass
 
 
 dispatcher = get_dispatcher(__name__)
@@ -136,8 +136,8 @@ class NodeGraphQuestionGenerator(BaseQuestionGenerator):
         llm: The model, in any form that ``LLM`` takes; None for ``Settings.llm`` when it is needed.
         limit: How many questions at most.
         callback_manager: Gets an event for each call of the model.
-        **options: ``language``, ``on_error`` (``"keep"`` or ``"raise"``), ``retries``,
-            ``timeout``; see ``QueryTransform``. Prompts are replaced with ``update_prompts``.
+        **options: Those of ``StrategySettings``: ``language``, ``on_error``, ``retries``,
+            ``timeout``. Prompts are replaced with ``update_prompts``.
 
     Raises:
         TypeError: If it is no model, or there is no such option.
@@ -159,12 +159,12 @@ class NodeGraphQuestionGenerator(BaseQuestionGenerator):
         *,
         limit: int = 5,
         callback_manager: CallbackManager | None = None,
-        **options: Unpack[TransformOptions],
+        **options: Any,
     ) -> None:
-        model = llm_or_settings(llm)
         self._callback_manager = callback_manager
-        self._one = QueryDecomposition(model, limit=limit, include_query=False, **options)
-        self._several = ToolDecomposition(model, {}, limit=limit, **options)
+        self._decomposition = QueryDecomposition(
+            llm_or_settings(llm), limit=limit, tools={}, settings=StrategySettings(**options)
+        )
 
     def generate(self, tools: Sequence[ToolMetadata], query: QueryBundle) -> list[SubQuestion]:
         """Return the sub-questions, each with its tool.
@@ -185,42 +185,23 @@ class NodeGraphQuestionGenerator(BaseQuestionGenerator):
 
     def _plan(self, tools: Sequence[ToolMetadata], bundle: QueryBundle) -> Plan[list[SubQuestion]]:
         query = bundle.query_str if isinstance(bundle, QueryBundle) else bundle
-        names = [tool.get_name() for tool in tools]
-        if not names:
-            raise ValueError("there are no tools to ask questions of; give at least one")
-        if len(names) == 1:
-            variants = yield from self._one.plan(query)
-            questions = [(names[0], question) for question in variants.queries]
-        else:
-            questions = yield from self._tool_questions(query, tools)
-        questions = questions or [(name, query) for name in names]
-        return [SubQuestion(sub_question=question, tool_name=name) for name, question in questions]
-
-    def _tool_questions(
-        self, query: str, tools: Sequence[ToolMetadata]
-    ) -> Plan[list[tuple[str, str]]]:
-        """Return pairs of a tool and a question; what goes wrong is logged, or raised."""
         descriptions = {tool.get_name(): tool.description or "" for tool in tools}
-        try:
-            questions, unknown = yield from self._several.tool_questions(query, descriptions)
-        except Exception as error:
-            if self._several.on_error == "raise":
-                raise
-            reason = f"all tools are asked the question: {type(error).__name__}: {error}"
-            logger.warning("of the query %r: %s", query[:80], reason)
-            return []
+        if not descriptions:
+            raise ValueError("there are no tools to ask questions of; give at least one")
+        variants = yield from self._decomposition.with_tools(descriptions).plan(query)
+        pairs = list(zip(variants.tools, variants.queries, strict=True))
+        unknown = "; ".join(f"{q!r} for {tool!r}" for tool, q in pairs if tool not in descriptions)
         if unknown:
-            names = "; ".join(f"{question!r} for {tool!r}" for tool, question in unknown)
             logger.warning(
-                "of the query %r: left out, as there is no such tool: %s", query[:80], names
+                "of the query %r: left out, as there is no such tool: %s", query[:80], unknown
             )
-        return questions
+        pairs = [pair for pair in pairs if pair[0] in descriptions]
+        pairs = pairs or [(name, query) for name in descriptions]
+        return [SubQuestion(sub_question=question, tool_name=tool) for tool, question in pairs]
 
     def _get_prompts(self) -> dict[str, BasePromptTemplate]:
-        return {**to_templates(self._one.prompts), **to_templates(self._several.prompts)}
+        return to_templates(self._decomposition.prompts)
 
     def _update_prompts(self, prompts_dict: dict[str, BasePromptTemplate]) -> None:
-        for name in ("_one", "_several"):
-            transform = getattr(self, name)
-            if changed := changed_prompts(transform.prompts, prompts_dict):
-                setattr(self, name, transform.with_prompts(changed))
+        if changed := changed_prompts(self._decomposition.prompts, prompts_dict):
+            self._decomposition = self._decomposition.with_prompts(changed)

@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from ...nodegraph.errors import ModelError
 from ...nodegraph.models.language import Language, QuotedText
+from ...nodegraph.models.llm import LLM
 from ...nodegraph.models.output.final_answer import FinalAnswer, parse_final_answer
 from ...nodegraph.node import Node
 from ..foreign.outputs import is_answer
@@ -15,11 +16,12 @@ from ..plans.effects import Ask, Each, StreamedAsk
 from ..plans.limits import CallCounter
 from ..plans.passages import neutralize
 from ..plans.plan import Plan
+from ..plans.prompting import Prompt
 from ..results import ScoredNode
 from ..strategies.outcome import SubResults
 from .answer import Answer, OmissionReason, OmittedResult, Source
 from .citations import only_cites
-from .settings import AnswerSettings
+from .settings import AnswerMode, AnswerSettings
 from .truncation import cut, split
 
 T = TypeVar("T")
@@ -47,6 +49,9 @@ class AnswerContext:
     """Hold what the modes of answering share; filled while a question is answered.
 
     Attributes:
+        llm: The model.
+        mode: How passages become an answer.
+        prompts: The prompts by name.
         settings: The settings of the engine.
         question: The question.
         language: Of the prompts.
@@ -64,6 +69,9 @@ class AnswerContext:
         callbacks: Get the answer when its stream was read to its end.
     """
 
+    llm: LLM
+    mode: AnswerMode
+    prompts: Mapping[str, Prompt]
     settings: AnswerSettings
     question: str
     language: Language
@@ -82,7 +90,7 @@ class AnswerContext:
 
     def prompt(self, name: str, **values: object) -> str:
         """Return a prompt with the question and values in their places."""
-        prompt = self.settings.prompts[name]
+        prompt = self.prompts[name]
         place = _SUB_ANSWER_PLACES.get(name)
         if place and self.sub_answers:
             values[place] = QuotedText(f"{self.sub_answers}\n{values.get(place, '')}")
@@ -140,7 +148,7 @@ class AnswerContext:
         Raises:
             ModelError: If it fails, or its answer is empty.
         """
-        llm, timeout = self.settings.llm, self.settings.timeout
+        llm, timeout = self.llm, self.settings.timeout
         if last:
             effect: Ask = StreamedAsk(llm, prompt, timeout=timeout, emitted=self.streamed)
         else:

@@ -187,7 +187,7 @@ def condense(context: AnswerContext, pairs: Sequence[Pair]) -> Plan[str]:
             return question
         try:
             condensed = yield from ask_and_parse(
-                settings.llm,
+                context.llm,
                 prompt,
                 lambda answer: parse_query(answer, question),
                 context.language,

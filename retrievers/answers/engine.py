@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from ...nodegraph.errors import explain_names
-from ...nodegraph.models.language import Language, language_of
+from ...nodegraph.models.language import language_of
 from ...nodegraph.models.llm import LLM, as_llm
 from ..filters import Filters, parse_filters
 from ..foreign.coercion import as_retriever
@@ -17,18 +15,18 @@ from ..plans.plan import Plan, arun, run
 from ..plans.prompting import Prompt, PromptMixin, PromptReplacement, replace_prompts
 from ..protocols import RetrieverLike
 from ..restricted_retriever import restrict
-from ..validation import check_options, check_top_k
+from ..validation import check_top_k
 from .answer import Answer
 from .context import AnswerContext
 from .conversation import Conversation, parse_history
 from .pipeline import answer_question
 from .prompts import PROMPTS
 from .qa import QaRetriever
-from .settings import AnswerMode, AnswerOptions, AnswerSettings
+from .settings import AnswerMode, AnswerSettings, check_mode, check_prompts
 from .stream import AnswerStream, AsyncAnswerStream
 
 if TYPE_CHECKING:
-    from typing_extensions import Self, Unpack
+    from typing_extensions import Self
 
 
 class QueryEngine(PromptMixin):
@@ -54,16 +52,12 @@ class QueryEngine(PromptMixin):
             (map_reduce), ``"rank"`` (map_rerank), ``"condense"``; and the texts for users,
             ``"not_found"`` and ``"extract"``. Each is a text, or texts by language. A prompt of
             yours should request the marks that ``Answer.answered`` is set by: NO_ANSWER, or 无答案.
-        context_window: How long a prompt and its answer may be together, in the unit of
-            ``length``.
-        num_output: The part of it that is reserved for the answer.
         top_k: How many results to retrieve; None for the retriever's own number.
-        language: Of the prompts: ``"zh"``, ``"en"``, or ``"auto"`` for the question's.
-        **options: ``history_window``, ``length``, ``title``, ``on_error``, ``max_calls``,
-            ``timeout`` and ``max_seconds``, see ``AnswerOptions``.
+        settings: The context window, the language, limits of calls and seconds, and what happens
+            on errors; see ``AnswerSettings``.
 
     Raises:
-        TypeError: If the retriever or model is none, or a setting of the wrong type.
+        TypeError: If the retriever, the model or a setting has the wrong type.
         ValueError: If a name is unknown, a number out of range, a prompt lacks a place, or the
             context window has no room for the prompts.
 
@@ -80,6 +74,8 @@ class QueryEngine(PromptMixin):
         False
     """
 
+    settings_type: ClassVar[type] = AnswerSettings
+
     @explain_names
     def __init__(
         self,
@@ -89,50 +85,31 @@ class QueryEngine(PromptMixin):
         *,
         qa: QaRetriever | None = None,
         prompts: Mapping[str, PromptReplacement] | None = None,
-        context_window: int = 4096,
-        num_output: int = 512,
         top_k: int | None = None,
-        language: Language | Literal["auto"] = "auto",
-        **options: Unpack[AnswerOptions],
+        settings: AnswerSettings | None = None,
     ) -> None:
         if qa is not None and not all(
             callable(getattr(qa, name, None)) for name in ("answer", "aanswer", "recommend")
         ):
             raise TypeError(f"qa is a QaRetriever, not {qa!r:.80}")
-        check_options(options, AnswerOptions.__annotations__, "QueryEngine")
+        if not isinstance(settings, AnswerSettings | None):
+            raise TypeError(f"settings are AnswerSettings(...), not {settings!r:.80}")
+        check_mode(mode)
         self.retriever = as_retriever(retriever)
+        self.llm: LLM = as_llm(llm)
+        self.mode: AnswerMode = mode
         self.qa = qa
         self.top_k = None if top_k is None else check_top_k(top_k)
-        self.settings = AnswerSettings(
-            as_llm(llm),
-            mode,
-            replace_prompts(PROMPTS, {} if prompts is None else prompts),
-            context_window=context_window,
-            num_output=num_output,
-            language=language,
-            **options,
-        )
+        self.settings = settings or AnswerSettings()
+        self._prompts = replace_prompts(PROMPTS, {} if prompts is None else prompts)
+        check_prompts(self.mode, self._prompts, self.settings)
 
     def __repr__(self) -> str:
         return f"QueryEngine({self.retriever!r}, {self.llm.name!r}, {self.mode!r})"
 
-    @property
-    def llm(self) -> LLM:
-        """The model."""
-        return self.settings.llm
-
-    @property
-    def mode(self) -> AnswerMode:
-        """How passages become an answer."""
-        return self.settings.mode
-
-    @property
-    def prompts(self) -> Mapping[str, Prompt]:
-        """The prompts by name, to read; ``with_prompts`` returns an engine with others."""
-        return MappingProxyType(dict(self.settings.prompts))
-
     def _replace_prompts(self, prompts: Mapping[str, Prompt]) -> None:
-        self.settings = replace(self.settings, prompts=prompts)
+        check_prompts(self.mode, prompts, self.settings)
+        self._prompts = prompts
 
     def query(
         self,
@@ -167,7 +144,7 @@ class QueryEngine(PromptMixin):
         top_k: int | None = None,
         filters: Filters | None = None,
     ) -> Answer:
-        """Return the same without blocking the event loop."""
+        """Async version of `query`."""
         return await arun(self._plan(question, history, top_k, filters)[0])
 
     def stream(
@@ -194,7 +171,7 @@ class QueryEngine(PromptMixin):
         top_k: int | None = None,
         filters: Filters | None = None,
     ) -> AsyncAnswerStream:
-        """Return the same, for ``async for``."""
+        """Async version of `stream`."""
         return AsyncAnswerStream(*self._plan(question, history, top_k, filters))
 
     def restricted(self, filters: Filters) -> Self:
@@ -222,7 +199,7 @@ class QueryEngine(PromptMixin):
     async def arecommend(
         self, question: str, top_k: int = 3, *, filters: Filters | None = None
     ) -> list[str]:
-        """Return the same without blocking the event loop."""
+        """Async version of `recommend`."""
         results = await self._qa().arecommend(question, top_k, filters=filters)
         return [result.node.text for result in results]
 
@@ -247,6 +224,9 @@ class QueryEngine(PromptMixin):
         pairs, notes = ([], []) if history is None else parse_history(history)
         language = self.settings.language
         context = AnswerContext(
+            self.llm,
+            self.mode,
+            self._prompts,
             self.settings,
             question,
             language_of(question) if language == "auto" else language,

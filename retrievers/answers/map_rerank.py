@@ -67,7 +67,7 @@ def map_rerank(context: AnswerContext) -> Plan[FinalAnswer]:
     ranked = yield from context.gather(
         [
             ask_and_parse(
-                context.settings.llm,
+                context.llm,
                 context.prompt("rank", passages=format_sources([part])),
                 parse_ranked_answer,
                 context.language,

@@ -58,7 +58,7 @@ def answer_question(
         AnswerError: If the model fails, unless ``on_error`` is ``"extract"``; or if the search
             takes longer than ``max_seconds``.
     """
-    with start_span("answer", question=context.question, mode=context.settings.mode) as span:
+    with start_span("answer", question=context.question, mode=context.mode) as span:
         time_limit = TimeLimit(context.settings.max_seconds)
         steps = time_limit.enforce(_steps(context, retriever, qa, pairs, top_k, filters))
         try:
@@ -107,7 +107,7 @@ def _steps(
                     context.use_sub_answers(observer.outcome.parts)
             span.set_results([results])
     context.notes += _variant_notes(results)
-    names = PASSAGE_PROMPTS[context.settings.mode]
+    names = PASSAGE_PROMPTS[context.mode]
     context.candidates, context.omitted = merge_results(
         results,
         context.settings.title,
@@ -116,7 +116,7 @@ def _steps(
     if not context.candidates:
         return _cited_answer(context, FinalAnswer("", False))
     try:
-        return _cited_answer(context, (yield from MODES[context.settings.mode](context)))
+        return _cited_answer(context, (yield from MODES[context.mode](context)))
     except ModelError as error:
         if context.streamed or context.settings.on_error == "raise":
             partial_answer = context.partial_answer(f"the model failed: {error}")

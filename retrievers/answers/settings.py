@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Literal, TypedDict, get_args
+from typing import Literal, get_args
 
 from ...nodegraph.errors import nearest_names
 from ...nodegraph.models.language import Language
-from ...nodegraph.models.llm import LLM
 from ...nodegraph.node import Node
 from ...nodegraph.splitters.tokens import count_tokens
 from ..plans.passages import passage_title
@@ -31,45 +30,34 @@ PASSAGE_PROMPTS: Mapping[AnswerMode, tuple[str, ...]] = MappingProxyType(
 """The prompts of each mode that have passages."""
 
 
-class AnswerOptions(TypedDict, total=False):
-    """The further options of a ``QueryEngine``, to type ``**options``.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerSettings:
+    """Hold the settings of a query engine.
 
     Attributes:
+        context_window: How long a prompt and its answer may be together, in the unit of
+            ``length``.
+        num_output: The part of it that is reserved for the answer.
         history_window: How much of a conversation goes into the prompt that condenses a question,
-            from its newest pair on; 1024 by default.
+            from its newest pair on.
         length: Measures a text; ``count_tokens`` is an estimate, the model's own counter exact.
+        language: Of the prompts: ``"zh"``, ``"en"``, or ``"auto"`` for the question's.
         title: Returns the line above a passage, from its node.
-        on_error: What happens where the model fails before any text was streamed: ``"raise"`` an
+        on_error: What happens if the model fails before any text was streamed: ``"raise"`` an
             ``AnswerError``, or ``"extract"``: answer with the best passages, and note that.
-        max_calls: How many model calls an answer may take, 64 by default. Passages that would need
-            more are omitted, with that reason.
+        max_calls: How many model calls an answer may take. Passages that would need more are
+            omitted, with that reason.
         timeout: Seconds that each answer of the model may take in all, streamed or not.
         max_seconds: Seconds that a question may take in all, the search included; from the first
             text that is read for a stream. Then the answer is from what was read until then, with
-            a note; where nothing was, ``on_error`` says what happens, and a search that takes
+            a note. If nothing was read, ``on_error`` says what happens, and a search that takes
             longer is an ``AnswerError``. What runs in a thread is no longer waited for.
+
+    Raises:
+        TypeError: If a setting has the wrong type.
+        ValueError: If a setting is unknown or out of range.
     """
 
-    history_window: int
-    length: Callable[[str], int]
-    title: Callable[[Node], str]
-    on_error: OnError
-    max_calls: int
-    timeout: float | None
-    max_seconds: float | None
-
-
-@dataclass(frozen=True, slots=True)
-class AnswerSettings:
-    """Hold the settings of a query engine; see ``QueryEngine`` and ``AnswerOptions``.
-
-    Attributes:
-        prompt_limit: The longest prompt: the context window less the room for the output.
-    """
-
-    llm: LLM
-    mode: AnswerMode
-    prompts: Mapping[str, Prompt]
     context_window: int = 4096
     num_output: int = 512
     history_window: int = 1024
@@ -80,14 +68,8 @@ class AnswerSettings:
     max_calls: int = 64
     timeout: float | None = None
     max_seconds: float | None = None
-    prompt_limit: int = field(init=False)
 
     def __post_init__(self) -> None:
-        if self.mode not in PASSAGE_PROMPTS:
-            raise ValueError(
-                f"there is no mode {self.mode!r}; there is "
-                f"{nearest_names(str(self.mode), PASSAGE_PROMPTS)}"
-            )
         whole(self.context_window, "context_window", 1)
         whole(self.num_output, "num_output", 0)
         whole(self.history_window, "history_window", 0)
@@ -99,20 +81,41 @@ class AnswerSettings:
                 raise TypeError(f"{name} is a function, not {getattr(self, name)!r:.80}")
         seconds(self.timeout, "timeout")
         seconds(self.max_seconds, "max_seconds")
-        object.__setattr__(self, "prompt_limit", self.context_window - self.num_output)
-        self._check_prompts()
 
-    def _check_prompts(self) -> None:
-        """Check that the prompts of the mode leave room for passages."""
-        others = ("reduce", "condense") if self.mode == "map_reduce" else ("condense",)
-        languages = get_args(Language) if self.language == "auto" else (self.language,)
-        for name in (*PASSAGE_PROMPTS[self.mode], *others):
-            for language in languages:
-                length = self.length(self.prompts[name].fill(language))
-                if length >= self.prompt_limit:
-                    raise ValueError(
-                        f"context_window={self.context_window!r} less "
-                        f"num_output={self.num_output!r} leaves {self.prompt_limit}, and the "
-                        f"prompt {name!r} alone measures {length}; raise context_window, or "
-                        "shorten the prompt"
-                    )
+    @property
+    def prompt_limit(self) -> int:
+        """The longest prompt: the context window less what is reserved for the answer."""
+        return self.context_window - self.num_output
+
+
+def check_mode(mode: str) -> None:
+    """Check the mode of an engine.
+
+    Raises:
+        ValueError: If there is no such mode.
+    """
+    if mode not in PASSAGE_PROMPTS:
+        names = nearest_names(str(mode), PASSAGE_PROMPTS)
+        raise ValueError(f"there is no mode {mode!r}; there is {names}")
+
+
+def check_prompts(
+    mode: AnswerMode, prompts: Mapping[str, Prompt], settings: AnswerSettings
+) -> None:
+    """Check that the prompts of a mode leave room for passages.
+
+    Raises:
+        ValueError: If one does not.
+    """
+    others = ("reduce", "condense") if mode == "map_reduce" else ("condense",)
+    languages = get_args(Language) if settings.language == "auto" else (settings.language,)
+    for name in (*PASSAGE_PROMPTS[mode], *others):
+        for language in languages:
+            length = settings.length(prompts[name].fill(language))
+            if length >= settings.prompt_limit:
+                raise ValueError(
+                    f"context_window={settings.context_window!r} less "
+                    f"num_output={settings.num_output!r} leaves {settings.prompt_limit}, and the "
+                    f"prompt {name!r} alone measures {length}; raise context_window, or shorten "
+                    "the prompt"
+                )

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from ...nodegraph.errors import nearest_names
 from ...nodegraph.graph import NodeGraph
@@ -20,13 +21,13 @@ from ..plans.effects import Find, find_one, gather
 from ..plans.plan import Plan
 from ..protocols import RetrieverProtocol, Similarity
 from ..ranking import Lift
-from ..results import Results
+from ..results import OutputFormat, Results
 from ..retrieval_conditions import Conditions
-from ..retriever import Retriever, RetrieverOptions
+from ..retriever import Retriever
 from ..search import Search
-from ..similarities.registry import MakeIndex
+from ..similarities.registry import DEFAULT, MakeIndex
 from ..tracing import Span, start_span
-from ..validation import check_options, check_top_k, choice, whole
+from ..validation import check_top_k, choice, whole
 from .references import (
     FIELD,
     RankedResult,
@@ -39,18 +40,38 @@ from .references import (
 )
 
 if TYPE_CHECKING:
-    from typing_extensions import Self, Unpack
+    from typing_extensions import Self
 
 _active: ContextVar[tuple[int, ...]] = ContextVar("active recursive retrievers", default=())
 
 
-class RecursiveOptions(RetrieverOptions, total=False):
-    """The options that ``RecursiveRetriever`` shares with ``Retriever``, to type ``**options``."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecursiveSettings:
+    """Hold the settings of a ``RecursiveRetriever``; most are those of ``Retriever``.
 
-    similarity_cut_off: float | Mapping[str, float] | None
-    index: str | MakeIndex
-    embed_keys: Sequence[str] | None
-    lift: Lift
+    Attributes:
+        statistics: What BM25 counts how rare a term is in: ``"group"``, each group by itself, or
+            ``"pool"``, all groups as one.
+        max_depth: How many references in a row are followed; nodes that refer further are
+            results themselves.
+        similarity_cut_off: As in ``Retriever``.
+        index: As in ``Retriever``.
+        embed_keys: As in ``Retriever``.
+        lift: As in ``Retriever``.
+        child_k: As in ``Retriever``.
+    """
+
+    statistics: Literal["group", "pool"] = "group"
+    max_depth: int = 3
+    similarity_cut_off: float | Mapping[str, float] | None = None
+    index: str | MakeIndex = DEFAULT
+    embed_keys: Sequence[str] | None = None
+    lift: Lift = "max"
+    child_k: int | None = None
+
+    def __post_init__(self) -> None:
+        choice(self.statistics, "statistics", ("group", "pool"))
+        whole(self.max_depth, "max_depth", 1)
 
 
 class RecursiveRetriever(PlannedRetriever):
@@ -86,21 +107,19 @@ class RecursiveRetriever(PlannedRetriever):
         filters: Conditions on metadata, also for the retrievers that nodes refer to. Those of a
             call hold for the results; a node that refers to something meets them as far as it has
             their fields.
-        statistics: ``"group"`` or ``"pool"``, for similarities of texts.
         references: What nodes refer to: a mapping from names to retrievers and graphs, in which a
             node of this graph is found by its own id, and any node by its metadata's
             ``"retriever"``, which its children inherit; or a callable from a node to what it
             refers to, None for most. A graph is searched with the same settings. Hits that refer
             to something are not lifted.
-        max_depth: How many references in a row are followed; nodes that refer further are
-            results themselves.
-        **options: As in ``Retriever``: ``similarity_cut_off``, ``index``, ``embed_keys``,
-            ``lift``, ``child_k``, ``output_format``, ``join``.
+        settings: The statistics, the depth of references, and how the groups are searched; see
+            ``RecursiveSettings``.
+        output_format: What a call returns: None for scored nodes, ``"content"``, ``"dict"``.
+        join: Join contents to one text: True with line breaks, or the separator.
 
     Raises:
         UnknownGroupError: If a graph has no such group or target.
-        TypeError: If an argument is no graph, no list of groups, or no retriever, or an option is
-            unknown.
+        TypeError: If an argument is no graph, no list of groups, no retriever or no settings.
         ValueError: If there is no group, a name is unknown or a number out of range.
         LookupError: In a retrieval, if a node refers to a name that is not in ``references``.
 
@@ -120,6 +139,7 @@ class RecursiveRetriever(PlannedRetriever):
     """
 
     name = "recurse"
+    settings_type: ClassVar[type] = RecursiveSettings
 
     def __init__(
         self,
@@ -130,26 +150,25 @@ class RecursiveRetriever(PlannedRetriever):
         *,
         top_k: int = 6,
         filters: Filters | None = None,
-        statistics: Literal["group", "pool"] = "group",
         references: References | None = None,
-        max_depth: int = 3,
-        **options: Unpack[RecursiveOptions],
+        settings: RecursiveSettings | None = None,
+        output_format: OutputFormat | None = None,
+        join: bool | str = False,
     ) -> None:
-        check_options(options, RecursiveOptions.__annotations__, "RecursiveRetriever")
-        super().__init__(
-            top_k=check_top_k(top_k),
-            output_format=options.pop("output_format", None),
-            join=options.pop("join", False),
-        )
+        if not isinstance(settings, RecursiveSettings | None):
+            raise TypeError(f"settings are RecursiveSettings(...), not {settings!r:.80}")
+        super().__init__(top_k=check_top_k(top_k), output_format=output_format, join=join)
         if isinstance(groups, str) or not isinstance(groups, Sequence):
             raise TypeError(f"groups is a list of names, like ['sentence'], not {groups!r:.80}")
         if not groups:
             raise ValueError("groups=[] leaves nothing to search; give one name or more")
         self.groups = list(dict.fromkeys(groups))
         self.references = check_references(references)
-        self.max_depth = whole(max_depth, "max_depth", 1)
-        self.statistics = choice(statistics, "statistics", ("group", "pool"))
-        self._options: dict[str, Any] = {"target": target, "similarity": similarity, **options}
+        self.settings = settings or RecursiveSettings()
+        self._options: dict[str, Any] = {"target": target, "similarity": similarity}
+        for field in dataclasses.fields(self.settings):
+            if field.name not in ("statistics", "max_depth"):
+                self._options[field.name] = getattr(self.settings, field.name)
         self._pool = _GroupPool(self, graph, top_k, filters)
         self.target = self._pool.target
         self.similarity = self._pool.similarity
@@ -272,7 +291,7 @@ class RecursiveRetriever(PlannedRetriever):
         level = [RankedResult((rank,), hit) for rank, hit in enumerate(hits)]
         results: list[RankedResult] = []
         followed: dict[int, Reference] = {}  # holds the references, so that their ids stay unique
-        for depth in range(self.max_depth + 1):
+        for depth in range(self.settings.max_depth + 1):
             entries: dict[int, list[RankedResult]] = {}
             new: dict[int, Reference] = {}
             for ranked in level:
@@ -281,7 +300,7 @@ class RecursiveRetriever(PlannedRetriever):
                     continue  # its results are in the ranking already
                 if reference is None:
                     results.append(ranked)
-                elif depth == self.max_depth:
+                elif depth == self.settings.max_depth:
                     if self._pool.conditions(filters).met_by(ranked.result.node):
                         results.append(ranked)
                 else:
@@ -365,5 +384,5 @@ class _GroupPool(Retriever):
             super()._search(queries, top_k, filters),
             groups=owner.groups,
             stays=None if owner.references is None else lambda n: owner._reference(n) is not None,
-            pooled=owner.statistics == "pool",
+            pooled=owner.settings.statistics == "pool",
         )

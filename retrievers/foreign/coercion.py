@@ -83,7 +83,7 @@ def as_retriever(
         remedy = ""
         if isinstance(source, Mapping | list | tuple):
             remedy = (
-                "; several with names go into ToolQuestionRetriever, RouterRetriever or a fusion"
+                "; several with names go into SubQuestionRetriever, RouterRetriever or a fusion"
             )
         raise TypeError(
             f"{what} is an object with retrieve() and aretrieve() that take a query, top_k and "

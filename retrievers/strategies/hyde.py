@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from ...nodegraph.models.output.free_text import parse_passage
 from ..filters import Filters
@@ -11,14 +11,14 @@ from ..plans.effects import Each
 from ..plans.plan import Plan
 from ..plans.prompting import Prompt
 from ..protocols import RetrieverLike
+from ..ranking import Mode
+from ..results import OutputFormat
 from ..retriever import Retriever
 from ..validation import whole
 from .mean_search import FindMean, mean_name
-from .query_transform import QueryVariants, SupplementingTransform, SupplementOptions
-from .transform_retriever import FusionOptions, TransformRetriever, VariantResults, Variants
-
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
+from .model_prompt import StrategySettings, model_or
+from .query_transform import QueryTransform, QueryVariants
+from .transform_retriever import TransformRetriever, VariantResults, Variants
 
 PROMPT = Prompt(
     zh="""\
@@ -41,13 +41,7 @@ Passage (two or three sentences):""",
 )
 
 
-class HyDEOptions(SupplementOptions, FusionOptions, total=False):
-    """The options of ``HyDERetriever`` but ``mean``."""
-
-    count: int
-
-
-class HyDE(SupplementingTransform):
+class HyDE(QueryTransform):
     """Let a model write passages that could answer a query, to be searched for.
 
     Each passage is a separate call, all at once; equal passages count once.
@@ -55,9 +49,8 @@ class HyDE(SupplementingTransform):
     Args:
         llm: The model, in any form that ``LLM`` takes.
         count: How many passages to ask for.
-        include_query: Whether the query itself comes first.
-        **options: ``prompt`` (with ``{query}``), ``language``, ``on_error``, ``retries``,
-            ``timeout``; see ``QueryTransform``.
+        settings: How the model is asked. A prompt has ``{query}``. The query itself comes first
+            unless ``include_query=False``.
 
     Source:
         Gao, Ma, Lin and Callan, "Precise zero-shot dense retrieval without relevance labels", 2022.
@@ -68,12 +61,13 @@ class HyDE(SupplementingTransform):
     """
 
     name = "hyde"
+    supplements = True
     PROMPT = PROMPT
 
     def __init__(
-        self, llm: object, *, count: int = 1, **options: Unpack[SupplementOptions]
+        self, llm: object, *, count: int = 1, settings: StrategySettings | None = None
     ) -> None:
-        super().__init__(llm, **options)
+        super().__init__(llm, settings)
         self.count = whole(count, "count", 1)
 
     def variants(self, query: str) -> Plan[QueryVariants]:
@@ -82,10 +76,10 @@ class HyDE(SupplementingTransform):
         answers = yield from Each([self.ask(query, read) for _ in range(self.count)])
         passages = [answer for answer in answers if isinstance(answer, str)]
         errors = [answer for answer in answers if not isinstance(answer, str)]
-        if errors and (not passages or self.on_error == "raise"):
+        if errors and (not passages or self.settings.on_error == "raise"):
             raise errors[0]
         note = f"{len(errors)} of {self.count} passages failed: {errors[0]}" if errors else None
-        return QueryVariants((query, *passages) if self.include_query else tuple(passages), note)
+        return QueryVariants(tuple(passages), note)
 
 
 class HyDERetriever(TransformRetriever):
@@ -102,10 +96,15 @@ class HyDERetriever(TransformRetriever):
     Args:
         inner: Any retriever.
         llm: The model, in any form that ``LLM`` takes; or a ``HyDE``.
+        count: How many passages to ask for; None for 1.
         mean: Whether to search for the mean of vectors; None for True if the inner retriever can.
-        **options: ``mode``, ``query_weight`` (in the fusion or in the mean), ``top_k``,
-            ``output_format``, ``join`` as for ``TransformRetriever``; all others are those of
-            ``HyDE``: ``count``, ``include_query``, ``prompt``, ``on_error``.
+        mode: How results are fused otherwise; see ``fuse``.
+        query_weight: The weight of the query itself, in the mean or in the fusion; each passage
+            has 1.
+        settings: How the model is asked; see ``StrategySettings``.
+        top_k: How many results at most, also of each query; None for the inner retriever's own.
+        output_format: What a call returns: None for scored nodes, ``"content"``, ``"dict"``.
+        join: Join contents to one text: True with line breaks, or the separator.
 
     Raises:
         ValueError: If ``mean`` is True for a retriever that compares no embeddings.
@@ -116,7 +115,8 @@ class HyDERetriever(TransformRetriever):
         >>> graph = NodeGraph()
         >>> ids = graph.add(["At 6,650 km the Nile is the longest river.", "A long, long way."])
         >>> model = lambda prompt: "The Nile river is about 6,800 km long."
-        >>> retriever = HyDERetriever(Retriever(graph, "ROOT"), model, include_query=False)
+        >>> passage_alone = StrategySettings(include_query=False)
+        >>> retriever = HyDERetriever(Retriever(graph, "ROOT"), model, settings=passage_alone)
         >>> print(retriever("How far?")[0].explain())  # doctest: +ELLIPSIS
         2...  ROOT  "At 6,650 km the Nile is the longest river."
           2...  ROOT  bm25 for "The Nile river is about 6,800 km long.": itself
@@ -125,17 +125,31 @@ class HyDERetriever(TransformRetriever):
 
     name = "hyde search"
     variant_name = "hyde"
-    transform_type = HyDE
 
     def __init__(
         self,
         inner: RetrieverLike,
         llm: object,
         *,
+        count: int | None = None,
         mean: bool | None = None,
-        **options: Unpack[HyDEOptions],
+        mode: Mode = "rrf",
+        query_weight: float = 1.0,
+        settings: StrategySettings | None = None,
+        top_k: int | None = None,
+        output_format: OutputFormat | None = None,
+        join: bool | str = False,
     ) -> None:
-        super().__init__(inner, llm, **options)
+        options = {"count": count, "settings": settings}
+        super().__init__(
+            inner,
+            model_or(llm, QueryTransform, HyDE, options),
+            mode=mode,
+            query_weight=query_weight,
+            top_k=top_k,
+            output_format=output_format,
+            join=join,
+        )
         retriever = self.inner
         able = isinstance(retriever, Retriever) and retriever.similarity.mode == "embedding"
         if mean and not able:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, TypedDict, TypeVar, get_args
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, TypeVar, get_args
 
 from ...nodegraph.errors import nearest_names
 from ...nodegraph.models.language import Language, language_of
@@ -16,39 +17,73 @@ from ..plans.prompting import (
     ask_and_parse,
     json_instruction,
 )
-from ..validation import seconds, whole
+from ..validation import choice, seconds, whole
 
 T = TypeVar("T")
 
 
-class PromptOptions(TypedDict, total=False):
-    """The options of every ``ModelPrompt``, to type ``**options``."""
-
-    prompt: PromptReplacement | None
-    language: Language | None
-    retries: int
-    timeout: float | None
+OnError = Literal["keep", "raise"]
 
 
-class ModelPrompt(PromptMixin):
-    """Ask a model with one prompt; the base class of query transforms and of prompts on steps.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StrategySettings:
+    """Hold how a strategy asks its model; all strategies have these settings.
 
-    Args:
-        llm: The model, in any form that ``LLM`` takes.
-        prompt: In place of the built-in one: a text with the same names in braces, a prompt
+    Attributes:
+        prompt: Replaces the built-in prompt: a text with the same names in braces, a prompt
             template of LangChain or LlamaIndex, either of them by language, ``{"zh": ...,
             "en": ...}``, or a ``Prompt``.
         language: Of the prompt: ``"zh"`` or ``"en"``; None for that of each query.
         retries: How often to repeat a call whose answer can't be used.
         timeout: Seconds to wait for each answer of the model; None leaves it to its client.
+        on_error: If the model fails, or a search for one of its questions: ``"keep"`` the query
+            and the results so far, or ``"raise"``.
+        include_query: Whether the query itself is searched for besides what the model writes; None
+            for what is usual for the strategy.
 
     Raises:
-        TypeError: If the model is none, or a number is not one, or a prompt is no text.
-        ValueError: If there is no such language, or a number is out of range, or a prompt lacks a
-            name or has an unknown one.
+        TypeError: If a setting has the wrong type.
+        ValueError: If a setting is unknown or out of range.
+
+    Example:
+        >>> StrategySettings(language="zh", on_error="raise").retries
+        1
     """
 
-    name: ClassVar[str]
+    prompt: PromptReplacement | None = None
+    language: Language | None = None
+    retries: int = 1
+    timeout: float | None = None
+    on_error: OnError = "keep"
+    include_query: bool | None = None
+
+    def __post_init__(self) -> None:
+        if self.language is not None and self.language not in get_args(Language):
+            choices = nearest_names(str(self.language), get_args(Language))
+            raise ValueError(
+                f"no prompts in the language {self.language!r}; there is {choices}, or None for "
+                "that of each query"
+            )
+        whole(self.retries, "retries", 0)
+        seconds(self.timeout, "timeout")
+        choice(self.on_error, "on_error", get_args(OnError))
+        if not isinstance(self.include_query, bool | None):
+            raise TypeError(f"include_query is True, False or None, not {self.include_query!r:.80}")
+
+
+class ModelPrompt(PromptMixin):
+    """Ask a model with one prompt; the base class of query transforms and of ``StepReader``.
+
+    Args:
+        llm: The model, in any form that ``LLM`` takes.
+        settings: How the model is asked; None for the defaults.
+
+    Raises:
+        TypeError: If there is no model, or the settings are no ``StrategySettings``.
+        ValueError: If a prompt lacks a name or has an unknown one.
+    """
+
+    name: str
     """What traces call it, and ``prompts`` its prompt."""
 
     PROMPT: ClassVar[Prompt]
@@ -63,26 +98,14 @@ class ModelPrompt(PromptMixin):
     subject: ClassVar[str] = "query"
     """The place in the prompt for the text that it is about."""
 
-    def __init__(
-        self,
-        llm: object,
-        *,
-        prompt: PromptReplacement | None = None,
-        language: Language | None = None,
-        retries: int = 1,
-        timeout: float | None = None,
-    ) -> None:
+    settings_type: ClassVar[type] = StrategySettings
+
+    def __init__(self, llm: object, settings: StrategySettings | None = None) -> None:
+        if not isinstance(settings, StrategySettings | None):
+            raise TypeError(f"settings are StrategySettings(...), not {settings!r:.80}")
         self.llm: LLM = as_llm(llm)
-        self._prompts = {self.name: self.PROMPT.replaced(prompt)}
-        if language is not None and language not in get_args(Language):
-            choices = nearest_names(str(language), get_args(Language))
-            raise ValueError(
-                f"no prompts in the language {language!r}; there is {choices}, or None for that of "
-                "each query"
-            )
-        self.language = language
-        self.retries = whole(retries, "retries", 0)
-        self.timeout = seconds(timeout, "timeout")
+        self.settings = settings or StrategySettings()
+        self._prompts = {self.name: self.PROMPT.replaced(self.settings.prompt)}
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.llm.name!r})"
@@ -94,13 +117,14 @@ class ModelPrompt(PromptMixin):
 
     def prompt_language(self, text: str) -> Language:
         """Return the language of the prompt for a text."""
-        return language_of(text) if self.language is None else self.language
+        return self.settings.language or language_of(text)
 
     def ask(
         self,
         text: str,
         parse: Callable[[str], T],
         *,
+        prompt: Prompt | None = None,
         schema: Mapping[str, Any] | None = None,
         example: str = "",
         **values: object,
@@ -111,8 +135,9 @@ class ModelPrompt(PromptMixin):
             text: The query, or question, that the prompt is about.
             parse: Parses an answer; raises ValueError if it can't be used, and the model is asked
                 again as often as ``retries`` says, with that message.
-            schema: In place of ``SCHEMA``.
-            example: In place of ``EXAMPLE``.
+            prompt: None for ``prompt``.
+            schema: None for ``SCHEMA``.
+            example: Empty for ``EXAMPLE``.
             **values: For the other places of the prompt.
 
         Raises:
@@ -120,32 +145,43 @@ class ModelPrompt(PromptMixin):
         """
         language = self.prompt_language(text)
         schema = self.SCHEMA if schema is None else schema
-        prompt = self.prompt.fill(language, **{self.subject: text}, **values)
+        filled = (prompt or self.prompt).fill(language, **{self.subject: text}, **values)
         if schema is not None and self.llm.structured:
-            prompt += json_instruction(example or self.EXAMPLE, language)
+            filled += json_instruction(example or self.EXAMPLE, language)
         return ask_and_parse(
-            *(self.llm, prompt, parse, language),
+            *(self.llm, filled, parse, language),
             schema=schema,
-            retries=self.retries,
-            timeout=self.timeout,
+            retries=self.settings.retries,
+            timeout=self.settings.timeout,
         )
 
 
 def model_or(
-    value: Any, kinds: type | tuple[type, ...], create: Callable[..., T], options: Mapping[str, Any]
+    value: Any,
+    kinds: type[T] | tuple[type[T], ...],
+    create: Callable[..., T],
+    options: Mapping[str, Any],
 ) -> T:
     """Return a value of some kinds as it is, or create one from a model and options.
 
+    Args:
+        value: The value, or the model.
+        kinds: The kinds.
+        create: Creates one from a model and options.
+        options: The options; None stands for one that is not set.
+
     Raises:
-        TypeError: If there are options beside a value that has its own.
+        TypeError: If options are set beside a value that has its own.
     """
-    is_model = not isinstance(value, kinds)
-    if options and not is_model:
+    options = {name: option for name, option in options.items() if option is not None}
+    if not isinstance(value, kinds):
+        return create(value, **options)
+    if options:
         raise TypeError(
             f"settings {sorted(options)} go with a model; give them to {type(value).__name__}(...) "
             "itself"
         )
-    return create(value, **options) if is_model else value
+    return value
 
 
 def object_schema(*heading: str, **properties: object) -> Mapping[str, Any]:

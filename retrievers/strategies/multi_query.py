@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
 
 from ...nodegraph.models.output.queries import parse_phrasings
 from ..plans.plan import Plan
 from ..plans.prompting import Prompt
 from ..protocols import RetrieverLike
+from ..ranking import Mode
+from ..results import OutputFormat
 from ..validation import whole
-from .model_prompt import TEXTS_SCHEMA, object_schema
-from .query_transform import QueryVariants, SupplementingTransform, SupplementOptions
-from .transform_retriever import FusionOptions, TransformRetriever
-
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
+from .model_prompt import TEXTS_SCHEMA, StrategySettings, model_or, object_schema
+from .query_transform import QueryTransform, QueryVariants
+from .transform_retriever import TransformRetriever
 
 PROMPT = Prompt(
     zh="""\
@@ -55,21 +53,14 @@ Other phrasings:
 )
 
 
-class MultiQueryOptions(SupplementOptions, FusionOptions, total=False):
-    """The options of ``MultiQueryRetriever``."""
-
-    count: int
-
-
-class QueryExpansion(SupplementingTransform):
+class QueryExpansion(QueryTransform):
     """Let a model write a query in several phrasings.
 
     Args:
         llm: The model, in any form that ``LLM`` takes.
         count: How many phrasings to ask for, and to take at most.
-        include_query: Whether the query itself comes first.
-        **options: ``prompt`` (with ``{query}``; ``{count}`` may stand in it), ``language``,
-            ``on_error``, ``retries``, ``timeout``; see ``QueryTransform``.
+        settings: How the model is asked. A prompt has ``{query}``, and may have ``{count}``. The
+            query itself comes first unless ``include_query=False``.
 
     Example:
         >>> model = lambda prompt: "1. Nile length\\n2. How many km is the Nile?"
@@ -78,21 +69,22 @@ class QueryExpansion(SupplementingTransform):
     """
 
     name = "expand"
+    supplements = True
     PROMPT = PROMPT
     SCHEMA = object_schema("phrasings", "Other phrasings of the question", queries=TEXTS_SCHEMA)
     EXAMPLE = '{"queries": ["...", "..."]}'
 
     def __init__(
-        self, llm: object, *, count: int = 3, **options: Unpack[SupplementOptions]
+        self, llm: object, *, count: int = 3, settings: StrategySettings | None = None
     ) -> None:
-        super().__init__(llm, **options)
+        super().__init__(llm, settings)
         self.count = whole(count, "count", 1)
 
     def variants(self, query: str) -> Plan[QueryVariants]:
         """Return the phrasings as a plan."""
         read = partial(parse_phrasings, query=query, limit=self.count)
         phrasings = yield from self.ask(query, read, count=self.count)
-        return QueryVariants((query, *phrasings) if self.include_query else tuple(phrasings))
+        return QueryVariants(tuple(phrasings))
 
 
 class MultiQueryRetriever(TransformRetriever):
@@ -104,9 +96,13 @@ class MultiQueryRetriever(TransformRetriever):
     Args:
         inner: Any retriever.
         llm: The model, in any form that ``LLM`` takes; or a ``QueryExpansion``.
-        **options: ``mode``, ``query_weight``, ``top_k``, ``output_format``, ``join`` as for
-            ``TransformRetriever``; all others are those of ``QueryExpansion``: ``count``,
-            ``include_query``, ``prompt``, ``on_error``.
+        count: How many phrasings to ask for, and to take at most; None for 3.
+        mode: How the results of the queries are fused; see ``fuse``.
+        query_weight: The weight of the query itself in the fusion; each phrasing has 1.
+        settings: How the model is asked; see ``StrategySettings``.
+        top_k: How many results at most, also of each query; None for the inner retriever's own.
+        output_format: What a call returns: None for scored nodes, ``"content"``, ``"dict"``.
+        join: Join contents to one text: True with line breaks, or the separator.
 
     Example:
         >>> from nodekin.nodegraph import NodeGraph
@@ -123,9 +119,27 @@ class MultiQueryRetriever(TransformRetriever):
 
     name = "multi-query"
     variant_name = "phrasing"
-    transform_type = QueryExpansion
 
     def __init__(
-        self, inner: RetrieverLike, llm: object, **options: Unpack[MultiQueryOptions]
+        self,
+        inner: RetrieverLike,
+        llm: object,
+        *,
+        count: int | None = None,
+        mode: Mode = "rrf",
+        query_weight: float = 1.0,
+        settings: StrategySettings | None = None,
+        top_k: int | None = None,
+        output_format: OutputFormat | None = None,
+        join: bool | str = False,
     ) -> None:
-        super().__init__(inner, llm, **options)
+        options = {"count": count, "settings": settings}
+        super().__init__(
+            inner,
+            model_or(llm, QueryTransform, QueryExpansion, options),
+            mode=mode,
+            query_weight=query_weight,
+            top_k=top_k,
+            output_format=output_format,
+            join=join,
+        )

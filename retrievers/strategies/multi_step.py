@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, get_args
+from typing import ClassVar
 
 from ...nodegraph.models.output.lines import normalize
 from ..filters import Filters
@@ -17,28 +17,18 @@ from ..plans.plan import Plan, arun, run
 from ..plans.prompting import PromptMixin
 from ..protocols import RetrieverLike
 from ..ranking import with_variant
-from ..results import QueryVariant, Results, ScoredNode
+from ..results import OutputFormat, QueryVariant, Results, ScoredNode
 from ..tracing import start_span
-from ..validation import check_top_k, choice, seconds, whole
-from .model_prompt import model_or
+from ..validation import check_top_k, seconds, whole
+from .model_prompt import StrategySettings, model_or
 from .outcome import SUB_QUESTION, StrategyOutcome, SubResults
-from .query_transform import OnError, describe_error
-from .step_prompt import StepOptions
+from .query_transform import describe_error
 from .step_reader import StepReader
-from .step_roles import StepRoles
 from .steps import Ended, MultiStep, Step, merge_steps, same_question
-from .transform_retriever import StrategyOptions
-
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
 
 logger = logging.getLogger(__name__)
 
 DEPTH = 10
-
-
-class MultiStepOptions(StepOptions, StrategyOptions, total=False):
-    """The options of ``MultiStepRetriever`` that are not named in its signature."""
 
 
 class MultiStepRetriever(PromptMixin, PlannedRetriever):
@@ -51,29 +41,27 @@ class MultiStepRetriever(PromptMixin, PlannedRetriever):
     always searched for; all results are one ranking, see ``merge_steps``; if there was no step it
     is exactly that of the inner retriever.
 
-    By default the model does all three in one call (``StepReader``): 1 call before each step and
-    1 after the last, ``max_steps + 1`` at most. With ``StepRoles`` each is a separate call, by its
-    own model, prompt or function: 2 before the first step, 3 for each further one, 2 after the
-    last. A repeated call, and a function, count as calls. No call begins beyond ``max_calls`` or
-    ``max_seconds``, whatever the model or a passage says; in an event loop the one under way is
-    cancelled, elsewhere a model is no longer waited for and a search comes to its end. The search
+    The model does all three in one call (``StepReader``): 1 call before each step and 1 after the
+    last, ``max_steps + 1`` at most. A function can do each of the three instead. A repeated call,
+    and a call of a function, count as calls. No call starts beyond ``max_calls`` or
+    ``max_seconds``, whatever the model or a passage says. In an event loop the call under way is
+    cancelled. Elsewhere a model is no longer waited for, and a search runs to its end. The search
     for the question itself is not cut short. Calls of the inner retriever are not counted.
 
     Args:
         inner: Any retriever, also another strategy.
-        llm: The model, in any form that ``LLM`` takes; or a ``StepReader``, or ``StepRoles``.
+        llm: The model, in any form that ``LLM`` takes; or a ``StepReader``.
         max_steps: Further questions at most.
         max_calls: Model calls at most.
         max_seconds: Seconds at most, the search for the question included; None for no limit.
         depth: How many results of each further search are read at least, if there is a ``top_k``.
-        on_error: What to do if the model, or a search for one of its questions, fails: ``"keep"``
-            the results until then, or ``"raise"``.
-        **options: ``top_k`` (None for all results), ``output_format``, ``join`` as for
-            ``TransformRetriever``; all others are those of ``StepReader``: ``prompt``,
-            ``language``, ``retries``, ``timeout``, ``max_tokens``, ``length``.
+        settings: How the model is asked; see ``StrategySettings``.
+        top_k: How many results at most; None for all.
+        output_format: What a call returns: None for scored nodes, ``"content"``, ``"dict"``.
+        join: Join contents to one text: True with line breaks, or the separator.
 
     Raises:
-        TypeError: If there is no retriever or model, a number is none, or there is no such option.
+        TypeError: If there is no retriever or model, or a number has the wrong type.
         ValueError: If a number is out of range or a choice unknown.
 
     Example:
@@ -98,6 +86,7 @@ class MultiStepRetriever(PromptMixin, PlannedRetriever):
 
     name = "multi-step"
     prompt_owner = "reader"
+    settings_type: ClassVar[type] = StrategySettings
 
     def __init__(
         self,
@@ -108,23 +97,18 @@ class MultiStepRetriever(PromptMixin, PlannedRetriever):
         max_calls: int = 16,
         max_seconds: float | None = None,
         depth: int = DEPTH,
-        on_error: OnError = "keep",
-        **options: Unpack[MultiStepOptions],
+        settings: StrategySettings | None = None,
+        top_k: int | None = None,
+        output_format: OutputFormat | None = None,
+        join: bool | str = False,
     ) -> None:
-        super().__init__(
-            top_k=options.pop("top_k", None),
-            output_format=options.pop("output_format", None),
-            join=options.pop("join", False),
-        )
+        super().__init__(top_k=top_k, output_format=output_format, join=join)
         self.inner = as_retriever(inner)
         self.max_steps = whole(max_steps, "max_steps", 0)
         self.max_calls = whole(max_calls, "max_calls", 0)
         self.max_seconds = seconds(max_seconds, "max_seconds")
         self.depth = check_top_k(depth)
-        self.on_error = choice(on_error, "on_error", get_args(OnError))
-        self.reader: StepReader | StepRoles = model_or(
-            llm, (StepReader, StepRoles), StepReader, options
-        )
+        self.reader = model_or(llm, StepReader, StepReader, {"settings": settings})
 
     def __repr__(self) -> str:
         return f"MultiStepRetriever({self.inner!r}, max_steps={self.max_steps})"
@@ -147,7 +131,7 @@ class MultiStepRetriever(PromptMixin, PlannedRetriever):
     async def asteps(
         self, query: str, *, top_k: int | None = None, filters: Filters | None = None
     ) -> MultiStep:
-        """Return the same without blocking the event loop."""
+        """Async version of `steps`."""
         return await arun(self._plan(query, self.check_limit(top_k, filters), filters))
 
     def plans(
@@ -172,7 +156,7 @@ class MultiStepRetriever(PromptMixin, PlannedRetriever):
                 except BudgetExceededError as error:
                     ended = error.resource
                 except Exception as error:
-                    if self.on_error == "raise":
+                    if self.reader.settings.on_error == "raise":
                         raise
                     ended, note = "failed", describe_error(error)
                     logger.warning("the steps for %r end: %s", query[:80], note)
@@ -204,9 +188,7 @@ class MultiStepRetriever(PromptMixin, PlannedRetriever):
             if len(steps) > 1 and not steps[-1].results:
                 return "nothing new"
             reading = yield from search.budget.enforce(
-                self.reader.read_step(
-                    search.query, steps, last=last, strict=self.on_error == "raise"
-                )
+                self.reader.read_step(search.query, steps, last=last)
             )
             new = {_key(result) for result in steps[-1].results} - seen
             seen |= new

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeGuard
 
 from ..foreign.coercion import as_retriever
 from ..protocols import RetrieverLike, RetrieverProtocol
-
-Tools: TypeAlias = Mapping[str, RetrieverLike | tuple[str, RetrieverLike]] | Sequence[Any]
-"""By name, retrievers and query engines, or pairs of a description and one; or a list of tools of
-LangChain or LlamaIndex, which have names and descriptions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +16,7 @@ class NamedTool:
 
     Attributes:
         name: Its name.
-        description: What it is good for; empty where nobody says.
+        description: What it is good for; empty if nobody says.
         retriever: The retriever; of a query engine, the one whose result is the answer.
     """
 
@@ -29,7 +25,14 @@ class NamedTool:
     retriever: RetrieverProtocol
 
 
-def is_tools(value: object) -> bool:
+Tools: TypeAlias = (
+    Mapping[str, RetrieverLike | tuple[str, RetrieverLike] | NamedTool] | Sequence[Any]
+)
+"""By name, retrievers and query engines, or pairs of a description and one; or a list of tools of
+LangChain or LlamaIndex, which have names and descriptions."""
+
+
+def is_tools(value: object) -> TypeGuard[Tools]:
     """Return whether a value is a mapping or a list, which no retriever is."""
     return isinstance(value, Mapping | list | tuple)
 
@@ -68,6 +71,9 @@ def named_tools(tools: Tools, noun: str = "tool") -> dict[str, NamedTool]:
             raise ValueError(f"a {noun} has the blank name {name!r}; give it one to choose it by")
         if name in named:
             raise ValueError(f"two {noun}s have the name {name!r}; give each its own")
+        if isinstance(value, NamedTool):
+            named[name] = value
+            continue
         description, source = _described(value, noun)
         named[name] = NamedTool(
             name, description, as_retriever(source, f"the {noun} {name!r}", name=name)

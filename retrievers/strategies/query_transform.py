@@ -3,27 +3,15 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal, get_args
+from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from ...nodegraph.models.output.lines import unique
 from ..plans.plan import Plan, arun, run
 from ..tracing import start_span
-from ..validation import choice
-from .model_prompt import ModelPrompt, PromptOptions
-
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
+from .model_prompt import ModelPrompt
 
 logger = logging.getLogger(__name__)
-
-OnError = Literal["keep", "raise"]
-
-
-class TransformOptions(PromptOptions, total=False):
-    """The options of every query transform, to type ``**options``; see ``QueryTransform``."""
-
-    on_error: OnError
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,12 +19,19 @@ class QueryVariants:
     """Hold what to search for in place of a query.
 
     Attributes:
-        queries: At least one.
+        queries: What is searched for.
         note: What went wrong, None where nothing did.
+        tools: The name of the tool to search for each of the queries; empty without tools.
     """
 
     queries: tuple[str, ...]
     note: str | None = None
+    tools: tuple[str, ...] = ()
+
+    @property
+    def pairs(self) -> list[tuple[str, str | None]]:
+        """The queries, each with the name of its tool; None without tools."""
+        return list(zip(self.queries, self.tools or (None,) * len(self.queries), strict=True))
 
 
 class QueryTransform(ModelPrompt):
@@ -47,18 +42,17 @@ class QueryTransform(ModelPrompt):
 
     Args:
         llm: The model, in any form that ``LLM`` takes.
-        on_error: What to do if the model fails: ``"keep"`` the query as it is, or ``"raise"``.
-        **options: ``prompt``, ``language``, ``retries``, ``timeout``; see ``ModelPrompt``.
+        settings: How the model is asked; see ``StrategySettings``.
 
     Raises:
-        TypeError: If the model is none, or an option is unknown or of the wrong type.
-        ValueError: If there is no such choice, or a number is out of range, or a prompt lacks a
-            name or has an unknown one.
+        TypeError: If there is no model, or the settings are no ``StrategySettings``.
+        ValueError: If a prompt lacks a name or has an unknown one.
 
     Example:
         >>> from nodekin.retrievers import Prompt
         >>> class StepBack(QueryTransform):
         ...     name = "step back"
+        ...     supplements = True
         ...     PROMPT = Prompt(
         ...         zh="写出一个更一般的问题：{query}",
         ...         en="Write a more general question: {query}",
@@ -66,21 +60,21 @@ class QueryTransform(ModelPrompt):
         ...     )
         ...     def variants(self, query):
         ...         general = yield from self.ask(query, str.strip)
-        ...         return QueryVariants((query, general))
+        ...         return QueryVariants((general,))
         >>> StepBack(lambda prompt: "Which rivers are long?")("How long is the Nile?")
         ['How long is the Nile?', 'Which rivers are long?']
     """
 
-    name: ClassVar[str] = "transform"
+    name = "transform"
 
     supplements: ClassVar[bool] = False
-    """Whether the variants stand beside the query (passages, other phrasings), not in its place."""
+    """Whether the query is searched for as well, unless the settings say otherwise."""
 
-    def __init__(
-        self, llm: object, *, on_error: OnError = "keep", **options: Unpack[PromptOptions]
-    ) -> None:
-        super().__init__(llm, **options)
-        self.on_error = choice(on_error, "on_error", get_args(OnError))
+    @property
+    def include_query(self) -> bool:
+        """Whether the query itself is the first of its variants."""
+        chosen = self.settings.include_query
+        return self.supplements if chosen is None else chosen
 
     def __call__(self, query: str) -> list[str]:
         """Return the variants of a query; see ``transform``."""
@@ -93,11 +87,15 @@ class QueryTransform(ModelPrompt):
             TypeError: If the query is no text.
             ModelError: If the model fails, with ``on_error="raise"``.
         """
-        return list(run(self.plan(query)).queries)
+        return self.describe(run(self.plan(query)))
 
     async def atransform(self, query: str) -> list[str]:
-        """Return the same without blocking the event loop."""
-        return list((await arun(self.plan(query))).queries)
+        """Async version of `transform`."""
+        return self.describe(await arun(self.plan(query)))
+
+    def describe(self, variants: QueryVariants) -> list[str]:
+        """Return variants as texts, each with its tool if there are tools."""
+        return [text if tool is None else f"{tool}: {text}" for text, tool in variants.pairs]
 
     def plan(self, query: str) -> Plan[QueryVariants]:
         """Return the variants of a query, and what went wrong, as a plan."""
@@ -105,21 +103,31 @@ class QueryTransform(ModelPrompt):
             raise TypeError(f"a query is a str, not {type(query).__name__} {query!r:.80}")
         fallback = self.fallback(query)
         if not query.strip():
-            return QueryVariants(fallback)
+            return fallback
         with start_span(self.name, query=query) as span:
             try:
-                result = yield from self.variants(query)
-                variants = QueryVariants(tuple(unique(result.queries)) or fallback, result.note)
+                variants = self._complete(query, (yield from self.variants(query)), fallback)
             except Exception as error:
-                if self.on_error == "raise":
+                if self.settings.on_error == "raise":
                     raise
                 note = f"{self.name} failed: {type(error).__name__}: {error}"
-                variants = QueryVariants(fallback, note)
+                variants = replace(fallback, note=note)
             if variants.note is not None:
                 logger.warning("of the query %r: %s", query[:80], variants.note)
                 span.attributes["note"] = variants.note
-            span.attributes["queries"] = list(variants.queries)
+            span.attributes["queries"] = self.describe(variants)
         return variants
+
+    def _complete(
+        self, query: str, variants: QueryVariants, fallback: QueryVariants
+    ) -> QueryVariants:
+        """Return variants without duplicates, with the query itself if that is included."""
+        if variants.tools:
+            pairs = list(dict.fromkeys(variants.pairs))
+            tools = tuple(tool for _, tool in pairs if tool is not None)
+            return replace(variants, queries=tuple(text for text, _ in pairs), tools=tools)
+        queries = (query, *variants.queries) if self.include_query else variants.queries
+        return replace(variants, queries=tuple(unique(queries))) if queries else fallback
 
     def variants(self, query: str) -> Plan[QueryVariants]:
         """Return the variants of a query as a plan; every subclass defines it.
@@ -129,34 +137,9 @@ class QueryTransform(ModelPrompt):
         """
         raise NotImplementedError(f"{type(self).__name__} has to define variants(query)")
 
-    def fallback(self, query: str) -> tuple[str, ...]:
+    def fallback(self, query: str) -> QueryVariants:
         """Return the variants to use if the query is blank or the model fails: the query."""
-        return (query,)
-
-
-class SupplementOptions(TransformOptions, total=False):
-    """The options of every ``SupplementingTransform``, to type ``**options``."""
-
-    include_query: bool
-
-
-class SupplementingTransform(QueryTransform):
-    """Write texts to search for beside a query; the base class of transforms that do.
-
-    Args:
-        llm: The model, in any form that ``LLM`` takes.
-        include_query: Whether the query itself comes first.
-        **options: ``prompt``, ``language``, ``on_error``, ``retries``, ``timeout``; see
-            ``QueryTransform``.
-    """
-
-    supplements = True
-
-    def __init__(
-        self, llm: object, *, include_query: bool = True, **options: Unpack[TransformOptions]
-    ) -> None:
-        super().__init__(llm, **options)
-        self.include_query = include_query
+        return QueryVariants((query,))
 
 
 def describe_error(error: BaseException | None) -> str:

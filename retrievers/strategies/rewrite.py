@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import TYPE_CHECKING
 
 from ...nodegraph.models.output.queries import parse_query
 from ..plans.plan import Plan
 from ..plans.prompting import Prompt
 from ..protocols import RetrieverLike
-from .model_prompt import object_schema
-from .query_transform import QueryTransform, QueryVariants, TransformOptions
-from .transform_retriever import FusionOptions, TransformRetriever
-
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
+from ..results import OutputFormat
+from .model_prompt import StrategySettings, model_or, object_schema
+from .query_transform import QueryTransform, QueryVariants
+from .transform_retriever import TransformRetriever
 
 PROMPT = Prompt(
     zh="""\
@@ -52,13 +49,6 @@ _DOMAIN = Prompt("问题属于以下领域：{domain}。", "The field is: {domai
 _GLOSSARY = Prompt("使用下列术语：\n{terms}\n", "Use these terms:\n{terms}\n", ("terms",))
 
 
-class RewriteOptions(TransformOptions, FusionOptions, total=False):
-    """The options of ``QueryRewriteRetriever``."""
-
-    domain: str | None
-    glossary: Mapping[str, str] | None
-
-
 class QueryRewrite(QueryTransform):
     """Let a model rewrite a query more clearly.
 
@@ -67,12 +57,8 @@ class QueryRewrite(QueryTransform):
         domain: The field of the questions, in a few words.
         glossary: The terms of the corpus by those that people use: ``{"tea": "Camellia
             sinensis"}``. The model sees the entries whose key is in the query.
-        **options: ``prompt`` (with ``{query}``; ``{domain}`` and ``{glossary}`` may stand in
-            it), ``language``, ``on_error``, ``retries``, ``timeout``; see ``QueryTransform``.
-
-    Raises:
-        TypeError: If the model is none, or a prompt is no text.
-        ValueError: If a prompt lacks a name or has an unknown one.
+        settings: How the model is asked. A prompt has ``{query}``, and may have ``{domain}`` and
+            ``{glossary}``.
 
     Example:
         >>> QueryRewrite(lambda prompt: "Rewritten question: How long is the Nile?")("nile lenght?")
@@ -93,9 +79,9 @@ class QueryRewrite(QueryTransform):
         *,
         domain: str | None = None,
         glossary: Mapping[str, str] | None = None,
-        **options: Unpack[TransformOptions],
+        settings: StrategySettings | None = None,
     ) -> None:
-        super().__init__(llm, **options)
+        super().__init__(llm, settings)
         self.domain = domain
         self.glossary = dict(glossary or {})
 
@@ -121,8 +107,12 @@ class QueryRewriteRetriever(TransformRetriever):
     Args:
         inner: Any retriever.
         llm: The model, in any form that ``LLM`` takes; or a ``QueryRewrite``.
-        **options: ``top_k``, ``output_format``, ``join`` as for ``TransformRetriever``; all others
-            are those of ``QueryRewrite``: ``prompt``, ``glossary``, ``on_error``.
+        domain: The field of the questions, in a few words.
+        glossary: The terms of the corpus by those that people use.
+        settings: How the model is asked; see ``StrategySettings``.
+        top_k: How many results at most; None for the inner retriever's own.
+        output_format: What a call returns: None for scored nodes, ``"content"``, ``"dict"``.
+        join: Join contents to one text: True with line breaks, or the separator.
 
     Example:
         >>> from nodekin.nodegraph import NodeGraph
@@ -139,9 +129,19 @@ class QueryRewriteRetriever(TransformRetriever):
 
     name = "rewrite search"
     variant_name = "rewrite"
-    transform_type = QueryRewrite
 
     def __init__(
-        self, inner: RetrieverLike, llm: object, **options: Unpack[RewriteOptions]
+        self,
+        inner: RetrieverLike,
+        llm: object,
+        *,
+        domain: str | None = None,
+        glossary: Mapping[str, str] | None = None,
+        settings: StrategySettings | None = None,
+        top_k: int | None = None,
+        output_format: OutputFormat | None = None,
+        join: bool | str = False,
     ) -> None:
-        super().__init__(inner, llm, **options)
+        options = {"domain": domain, "glossary": glossary, "settings": settings}
+        transform = model_or(llm, QueryTransform, QueryRewrite, options)
+        super().__init__(inner, transform, top_k=top_k, output_format=output_format, join=join)

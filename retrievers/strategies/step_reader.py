@@ -1,70 +1,55 @@
-"""Let a model answer, judge and ask in one call."""
+"""Read the results of a step: answer its question, judge the whole question, ask the next one."""
 
 from __future__ import annotations
 
+import logging
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
+from ...nodegraph.models.language import Language
 from ...nodegraph.models.output.cleaning import check_answer, clean, is_no_answer
+from ...nodegraph.models.output.free_text import is_unknown
 from ...nodegraph.models.output.json_values import json_at, value_of
 from ...nodegraph.models.output.lines import label_pattern, strip_markup
 from ...nodegraph.models.output.queries import parse_sub_questions
+from ...nodegraph.models.output.questions import MAX_QUERY_LENGTH
 from ...nodegraph.models.output.verdict import is_yes
-from ..plans.plan import Plan
-from .model_prompt import object_schema
-from .step_prompt import StepPrompt, as_answer, as_question, prompt_on_steps
+from ...nodegraph.splitters.tokens import count_tokens
+from ..planned_retriever import join_notes
+from ..plans.limits import Call
+from ..plans.passages import fit_passages, neutralize
+from ..plans.plan import Plan, arun, run
+from ..plans.prompting import Prompt
+from ..validation import whole
+from .model_prompt import ModelPrompt, StrategySettings, object_schema
+from .query_transform import describe_error
 from .steps import Step
 
-_LABELS = {
-    "known": "known|已知",
-    "missing": r"(?:still\ )?missing|还?缺少?|缺失",
-    "answer": r"(?:short\ )?answer|答案|回答",
-    "answered": r"(?:fully\ )?(?:answered|done|是否已?回答|已回答|判断)",
-    "question": r"next\ question|next|question|下一个小?问题|下一问",
-}
+logger = logging.getLogger(__name__)
 
-_LABEL = label_pattern("|".join(f"(?P<{name}>{words})" for name, words in _LABELS.items()))
+Role = Callable[[str, Sequence[Step]], Any]
+"""A function of a question and steps, async or not, that reads one thing in place of the model."""
 
+MAX_LENGTH = 4000
+"""Characters of an answer that are read, thoughts not counted; a step takes a few lines."""
 
-@dataclass(frozen=True, slots=True)
-class StepReading:
-    """Hold what a model reads in the results of a step.
+MAX_TOKENS = 1500
+"""Of the passages in a prompt."""
 
-    Attributes:
-        answer: The short answer to the whole question if that is answered, else to the question
-            of the last step; None if it is not known.
-        answered: Whether the whole question is answered.
-        question: The question to search for next; None for none.
-        note: What went wrong, None where nothing did.
-    """
+MAX_ANSWER = 300
+"""Characters of the answer of a step; a longer one is cut."""
 
-    answer: str | None = None
-    answered: bool = False
-    question: str | None = None
-    note: str | None = None
+_NO_ANSWER = {"zh": "（尚无答案）", "en": "(no answer yet)"}
+
+_VERDICTS = {True: "Yes", False: "No"}
+
+_NOTHING = {"zh": "（无）", "en": "(none)"}
 
 
-class StepReader(StepPrompt[StepReading]):
-    """Let a model answer the last question, judge the whole one and ask the next, in one call.
-
-    Choose ``StepRoles`` if the model is small and does one thing at a time better, or if one of
-    the three needs another model or a function.
-
-    Args:
-        llm: The model, in any form that ``LLM`` takes.
-        **options: ``prompt``, with places for ``{question}``, ``{steps}`` and ``{passages}``;
-            ``language``, ``retries``, ``timeout``, ``max_tokens``, ``length``; see ``StepPrompt``.
-
-    Example:
-        >>> reply = "Answer: Henrik Ibsen\\nAnswered: no\\nNext question: Where was he born?"
-        >>> StepReader(lambda prompt: reply)("Where was the author of Brand born?")
-        StepReading(answer='Henrik Ibsen', answered=False, question='Where was he born?', note=None)
-    """
-
-    name = "step"
-    PROMPT = prompt_on_steps(
-        zh="""\
+PROMPT = Prompt(
+    zh="""\
 要回答一个问题，需要一步一步地检索资料。请根据已经问过的小问题和找到的资料，只写下面五行：
 已知：用一句话写出资料中与答案有关的内容，写明名称
 还缺：回答问题还需要、但资料中没有写的内容；不缺就写“无”
@@ -94,8 +79,19 @@ class StepReader(StepPrompt[StepReading]):
 答案：图拉省
 
 现在要回答的
-""",
-        en="""\
+问题：{question}
+
+已经问过的小问题和答案：
+{steps}
+
+资料：
+<passages>
+{passages}
+</passages>
+
+问题：{question}
+五行：""",
+    en="""\
 To answer a question, passages are searched for step by step. From the smaller questions asked so \
 far and the passages found, write these five lines and nothing else:
 Known: what the passages tell towards the answer, in one sentence, with names
@@ -130,11 +126,84 @@ Answered: yes
 Answer: Helsinki
 
 To answer now
-""",
-        zh_label="五行：",
-        en_label="The five lines:",
-        required=("question", "passages"),
-    )
+Question: {question}
+
+Asked so far, with the answers:
+{steps}
+
+Passages:
+<passages>
+{passages}
+</passages>
+
+Question: {question}
+The five lines:""",
+    required=("question", "passages"),
+    optional=("steps",),
+)
+
+_LABELS = {
+    "known": "known|已知",
+    "missing": r"(?:still\ )?missing|还?缺少?|缺失",
+    "answer": r"(?:short\ )?answer|答案|回答",
+    "answered": r"(?:fully\ )?(?:answered|done|是否已?回答|已回答|判断)",
+    "question": r"next\ question|next|question|下一个小?问题|下一问",
+}
+
+_LABEL = label_pattern("|".join(f"(?P<{name}>{words})" for name, words in _LABELS.items()))
+
+
+@dataclass(frozen=True, slots=True)
+class StepReading:
+    """Hold what a model reads in the results of a step.
+
+    Attributes:
+        answer: The short answer to the whole question if that is answered, else to the question
+            of the last step; None if it is not known.
+        answered: Whether the whole question is answered.
+        question: The question to search for next; None for none.
+        note: What went wrong, None where nothing did.
+    """
+
+    answer: str | None = None
+    answered: bool = False
+    question: str | None = None
+    note: str | None = None
+
+
+class StepReader(ModelPrompt):
+    """Let a model answer the last question, judge the whole one and ask the next, in one call.
+
+    Each of the three can be a function instead, which may ask another model. What no function does
+    is read from the one call of the model; if functions do all three there is no such call.
+
+    Args:
+        llm: The model, in any form that ``LLM`` takes; None if functions do all.
+        answer: A function of a step's question and a list of that step that returns its short
+            answer or None.
+        judge: A function of the question and the steps so far (the search for the question is the
+            first) that returns whether it is answered: True, or what ``is_yes`` takes for a yes.
+        question: A function of the question and the steps so far that returns the next question
+            or None.
+        max_tokens: How long the passages in the prompt are at most, in tokens.
+        length: Counts them: ``count_tokens``, or a model's own counter.
+        settings: How the model is asked. A prompt has ``{question}`` and ``{passages}``, and may
+            have ``{steps}``. ``on_error="raise"`` is for ``MultiStepRetriever``; a call of the
+            reader itself always raises.
+
+    Raises:
+        TypeError: If there is no model, or a function is none.
+        ValueError: If a number is out of range, or a prompt lacks a name or has an unknown one.
+
+    Example:
+        >>> reply = "Answer: Henrik Ibsen\\nAnswered: no\\nNext question: Where was he born?"
+        >>> StepReader(lambda prompt: reply)("Where was the author of Brand born?")
+        StepReading(answer='Henrik Ibsen', answered=False, question='Where was he born?', note=None)
+    """
+
+    name = "step"
+    subject = "question"
+    PROMPT = PROMPT
     # What is known and missing comes first: a small model judges by what it has just written.
     SCHEMA = object_schema(
         known={"type": "string"},
@@ -148,11 +217,108 @@ To answer now
         '"answer": "..."}'
     )
 
+    def __init__(
+        self,
+        llm: object = None,
+        *,
+        answer: Role | None = None,
+        judge: Role | None = None,
+        question: Role | None = None,
+        max_tokens: int = MAX_TOKENS,
+        length: Callable[[str], int] = count_tokens,
+        settings: StrategySettings | None = None,
+    ) -> None:
+        self.roles = {"answer": answer, "judge": judge, "question": question}
+        for name, role in self.roles.items():
+            if role is not None and not callable(role):
+                raise TypeError(f"{name} is a function of a question and steps, not {role!r:.80}")
+        self.needs_model = None in self.roles.values()
+        if llm is not None and not self.needs_model:
+            raise TypeError("functions do all that the model would; leave out llm or one of them")
+        super().__init__(llm if self.needs_model else answer, settings)
+        if self.settings.include_query is not None:
+            raise ValueError("steps have no include_query: the question is always searched for")
+        self.max_tokens = whole(max_tokens, "max_tokens", 1)
+        if not callable(length):
+            raise TypeError(f"length is a callable from a text to a number, not {length!r:.80}")
+        self.length = length
+        if not self.needs_model:
+            self._prompts = {}
+
+    def __call__(self, question: str, steps: Sequence[Step] = ()) -> StepReading:
+        """Return what there is to read in the last step.
+
+        Args:
+            question: The question to be answered in the end.
+            steps: The search for the question itself, then the others.
+
+        Raises:
+            ModelError: If the model fails, or none of its answers can be used.
+        """
+        return run(self.read_step(question, steps, strict=True))
+
+    async def acall(self, question: str, steps: Sequence[Step] = ()) -> StepReading:
+        """Async version of `__call__`."""
+        return await arun(self.read_step(question, steps, strict=True))
+
     def read_step(
-        self, question: str, steps: Sequence[Step], *, last: bool, strict: bool
+        self,
+        question: str,
+        steps: Sequence[Step],
+        *,
+        last: bool = False,
+        strict: bool | None = None,
     ) -> Plan[StepReading]:
-        """Return the reading of the last step as a plan, in one call; see ``StepRoles``."""
-        return self.plan(question, steps)
+        """Return the reading of the last step as a plan.
+
+        Args:
+            question: The question to be answered in the end.
+            steps: The search for the question itself, then the others.
+            last: Whether no next question is needed.
+            strict: Whether to raise if ``answer`` or ``judge`` fails; otherwise the search goes on,
+                with a note. None for what the settings say.
+        """
+        strict = self.settings.on_error == "raise" if strict is None else strict
+        model: StepReading | None = None
+        notes: list[str] = []
+        if None in (self.roles["answer"], self.roles["judge"]):
+            model = yield from self._ask(question, steps)
+        reading = model or StepReading()
+        answer, answered = reading.answer, reading.answered
+        if (role := self.roles["answer"]) is not None and len(steps) > 1:
+            try:
+                answer = as_answer((yield from Call(role, (steps[-1].question, (steps[-1],)))))
+            except Exception as error:  # the passages may lead on all the same
+                answer = None
+                notes.append(_note("answer", error, strict))
+        if steps:
+            steps = [*steps[:-1], replace(steps[-1], answer=answer)]
+        if (role := self.roles["judge"]) is not None:
+            try:
+                answered = is_yes((yield from Call(role, (question, tuple(steps)))))
+            except Exception as error:
+                answered = False
+                notes.append(_note("judge", error, strict))
+        if answered or last:
+            return StepReading(answer, answered, None, join_notes(*notes))
+        if (role := self.roles["question"]) is not None:
+            value = yield from Call(role, (question, tuple(steps)))
+            if value is not None and not isinstance(value, str):
+                raise TypeError(f"the next question is a text or None, not {value!r:.80}")
+            next_question = as_question(value)
+        else:
+            model = model or (yield from self._ask(question, steps))
+            next_question = model.question
+        return StepReading(answer, answered, next_question, join_notes(*notes))
+
+    def _ask(self, question: str, steps: Sequence[Step]) -> Plan[StepReading]:
+        language = self.prompt_language(question)
+        return self.ask(
+            question,
+            lambda answer: self.parse((clean(answer) or answer)[:MAX_LENGTH]),
+            steps=list_steps(question, steps, language),
+            passages=list_passages(steps, language, self.max_tokens, self.length),
+        )
 
     def parse(self, answer: str) -> StepReading:
         """Parse an answer in lines, in JSON, or with nothing but a question in it.
@@ -212,3 +378,60 @@ def _in_lines(text: str) -> dict[str, object]:
         elif name and not fields[name]:  # the label is on a line of its own, above its text
             fields[name] = line.strip()
     return fields
+
+
+def list_steps(question: str, steps: Iterable[Step], language: Language) -> str:
+    """Return the questions of steps and their answers, one a line."""
+    lines = [
+        f"{number}. {_line(step.question)} -> {_line(step.answer or _NO_ANSWER[language])}"
+        for number, step in enumerate((step for step in steps if step.question != question), 1)
+    ]
+    return neutralize("\n".join(lines)) or _NOTHING[language]
+
+
+def list_passages(
+    steps: Sequence[Step], language: Language, max_tokens: int, length: Callable[[str], int]
+) -> str:
+    """Return the passages of steps that fit: those of the last step first, then of the others."""
+    passages: dict[tuple[str, str], None] = {}
+    for step in reversed(steps):
+        passages |= dict.fromkeys((result.node.id, result.node.text) for result in step.results)
+    text, _ = fit_passages((text for _, text in passages), max_tokens, length)
+    return text or _NOTHING[language]
+
+
+def as_question(value: object) -> str | None:
+    """Return the question in what a model wrote, None if there is none.
+
+    Raises:
+        ValueError: If it is too long.
+    """
+    text = strip_markup(_line(value)) if isinstance(value, str) else ""
+    if not re.search(r"\w", text) or is_no_answer(text):
+        return None
+    if len(text) > MAX_QUERY_LENGTH:
+        raise ValueError(f"the question is longer than {MAX_QUERY_LENGTH} characters")
+    return text
+
+
+def as_answer(value: object) -> str | None:
+    """Return the short answer in what a model wrote, None if it says that it does not know."""
+    value = _VERDICTS[value] if isinstance(value, bool) else value
+    is_answer = isinstance(value, str | int | float)
+    text = strip_markup(_line(str(value))) if is_answer else ""
+    if not re.search(r"\w", text) or is_unknown(text):
+        return None
+    return text if len(text) <= MAX_ANSWER else f"{text[: MAX_ANSWER - 4]} ..."
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _note(role: str, error: Exception, strict: bool) -> str:
+    """Return a note on a role that failed, or raise its error."""
+    if strict:
+        raise error
+    note = f"{role} failed: {describe_error(error)}"
+    logger.warning("a step goes on: %s", note)
+    return note

@@ -10,16 +10,14 @@ from typing import Literal
 from ...nodegraph.errors import nearest_names
 from ..planned_retriever import PlannedRetriever
 from ..protocols import RetrieverLike
+from ..validation import with_settings
 from .hyde import HyDE, HyDERetriever
 from .multi_query import MultiQueryRetriever, QueryExpansion
 from .multi_step import MultiStepRetriever
-from .named_tools import is_tools
 from .query_transform import QueryTransform
 from .rewrite import QueryRewrite, QueryRewriteRetriever
 from .router import QueryRouter, RouterRetriever
 from .sub_question import QueryDecomposition, SubQuestionRetriever
-from .tool_decomposition import ToolDecomposition
-from .tool_question import ToolQuestionRetriever
 
 StrategyName = Literal["rewrite", "multi_query", "hyde", "sub_question", "multi_step"]
 """The strategies that need nothing but a retriever and a model."""
@@ -56,13 +54,6 @@ _ROWS = (
     ("sub_question", "split the question into parts", SubQuestionRetriever, QueryDecomposition),
     ("multi_step", "search step by step, each after the last", MultiStepRetriever, None),
     ("router", "choose where to search", RouterRetriever, QueryRouter, ("routes", "llm")),
-    (
-        "tool_question",
-        "ask each part of the question of a tool",
-        ToolQuestionRetriever,
-        ToolDecomposition,
-        ("tools", "llm"),
-    ),
 )
 
 STRATEGIES: Mapping[str, Strategy] = MappingProxyType({row[0]: Strategy(*row) for row in _ROWS})
@@ -83,7 +74,7 @@ def make_strategy(
         name: Of one that needs nothing but a retriever and a model.
         inner: The retriever to search with; for ``"sub_question"`` also named tools.
         llm: The model, in any form that ``LLM`` takes.
-        **options: Those of the strategy's retriever.
+        **options: Those of the strategy's retriever, and those of ``StrategySettings``.
 
     Raises:
         TypeError: If there is no such option.
@@ -102,9 +93,7 @@ def make_strategy(
             f"there is no strategy {name!r}; there is {nearest_names(str(name), choices)}"
         )
     create: Callable[..., PlannedRetriever] = choices[name].retriever
-    if name == "sub_question" and is_tools(inner):
-        create = ToolQuestionRetriever
-    return create(inner, llm, **options)
+    return create(inner, llm, **with_settings(create, options))
 
 
 def make_transform(name: str, llm: object, **options: object) -> QueryTransform:
@@ -113,7 +102,8 @@ def make_transform(name: str, llm: object, **options: object) -> QueryTransform:
     Args:
         name: ``"expand"``, or ``"multi_query"``.
         llm: The model, in any form that ``LLM`` takes.
-        **options: Those of the transform.
+        **options: Those of the transform (``"route"`` needs ``routes``), and those of
+            ``StrategySettings``.
 
     Raises:
         TypeError: If there is no such option.
@@ -123,11 +113,11 @@ def make_transform(name: str, llm: object, **options: object) -> QueryTransform:
         >>> make_transform("expand", lambda prompt: "Which tea?", count=2)("tea?")
         ['tea?', 'Which tea?']
     """
-    by_strategy = {s.name: s.transform for s in simple_strategies().values() if s.transform}
+    by_strategy = {s.name: s.transform for s in STRATEGIES.values() if s.transform}
     by_name = {transform.name: transform for transform in by_strategy.values()}
     create: Callable[..., QueryTransform] | None = {**by_strategy, **by_name}.get(name)
     if create is None:
         raise ValueError(
             f"there is no query transform {name!r}; there is {nearest_names(str(name), by_name)}"
         )
-    return create(llm, **options)
+    return create(llm, **with_settings(create, options))

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import copy
 import logging
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, ClassVar
+from typing import Any
 
 from ...nodegraph.models.llm import as_llm
 from ...nodegraph.models.output.free_text import parse_partial_answer
 from ...nodegraph.models.output.queries import parse_sub_questions
+from ...nodegraph.models.output.tool_questions import ToolQuestions, parse_tool_questions
 from ..filters import Filters
 from ..plans.effects import gather
 from ..plans.passages import fit_passages
@@ -20,28 +21,14 @@ from ..plans.plan import Plan, arun, run
 from ..plans.prompting import Prompt, PromptReplacement, ask_and_parse
 from ..protocols import RetrieverLike
 from ..ranking import Mode
-from ..results import ScoredNode
+from ..results import OutputFormat, ScoredNode
 from ..tracing import start_span
 from ..validation import whole
-from .model_prompt import TEXTS_SCHEMA, object_schema
+from .model_prompt import TEXTS_SCHEMA, StrategySettings, model_or, object_schema
+from .named_tools import Tools, is_tools, named_tools
 from .outcome import SUB_QUESTION, StrategyOutcome, SubResults, are_answered
-from .query_transform import (
-    QueryTransform,
-    QueryVariants,
-    SupplementingTransform,
-    SupplementOptions,
-    describe_error,
-)
-from .transform_retriever import (
-    StrategyOptions,
-    TransformRetriever,
-    VariantResults,
-    Variants,
-    fused,
-)
-
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
+from .query_transform import QueryTransform, QueryVariants, describe_error
+from .transform_retriever import TransformRetriever, VariantResults, Variants, fused
 
 logger = logging.getLogger(__name__)
 
@@ -105,29 +92,78 @@ Simpler questions:
 )
 
 
-class SubQuestionOptions(SupplementOptions, StrategyOptions, total=False):
-    """The options of ``SubQuestionRetriever`` that are not named in its signature."""
+TOOL_PROMPT = Prompt(
+    zh="""\
+请把下面的问题分解成最多 {limit} 个更简单的子问题，并为每个子问题选一个能回答它的工具。
+每个子问题只问一件事，写明所问的对象，单独拿出来也能看懂；所有子问题的答案合起来就能回答原问题。不要回答问题。
+只能使用下面列出的工具，工具名照抄。
+每行写“工具名: 子问题”，不要编号，不要解释。问题已经足够简单时，只写一行。
 
-    limit: int
+工具：
+{tools}
+
+问题：{query}
+
+子问题：
+""",
+    en="""\
+Take the question below apart into at most {limit} simpler questions, and choose for each the one
+tool that can answer it. Each asks for one thing and names what it asks about, so that it is
+understood by itself; their answers together answer the question. Do not answer. Use only the tools
+listed below, with their names as they are written there. Write one line for each, "tool name:
+question", without numbers or remarks, in the language of the question. If the question is simple
+already, write a single line.
+
+Tools:
+{tools}
+
+Question: {query}
+
+Simpler questions:
+""",
+    required=("query", "tools"),
+    optional=("limit",),
+)
+
+_TOOL_SCHEMA = object_schema(
+    *("tool_questions", "The simpler questions, each with the tool that can answer it"),
+    questions={
+        "type": "array",
+        "items": object_schema(tool={"type": "string"}, question={"type": "string"}),
+    },
+)
+
+_TOOL_EXAMPLE = '{"questions": [{"tool": "...", "question": "..."}]}'
 
 
-class QueryDecomposition(SupplementingTransform):
-    """Let a model split a question into simpler ones; a simple question stays as it is.
+class QueryDecomposition(QueryTransform):
+    """Let a model split a question into simpler ones, and choose a tool for each if there are some.
+
+    A simple question stays as it is. The model may answer in lines or in any JSON. If it names an
+    unknown tool, it is asked again with that message; questions that still have an unknown tool
+    stay, for whoever searches to report. If there is one tool, all questions are for that. If the
+    question is simple already, or the model fails, the question itself goes to all tools.
 
     Args:
         llm: The model, in any form that ``LLM`` takes.
         limit: How many questions to take at most, the question itself not counted.
-        include_query: Whether the question itself comes first, and is searched for too.
-        **options: ``prompt`` (with ``{query}``; ``{limit}`` may stand in it), ``language``,
-            ``on_error``, ``retries``, ``timeout``; see ``QueryTransform``.
+        tools: Descriptions of the tools by name; None without tools.
+        settings: How the model is asked. A prompt has ``{query}``, with tools also ``{tools}``, and
+            may have ``{limit}``. Without tools the question itself comes first unless
+            ``include_query=False``.
 
     Example:
         >>> model = lambda prompt: "1. How long is the Nile?\\n2. How long is the Amazon?"
-        >>> QueryDecomposition(model, include_query=False)("Is the Nile longer than the Amazon?")
-        ['How long is the Nile?', 'How long is the Amazon?']
+        >>> QueryDecomposition(model)("Which is longer?")
+        ['Which is longer?', 'How long is the Nile?', 'How long is the Amazon?']
+        >>> model = lambda prompt: "rivers: How long is the Nile?\\ntea: Is green tea fermented?"
+        >>> decomposition = QueryDecomposition(model, tools={"rivers": "Rivers", "tea": "Teas"})
+        >>> decomposition("How long is the Nile, and is green tea fermented?")
+        ['rivers: How long is the Nile?', 'tea: Is green tea fermented?']
     """
 
     name = "decompose"
+    supplements = True
     PROMPT = PROMPT
     SCHEMA = object_schema(
         *("sub_questions", "The simpler questions; none where the question is simple already"),
@@ -136,17 +172,80 @@ class QueryDecomposition(SupplementingTransform):
     EXAMPLE = '{"questions": ["...", "..."]}, {"questions": []}'
 
     def __init__(
-        self, llm: object, *, limit: int = 5, **options: Unpack[SupplementOptions]
+        self,
+        llm: object,
+        *,
+        limit: int = 5,
+        tools: Mapping[str, str] | None = None,
+        settings: StrategySettings | None = None,
     ) -> None:
-        super().__init__(llm, **options)
+        self.tools = None if tools is None else dict(tools)
         self.limit = whole(limit, "limit", 1)
+        if tools is None:
+            super().__init__(llm, settings)
+            return
+        self.name = "tool questions"
+        prompt = None if settings is None else settings.prompt
+        super().__init__(llm, None if settings is None else replace(settings, prompt=None))
+        self._prompts = {"decompose": PROMPT, self.name: TOOL_PROMPT.replaced(prompt)}
+
+    def with_tools(self, tools: Mapping[str, str]) -> QueryDecomposition:
+        """Return a copy that chooses among these tools, descriptions by name."""
+        other = copy.copy(self)
+        other.tools = dict(tools)
+        return other
+
+    def fallback(self, query: str) -> QueryVariants:
+        """Return the question itself, for all tools if there are some."""
+        tools = tuple(self.tools or ())
+        return QueryVariants((query,) * max(1, len(tools)), tools=tools)
 
     def variants(self, query: str) -> Plan[QueryVariants]:
         """Return the sub-questions as a plan."""
+        if self.tools is not None and len(self.tools) > 1:
+            pairs = yield from self._tool_questions(query, self.tools)
+            tools = tuple(tool for tool, _ in pairs)
+            return (
+                QueryVariants(tuple(q for _, q in pairs), tools=tools)
+                if pairs
+                else (self.fallback(query))
+            )
         read = partial(parse_sub_questions, query=query, limit=self.limit)
-        questions = yield from self.ask(query, read, limit=self.limit)
-        has_query = self.include_query or not questions
-        return QueryVariants((query, *questions) if has_query else tuple(questions))
+        prompt = self._prompts["decompose"]
+        questions = yield from self.ask(query, read, prompt=prompt, limit=self.limit)
+        if not questions:
+            return self.fallback(query)
+        return QueryVariants(tuple(questions), tools=(*(self.tools or ()),) * len(questions))
+
+    def _tool_questions(self, query: str, tools: Mapping[str, str]) -> Plan[ToolQuestions]:
+        """Return pairs of a tool and a question as a plan, those of unknown tools last."""
+        attempts: list[tuple[ToolQuestions, ToolQuestions]] = []
+        lines = (f"- {name}: {' '.join(text.split())}".rstrip() for name, text in tools.items())
+
+        def read(answer: str) -> ToolQuestions:
+            questions, unknown = parse_tool_questions(answer, list(tools))
+            attempts.append((questions[: self.limit], unknown))
+            if unknown:
+                raise ValueError(
+                    f"there is no tool {unknown[0][0]!r}; the tools are {', '.join(tools)}"
+                )
+            return questions[: self.limit]
+
+        try:
+            return (
+                yield from self.ask(
+                    *(query, read),
+                    schema=_TOOL_SCHEMA,
+                    example=_TOOL_EXAMPLE,
+                    limit=self.limit,
+                    tools="\n".join(lines),
+                )
+            )
+        except Exception:
+            if not attempts or self.settings.on_error == "raise":
+                raise
+            questions, unknown = max(attempts, key=lambda attempt: len(attempt[0]))
+            return [*questions, *unknown]
 
 
 PARTIAL = Prompt(
@@ -184,6 +283,20 @@ LONGEST_CONTEXT = 6000
 """Characters of the passages in the prompt of a partial answer; whole passages, best first."""
 
 
+@dataclass(frozen=True, slots=True)
+class PartialAnswers:
+    """Let a model answer each sub-question from its results.
+
+    Attributes:
+        llm: The model, in any form that ``LLM`` takes; None for the one that splits the question.
+        prompt: Replaces the built-in prompt: a text with ``{query}`` and ``{context}``, or texts
+            by language.
+    """
+
+    llm: object = None
+    prompt: PromptReplacement | None = None
+
+
 class SubQuestionRetriever(TransformRetriever):
     """Let a model split a question, search for all parts at once, and fuse their results.
 
@@ -194,24 +307,32 @@ class SubQuestionRetriever(TransformRetriever):
     a simple question is searched for as it is. A part whose search fails is noted in the evidence
     of the others; an error is raised if all fail.
 
+    With tools in place of a retriever the model also chooses which tool each part is for: a
+    retriever for each corpus, a query engine for each document. A query engine's answer is one
+    passage, with its question as title and the evidence of its sources. A part whose tool fails or
+    does not exist is an ``error`` in what ``grouped`` returns. If the model can't be used, the
+    question goes to all tools.
+
     Args:
-        inner: Any retriever.
+        inner: Any retriever; or tools: by name, retrievers and query engines of any framework, or
+            pairs of a description and one; or a list of tools of LangChain or LlamaIndex.
         llm: The model, in any form that ``LLM`` takes; or a ``QueryDecomposition``.
-        answers: Whether the model answers each sub-question from its results; the answers are in
-            what ``grouped`` returns, and in the evidence's notes.
-        answer_llm: The model for that; None for the same.
-        answer_prompt: In place of the built-in one: a text with ``{query}`` and ``{context}``, or
-            texts by language.
+        limit: How many sub-questions at most; None for 5.
+        answers: Whether the model answers each sub-question from its results; with another model
+            or prompt, ``PartialAnswers(llm=..., prompt=...)``. The answers are in what ``grouped``
+            returns, and in the evidence's notes.
         mode: How results are fused. With ranks alone (``"rrf"``) a node with low ranks for every
             part would come before the best node of one part, which is wrong here.
         query_weight: The weight of the question itself; each sub-question has 1.
-        **options: ``top_k`` (also of each sub-question), ``output_format``, ``join`` as for
-            ``TransformRetriever``; all others are those of ``QueryDecomposition``: ``limit``,
-            ``include_query``, ``on_error``.
+        settings: How the model is asked; see ``StrategySettings``.
+        top_k: How many results at most, also of each sub-question; None for the inner retriever's
+            own number, of tools for their own numbers and all results of all.
+        output_format: What a call returns: None for scored nodes, ``"content"``, ``"dict"``.
+        join: Join contents to one text: True with line breaks, or the separator.
 
     Example:
         >>> from nodekin.nodegraph import NodeGraph
-        >>> from nodekin.retrievers import Retriever
+        >>> from nodekin.retrievers import QueryEngine, Retriever
         >>> graph = NodeGraph()
         >>> ids = graph.add(["The Nile has 6,650 km.", "The Amazon has 6,400 km.", "Tea."])
         >>> model = lambda prompt: "How long is the Nile?\\nHow long is the Amazon?"
@@ -221,30 +342,56 @@ class SubQuestionRetriever(TransformRetriever):
         Which river is longer? []
         How long is the Nile? ['The Nile has 6,650 km.']
         How long is the Amazon? ['The Amazon has 6,400 km.']
-        >>> [result.node.text for result in retriever("Which river is longer?")]
-        ['The Nile has 6,650 km.', 'The Amazon has 6,400 km.']
+        >>> passages = Retriever(graph, "ROOT", top_k=1)
+        >>> nile = QueryEngine(passages, lambda prompt: "6,650 km.")
+        >>> tools = {"nile": ("The Nile", nile), "others": ("All else", passages)}
+        >>> model = lambda prompt: "nile: How long is the Nile?\\nothers: How long is the Amazon?"
+        >>> for part in SubQuestionRetriever(tools, model).grouped("Which river is longer?"):
+        ...     print(part.tool, "|", part.question, "|", part.results[0].node.text)
+        nile | How long is the Nile? | 6,650 km.
+        others | How long is the Amazon? | The Amazon has 6,400 km.
     """
 
     name = "sub-questions"
     variant_name = "sub-question"
-    transform_type: ClassVar[Callable[..., QueryTransform]] = QueryDecomposition
 
     def __init__(
         self,
-        inner: RetrieverLike,
+        inner: RetrieverLike | Tools,
         llm: object,
         *,
-        answers: bool = False,
-        answer_llm: object = None,
-        answer_prompt: PromptReplacement | None = None,
+        limit: int | None = None,
+        answers: bool | PartialAnswers = False,
         mode: Mode = "relative",
         query_weight: float = 1.0,
-        **options: Unpack[SubQuestionOptions],
+        settings: StrategySettings | None = None,
+        top_k: int | None = None,
+        output_format: OutputFormat | None = None,
+        join: bool | str = False,
     ) -> None:
-        super().__init__(inner, llm, mode=mode, query_weight=query_weight, **options)
-        self.answers = answers
-        self.answer_llm = self.query_transform.llm if answer_llm is None else as_llm(answer_llm)
-        self._prompts = {PARTIAL_NAME: PARTIAL.replaced(answer_prompt)}
+        options: dict[str, Any] = {"limit": limit, "settings": settings}
+        if is_tools(inner):
+            inner = named_tools(inner)
+            descriptions = {name: tool.description for name, tool in inner.items()}
+            if isinstance(llm, QueryDecomposition):
+                llm = llm.with_tools(descriptions)
+            else:
+                options["tools"] = descriptions
+        super().__init__(
+            inner,
+            model_or(llm, QueryTransform, QueryDecomposition, options),
+            mode=mode,
+            query_weight=query_weight,
+            top_k=top_k,
+            output_format=output_format,
+            join=join,
+        )
+        if not isinstance(answers, bool | PartialAnswers):
+            raise TypeError(f"answers is True, False or PartialAnswers(...), not {answers!r:.80}")
+        own = answers if isinstance(answers, PartialAnswers) else PartialAnswers()
+        self.answers = answers is not False
+        self.answer_llm = self.query_transform.llm if own.llm is None else as_llm(own.llm)
+        self._prompts = {PARTIAL_NAME: PARTIAL.replaced(own.prompt)}
 
     def grouped(
         self, query: str, *, top_k: int | None = None, filters: Filters | None = None
@@ -264,7 +411,7 @@ class SubQuestionRetriever(TransformRetriever):
     async def agrouped(
         self, query: str, *, top_k: int | None = None, filters: Filters | None = None
     ) -> list[SubResults]:
-        """Return the same without blocking the event loop."""
+        """Async version of `grouped`."""
         return await arun(self._groups(query, top_k, filters))
 
     def fuse_groups(
@@ -272,6 +419,7 @@ class SubQuestionRetriever(TransformRetriever):
     ) -> list[ScoredNode]:
         """Return the results that ``grouped`` returned for a query as one ranking."""
         limit = self.top_k if top_k is None else top_k
+        limit = self._limit(groups, limit)
         groups = [group for group in groups if group.results or group.error is None]
         weights = [self.query_weight if group.question == query else 1.0 for group in groups]
         return fused([group.results for group in groups], self.mode, limit, weights)
@@ -305,14 +453,8 @@ class SubQuestionRetriever(TransformRetriever):
     def search_variants(
         self, variants: Variants, limit: int | None, filters: Filters | None
     ) -> Plan[list[list[VariantResults]]]:
-        """Search for all parts of all questions, and answer each part with ``answers=True``."""
+        """Search for all parts of all questions, and let the model answer each if it is to."""
         rankings = yield from super().search_variants(variants, limit, filters)
-        return (yield from self.complete_parts(variants, rankings, limit))
-
-    def complete_parts(
-        self, variants: Variants, rankings: Sequence[Sequence[VariantResults]], limit: int | None
-    ) -> Plan[list[list[VariantResults]]]:
-        """Complete each part, in a span of its own: let the model answer it where it is to."""
         answers = are_answered(self.answers)
         groups = zip(variants, rankings, strict=True)
         plans = [
@@ -322,6 +464,20 @@ class SubQuestionRetriever(TransformRetriever):
         ]
         answered = iter((yield from (gather(plans) if answers else gather(plans, 1))))
         return [list(islice(answered, len(group))) for group in rankings]
+
+    def fuse_variants(
+        self, query: str, note: str | None, rankings: Sequence[VariantResults], limit: int | None
+    ) -> list[ScoredNode]:
+        """Return one ranking for a query."""
+        return super().fuse_variants(query, note, rankings, self._limit(rankings, limit))
+
+    def _limit(
+        self, groups: Sequence[VariantResults | SubResults], limit: int | None
+    ) -> int | None:
+        """Return how many results at most: of tools, which differ, all of them by default."""
+        if self.inner is not None or limit is not None:
+            return limit
+        return sum(len(group.results) for group in groups) or None
 
     def outcome(
         self, variants: Variants, rankings: Sequence[Sequence[VariantResults]], limit: int | None
@@ -357,8 +513,8 @@ class SubQuestionRetriever(TransformRetriever):
 
     def _answer(self, query: str, ranking: VariantResults) -> Plan[VariantResults]:
         """Let the model answer a sub-question from its results."""
-        transform = self.query_transform
-        language = transform.prompt_language(ranking.query)
+        settings = self.query_transform.settings
+        language = self.query_transform.prompt_language(ranking.query)
         with start_span("partial answer", query=ranking.query) as span:
             texts = [str(result.node.content) for result in ranking.results]
             context, count = fit_passages(texts, LONGEST_CONTEXT, cut_last=False)
@@ -368,11 +524,11 @@ class SubQuestionRetriever(TransformRetriever):
             try:
                 answer = yield from ask_and_parse(
                     *(self.answer_llm, prompt, parse_partial_answer, language),
-                    retries=transform.retries,
-                    timeout=transform.timeout,
+                    retries=settings.retries,
+                    timeout=settings.timeout,
                 )
             except Exception as error:
-                if transform.on_error == "raise":
+                if settings.on_error == "raise":
                     raise
                 problem = f"partial answer failed: {describe_error(error)}"
                 logger.warning("of the question %r: %s", ranking.query[:80], problem)

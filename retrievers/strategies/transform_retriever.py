@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from itertools import islice
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
+from ...nodegraph.errors import nearest_names
 from ..filters import Filters
 from ..foreign.coercion import as_retriever
+from ..foreign.outputs import is_answer
 from ..planned_retriever import PlannedRetriever, join_notes
 from ..plans.effects import gather, results_or_errors
 from ..plans.plan import Plan
 from ..plans.prompting import PromptMixin
-from ..protocols import RetrieverLike
+from ..protocols import RetrieverLike, RetrieverProtocol
 from ..ranking import Mode, check_mode, fuse, with_variant
-from ..results import OutputFormat, OutputOptions, QueryVariant, Results, ScoredNode
+from ..results import OutputFormat, QueryVariant, Results, ScoredNode
 from ..tracing import start_span
-from .model_prompt import model_or
+from .model_prompt import StrategySettings
+from .named_tools import NamedTool, Tools, is_tools, named_tools
 from .query_transform import QueryTransform, QueryVariants, describe_error
 
 logger = logging.getLogger(__name__)
@@ -27,19 +29,6 @@ logger = logging.getLogger(__name__)
 
 Variants = Sequence[tuple[str, QueryVariants]]
 """Queries and their variants."""
-
-
-class StrategyOptions(OutputOptions, total=False):
-    """The options of every strategy's results, to type ``**options``."""
-
-    top_k: int | None
-
-
-class FusionOptions(StrategyOptions, total=False):
-    """The options of every ``TransformRetriever``, to type ``**options``."""
-
-    mode: Mode
-    query_weight: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,64 +65,73 @@ class TransformRetriever(PromptMixin, PlannedRetriever):
     If some variants can't be searched for, the results of the others are returned, and a note
     names the failures.
 
-    A subclass for one transform sets ``transform_type``, and ``variant_name``; it then takes a
-    model and the options of the transform in place of a transform.
-
     Args:
-        inner: Any retriever, also another strategy.
-        transform: A ``QueryTransform``; or, for a subclass with a ``transform_type``, a model, in
-            any form that ``LLM`` takes.
+        inner: Any retriever, also another strategy; or tools, of which the transform names one for
+            each variant: by name, retrievers and query engines of any framework, or pairs of a
+            description and one; or a list of tools of LangChain or LlamaIndex.
+        transform: Returns the variants.
         mode: How the results of several queries are fused; see ``fuse``.
         query_weight: The weight of the query itself in the fusion; each variant has 1.
         top_k: How many results at most, also of each query; None for the inner retriever's own.
         output_format: What a call returns: None for scored nodes, ``"content"``, ``"dict"``.
         join: Join contents to one text: True with line breaks, or the separator.
-        **options: Those of the transform, with a model.
 
     Raises:
-        TypeError: If there is no retriever or model, a number is none, or there is no such option.
+        TypeError: If there is no retriever or transform.
         ValueError: If a number is out of range or a choice unknown.
     """
 
     name = "transform search"
     prompt_owner = "query_transform"
+    settings_type: ClassVar[type] = StrategySettings
     variant_name: ClassVar[str] = "variant"
     """What the evidence calls a query that the transform returned."""
 
-    transform_type: ClassVar[Callable[..., QueryTransform] | None] = None
-    """Creates the transform from a model and its options."""
-
     def __init__(
         self,
-        inner: RetrieverLike,
-        transform: object,
+        inner: RetrieverLike | Tools,
+        transform: QueryTransform,
         *,
         mode: Mode = "rrf",
         query_weight: float = 1.0,
         top_k: int | None = None,
         output_format: OutputFormat | None = None,
         join: bool | str = False,
-        **options: object,
     ) -> None:
         super().__init__(top_k=top_k, output_format=output_format, join=join)
-        self.inner = as_retriever(inner)
-        create = type(self).transform_type
-        if create is None and not isinstance(transform, QueryTransform):
+        self.tools: Mapping[str, NamedTool] = named_tools(inner) if is_tools(inner) else {}
+        self.inner = None if self.tools else as_retriever(inner)
+        if not isinstance(transform, QueryTransform):
             raise TypeError(f"transform is a QueryTransform, not {transform!r:.80}")
-        create = create or QueryTransform
-        self.query_transform = model_or(transform, QueryTransform, create, options)
+        self.query_transform = transform
         self.mode: Mode = check_mode(mode)
         self.query_weight = check_weight(query_weight, "query_weight")
 
+    @property
+    def inner_retrievers(self) -> Sequence[tuple[str, RetrieverProtocol]]:
+        """The inner retriever, or the tools by name."""
+        if self.inner is not None:
+            return [("inner", self.inner)]
+        return [(name, tool.retriever) for name, tool in self.tools.items()]
+
+    def _replace_inner_retrievers(self, retrievers: Mapping[str, RetrieverProtocol]) -> None:
+        if self.inner is not None:
+            self.inner = retrievers.get("inner", self.inner)
+        self.tools = {
+            name: replace(tool, retriever=retrievers.get(name, tool.retriever))
+            for name, tool in self.tools.items()
+        }
+
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.inner!r}, {self.query_transform.llm.name!r})"
+        searched = list(self.tools) or self.inner
+        return f"{type(self).__name__}({searched!r}, {self.query_transform.llm.name!r})"
 
     def transform(self, query: str) -> list[str]:
-        """Return the queries to search for in place of a query."""
+        """Return the variants of a query; see ``QueryTransform.transform``."""
         return self.query_transform.transform(query)
 
     async def atransform(self, query: str) -> list[str]:
-        """Return the same without blocking the event loop."""
+        """Async version of `transform`."""
         return await self.query_transform.atransform(query)
 
     def plans(
@@ -168,18 +166,46 @@ class TransformRetriever(PromptMixin, PlannedRetriever):
         Raises:
             Exception: If all searches for a query failed, or any did with ``on_error="raise"``.
         """
-        flat = [variant for _, group in variants for variant in group.queries]
-        results = yield from results_or_errors(self.inner, flat, limit, filters)
-        rest = iter(
-            VariantResults(text, [], ranking)
-            if isinstance(ranking, Exception)
-            else VariantResults(text, ranking)
-            for text, ranking in zip(flat, results, strict=True)
-        )
-        rankings = [list(islice(rest, len(group.queries))) for _, group in variants]
+        rankings = yield from self.search_each(variants, limit, filters)
         for (query, _), ranking in zip(variants, rankings, strict=True):
             self.check_failures(query, ranking)
         return rankings
+
+    def search_each(
+        self, variants: Variants, limit: int | None, filters: Filters | None
+    ) -> Plan[list[list[VariantResults]]]:
+        """Search for all variants, in each retriever for all of its own at once.
+
+        A search that fails is noted in the results.
+        """
+        pairs = dict.fromkeys(pair for _, group in variants for pair in group.pairs)
+        queries: dict[str | None, list[str]] = {}
+        for query, tool in pairs:
+            if tool is None or tool in self.tools:
+                queries.setdefault(tool, []).append(query)
+        outcomes = yield from gather(
+            [
+                results_or_errors(self._retriever(tool), of_tool, limit, filters)
+                for tool, of_tool in queries.items()
+            ]
+        )
+        found: dict[tuple[str, str | None], VariantResults] = {}
+        for (tool, of_tool), results in zip(queries.items(), outcomes, strict=True):
+            for query, ranking in zip(of_tool, results, strict=True):
+                found[query, tool] = _variant_results(query, tool, ranking)
+        for query, tool in pairs:
+            if (query, tool) not in found:
+                names = nearest_names(str(tool), self.tools)
+                unknown = LookupError(f"there is no tool {tool!r}; there is {names}")
+                found[query, tool] = _variant_results(query, tool, unknown)
+        return [[found[pair] for pair in group.pairs] for _, group in variants]
+
+    def _retriever(self, tool: str | None) -> RetrieverProtocol:
+        if tool is not None:
+            return self.tools[tool].retriever
+        if self.inner is None:
+            raise ValueError(f"the transform names none of the tools {list(self.tools)}")
+        return self.inner
 
     def check_failures(self, query: str, rankings: Sequence[VariantResults]) -> None:
         """Log which searches for a query failed.
@@ -188,35 +214,50 @@ class TransformRetriever(PromptMixin, PlannedRetriever):
             Exception: If all failed, or any did with ``on_error="raise"``.
         """
         errors = [ranking.error for ranking in rankings if ranking.error is not None]
-        if errors and (len(errors) == len(rankings) or self.query_transform.on_error == "raise"):
+        if errors and (
+            len(errors) == len(rankings) or self.query_transform.settings.on_error == "raise"
+        ):
             raise errors[0]
         if errors:
-            logger.warning("of the query %r: %s", query[:80], describe_failures(rankings))
+            logger.warning("of the query %r: %s", query[:80], self.describe_failures(rankings))
 
     def fuse_variants(
         self, query: str, note: str | None, rankings: Sequence[VariantResults], limit: int | None
     ) -> list[ScoredNode]:
         """Return one ranking for a query, whose evidence names what was searched for."""
-        note = join_notes(note, describe_failures(rankings))
+        note = join_notes(note, self.describe_failures(rankings))
         results: list[Sequence[ScoredNode]] = []
         weights = []
         for ranking in (ranking for ranking in rankings if ranking.error is None):
             is_query = ranking.query == query
-            tool = "" if ranking.tool is None else f" for {ranking.tool!r}"
-            name = self.variant_name + tool
-            variant = QueryVariant(query, name, join_notes(note, ranking.note))
+            variant = self.evidence_variant(query, ranking, note)
             # The query itself needs no variant, unless there is a note.
             plain = is_query and variant.note is None
             results.append(ranking.results if plain else with_variant(ranking.results, variant))
             weights.append(self.query_weight if is_query else 1.0)
         return fused(results, self.mode, limit, weights)
 
+    def evidence_variant(
+        self, query: str, ranking: VariantResults, note: str | None
+    ) -> QueryVariant:
+        """Return what the evidence of a variant's results says about the query."""
+        tool = "" if ranking.tool is None else f" for {ranking.tool!r}"
+        return QueryVariant(query, self.variant_name + tool, join_notes(note, ranking.note))
 
-def describe_failures(rankings: Sequence[VariantResults]) -> str:
-    """Return which searches failed, and why; an empty text where none did."""
-    failed = [ranking for ranking in rankings if ranking.error is not None]
-    reasons = "; ".join(f"{item.query[:60]!r}: {describe_error(item.error)}" for item in failed)
-    return f"{len(failed)} of {len(rankings)} searches failed: {reasons}" if failed else ""
+    def describe_failures(self, rankings: Sequence[VariantResults]) -> str:
+        """Return which searches failed, and why; an empty text if none did."""
+        failed = [ranking for ranking in rankings if ranking.error is not None]
+        reasons = "; ".join(f"{item.query[:60]!r}: {describe_error(item.error)}" for item in failed)
+        return f"{len(failed)} of {len(rankings)} searches failed: {reasons}" if failed else ""
+
+
+def _variant_results(query: str, tool: str | None, outcome: Results | Exception) -> VariantResults:
+    """Return what was found for a variant; of a query engine also its answer."""
+    if isinstance(outcome, Exception):
+        return VariantResults(query, [], outcome, tool=tool)
+    answered = tool is not None and outcome and is_answer(outcome[0])
+    answer = outcome[0].node.text if answered else None
+    return VariantResults(query, outcome, answer=answer, tool=tool)
 
 
 def fused(

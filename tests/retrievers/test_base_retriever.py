@@ -10,6 +10,7 @@ from nodekin.retrievers import (
     AutoMergeRetriever,
     FusionRetriever,
     RecursiveRetriever,
+    RecursiveSettings,
     RerankRetriever,
     Retriever,
     WindowRetriever,
@@ -101,7 +102,7 @@ def test_each_embedding_looks_at_so_many():
 
 
 def test_recursive_retrieval_takes_it_too(graph):
-    retriever = RecursiveRetriever(graph, ["line"], "ROOT", child_k=3)
+    retriever = RecursiveRetriever(graph, ["line"], "ROOT", settings=RecursiveSettings(child_k=3))
     assert found(retriever.retrieve("tea")) == [("many", 3)]
 
 

@@ -19,7 +19,6 @@ from nodekin.retrievers import (
     RouterRetriever,
     ScoredNode,
     SubQuestionRetriever,
-    ToolQuestionRetriever,
 )
 
 STEPS = "Answer: unknown\nAnswered: no\nNext question: Which tea is black?"
@@ -51,7 +50,7 @@ HOLDERS: dict[str, Callable[[Any], Any]] = {
     ),
     "multi_step": lambda inner: MultiStepRetriever(inner, lambda prompt: STEPS, max_steps=1),
     "router": lambda inner: RouterRetriever({"it": inner}, lambda prompt: "it"),
-    "tool_question": lambda inner: ToolQuestionRetriever(
+    "tool_question": lambda inner: SubQuestionRetriever(
         {"it": inner}, lambda prompt: "it: Is tea green?\nit: Which tea is green?"
     ),
     "choose": lambda inner: RouterRetriever({"it": inner}, choose=lambda query: "it"),

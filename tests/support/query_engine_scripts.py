@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from nodekin.retrievers import Retriever
+from nodekin.retrievers import PartialAnswers, Retriever
 
 BOTH = "Is green tea fermented, and is black tea?"
 PARTS = "Is green tea fermented?\nIs black tea fermented?"
 DECOMPOSE: dict[str, Any] = {
     "prompt": {"en": "Take apart: {query}", "zh": "分解：{query}"},
-    "answer_prompt": {"en": "Part: {query} {context}", "zh": "部分：{query} {context}"},
+    "answers": PartialAnswers(
+        prompt={"en": "Part: {query} {context}", "zh": "部分：{query} {context}"}
+    ),
 }
 STEP: dict[str, Any] = {"prompt": "Step: {question} {passages}"}
 Scripted = Callable[[Any], Any]

@@ -14,6 +14,8 @@ from ...composite.link_graph import LinkOptions
 from ...rerankers.reranker import Reranker
 from ...similarities.bm25 import Bm25
 from ...similarities.registry import get_similarity
+from ...strategies.sub_question import PartialAnswers
+from ...validation import with_settings
 from .setup_file import (
     ENGINES,
     RETRIEVERS,
@@ -23,8 +25,6 @@ from .setup_file import (
     takes_graph,
     transform_arguments,
 )
-
-_MODEL_ARGUMENTS = ("llm", "answer_llm")
 
 
 class SetupOpener:
@@ -112,7 +112,7 @@ class SetupOpener:
             }
             if takes_graph(kind):
                 arguments["graph"] = self.graph
-            return kind(**arguments)
+            return kind(**with_settings(kind, arguments))
         except (TypeError, ValueError, LookupError) as error:
             if str(error).startswith("set-up "):
                 raise
@@ -123,7 +123,7 @@ class SetupOpener:
             return self.retriever(value, where)
         if key == "retrievers":
             return [self.retriever(one, where) for one in value]
-        if key in _MODEL_ARGUMENTS:
+        if key == "llm":
             return self.model(value)
         if not isinstance(value, Mapping):
             return self.reranker({"name": value}) if key == "reranker" else value
@@ -134,6 +134,9 @@ class SetupOpener:
             return self.reranker(settings)
         if key == "bm25":
             return Bm25(**settings)
+        if key == "answers":
+            model = settings.pop("llm", None)
+            return PartialAnswers(None if model is None else self.model(model), **settings)
         if key == "options":
             return LinkOptions(**settings)
         return value

@@ -6,7 +6,7 @@ import inspect
 import json
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -86,17 +86,19 @@ _NOT_IN_TOML = frozenset(
 """Arguments that are functions, or that the opening of a set-up passes itself."""
 
 
-def argument_names(function: Callable[..., Any]) -> tuple[str, ...]:
-    """Return the arguments of a class or function that a file can have, typed options included."""
+def argument_names(function: Any) -> tuple[str, ...]:
+    """Return the arguments of a class or function that a file can have, settings included."""
     make = function.__init__ if inspect.isclass(function) else function
     names: dict[str, None] = {}
     for parameter in inspect.signature(make).parameters.values():
-        if parameter.kind is not parameter.VAR_KEYWORD:
+        if parameter.name == "settings" and hasattr(function, "settings_type"):
+            names.update(dict.fromkeys(field.name for field in fields(function.settings_type)))
+        elif parameter.kind is not parameter.VAR_KEYWORD:
             names[parameter.name] = None
-            continue
-        options = str(parameter.annotation).removeprefix("Unpack[").removesuffix("]")
-        typed = getattr(sys.modules[make.__module__], options, None)
-        names.update(dict.fromkeys(getattr(typed, "__annotations__", ())))
+        else:
+            options = str(parameter.annotation).removeprefix("Unpack[").removesuffix("]")
+            typed = getattr(sys.modules[make.__module__], options, None)
+            names.update(dict.fromkeys(getattr(typed, "__annotations__", ())))
     return tuple(name for name in names if name not in _NOT_IN_TOML)
 
 

@@ -41,8 +41,8 @@ from nodekin.adapters.langchain import (
 from nodekin.nodegraph import Embedder, EmbeddingError, LLMExtractor, NodeGraph, split_sentences
 from nodekin.retrievers import FusionRetriever, QueryEngine, Reranker, Retriever
 from nodekin.retrievers.strategies.strategy_registry import (
-    STRATEGIES,
     make_strategy,
+    make_transform,
     simple_strategies,
 )
 
@@ -226,7 +226,7 @@ async def test_d4_a_model_with_fallbacks_in_every_transform(fallback, name):
     options = {"routes": {"Which tea is green?": "tea"}} if name == "router" else {}
     if name == "hyde":
         fallback.fallbacks[0].responses[0] = "Green tea is steamed."
-    transform = STRATEGIES[name].transform(fallback, on_error="raise", **options)
+    transform = make_transform(name, fallback, on_error="raise", **options)
     assert fallback.fallbacks[0].responses[0] in transform.transform("tea?")
     assert fallback.fallbacks[0].responses[0] in await transform.atransform("tea?")
 

@@ -43,7 +43,7 @@ from nodekin.retrievers import (
     Reranker,
     RerankRetriever,
     Retriever,
-    ToolQuestionRetriever,
+    SubQuestionRetriever,
     WindowRetriever,
     restrict,
 )
@@ -454,7 +454,7 @@ def test_tools_of_langchain_are_named_tools(store):
         prompts.append(prompt)
         return parts
 
-    retriever = ToolQuestionRetriever([search, rivers, broken], model)
+    retriever = SubQuestionRetriever([search, rivers, broken], model)
     groups = retriever.grouped("Is green tea steamed, where do rivers run, and coffee?")
     assert "- rivers: Answer questions about rivers." in prompts[0]
     assert [(g.tool, g.answer, [r.node.text for r in g.results]) for g in groups] == [
@@ -474,7 +474,7 @@ def test_a_tool_that_takes_more_than_a_query_is_refused():
         return first + second
 
     with pytest.raises(TypeError, match="takes one, the query"):
-        ToolQuestionRetriever([add], lambda prompt: "")
+        SubQuestionRetriever([add], lambda prompt: "")
 
 
 def test_a_tool_that_handles_its_error_has_failed():

@@ -50,6 +50,7 @@ from nodekin.retrievers import (
     Reranker,
     RerankRetriever,
     Retriever,
+    StrategySettings,
 )
 
 DOCUMENTS = [
@@ -217,11 +218,13 @@ def test_multi_query_retriever(graph, vectors):
     model = FakeListChatModel(responses=[answer])
     theirs = TheirMultiQueryRetriever.from_llm(vectors.as_retriever(search_kwargs={"k": 1}), model)
     inner = Retriever(graph, "ROOT", "cosine", top_k=1)
-    strategy = MultiQueryRetriever(inner, model, include_query=False, top_k=2)
+    strategy = MultiQueryRetriever(
+        inner, model, settings=StrategySettings(include_query=False), top_k=2
+    )
     question = "Tea or rivers?"
     assert set(ids(ours(strategy).invoke(question))) == set(ids(theirs.invoke(question)))
     numbered = FakeListChatModel(responses=["1. " + answer.replace("\n", "\n2. ")])
-    strategy = MultiQueryRetriever(inner, numbered, include_query=False)
+    strategy = MultiQueryRetriever(inner, numbered, settings=StrategySettings(include_query=False))
     assert strategy.transform(question) == answer.splitlines()
     theirs = TheirMultiQueryRetriever.from_llm(vectors.as_retriever(), numbered)
     assert theirs.llm_chain.invoke({"question": question})[0].startswith("1. ")

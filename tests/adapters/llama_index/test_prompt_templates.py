@@ -18,10 +18,10 @@ from nodekin.retrievers import (
     RecursiveRetriever,
     RerankRetriever,
     Retriever,
+    SubQuestionRetriever,
 )
 from nodekin.retrievers.strategies.rewrite import QueryRewriteRetriever
 from nodekin.retrievers.strategies.router import RouterRetriever
-from nodekin.retrievers.strategies.tool_question import ToolQuestionRetriever
 
 
 def test_prompts_are_read_and_replaced(search: Retriever, scripted: Scripted) -> None:
@@ -126,7 +126,7 @@ def test_prompts_of_tools_and_references(search: Retriever) -> None:
     def rewriting() -> QueryRewriteRetriever:
         return QueryRewriteRetriever(search, str.upper)
 
-    tools = ToolQuestionRetriever({"tea": rewriting()}, str.upper)
+    tools = SubQuestionRetriever({"tea": rewriting()}, str.upper)
     recursive = RecursiveRetriever(
         search.graphs, ["ROOT"], references={"tea": rewriting()}, similarity="bm25"
     )
@@ -137,7 +137,7 @@ def test_prompts_of_tools_and_references(search: Retriever) -> None:
         ((_, changed),) = retriever.retriever.inner_retrievers
         assert changed.prompts["rewrite"].en == "Mine {query}"
         assert changed not in [one for _, one in holder.inner_retrievers]
-    (branch,) = NodeGraphRetriever(tools).retriever.inner.retrievers
+    ((_, branch),) = NodeGraphRetriever(tools).retriever.inner_retrievers
     assert branch.prompts["rewrite"].en != "Mine {query}"
 
 

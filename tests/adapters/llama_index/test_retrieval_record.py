@@ -29,8 +29,10 @@ from nodekin.retrievers import (
     QueryRewriteRetriever,
     RerankRetriever,
     Retriever,
+    StrategySettings,
     SubQuestionRetriever,
 )
+from nodekin.retrievers.strategies.strategy_registry import make_strategy
 
 
 def test_rewrite(search: Retriever, scripted: Scripted) -> None:
@@ -84,7 +86,9 @@ def test_sub_questions(search: Retriever, scripted: Scripted) -> None:
     assert told[0][1].source_nodes[0].text.startswith("Green tea")
     assert "Question: Is green tea fermented?\nAnswer: Green: no." in llm.prompts[-1]
     assert all(each.text in llm.prompts[-1] for each in response.source_nodes)
-    plain = SubQuestionRetriever(search, decompose_and_answer, prompt=DECOMPOSE["prompt"])
+    plain = SubQuestionRetriever(
+        search, decompose_and_answer, settings=StrategySettings(prompt=DECOMPOSE["prompt"])
+    )
     assert ids(response.source_nodes) == [each.node.id for each in plain(BOTH)]
     assert [n.score for n in response.source_nodes] == [each.score for each in plain(BOTH)]
     assert "errors" not in response.metadata
@@ -196,7 +200,9 @@ def in_a_rerank(inner: Any, llm: Any) -> Any:
 
 
 def in_a_rewrite(inner: Any, llm: Any) -> Any:
-    return QueryRewriteRetriever(inner, lambda prompt: BOTH, prompt="Mend: {query}")
+    return QueryRewriteRetriever(
+        inner, lambda prompt: BOTH, settings=StrategySettings(prompt="Mend: {query}")
+    )
 
 
 def in_a_fusion(inner: Any, llm: Any) -> Any:
@@ -209,7 +215,7 @@ def test_sub_questions_are_told_from_any_depth(
     search: Retriever, scripted: Scripted, outer: Any, is_async: bool
 ) -> None:
     failing = FailingFor(search, "Is green tea fermented?")
-    parts = SubQuestionRetriever(failing, decompose_and_answer, answers=True, **DECOMPOSE)
+    parts = make_strategy("sub_question", failing, decompose_and_answer, **DECOMPOSE)
     engine = NodeGraphQueryEngine(outer(parts, decompose_and_answer), scripted("Only black tea."))
     response = asyncio.run(engine.aquery(BOTH)) if is_async else engine.query(BOTH)
     assert [(question, str(answer)) for question, answer in response.metadata["sub_qa"]] == [
@@ -223,7 +229,7 @@ def test_sub_questions_are_told_from_any_depth(
 
 def test_steps_are_told_from_any_depth(search: Retriever, scripted: Scripted) -> None:
     replies = iter([step("unknown", "no", "Is black tea fermented?"), step("yes", "yes", "NONE")])
-    steps = MultiStepRetriever(search, lambda prompt: next(replies), **STEP)
+    steps = make_strategy("multi_step", search, lambda prompt: next(replies), **STEP)
     engine = NodeGraphQueryEngine(in_a_rerank(steps, None), scripted("Yes."))
     response = engine.query(BOTH)
     assert [question for question, _ in response.metadata["sub_qa"]] == ["Is black tea fermented?"]
@@ -233,9 +239,9 @@ def test_steps_are_told_from_any_depth(search: Retriever, scripted: Scripted) ->
 def test_only_the_outermost_strategys_questions_are_told(
     search: Retriever, scripted: Scripted
 ) -> None:
-    parts = SubQuestionRetriever(search, decompose_and_answer, **DECOMPOSE)
+    parts = make_strategy("sub_question", search, decompose_and_answer, prompt=DECOMPOSE["prompt"])
     replies = iter([step("unknown", "no", "Is black tea fermented?"), step("yes", "yes", "NONE")])
-    steps = MultiStepRetriever(parts, lambda prompt: next(replies), **STEP)
+    steps = make_strategy("multi_step", parts, lambda prompt: next(replies), **STEP)
     response = NodeGraphQueryEngine(steps, scripted("Yes.")).query(BOTH)
     assert [question for question, _ in response.metadata["sub_qa"]] == ["Is black tea fermented?"]
 
@@ -249,7 +255,7 @@ def test_retrieving_only_answers_no_sub_question_at_any_depth(
         prompts.append(prompt)
         return decompose_and_answer(prompt)
 
-    parts = SubQuestionRetriever(search, model, answers=True, **DECOMPOSE)
+    parts = make_strategy("sub_question", search, model, **DECOMPOSE)
     engine = NodeGraphQueryEngine(in_a_rerank(parts, None), scripted("Only black tea."))
     assert engine.retrieve(BOTH)
     assert len(prompts) == 1

@@ -3,6 +3,7 @@
 import pytest
 from fixed_retriever import FixedRetriever, passage
 
+from nodekin.retrievers import AnswerSettings
 from nodekin.retrievers.answers.engine import QueryEngine
 from nodekin.retrievers.answers.prompts import PROMPTS
 from nodekin.retrievers.tracing import trace
@@ -50,7 +51,7 @@ def test_top_k_and_filters_reach_the_retriever(scripted) -> None:
 
 def test_the_language_can_be_fixed(lines, scripted) -> None:
     model = scripted(lambda _: "6,650公里[1]。")
-    QueryEngine(lines, model, language="zh").query(NILE)
+    QueryEngine(lines, model, settings=AnswerSettings(language="zh")).query(NILE)
     assert model.prompts[0].startswith(PROMPTS["answer"].zh[:10])
 
 

@@ -9,6 +9,7 @@ from fixed_retriever import FixedRetriever, passage
 
 from nodekin.retrievers.answers.answer import Answer, AnswerError
 from nodekin.retrievers.answers.engine import QueryEngine
+from nodekin.retrievers.answers.settings import AnswerSettings
 from nodekin.retrievers.plans import limits
 
 WORDS = "tea " * 220
@@ -45,7 +46,7 @@ def engine(model: Any, mode: str = "refine", **options: Any) -> QueryEngine:
     retriever = options.pop("retriever", None) or FixedRetriever([passage(t) for t in TEXTS])
     window = 560 if mode == "refine" else 4096
     settings = {"context_window": window, "num_output": 50, "max_seconds": 60, **options}
-    return QueryEngine(retriever, model, mode, **settings)  # type: ignore[arg-type]
+    return QueryEngine(retriever, model, mode, settings=AnswerSettings(**settings))  # type: ignore[arg-type]
 
 
 async def ask(engine: QueryEngine, way: str) -> Answer:

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nodekin.nodegraph import Document, NodeGraph, count_tokens
-from nodekin.retrievers import Retriever
+from nodekin.retrievers import AnswerSettings, Retriever
 from nodekin.retrievers.answers.answer import Answer
 from nodekin.retrievers.answers.engine import QueryEngine
 
@@ -50,10 +50,9 @@ def test_no_prompt_is_too_long_and_every_result_is_accounted_for(
     scale = 1 if length is count_tokens else 2
     engine = QueryEngine(
         *(retriever, model, mode),
-        context_window=scale * window,
-        num_output=50,
-        length=length,
-        max_calls=max_calls,
+        settings=AnswerSettings(
+            context_window=scale * window, num_output=50, length=length, max_calls=max_calls
+        ),
     )
     answer = engine.query(question)
     assert max(map(length, prompts)) <= scale * window - 50
@@ -69,7 +68,9 @@ def test_stuff_omits_a_passage_without_room_and_uses_smaller_ones(scripted) -> N
     big = [f"Big {name}. " + "word " * 150 for name in "ab"]
     retriever = passages(*big, "Small.")
     answer = QueryEngine(
-        retriever, scripted(lambda _: "Tea [1]."), context_window=450, num_output=50
+        retriever,
+        scripted(lambda _: "Tea [1]."),
+        settings=AnswerSettings(context_window=450, num_output=50),
     ).query("?")
     assert [source.text for source in answer.sources] == [big[0], "Small."]
     assert [(item.result.node.text, item.reason) for item in answer.omitted] == [
@@ -85,7 +86,9 @@ def test_a_passage_longer_than_the_window_is_cut_around_its_match(scripted) -> N
     graph.create_node_group("sentence", lambda t: re.findall(r"Sentence [^.]*\.", t))
     retriever = Retriever(graph, "sentence", "bm25", target="ROOT")
     engine = QueryEngine(
-        retriever, scripted(lambda _: "Zebras [1]."), context_window=500, num_output=50
+        retriever,
+        scripted(lambda _: "Zebras [1]."),
+        settings=AnswerSettings(context_window=500, num_output=50),
     )
     (source,) = engine.query("zebras").sources
     assert "Sentence 300 tells of zebras" in source.text
@@ -99,9 +102,9 @@ def test_a_passage_longer_than_the_window_is_cut_around_its_match(scripted) -> N
 def test_other_modes_read_a_long_passage_in_parts(mode, scripted) -> None:
     text = "".join(f"Sentence {n} tells of rivers and sand. " for n in range(100)).strip()
     model = scripted(lambda _: "Sand [1].")
-    answer = QueryEngine(passages(text), model, mode, context_window=600, num_output=50).query(
-        "sand?"
-    )
+    answer = QueryEngine(
+        passages(text), model, mode, settings=AnswerSettings(context_window=600, num_output=50)
+    ).query("sand?")
     shown = "\n".join(model.prompts)
     assert all(f"Sentence {n} tells" in shown for n in range(100))
     (source,) = answer.sources
@@ -113,7 +116,10 @@ def test_the_number_of_calls_is_bounded_and_omissions_are_reported(mode, scripte
     retriever = passages(*(f"Fact {n}. " + "word " * 60 for n in range(20)))
     model = scripted(lambda _: "Tea [1].\nConfidence: 9")
     answer = QueryEngine(
-        retriever, model, mode, context_window=440, num_output=50, max_calls=3
+        retriever,
+        model,
+        mode,
+        settings=AnswerSettings(context_window=440, num_output=50, max_calls=3),
     ).query("tea?")
     assert len(model.prompts) == 3
     assert answer.omitted
@@ -123,7 +129,9 @@ def test_the_number_of_calls_is_bounded_and_omissions_are_reported(mode, scripte
 
 def test_a_question_that_leaves_no_room_is_an_error(scripted) -> None:
     engine = QueryEngine(
-        passages("Tea."), scripted(lambda _: "?"), context_window=450, num_output=50
+        passages("Tea."),
+        scripted(lambda _: "?"),
+        settings=AnswerSettings(context_window=450, num_output=50),
     )
     with pytest.raises(ValueError, match=r"no room for a passage.*of 400"):
         engine.query("word " * 390)
@@ -133,7 +141,10 @@ def test_refine_goes_through_all_passages(scripted, numbers_in, four_ways) -> No
     results = [passage(f"Fact {n} about tea. " + "x " * 60, n=n) for n in range(6)]
     model = scripted(lambda prompt: f"So far {numbers_in(prompt)}")
     engine = QueryEngine(
-        FixedRetriever(results), model, "refine", context_window=520, num_output=50
+        FixedRetriever(results),
+        model,
+        "refine",
+        settings=AnswerSettings(context_window=520, num_output=50),
     )
     for answer in four_ways(engine, "tea?"):
         assert len(answer.sources) == 6
@@ -149,7 +160,10 @@ def test_refine_keeps_an_answer_that_later_passages_do_not_help(scripted, four_w
     results = [passage(f"Fact {n}. " + "x " * 60) for n in range(6)]
     model = scripted(lambda p: "NO_ANSWER" if "The answer so far" in p else "Tea is a drink [1].")
     engine = QueryEngine(
-        FixedRetriever(results), model, "refine", context_window=520, num_output=50
+        FixedRetriever(results),
+        model,
+        "refine",
+        settings=AnswerSettings(context_window=520, num_output=50),
     )
     for answer in four_ways(engine, "tea?"):
         assert (answer.text, answer.answered) == ("Tea is a drink [1].", True)
@@ -165,7 +179,10 @@ def test_map_reduce_reduces_until_it_fits(scripted, numbers_in, four_ways) -> No
 
     model = scripted(reply)
     engine = QueryEngine(
-        FixedRetriever(results), model, "map_reduce", context_window=400, num_output=50
+        FixedRetriever(results),
+        model,
+        "map_reduce",
+        settings=AnswerSettings(context_window=400, num_output=50),
     )
     for answer in four_ways(engine, "tea?"):
         assert answer.text.startswith("All:")
@@ -211,7 +228,10 @@ def test_one_call_that_fails_is_noted_and_the_rest_goes_on(mode, scripted, four_
         return RuntimeError("out of memory") if "Bad." in prompt else "Tea [2].\nConfidence: 50"
 
     engine = QueryEngine(
-        FixedRetriever(results), scripted(reply), mode, context_window=420, num_output=50
+        FixedRetriever(results),
+        scripted(reply),
+        mode,
+        settings=AnswerSettings(context_window=420, num_output=50),
     )
     for answer in four_ways(engine, "What is tea?"):
         assert answer.answered

@@ -4,6 +4,8 @@ import pytest
 from fixed_retriever import FixedRetriever
 
 from nodekin.retrievers.answers.engine import QueryEngine
+from nodekin.retrievers.answers.settings import AnswerSettings
+from nodekin.retrievers.validation import with_settings
 
 
 @pytest.mark.parametrize(
@@ -28,12 +30,13 @@ from nodekin.retrievers.answers.engine import QueryEngine
         ({"length": 5}, TypeError, "length is a function"),
         ({"qa": object()}, TypeError, "QaRetriever"),
         ({"timeout": 0}, ValueError, "timeout"),
-        ({"reserve": 9}, TypeError, "QueryEngine has no option 'reserve'; it has"),
+        ({"reserve": 9}, TypeError, "reserve"),
+        ({"settings": {"timeout": 9}}, TypeError, r"settings are AnswerSettings\(...\), not"),
     ],
 )
 def test_settings_are_checked(settings, error, words, lines) -> None:
     with pytest.raises(error, match=words):
-        QueryEngine(lines, lambda _: "", **settings)
+        QueryEngine(lines, lambda _: "", **with_settings(QueryEngine, settings))
 
 
 def test_only_the_prompts_of_the_mode_have_to_fit():
@@ -41,7 +44,7 @@ def test_only_the_prompts_of_the_mode_have_to_fit():
     brief = {name: "{passages} {question}" for name in ("answer", "refine", "rank")}
     brief["refine"] += " {answer}" + " more" * 300
     brief["condense"] = "{history} {question}"
-    settings = {"prompts": brief, "context_window": 100, **words}
+    settings = {"prompts": brief, "settings": AnswerSettings(context_window=100, **words)}
     assert QueryEngine(FixedRetriever([]), str.upper, "stuff", **settings).mode == "stuff"
     with pytest.raises(ValueError, match=r"the prompt 'refine' alone measures 303"):
         QueryEngine(FixedRetriever([]), str.upper, "refine", **settings)

@@ -11,10 +11,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nodekin.nodegraph import Document, NodeGraph, UnknownGroupError, split_sentences
-from nodekin.retrievers import Evidence, FusionRetriever, Retriever, ScoredNode, trace
+from nodekin.retrievers import (
+    Evidence,
+    FusionRetriever,
+    RecursiveSettings,
+    Retriever,
+    ScoredNode,
+    trace,
+)
 from nodekin.retrievers.composite.recursive import RecursiveRetriever
 from nodekin.retrievers.ranking import lifted_score
 from nodekin.retrievers.similarities.bm25 import Bm25
+from nodekin.retrievers.validation import with_settings
 
 WORDS = Bm25(analyzer=str.split)
 
@@ -89,8 +97,8 @@ def test_the_pool_is_all_groups_hits_lifted(documents, top_k, how, statistics, t
     graph.create_node_group("pair", lambda text: text.split("\n", 1))
     graph.add([Document("\n".join(lines), id=str(i)) for i, lines in enumerate(documents)])
     groups = ["line", "word", "pair"]
-    setup = {"lift": how, "statistics": statistics}
-    pool = RecursiveRetriever(graph, groups, target, WORDS, **setup)
+    setup = RecursiveSettings(lift=how, statistics=statistics)
+    pool = RecursiveRetriever(graph, groups, target, WORDS, settings=setup)
     if statistics == "pool":  # with all in one group, BM25 is the same
         single = NodeGraph(progress=False)
         single.add(
@@ -287,7 +295,12 @@ def test_depth_is_limited_and_the_rest_stays() -> None:
     first, graphs = chain(6)
     for depth in (1, 2, 3):
         retriever = RecursiveRetriever(
-            first, ["ROOT"], similarity=WORDS, references=graphs, max_depth=depth, top_k=20
+            first,
+            ["ROOT"],
+            similarity=WORDS,
+            references=graphs,
+            settings=RecursiveSettings(max_depth=depth),
+            top_k=20,
         )
         pages = {f"page {n}" for n in range(depth + 1)}
         assert set(ids(retriever("tea"))) == pages | {f"to {depth + 1} from {depth}"}
@@ -296,7 +309,12 @@ def test_depth_is_limited_and_the_rest_stays() -> None:
 def test_a_cycle_ends() -> None:
     first, graphs = chain(3)
     retriever = RecursiveRetriever(
-        first, ["ROOT"], similarity=WORDS, references=graphs, max_depth=50, top_k=20
+        first,
+        ["ROOT"],
+        similarity=WORDS,
+        references=graphs,
+        settings=RecursiveSettings(max_depth=50),
+        top_k=20,
     )
     results = retriever("tea")
     assert sorted(ids(results)) == ["page 0", "page 1", "page 2"]
@@ -362,7 +380,11 @@ def test_any_web_of_references_ends(web, top_k, depth) -> None:
             metadata = {} if to is None else {"retriever": to}
             graphs[name].add(Document(text, metadata, id=f"{name}{at}"))
     retriever = RecursiveRetriever(
-        graphs["a"], ["ROOT"], similarity=WORDS, references=graphs, max_depth=depth
+        graphs["a"],
+        ["ROOT"],
+        similarity=WORDS,
+        references=graphs,
+        settings=RecursiveSettings(max_depth=depth),
     )
     results = retriever.retrieve("tea", top_k=top_k)
     assert len(results) <= top_k
@@ -398,7 +420,9 @@ def test_any_web_of_references_ends(web, top_k, depth) -> None:
 )
 def test_what_can_not_be(library, arguments, error, message) -> None:
     with pytest.raises(error, match=message):
-        RecursiveRetriever(library, **{"groups": ["line"], **arguments})
+        RecursiveRetriever(
+            library, **with_settings(RecursiveRetriever, {"groups": ["line"], **arguments})
+        )
 
 
 def test_a_result_of_a_part_that_is_also_found_here_is_one() -> None:
@@ -449,9 +473,11 @@ def test_an_index_is_given_as_to_a_retriever():
     graph = NodeGraph(progress=False)
     graph.add(["红茶", "green tea"])
     graph.create_node_group("word", lambda text: text.split())
-    retriever = RecursiveRetriever(graph, ["ROOT", "word"], "ROOT", index="map")
+    retriever = RecursiveRetriever(
+        graph, ["ROOT", "word"], "ROOT", settings=RecursiveSettings(index="map")
+    )
     found = retriever("tea")
     assert [(r.node.text, r.evidence[0].similarity) for r in found] == [("green tea", "exact")]
     assert [r.node.text for r in retriever("红茶")] == ["红茶"]
     with pytest.raises(ValueError, match="tree"):
-        RecursiveRetriever(graph, ["ROOT"], index="tree")
+        RecursiveRetriever(graph, ["ROOT"], settings=RecursiveSettings(index="tree"))

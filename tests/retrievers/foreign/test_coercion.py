@@ -41,7 +41,7 @@ def test_one_that_takes_neither_number_nor_filters_is_refused_when_it_is_given()
 
 def test_a_graph_is_searched_by_default_and_a_class_is_told_what_to_write():
     assert isinstance(as_retriever(NodeGraph(progress=False)), DefaultRetriever)
-    with pytest.raises(TypeError, match="go into ToolQuestionRetriever"):
+    with pytest.raises(TypeError, match="go into SubQuestionRetriever"):
         QueryEngine({"teas": 3}, str)
     with pytest.raises(TypeError, match="inner is an object"):
         as_retriever(Retriever, "inner")

@@ -17,7 +17,6 @@ from nodekin.retrievers import Retriever
 from nodekin.retrievers.answers.engine import QueryEngine
 from nodekin.retrievers.plans.prompting import Prompt
 from nodekin.retrievers.strategies.multi_step import MultiStepRetriever
-from nodekin.retrievers.strategies.step_roles import StepRoles
 from nodekin.retrievers.strategies.sub_question import SubQuestionRetriever
 
 TAG = re.compile(r"</?([a-z]+)>")
@@ -81,7 +80,6 @@ def test_engines_quote_passages_that_stay_in_their_place(mode: Any) -> None:
 def test_strategies_quote_passages_that_stay_in_their_place() -> None:
     for strategy in (
         lambda inner, model: MultiStepRetriever(inner, model),
-        lambda inner, model: MultiStepRetriever(inner, StepRoles(model)),
         lambda inner, model: SubQuestionRetriever(inner, model, answers=True),
     ):
         strategy(retriever(ATTACK), recorded(prompts := [])).retrieve(QUESTION)

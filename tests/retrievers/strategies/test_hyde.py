@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nodekin.retrievers import FusionRetriever, Retriever
+from nodekin.retrievers import FusionRetriever, Retriever, StrategySettings
 from nodekin.retrievers.strategies.hyde import HyDERetriever
 
 
@@ -20,7 +20,7 @@ def test_the_mean_of_the_vectors_is_searched_for(
         embedded,
         lambda prompt: next(told),
         count=2,
-        include_query=include_query,
+        settings=StrategySettings(include_query=include_query),
         query_weight=weight,
     )
 

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from nodekin.retrievers import StrategySettings
 from nodekin.retrievers.strategies.multi_query import QueryExpansion
 from nodekin.retrievers.strategies.strategy_registry import simple_strategies
 
@@ -22,7 +23,7 @@ def test_the_prompt_is_in_the_language_of_the_query_or_the_one_given(
         (QUERY_ZH, "en", "en"),
     ]:
         model = scripted("Nile?")
-        kind(model, language=language)(query)
+        kind(model, settings=StrategySettings(language=language))(query)
         before, _, _ = kind.PROMPT.of(expected).partition("{")
         assert model.prompts[0].startswith(before)
         assert query in model.prompts[0]
@@ -31,7 +32,7 @@ def test_the_prompt_is_in_the_language_of_the_query_or_the_one_given(
 @pytest.mark.parametrize("kind", KINDS)
 def test_prompts_can_be_replaced_and_are_checked(kind: Any, scripted: Any) -> None:
     model = scripted("How long is the Nile?\nIt is long.")
-    kind(model, prompt={"en": "Mine: {query}"})(QUERY)
+    kind(model, settings=StrategySettings(prompt={"en": "Mine: {query}"}))(QUERY)
     assert model.prompts == [f"Mine: {QUERY}"]
     other = kind(model)
     changed = other.with_prompts({other.name: {"en": "Other: {query}"}})
@@ -39,9 +40,9 @@ def test_prompts_can_be_replaced_and_are_checked(kind: Any, scripted: Any) -> No
     assert model.prompts[1] == f"Other: {QUERY}"
     assert other.prompts[other.name].en == kind.PROMPT.en  # the first one is as it was
     with pytest.raises(ValueError, match=r"no place for 'query'; write \{query\} in it"):
-        kind(model, prompt="nothing")
+        kind(model, settings=StrategySettings(prompt="nothing"))
     with pytest.raises(ValueError, match=r"place for 'qeury', which nothing fills"):
-        kind(model, prompt="{query} {qeury}")
+        kind(model, settings=StrategySettings(prompt="{query} {qeury}"))
     with pytest.raises(ValueError, match="no prompt 'rewritten'"):
         other.with_prompts({"rewritten": "{query}"})
 
@@ -49,5 +50,5 @@ def test_prompts_can_be_replaced_and_are_checked(kind: Any, scripted: Any) -> No
 @pytest.mark.parametrize("value", [{"other": []}, {}, None, RuntimeError("no schemas here")])
 def test_a_model_that_can_not_be_held_answers_in_its_own_words(value: Any, structured: Any) -> None:
     model = structured(value, "1. How long is the Nile?")
-    expansion = QueryExpansion(model, on_error="raise")
+    expansion = QueryExpansion(model, settings=StrategySettings(on_error="raise"))
     assert expansion(QUERY) == [QUERY, "How long is the Nile?"]

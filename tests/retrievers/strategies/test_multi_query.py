@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from nodekin.retrievers import Retriever, ScoredNode
+from nodekin.retrievers import Retriever, ScoredNode, StrategySettings
 from nodekin.retrievers.ranking import fuse
 from nodekin.retrievers.results import QueryVariant
 from nodekin.retrievers.strategies.multi_query import MultiQueryRetriever
@@ -27,5 +27,7 @@ def test_phrasings_are_fused_with_the_query(plain: Retriever, scripted: Any) -> 
 
 
 def test_the_query_can_be_left_out(plain: Retriever, scripted: Any) -> None:
-    retriever = MultiQueryRetriever(plain, scripted("the Nile"), include_query=False)
+    retriever = MultiQueryRetriever(
+        plain, scripted("the Nile"), settings=StrategySettings(include_query=False)
+    )
     assert ids(retriever.retrieve("tea drink")) == ["nile"]

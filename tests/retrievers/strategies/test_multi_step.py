@@ -10,16 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nodekin.nodegraph import Document, ModelError, NodeGraph
-from nodekin.retrievers import Retriever, trace
+from nodekin.retrievers import Retriever, StrategySettings, trace
 from nodekin.retrievers.plans import limits as budget
 from nodekin.retrievers.strategies.multi_step import MultiStepRetriever
 from nodekin.retrievers.strategies.step_reader import StepReader
-from nodekin.retrievers.strategies.step_roles import (
-    AnsweredJudge,
-    NextQuestion,
-    StepAnswer,
-    StepRoles,
-)
 from nodekin.retrievers.strategies.steps import Step
 
 QUESTION = "In which town was the author of Brand born?"
@@ -88,8 +82,8 @@ def test_no_is_an_answer(plain: Retriever, answer: str) -> None:
     assert done.ended == "answered"
     assert done.answer in ("No", "no", "没有")
     assert StepReader(lambda _: lines(answer, "yes", "NONE"))("Are both?").answer == done.answer
-    assert StepAnswer(lambda _: f"Answer: {answer}")("Are both?") == done.answer
-    assert StepAnswer(lambda _: '{"answer": false}')("Are both?") == "No"
+    in_json = '{"answer": false, "answered": "yes"}'
+    assert StepReader(lambda _: in_json)("Are both?").answer == "No"
 
 
 def test_step_by_step_to_the_answer(plain: Retriever) -> None:
@@ -196,10 +190,8 @@ GARBAGE = [
 
 
 @pytest.mark.parametrize("garbage", GARBAGE)
-@pytest.mark.parametrize("apart", [False, True])
-def test_garbage_leaves_plain_results(plain: Retriever, garbage: str, apart: bool) -> None:
-    model = lambda prompt: garbage  # noqa: E731
-    done = MultiStepRetriever(plain, StepRoles(model) if apart else model).steps(QUESTION)
+def test_garbage_leaves_plain_results(plain: Retriever, garbage: str) -> None:
+    done = MultiStepRetriever(plain, lambda prompt: garbage).steps(QUESTION)
     assert scored(done.results) == scored(plain.retrieve(QUESTION))
     assert done.steps == ()
     assert done.ended in ("failed", "no question")
@@ -223,7 +215,9 @@ def test_evidence_and_trace_say_what_went_wrong(plain: Retriever) -> None:
     assert "no power" in span.attributes["note"]
     assert "ended: failed: ModelError" in results[0].explain()
     with pytest.raises(ModelError, match="no power"):
-        MultiStepRetriever(plain, broken, on_error="raise").retrieve(QUESTION)
+        MultiStepRetriever(plain, broken, settings=StrategySettings(on_error="raise")).retrieve(
+            QUESTION
+        )
 
 
 def test_trace_tells_the_steps(plain: Retriever) -> None:
@@ -256,7 +250,9 @@ def test_a_search_that_fails_keeps_what_was_found(plain: Retriever) -> None:
     assert (done.ended, done.note) == ("failed", "ValueError: too many words")
     assert scored(done.results) == scored(plain.retrieve(QUESTION))
     with pytest.raises(ValueError, match="too many words"):
-        MultiStepRetriever(Fragile(), saying(WRITER), on_error="raise").retrieve(QUESTION)
+        MultiStepRetriever(
+            Fragile(), saying(WRITER), settings=StrategySettings(on_error="raise")
+        ).retrieve(QUESTION)
 
 
 def test_wrong_ways_do_not_displace_what_the_question_found(plain: Retriever) -> None:
@@ -267,7 +263,7 @@ def test_wrong_ways_do_not_displace_what_the_question_found(plain: Retriever) ->
     assert {"tea", "skien"} <= set(ids(done.results))
 
 
-def test_roles_apart(plain: Retriever) -> None:
+def test_functions_can_do_all_that_the_model_does(plain: Retriever) -> None:
     asked: list[tuple[str, list[str | None]]] = []
 
     def question(query: str, steps: tuple[Step, ...]) -> str | None:
@@ -279,32 +275,38 @@ def test_roles_apart(plain: Retriever) -> None:
     def answer(query: str, steps: list[Step]) -> str | None:
         return "Henrik Ibsen" if "wrote" in query else "Skien"
 
-    roles = StepRoles(question=question, answer=answer, judge=lambda query, steps: len(steps) == 3)
+    roles = StepReader(question=question, answer=answer, judge=lambda query, steps: len(steps) == 3)
     done = MultiStepRetriever(plain, roles).steps(QUESTION)
     assert (done.ended, done.answer, done.calls) == ("answered", "Skien", 2 + 3 + 2)
+    assert not MultiStepRetriever(plain, roles).prompts
     assert asked == [(QUESTION, [None]), (QUESTION, [None, "Henrik Ibsen"])]
 
 
-def test_each_role_may_have_its_own_model(plain: Retriever) -> None:
-    roles = StepRoles(
-        saying("Answer: Henrik Ibsen", "Skien."),
-        question=NextQuestion(
-            saying("Who wrote the play Brand?", "1. Where did Henrik Ibsen come into the world?")
-        ),
-        judge=AnsweredJudge(saying("No", "Not yet.", "Yes")),
-    )
-    retriever = MultiStepRetriever(plain, roles)
+def test_what_no_function_does_is_read_from_the_one_call_of_the_model(plain: Retriever) -> None:
+    verdicts = iter(["No", "Not yet.", "Yes"])
+    reader = StepReader(saying(WRITER, WORLD, DONE), judge=lambda query, steps: next(verdicts))
+    retriever = MultiStepRetriever(plain, reader)
     done = retriever.steps(QUESTION)
     assert [step.answer for step in done.steps] == ["Henrik Ibsen", "Skien"]
-    assert (done.ended, done.answer) == ("answered", "Skien")
-    assert set(retriever.prompts) == {"next question", "step answer", "judge"}
+    assert (done.ended, done.answer, done.calls) == ("answered", "Skien", 3 + 3)
+    assert set(retriever.prompts) == {"step"}
+
+
+def test_no_call_is_made_for_a_next_question_that_is_not_needed(plain: Retriever) -> None:
+    def broken(prompt: str) -> str:
+        raise AssertionError("it is answered")
+
+    done = MultiStepRetriever(
+        plain, StepReader(broken, answer=lambda q, s: None, judge=lambda q, s: True)
+    ).steps(QUESTION)
+    assert (done.ended, done.calls) == ("answered", 1)
 
 
 @pytest.mark.parametrize(
     "verdict", ["False", "否", "不能", "not yet", "nonetheless", 1, None, [], "no"]
 )
 def test_what_is_no_yes_does_not_end_it(plain: Retriever, verdict: object) -> None:
-    roles = StepRoles(
+    roles = StepReader(
         question=lambda query, steps: "Who wrote the play Brand?" if len(steps) < 2 else None,
         answer=lambda query, steps: None,
         judge=lambda query, steps: verdict,
@@ -316,19 +318,25 @@ def test_an_answer_or_a_judge_that_fails_does_not_end_it(plain: Retriever) -> No
     def broken(query: str, steps: Any) -> str:
         raise OSError("no line")
 
-    roles = StepRoles(
-        question=lambda query, steps: f"Brand {len(steps)} tea", answer=broken, judge=broken
-    )
-    done = MultiStepRetriever(plain, roles, max_steps=1).steps(QUESTION)
+    def reader(settings: StrategySettings | None = None) -> StepReader:
+        return StepReader(
+            question=lambda query, steps: f"Brand {len(steps)} tea",
+            answer=broken,
+            judge=broken,
+            settings=settings,
+        )
+
+    done = MultiStepRetriever(plain, reader(), max_steps=1).steps(QUESTION)
     assert (done.ended, len(done.steps)) == ("steps", 1)
     assert "answer failed: OSError: no line; judge failed: OSError: no line" in str(done.note)
+    raising = reader(StrategySettings(on_error="raise"))
     with pytest.raises(OSError, match="no line"):
-        MultiStepRetriever(plain, roles, on_error="raise").retrieve(QUESTION)
+        MultiStepRetriever(plain, raising).retrieve(QUESTION)
 
 
 @pytest.mark.parametrize("asked", [["q1"] * 1000, 7, b"What?", {"question": "What?"}])
 def test_a_function_that_returns_no_question(plain: Retriever, asked: object) -> None:
-    roles = StepRoles(
+    roles = StepReader(
         question=lambda q, s: asked, answer=lambda q, s: None, judge=lambda q, s: False
     )
     done = MultiStepRetriever(plain, roles).steps(QUESTION)
@@ -395,7 +403,6 @@ REPLY = st.one_of(
     max_steps=st.integers(0, 4),
     max_calls=st.integers(0, 8),
     top_k=st.none() | st.integers(1, 8),
-    apart=st.booleans(),
 )
 def test_whatever_the_model_says(
     plain: Retriever,
@@ -403,7 +410,6 @@ def test_whatever_the_model_says(
     max_steps: int,
     max_calls: int,
     top_k: int | None,
-    apart: bool,
 ) -> None:
     heard = []
     model = saying(*replies)
@@ -412,8 +418,7 @@ def test_whatever_the_model_says(
         heard.append(prompt)
         return model(prompt)
 
-    reader = StepRoles(counted) if apart else counted
-    retriever = MultiStepRetriever(plain, reader, max_steps=max_steps, max_calls=max_calls)
+    retriever = MultiStepRetriever(plain, counted, max_steps=max_steps, max_calls=max_calls)
     done = retriever.steps(QUESTION, top_k=top_k)
     expected = plain.retrieve(QUESTION, top_k=top_k)
     assert len(heard) == done.calls <= max_calls
@@ -446,7 +451,7 @@ async def test_async_functions_as_roles(plain: Retriever) -> None:
         await asyncio.sleep(0)
         return "Who wrote the play Brand?" if len(steps) == 1 else None
 
-    roles = StepRoles(question=question, answer=lambda q, s: None, judge=lambda q, s: False)
+    roles = StepReader(question=question, answer=lambda q, s: None, judge=lambda q, s: False)
     expected = MultiStepRetriever(plain, roles).steps(QUESTION)
     assert expected.ended == "no question"
     assert await MultiStepRetriever(plain, roles).asteps(QUESTION) == expected
@@ -617,18 +622,14 @@ def test_structured_answers(plain: Retriever) -> None:
     assert (done.ended, done.answer) == ("answered", "Skien")
     wanted = {"known", "missing", "question", "answered", "answer"}
     assert all(set(schema["required"]) == wanted for schema in model.schemas)
-    assert (
-        NextQuestion(Structured({"question": "Ibsen birthplace"}))(QUESTION) == "Ibsen birthplace"
-    )
-    assert NextQuestion(Structured({"question": ""}))(QUESTION) is None
-    assert StepAnswer(Structured({"answer": "Skien"}))(QUESTION) == "Skien"
-    assert AnsweredJudge(Structured({"answered": "yes"}))(QUESTION) is True
 
 
 def test_own_prompts(plain: Retriever) -> None:
     prompts = []
     own = {"en": "Ask about {question} with {passages}"}
-    retriever = MultiStepRetriever(plain, lambda p: (prompts.append(p), DONE)[1], prompt=own)
+    retriever = MultiStepRetriever(
+        plain, lambda p: (prompts.append(p), DONE)[1], settings=StrategySettings(prompt=own)
+    )
     retriever.retrieve(QUESTION)
     assert prompts[0].startswith(f"Ask about {QUESTION} with [1] ")
     with_other = retriever.with_prompts({"step": {"en": "{passages}, so {question}"}})
@@ -636,7 +637,7 @@ def test_own_prompts(plain: Retriever) -> None:
     assert prompts[1].endswith(f", so {QUESTION}")
     assert retriever.prompts["step"].en == own["en"]
     with pytest.raises(ValueError, match="has no place for 'passages'"):
-        MultiStepRetriever(plain, str.upper, prompt="{question}")
+        MultiStepRetriever(plain, str.upper, settings=StrategySettings(prompt="{question}"))
 
 
 def test_batches_filters_and_blank_queries(plain: Retriever) -> None:
@@ -660,12 +661,15 @@ def test_steps_look_deeper_than_top_k(plain: Retriever) -> None:
         ({"max_steps": -1}, ValueError, "max_steps must be 0 or more, not -1"),
         ({"max_calls": 1.5}, TypeError, "max_calls is a whole number, not 1.5"),
         ({"max_seconds": 0}, ValueError, "max_seconds must be above 0"),
-        ({"on_error": "ignore"}, ValueError, "on_error is 'keep' or 'raise'"),
-        ({"llm": StepReader(str.upper), "prompt": "{question}"}, TypeError, "go with a model"),
-        ({"llm": StepRoles(str.upper), "retries": 2}, TypeError, r"StepRoles\(...\) itself"),
+        (
+            {"llm": StepReader(str.upper), "settings": StrategySettings(retries=2)},
+            TypeError,
+            r"go with a model; give them to StepReader\(...\) itself",
+        ),
         ({"retrys": 2}, TypeError, "retrys"),
         ({"depth": 0}, ValueError, "top_k must be 1 or more"),
-        ({"length": 3}, TypeError, "length is a callable"),
+        ({"settings": {"retries": 2}}, TypeError, r"settings are StrategySettings\(...\), not"),
+        ({"settings": StrategySettings(include_query=True)}, ValueError, "no include_query"),
         ({"llm": None}, TypeError, "model"),
     ],
 )
@@ -674,6 +678,23 @@ def test_settings_are_checked(
 ) -> None:
     with pytest.raises(error, match=message):
         MultiStepRetriever(plain, **{"llm": str.upper, **settings})
+
+
+@pytest.mark.parametrize(
+    ("settings", "error", "message"),
+    [
+        ({"llm": str.upper, "judge": "yes"}, TypeError, "judge is a function of a question and"),
+        ({"judge": len}, TypeError, "model"),
+        (dict.fromkeys(("llm", "answer", "judge", "question"), len), TypeError, "leave out llm"),
+        ({"llm": str.upper, "length": 3}, TypeError, "length is a callable"),
+        ({"llm": str.upper, "max_tokens": 0}, ValueError, "max_tokens must be 1 or more"),
+    ],
+)
+def test_readers_are_checked(
+    settings: dict[str, Any], error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        StepReader(**settings)
 
 
 def test_what_is_no_retriever() -> None:

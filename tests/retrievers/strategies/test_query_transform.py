@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from nodekin.nodegraph import ModelError
-from nodekin.retrievers import trace
+from nodekin.retrievers import StrategySettings, trace
 from nodekin.retrievers.plans.plan import run
 from nodekin.retrievers.strategies.hyde import HyDE
 from nodekin.retrievers.strategies.multi_query import QueryExpansion
@@ -59,7 +59,7 @@ def test_a_model_that_fails_leaves_the_query(
     assert variants.note.startswith(f"{transform.name} failed: {kind_of}: ")
     assert asyncio.run(transform.atransform(query)) == [query]
     with pytest.raises(ModelError):
-        kind(scripted(told), on_error="raise")(query)
+        kind(scripted(told), settings=StrategySettings(on_error="raise"))(query)
 
 
 @pytest.mark.parametrize("kind", GOOD)
@@ -70,7 +70,7 @@ def test_a_model_is_asked_again_and_told_why(kind: Any, scripted: Any) -> None:
     assert len(model.prompts) == 2
     assert "the answer is empty" in model.prompts[1]
     model = scripted({"could not be used": answer}, "")
-    assert kind(model, retries=0)(QUERY) == [QUERY]
+    assert kind(model, settings=StrategySettings(retries=0))(QUERY) == [QUERY]
     assert len(model.prompts) == 1
 
 
@@ -89,7 +89,7 @@ def test_a_slow_model_is_not_waited_for(kind: Any) -> None:
         await asyncio.sleep(30)
         return prompt
 
-    transform = kind(slow, timeout=0.02)
+    transform = kind(slow, settings=StrategySettings(timeout=0.02))
     assert asyncio.run(transform.atransform(QUERY)) == [QUERY]
     assert "did not answer within 0.02 s" in str(asyncio.run(_note(transform)))
 
@@ -120,7 +120,7 @@ def test_a_model_is_held_to_a_schema(
     kind: Any, value: Any, queries: list[str], structured: Any
 ) -> None:
     model = structured(value)
-    assert kind(model, on_error="raise")(QUERY) == queries
+    assert kind(model, settings=StrategySettings(on_error="raise"))(QUERY) == queries
     assert set(model.schemas[0]["properties"]) == set(value)
     assert "JSON" in model.prompts[0]
 
@@ -128,9 +128,23 @@ def test_a_model_is_held_to_a_schema(
 def test_counts_are_bounds_whatever_the_model_says(scripted: Any) -> None:
     many = "\n".join(f"{n}. How long is river number {n}?" for n in range(500))
     assert len(QueryExpansion(scripted(many), count=2)(QUERY)) == 3
-    assert len(QueryExpansion(scripted(many), count=2, include_query=False)(QUERY)) == 2
+    assert (
+        len(
+            QueryExpansion(scripted(many), count=2, settings=StrategySettings(include_query=False))(
+                QUERY
+            )
+        )
+        == 2
+    )
     assert len(QueryDecomposition(scripted(many), limit=4)(QUERY)) == 5
-    assert len(QueryDecomposition(scripted(many), limit=4, include_query=False)(QUERY)) == 4
+    assert (
+        len(
+            QueryDecomposition(
+                scripted(many), limit=4, settings=StrategySettings(include_query=False)
+            )(QUERY)
+        )
+        == 4
+    )
     sly = "Ignore the limit of {limit} and {count}.\n" + many
     assert len(QueryDecomposition(scripted(sly))(QUERY)) == 6
 
@@ -141,9 +155,21 @@ def test_counts_are_bounds_whatever_the_model_says(scripted: Any) -> None:
         (lambda m: QueryExpansion(m, count=0), ValueError, "count must be 1 or more, not 0"),
         (lambda m: QueryDecomposition(m, limit=True), TypeError, "limit is a whole number"),
         (lambda m: HyDE(m, count=1.5), TypeError, "count is a whole number, not 1.5"),
-        (lambda m: QueryRewrite(m, retries=-1), ValueError, "retries must be 0 or more"),
-        (lambda m: QueryRewrite(m, timeout=0), ValueError, "timeout must be above 0"),
-        (lambda m: QueryRewrite(m, on_error="skip"), ValueError, "'keep' or 'raise', not 'skip'"),
+        (
+            lambda m: QueryRewrite(m, settings=StrategySettings(retries=-1)),
+            ValueError,
+            "retries must be 0 or more",
+        ),
+        (
+            lambda m: QueryRewrite(m, settings=StrategySettings(timeout=0)),
+            ValueError,
+            "timeout must be above 0",
+        ),
+        (
+            lambda m: QueryRewrite(m, settings=StrategySettings(on_error="skip")),
+            ValueError,
+            "'keep' or 'raise', not 'skip'",
+        ),
         (lambda m: QueryRewrite(7), TypeError, "7"),
         (lambda m: QueryRouter(m, {}), ValueError, "nothing to choose from"),
         (lambda m: QueryRouter(m, {"a": ""}, default="b"), ValueError, "no route 'b'"),
@@ -164,7 +190,7 @@ def test_passages_are_asked_for_at_once_and_one_may_fail() -> None:
             raise RuntimeError("down")
         return f"Passage {len(asked)}."
 
-    variants = run(HyDE(model, count=3, include_query=False).plan(QUERY))
+    variants = run(HyDE(model, count=3, settings=StrategySettings(include_query=False)).plan(QUERY))
     assert sorted(variants.queries) == ["Passage 2.", "Passage 3."]
     assert variants.note is not None
     assert variants.note.startswith("1 of 3 passages failed")
@@ -183,7 +209,7 @@ def test_routes_are_the_names_that_a_model_chooses(scripted: Any) -> None:
     assert QueryRouter(scripted("banana"), routes)(QUERY) == ["rivers"]
     assert QueryRouter(scripted("banana"), routes, default="drinks")(QUERY) == ["drinks"]
     with pytest.raises(ModelError):
-        QueryRouter(scripted("banana"), routes, on_error="raise")(QUERY)
+        QueryRouter(scripted("banana"), routes, settings=StrategySettings(on_error="raise"))(QUERY)
 
 
 def test_a_failure_stands_in_the_trace(scripted: Any) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from nodekin.nodegraph import ModelError, NodeGraph
-from nodekin.retrievers import Retriever, ScoredNode, trace
+from nodekin.retrievers import Retriever, ScoredNode, StrategySettings, trace
 from nodekin.retrievers.strategies.rewrite import QueryRewriteRetriever
 from nodekin.retrievers.strategies.router import RouterRetriever
 
@@ -57,7 +57,9 @@ def test_the_default_route_and_raising(routes: dict[str, Any], scripted: Any) ->
     router = RouterRetriever(routes, scripted("banana"), default="chinese")
     assert ids(router.retrieve(QUERY)) == ["nile-zh"]
     with pytest.raises(ModelError, match="names none of 'english', 'chinese'"):
-        RouterRetriever(routes, scripted("banana"), on_error="raise").retrieve(QUERY)
+        RouterRetriever(
+            routes, scripted("banana"), settings=StrategySettings(on_error="raise")
+        ).retrieve(QUERY)
 
 
 def test_several_routes_are_fused(routes: dict[str, Any], scripted: Any) -> None:
@@ -68,7 +70,8 @@ def test_several_routes_are_fused(routes: dict[str, Any], scripted: Any) -> None
     results = RouterRetriever(broken, scripted("1, 2"), multiple=True).retrieve(QUERY)
     assert ids(results) == ["nile"]
     assert "RuntimeError: closed" in results[0].explain()
-    for settings in ({"on_error": "raise", "multiple": True}, {"default": "chinese"}):
+    raising = {"settings": StrategySettings(on_error="raise"), "multiple": True}
+    for settings in (raising, {"default": "chinese"}):
         answer = "1, 2" if "multiple" in settings else "chinese"
         with pytest.raises(RuntimeError, match="closed"):
             RouterRetriever(broken, scripted(answer), **settings).retrieve(QUERY)
@@ -89,7 +92,9 @@ def test_the_default_takes_the_place_of_a_route_that_fails(
     found = router.batch([QUERY, "尼罗河 Amazon"])
     assert [ids(each) for each in found] == [["nile-zh"], ["amazon"]]
     with pytest.raises(RuntimeError, match="closed"):
-        RouterRetriever(routes, scripted("closed"), on_error="raise", **settings).retrieve(QUERY)
+        RouterRetriever(
+            routes, scripted("closed"), settings=StrategySettings(on_error="raise"), **settings
+        ).retrieve(QUERY)
     routes["chinese"] = Broken()
     with pytest.raises(RuntimeError, match="closed"):
         RouterRetriever(routes, scripted("closed"), default="chinese").retrieve(QUERY)
@@ -139,7 +144,9 @@ def test_a_function_that_fails_takes_the_default(told: Any, routes: dict[str, An
     assert ids(results) == ["nile-zh"]
     assert "route failed" in results[0].explain()
     with pytest.raises((ValueError, TypeError)):
-        RouterRetriever(routes, choose=choose, on_error="raise").retrieve(QUERY)
+        RouterRetriever(
+            routes, choose=choose, settings=StrategySettings(on_error="raise")
+        ).retrieve(QUERY)
 
 
 def test_a_route_gets_all_its_queries_at_once(routes: dict[str, Any], scripted: Any) -> None:

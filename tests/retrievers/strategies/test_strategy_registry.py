@@ -30,8 +30,6 @@ def test_entries_agree_with_their_classes(name: str) -> None:
     strategy = STRATEGIES[name]
     assert strategy.name == name
     assert issubclass(strategy.retriever, PlannedRetriever)
-    if issubclass(strategy.retriever, TransformRetriever):
-        assert strategy.retriever.transform_type is strategy.transform
     assert strategy.description
     assert not strategy.description.endswith(".")
 
@@ -64,7 +62,7 @@ def test_strategies_are_made_by_name(name: Any, plain: Retriever, scripted: Any)
 @pytest.mark.parametrize("name", get_args(TransformName))
 def test_transforms_are_made_by_name(name: str, scripted: Any) -> None:
     transform = make_transform(name, scripted("How long is the Nile?"), retries=0)
-    assert (transform.name, transform.retries) == (name, 0)
+    assert (transform.name, transform.settings.retries) == (name, 0)
     (by_strategy,) = {s.name for s in STRATEGIES.values() if s.transform is type(transform)}
     assert type(make_transform(by_strategy, scripted())) is type(transform)
 

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from nodekin.nodegraph import ModelError, NodeGraph
-from nodekin.retrievers import Retriever, ScoredNode
-from nodekin.retrievers.strategies.sub_question import SubQuestionRetriever
+from nodekin.retrievers import Retriever, ScoredNode, StrategySettings
+from nodekin.retrievers.strategies.sub_question import PartialAnswers, SubQuestionRetriever
 
 QUERY, NILE, AMAZON = "Which is longer?", "How long is the Nile?", "How long is the Amazon?"
 PARTS = f"1. {NILE}\n2. {AMAZON}"
@@ -47,7 +47,9 @@ def test_groups_are_by_part(plain: Retriever, scripted: Any) -> None:
         found = [(group.question, [r.node.id for r in group.results]) for group in groups]
         assert found == [(QUERY, []), (NILE, ["nile"]), (AMAZON, ["amazon"])]
         assert {(group.answer, group.error) for group in groups} == {(None, None)}
-    alone = SubQuestionRetriever(plain, scripted(PARTS), include_query=False)
+    alone = SubQuestionRetriever(
+        plain, scripted(PARTS), settings=StrategySettings(include_query=False)
+    )
     assert [group.question for group in alone.grouped(QUERY)] == [NILE, AMAZON]
     chinese = alone.grouped(QUERY, filters={"lang": "zh"})
     assert not any(group.results for group in chinese)
@@ -63,7 +65,9 @@ def test_no_is_an_answer_to_a_sub_question(plain: Retriever, scripted: Any, answ
 
 def test_a_simple_question_is_searched_for_as_it_is(plain: Retriever, scripted: Any) -> None:
     for include_query in (True, False):
-        retriever = SubQuestionRetriever(plain, scripted("NONE"), include_query=include_query)
+        retriever = SubQuestionRetriever(
+            plain, scripted("NONE"), settings=StrategySettings(include_query=include_query)
+        )
         assert retriever.retrieve(NILE) == plain.retrieve(NILE)
         (group,) = retriever.grouped(NILE)
         assert (group.question, group.error) == (NILE, None)
@@ -105,7 +109,7 @@ def test_a_copy_without_answers(plain: Retriever, scripted: Any) -> None:
 
 def test_another_model_may_answer(plain: Retriever, scripted: Any) -> None:
     first, second = scripted(PARTS), scripted(ANSWERS)
-    SubQuestionRetriever(plain, first, answers=True, answer_llm=second).grouped(QUERY, top_k=1)
+    SubQuestionRetriever(plain, first, answers=PartialAnswers(llm=second)).grouped(QUERY, top_k=1)
     assert len(first.prompts) == 1
     assert len(second.prompts) == 2
 
@@ -121,7 +125,9 @@ def test_a_model_that_fails_to_answer_is_reported(plain: Retriever, scripted: An
     assert nile.error.startswith("partial answer failed: ModelError")
     assert (amazon.answer, amazon.error) == ("6,400 km", None)
     with pytest.raises(ModelError, match="down"):
-        SubQuestionRetriever(plain, model, answers=True, on_error="raise").grouped(QUERY)
+        SubQuestionRetriever(
+            plain, model, answers=True, settings=StrategySettings(on_error="raise")
+        ).grouped(QUERY)
 
 
 def test_a_part_that_fails_is_reported_and_the_rest_found(plain: Retriever, scripted: Any) -> None:
