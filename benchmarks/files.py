@@ -23,8 +23,8 @@ from sample_files import sample_files
 
 from nodekin.nodegraph import NodeGraph, ReadOptions
 from nodekin.nodegraph.readers.read_options import ReadOptions as Options
+from nodekin.nodegraph.readers.reader_registry import find_reader
 from nodekin.nodegraph.readers.source_file import SourceFile
-from nodekin.nodegraph.readers.worker import parse
 
 TABLES = {
     "en": [["Year", "Output", "Region"], ["1998", "3,000 tons", "Yunnan"]],
@@ -68,6 +68,11 @@ def blocks(texts: list[str], language: str, chapters: int) -> Iterator[Block]:
         yield ("table", TABLES[language])
         yield ("p", four)
         yield ("columns", [("p", five), ("p", six)])
+
+
+def read(file: SourceFile) -> list:
+    """Read a file as nodekin does, in this process."""
+    return find_reader(file.path).records(file)
 
 
 def bare_pdf(path: Path) -> None:
@@ -129,11 +134,11 @@ def show_fidelity(folder: Path, data: Path, chapters: int) -> None:
         known, source = write_known(folder, data, language, chapters, FORMATS)
         for suffix in (".pdf", ".docx", ".html", ".odt", ".rtf", ".epub"):
             file = SourceFile(source.with_suffix(suffix), Options())
-            ((text, _, _),) = parse(file)
-            bare = BARE.get(suffix, parse)
+            ((text, _, _),) = read(file)
+            bare = BARE.get(suffix, read)
             argument = file.path if suffix in BARE else file
             least, times = ratio(
-                lambda file=file: parse(file), lambda bare=bare, what=argument: bare(what)
+                lambda file=file: read(file), lambda bare=bare, what=argument: bare(what)
             )
             line = f"{language + suffix:<10}{fidelity(text_of(known), text):>8.4f}"
             line += f"{least * 1e3:>8.0f}" + (f"{times:>8.2f}" if suffix in BARE else "")

@@ -147,10 +147,10 @@ def _unmapped_share(textpage: Any) -> float:
     """Return which share of a page's characters have no meaning that their font knows of."""
     from pypdfium2 import raw
 
-    length = textpage.count_chars()
+    length: int = textpage.count_chars()
     for count in _SAMPLES:
         indexes = range(0, length, length // count + 1)
-        unmapped = [raw.FPDFText_HasUnicodeMapError(textpage, i) == 1 for i in indexes]
+        unmapped = [bool(raw.FPDFText_HasUnicodeMapError(textpage, i) == 1) for i in indexes]
         if not any(unmapped):
             return 0.0
     return sum(unmapped) / len(unmapped)

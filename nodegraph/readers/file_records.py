@@ -17,36 +17,28 @@ Records = list[list[Any]]
 text of its own the row that it is stored as. ``codec`` writes it."""
 
 
-def records_of(read: Document | Iterable[Document]) -> list[list[Any]]:
+def records_of(read: str | Document | Iterable[Document]) -> Records:
     """Return what a reader returned as records."""
-    if isinstance(read, Document):
-        return [[*_record(read)[:2], ""]]
-    return [_record(document) for document in read]
-
-
-def records_of_foreign(read: str | Document | Iterable[Document]) -> Records:
-    """Return what a reader of a user's returned as records."""
     if isinstance(read, str):
-        return [[read, {}, ""]]
+        return [[_encodable(read), {}, ""]]
     if isinstance(read, Document):
-        return [_foreign_record(read, "")]
-    return [_foreign_record(part, part.id) for part in read]
+        return [_record(read, "")]
+    return [_record(document, document.id) for document in read]
 
 
-def _foreign_record(document: Document, own_id: str) -> list[Any]:
+def _record(document: Document, own_id: str) -> list[Any]:
     search_text = document.search_text
     row = [] if search_text is None else [search_text.to_row()]
-    return [document.text, dict(document.metadata), own_id, *row]
+    return [_encodable(document.text), dict(document.metadata), own_id, *row]
 
 
-def _record(document: Document) -> list[Any]:
-    """Return a document as a record: JSON has no place for half characters."""
-    text = document.text
+def _encodable(text: str) -> str:
+    """Return a text without half characters, for which JSON has no place."""
     try:
         text.encode()
     except UnicodeEncodeError:
-        text = text.encode("utf-8", "replace").decode()
-    return [text, dict(document.metadata), document.id]
+        return text.encode("utf-8", "replace").decode()
+    return text
 
 
 def documents_of(path: Path, file_id: str, records: Records) -> list[Document]:

@@ -16,6 +16,7 @@ from pathlib import Path
 from ..document import Document
 from ..errors import ReadError
 from ..plugins import READERS, load_plugin, plugins
+from .file_records import Records, records_of
 from .source_file import SourceFile
 from .text import is_text, read_csv, read_json, read_json_lines, read_text
 
@@ -51,12 +52,16 @@ class FileFormat:
 
     name: str
     suffixes: tuple[str, ...]
-    read: Callable[[SourceFile], Document | Iterable[Document]]
+    read: Callable[[SourceFile], str | Document | Iterable[Document]]
     isolated: bool = True
     binary: bool = True
     has_lines: bool = False
     recognizes: Callable[[Path, bytes], bool] | None = None
     symbols: Callable[[str, str], Sequence[Symbol]] | None = None
+
+    def records(self, source: SourceFile) -> Records:
+        """Read a file."""
+        return records_of(self.read(source))
 
 
 INSTALL_FILES = 'pip install "nodekin[files]"'

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import base64
 import logging
 import os
 import pickle
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cache
@@ -14,8 +13,10 @@ from pathlib import Path
 from typing import Any, overload
 
 from ..document import Document
+from .file_records import Records, records_of
 from .foreign_loaders import as_reader
-from .formats import format_by_name, format_suffixes, plugin_readers
+from .formats import FileFormat, format_by_name, format_of, format_suffixes, plugin_readers
+from .source_file import SourceFile
 
 logger = logging.getLogger(__name__)
 
@@ -25,23 +26,29 @@ Reader = Callable[[Path], "Iterable[Document] | Document | str"]
 
 @dataclass(slots=True)
 class RegisteredReader:
-    """A reader of a user's, and where it is to run.
+    """A reader that the program or a package has registered, and where it runs.
 
     Attributes:
+        pattern: Which names of files it is for.
         reader: What was registered.
         read: Reads a file with it.
-        isolated: Whether it runs in a process of its own; None for where it can.
+        isolated: Whether it runs in another process; None for where it can.
     """
 
+    pattern: str
     reader: object
     read: Reader
     isolated: bool | None = None
 
-    def pickled(self, pattern: str) -> bytes | None:
+    def records(self, source: SourceFile) -> Records:
+        """Read a file."""
+        return records_of(self.read(source.path))
+
+    def pickled(self) -> bytes | None:
         """Return it for another process; None if it is to run in this one.
 
         Raises:
-            TypeError: If no other process can have it, and it is to run there.
+            TypeError: If it can't be sent to another process, and has to run there.
         """
         if self.isolated is False:
             return None
@@ -54,13 +61,13 @@ class RegisteredReader:
             return data
         if self.isolated:
             raise TypeError(
-                f"the reader of {pattern!r} can't run in a process of its own: {reason}; put its "
-                "function or class into a module, or register it with isolated=False"
+                f"the reader of {self.pattern!r} can't run in a process of its own: {reason}; put "
+                "its function or class into a module, or register it with isolated=False"
             )
-        self.run_here(pattern, reason)
+        self.run_here(reason)
         return None
 
-    def run_here(self, pattern: str, reason: str) -> None:
+    def run_here(self, reason: str) -> None:
         """Run in this process from now on, and say once why."""
         if self.isolated is None:
             self.isolated = False
@@ -68,7 +75,7 @@ class RegisteredReader:
                 "the reader of %r runs in this process, where nothing limits its time and memory: "
                 "no other one can have it (%s). Put its function or class into a module, or say "
                 "that it is meant: register_reader(..., isolated=False)",
-                pattern,
+                self.pattern,
                 reason[:200],
             )
 
@@ -118,18 +125,15 @@ def register_reader(
     """
     if len(arguments) == 2 and not isinstance(arguments[1], str):
         pattern, reader = arguments
-        _put(
-            pattern
-            if any(c in pattern for c in "*?[") or "." in pattern[1:]
-            else f"*{_suffix(pattern)}",
-            RegisteredReader(reader, as_reader(reader), isolated),
-        )
+        if not any(c in pattern for c in "*?[") and "." not in pattern[1:]:
+            pattern = f"*{_suffix(pattern)}"
+        _put(RegisteredReader(pattern.lower(), reader, as_reader(reader), isolated))
         return None
     suffixes = [_suffix(suffix) for suffix in arguments]
 
     def register(reader: Reader) -> Reader:
         for suffix in suffixes:
-            _put(f"*{suffix}", RegisteredReader(reader, reader, isolated))
+            _put(RegisteredReader(f"*{suffix}", reader, reader, isolated))
         return reader
 
     return register
@@ -141,45 +145,53 @@ def _suffix(suffix: Any) -> str:
     return suffix.lower()
 
 
-def _put(pattern: str, reader: RegisteredReader) -> None:
-    _READERS.pop(pattern.lower(), None)
-    _READERS[pattern.lower()] = reader
+def _put(reader: RegisteredReader) -> None:
+    _READERS.pop(reader.pattern, None)
+    _READERS[reader.pattern] = reader
 
 
-def registered_reader(path: str | Path) -> tuple[str, RegisteredReader] | None:
-    """Return the pattern and the reader that were registered for a file, the last ones first.
+@cache
+def _of_packages() -> Sequence[RegisteredReader]:
+    return [
+        RegisteredReader(f"*{suffix}", reader, as_reader(reader))
+        for suffix, reader in plugin_readers().items()
+    ]
+
+
+def registered_reader(path: str | Path) -> RegisteredReader | None:
+    """Return the reader that was registered for a file, the last ones first.
 
     Those of packages come after those of the program.
     """
     name = os.path.basename(path).lower()
-    for pattern, reader in (*reversed(_READERS.items()), *_of_packages().items()):
-        if fnmatchcase(name, pattern):
-            return pattern, reader
-    return None
+    readers = (*reversed(_READERS.values()), *_of_packages())
+    return next((reader for reader in readers if fnmatchcase(name, reader.pattern)), None)
 
 
-@cache
-def _of_packages() -> Mapping[str, RegisteredReader]:
-    return {
-        f"*{suffix}": RegisteredReader(reader, as_reader(reader))
-        for suffix, reader in plugin_readers().items()
-    }
+def find_reader(path: Path) -> RegisteredReader | FileFormat | None:
+    """Return what reads a file: the reader that is registered, else its format.
+
+    Raises:
+        ReadError: If it is no document, or not of the format that its name says.
+        OSError: If it can't be opened.
+    """
+    return registered_reader(path) or format_of(path)
 
 
-def readers_to_send() -> list[list[str]]:
+def readers_to_send() -> list[tuple[str, bytes]]:
     """Return the patterns and pickles of readers that another process can have, in order."""
-    pairs = ((pattern, reader.pickled(pattern)) for pattern, reader in _READERS.items())
-    return [[pattern, base64.b64encode(data).decode()] for pattern, data in pairs if data]
+    pairs = ((reader.pattern, reader.pickled()) for reader in _READERS.values())
+    return [(pattern, data) for pattern, data in pairs if data]
 
 
-def receive_readers(sent: Iterable[Sequence[str]]) -> None:
+def receive_readers(sent: Iterable[tuple[str, bytes]]) -> None:
     """Register what another process sent; what can't be loaded raises when it is called."""
     for pattern, data in sent:
         try:
-            reader = pickle.loads(base64.b64decode(data))
-            _put(pattern, RegisteredReader(reader, as_reader(reader)))
+            reader = pickle.loads(data)
+            _put(RegisteredReader(pattern, reader, as_reader(reader)))
         except Exception as error:  # of a module that it imports
-            _put(pattern, RegisteredReader(None, _unloadable(error)))
+            _put(RegisteredReader(pattern, None, _unloadable(error)))
 
 
 def _unloadable(error: Exception) -> Reader:

@@ -1,4 +1,4 @@
-"""Read files: texts in this process, all others in processes of their own where that can be."""
+"""Read files: texts in this process, all others in other processes where that can be."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ from pathlib import Path
 
 from ..document import Document
 from ..errors import ReadError, nearest_names
-from .file_records import Records, documents_of, records_of, records_of_foreign
-from .formats import FileFormat, format_of, how_to_read_more
+from .file_records import Records, documents_of
+from .formats import FileFormat, how_to_read_more
 from .read_options import ReadOptions
 from .reader_registry import (
     RegisteredReader,
     UnloadableError,
+    find_reader,
     registered_reader,
     supported_suffixes,
 )
@@ -54,7 +55,7 @@ def read_files(
             isolated.append((file_id, path))
         else:
             here[file_id] = reader
-    from .worker_pool import parsing  # which loads what starts processes
+    from .isolated import parsing  # which loads what starts processes
 
     with parsing(isolated, options) as parsed:
         for file_id, reader in here.items():
@@ -85,10 +86,7 @@ def _reader(path: Path, options: ReadOptions) -> tuple[RegisteredReader | FileFo
                 "too large",
                 skippable=True,
             )
-        if registered := registered_reader(path):
-            pattern, own = registered
-            return own, own.pickled(pattern) is not None
-        reader = format_of(path)
+        reader = find_reader(path)
     except OSError as error:
         raise ReadError(f"can't read {path}: {error.strerror or error}", "unreadable") from error
     if reader is None:
@@ -98,18 +96,19 @@ def _reader(path: Path, options: ReadOptions) -> tuple[RegisteredReader | FileFo
             f'@register_reader("{path.suffix or ".txt"}"), or give the text itself',
             "without a reader",
         )
-    return reader, reader.isolated
+    if isinstance(reader, FileFormat):
+        return reader, reader.isolated
+    return reader, reader.pickled() is not None
 
 
 def _read_where_it_can_be(
     path: Path, error: UnloadableError, options: ReadOptions
 ) -> Records | ReadError:
     """Read a file here by a reader that another process could not load."""
-    registered = registered_reader(path)
-    if registered is None or registered[1].isolated:
+    reader = registered_reader(path)
+    if reader is None or reader.isolated:
         return ReadError(f"can't read {path}: its process can't load its reader: {error}")
-    pattern, reader = registered
-    reader.run_here(pattern, str(error))
+    reader.run_here(str(error))
     try:
         return _read_here(path, reader, options)
     except ReadError as other:
@@ -118,9 +117,7 @@ def _read_where_it_can_be(
 
 def _read_here(path: Path, reader: RegisteredReader | FileFormat, options: ReadOptions) -> Records:
     try:
-        if isinstance(reader, FileFormat):
-            return records_of(reader.read(SourceFile(path, options)))
-        return records_of_foreign(reader.read(path))
+        return reader.records(SourceFile(path, options))
     except ReadError:
         raise
     except OSError as error:

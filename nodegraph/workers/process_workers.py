@@ -9,11 +9,13 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import IO, BinaryIO, cast
 
 from ..concurrency import Workers
-from .remote_calls import CallServer
-from .remote_workers import RemoteWorkers, WorkerEndedError
+from .remote_calls import CallServer, plain_loads
+from .remote_workers import RemoteWorkers, WorkerEndedError, WorkerTimeoutError
 
 # Python puts the working directory before all else; what a program may import is in PYTHONPATH.
 _PROGRAM = (
@@ -23,7 +25,25 @@ _PROGRAM = (
 
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 
-_ENDING = 10  # seconds that a process has to end by itself
+_END_SECONDS = 10  # that a process has to end by itself
+
+_START_SECONDS = 300  # that a process with limits has to start, and to load its function
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Limit each call, of functions that may crash, hang or grow, or read what may be hostile.
+
+    A process that takes too long or ends is replaced, and the call is made once more where it
+    did not take too long. What comes back is plain data, and what is printed is dropped.
+
+    Attributes:
+        seconds: How long a call may take.
+        memory_bytes: How much memory a process may take (not on Windows).
+    """
+
+    seconds: float
+    memory_bytes: int
 
 
 class ProcessWorkers(RemoteWorkers):
@@ -39,6 +59,7 @@ class ProcessWorkers(RemoteWorkers):
 
     Args:
         count: How many processes.
+        limits: How long a call may take, and how much memory.
 
     Raises:
         ValueError: If there is none.
@@ -53,9 +74,16 @@ class ProcessWorkers(RemoteWorkers):
         []
     """
 
+    def __init__(self, count: int, limits: Limits | None = None) -> None:
+        if limits is None:
+            super().__init__(count)
+        else:
+            super().__init__(count, attempts=2, loads=plain_loads)
+        self._limits = limits
+
     def start(self) -> _Process:
         """Start a process."""
-        return _Process(self.count)
+        return _Process(self.count, self._limits)
 
 
 def as_workers(workers: int | Workers) -> Workers:
@@ -76,13 +104,17 @@ def as_workers(workers: int | Workers) -> Workers:
 class _Process:
     """A process that a pipe leads to."""
 
-    def __init__(self, count: int) -> None:
+    def __init__(self, count: int, limits: Limits | None) -> None:
         paths = os.pathsep.join(path or os.getcwd() for path in sys.path)
-        share = str(max(1, _cores() // count))
+        share = str(max(1, available_cores() // count))
+        arguments = [str(limits.seconds), str(limits.memory_bytes)] if limits else []
+        self._limits = limits
+        self._seconds = max(_START_SECONDS, limits.seconds) if limits else None
         self._process = subprocess.Popen(
-            [sys.executable, "-c", _PROGRAM],
+            [sys.executable, "-c", _PROGRAM, *arguments],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL if limits else None,
             env={**dict.fromkeys(_THREADS, share), **os.environ, "PYTHONPATH": paths},
             # Who interrupts the program from the keyboard interrupts the program alone.
             start_new_session=True,
@@ -93,11 +125,17 @@ class _Process:
     def exchange(self, message: bytes) -> bytes:
         """Send a message and return the reply."""
         reply = None
-        with contextlib.suppress(OSError, ValueError):  # it has ended, or was closed
+        with (
+            _killed_after(self._seconds, self._process) as killed,
+            contextlib.suppress(OSError, ValueError),  # it has ended, or was closed
+        ):
             _write(self._requests, message)
             reply = _read(self._replies)
+        if killed.is_set():
+            raise WorkerTimeoutError(f"it took more than {self._seconds:g} seconds")
         if reply is None:
             raise WorkerEndedError(f"the process that worked on it ended {_how(self._end())}")
+        self._seconds = self._limits.seconds if self._limits else None
         return reply
 
     def close(self) -> None:
@@ -108,16 +146,42 @@ class _Process:
 
     def _end(self) -> int:
         """Close the way to the process, at which it ends; return its status."""
+        if self._limits:  # it may hang
+            self._process.kill()
         with contextlib.suppress(OSError):
             self._requests.close()
         try:
-            return self._process.wait(_ENDING)
+            return self._process.wait(_END_SECONDS)
         except subprocess.TimeoutExpired:
             self._process.kill()
             return self._process.wait()
 
 
-def _cores() -> int:
+@contextlib.contextmanager
+def _killed_after(
+    seconds: float | None, process: subprocess.Popen[bytes]
+) -> Iterator[threading.Event]:
+    """Kill a process where the block takes too long; the event says so."""
+    killed = threading.Event()
+    if seconds is None:
+        yield killed
+        return
+
+    def kill() -> None:
+        killed.set()
+        process.kill()
+
+    timer = threading.Timer(seconds, kill)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield killed
+    finally:
+        timer.cancel()
+
+
+def available_cores() -> int:
+    """Return how many cores this process may use."""
     affinity = getattr(os, "sched_getaffinity", None)
     return len(affinity(0)) if affinity else os.cpu_count() or 1
 
@@ -147,10 +211,13 @@ def _read(stream: IO[bytes] | BinaryIO) -> bytes | None:
 
 def main() -> None:
     """Serve calls until the pipe ends; in the middle of a call, too, the process ends then."""
+    seconds, memory_bytes = map(float, sys.argv[1:] or (0, 0))
     requests, replies = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     with open(os.devnull, "rb") as nothing:
         os.dup2(nothing.fileno(), 0)
     os.dup2(2, 1)  # what a transform prints is no reply
+    if memory_bytes:
+        _limit_memory(int(memory_bytes))
     messages: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
     received = sent = 0
 
@@ -163,10 +230,30 @@ def main() -> None:
             os._exit(1)
         messages.put(None)
 
+    def receive() -> bytes | None:
+        message = messages.get()
+        _end_after(2 * seconds + _END_SECONDS if seconds else 0)
+        return message
+
     def send(message: bytes) -> None:
         nonlocal sent
+        _end_after(0)
         _write(replies, message)
         sent += 1
 
     threading.Thread(target=read, daemon=True).start()
-    CallServer(messages.get, send).serve()
+    CallServer(receive, send).serve()
+
+
+def _limit_memory(limit: int) -> None:
+    with contextlib.suppress(ImportError, ValueError, OSError):  # not on Windows
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def _end_after(seconds: float) -> None:
+    """End this process if nobody is left to end it, and it hangs outside of Python; 0 for never."""
+    if hasattr(signal, "setitimer"):  # not on Windows
+        signal.setitimer(signal.ITIMER_REAL, seconds)

@@ -6,6 +6,7 @@ a pipe can carry it as well as a method of an actor.
 
 from __future__ import annotations
 
+import io
 import pickle
 import threading
 import traceback
@@ -55,6 +56,20 @@ def to_bytes(value: object) -> bytes:
     return pickled
 
 
+class _PlainUnpickler(pickle.Unpickler):
+    def find_class(self, module: str, name: str) -> Any:
+        raise pickle.UnpicklingError(f"a process sent more than plain data: {module}.{name}")
+
+
+def plain_loads(data: bytes) -> Any:
+    """Read pickled texts, numbers, lists and the like; nothing that was sent is executed.
+
+    Raises:
+        UnpicklingError: If there is anything else.
+    """
+    return _PlainUnpickler(io.BytesIO(data)).load()
+
+
 class RemoteTraceback(Exception):
     """Show where an error was raised in another process; the ``__cause__`` of the error here."""
 
@@ -66,34 +81,38 @@ class RemoteTraceback(Exception):
 
 
 def converse(
-    exchange: Exchange, message: Message, kin: Kin | None = None, answers: Answers | None = None
+    exchange: Exchange,
+    message: Message,
+    caller: Any = None,
+    answers: Answers | None = None,
+    loads: Callable[[bytes], Any] = pickle.loads,
 ) -> Any:
     """Send a message to a process, answer what it asks, and return the result.
 
     Args:
         exchange: Reaches the process.
         message: ``("load", key, function)`` as bytes, or ``("call", key, argument)``.
-        kin: The graph of the nodes that are sent.
+        caller: What the process may call methods of: the graph of the nodes that are sent.
         answers: What models have answered before, and where new answers are kept.
+        loads: Reads what the process sends.
 
     Raises:
         BaseException: What the function raised, with a ``RemoteTraceback``.
     """
-    kind, *rest = pickle.loads(exchange(to_bytes(message)))
+    kind, *rest = loads(exchange(to_bytes(message)))
     while kind == "question":
         try:
-            reply: Message = ("value", _answer(exchange, rest, kin, answers))
+            reply: Message = ("value", _answer(exchange, rest, caller, answers))
         except Exception as error:
             reply = _error_message(error)
-        kind, *rest = pickle.loads(exchange(to_bytes(reply)))
+        kind, *rest = loads(exchange(to_bytes(reply)))
     if kind == "error":
-        raise _error_of(*rest)
+        pickled, name, text, trace = rest
+        raise _error_of(pickled, name, text, trace, loads)
     return rest[0]
 
 
-def _answer(
-    exchange: Exchange, question: list[Any], kin: Kin | None, answers: Answers | None
-) -> Any:
+def _answer(exchange: Exchange, question: list[Any], kin: Any, answers: Answers | None) -> Any:
     """Return what a process asks for."""
     about, name, *arguments = question
     if about == "answer":  # of a model: if nobody has it, the process asks the model
@@ -110,6 +129,8 @@ def _answer(
             return None
     if name == "ancestry":  # a group's transform stays here
         return [GroupName(group.name, group.by_span) for group in kin.ancestry(*args)]
+    if name.startswith("_"):
+        raise AttributeError(f"{name!r} is private")
     return getattr(kin, name)(*args, **settings)
 
 
@@ -131,10 +152,16 @@ def _error_message(error: BaseException) -> Message:
     return "error", pickled, type(error).__name__, str(error), trace
 
 
-def _error_of(pickled: bytes | None, name: str, text: str, trace: str) -> BaseException:
+def _error_of(
+    pickled: bytes | None,
+    name: str,
+    text: str,
+    trace: str,
+    loads: Callable[[bytes], Any] = pickle.loads,
+) -> BaseException:
     error: BaseException | None = None
     with suppress(Exception):
-        error = None if pickled is None else pickle.loads(pickled)
+        error = None if pickled is None else loads(pickled)
     if error is None:
         error = cast("BaseException", type(name, (RuntimeError,), {})(text))
     error.__cause__ = RemoteTraceback(trace)
@@ -156,6 +183,11 @@ def _attached(value: Any, graph: Any) -> Any:
 
 
 # The process's side
+
+
+def ask_caller(method: str, *args: Any) -> Any:
+    """Call a method of the object that the caller of this function has for it."""
+    return _serving.get().ask(method, *args)
 
 
 class CallServer:
@@ -186,8 +218,12 @@ class CallServer:
             if kind == "load":
                 self._functions[key] = self._loaded(value)
                 return to_bytes(("value", None))
-            with keep_answers(_RemoteAnswers(self)):
-                result = self._functions[key](_attached(value, self._graph))
+            token = _serving.set(self)
+            try:
+                with keep_answers(_RemoteAnswers(self)):
+                    result = self._functions[key](_attached(value, self._graph))
+            finally:
+                _serving.reset(token)
             return to_bytes(("value", result))
         except BaseException as error:  # a transform may even raise SystemExit, as it may there
             return to_bytes(_error_message(error))
@@ -223,6 +259,9 @@ class CallServer:
         if kind == "error":
             raise _error_of(*rest)
         return _attached(rest[0], self._graph)
+
+
+_serving: ContextVar[CallServer] = ContextVar("the server of this call")
 
 
 class _RemoteAnswers:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import pickle
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any, Protocol, TypeVar, cast
 
 from ..errors import check_integer
@@ -20,6 +20,10 @@ R = TypeVar("R")
 
 class WorkerEndedError(Exception):
     """A process ended before it replied."""
+
+
+class WorkerTimeoutError(WorkerEndedError):
+    """A process was ended because a call took too long."""
 
 
 class RemoteWorker(Protocol):
@@ -47,15 +51,19 @@ class RemoteWorkers(ABC):
     Args:
         count: How many processes there are at most.
         attempts: How often a call is made whose process ends, each time in another process.
+        loads: Reads what a process sends.
     """
 
-    def __init__(self, count: int, attempts: int = 1) -> None:
+    def __init__(
+        self, count: int, attempts: int = 1, loads: Callable[[bytes], Any] = pickle.loads
+    ) -> None:
         self.count = check_integer(count, "workers", 1)
         self._attempts = attempts
+        self._loads = loads
         self._free = threading.BoundedSemaphore(self.count)
         self._lock = threading.Lock()
-        self._idle: list[_LoadedWorker] = []
-        self._started: set[_LoadedWorker] = set()
+        self._idle: list[RemoteWorker] = []
+        self._loaded: dict[RemoteWorker, set[str]] = {}  # functions of all processes, by their keys
 
     @abstractmethod
     def start(self) -> RemoteWorker:
@@ -63,15 +71,19 @@ class RemoteWorkers(ABC):
 
     def send(self, worker: RemoteWorker, key: str, function: bytes) -> None:
         """Let a process load a function."""
-        converse(worker.exchange, ("load", key, function))
+        converse(worker.exchange, ("load", key, function), loads=self._loads)
 
-    def remote(self, function: Callable[[T], R], what: str, instead: str) -> Callable[[T], R]:
+    def remote(
+        self, function: Callable[[T], R], what: str, instead: str, caller: object = None
+    ) -> Callable[[T], R]:
         """Return a function that calls another one in a process.
 
         Args:
             function: The function; a process loads it once.
             what: What it is, for errors.
             instead: What to do where it can't be sent, for errors.
+            caller: Has the methods that the function calls by ``ask_caller``. If the argument is
+                a node, it is the node's graph.
 
         Raises:
             TypeError: If it can't be sent to another process.
@@ -87,71 +99,57 @@ class RemoteWorkers(ABC):
         key = digest(pickled.hex())
 
         def call(argument: T) -> R:
-            return cast("R", self._call(key, pickled, argument))
+            graph = argument.graph if isinstance(argument, Node) else caller
+            return cast("R", self._call(key, pickled, argument, graph))
 
         return call
 
-    def _call(self, key: str, function: bytes, argument: Any) -> Any:
-        kin = argument.graph if isinstance(argument, Node) else None
+    def _call(self, key: str, function: bytes, argument: object, caller: Any) -> Any:
         for attempt in range(1, self._attempts + 1):
-            try:
-                with self._worker() as worker:
-                    if key not in worker.loaded:
-                        self.send(worker.worker, key, function)
-                        worker.loaded.add(key)
+            with self._free:
+                worker, loaded = self._acquire()
+                try:
+                    if key not in loaded:
+                        self.send(worker, key, function)
+                        loaded.add(key)
                     message = ("call", key, argument)
-                    return converse(worker.worker.exchange, message, kin, current_answers())
-            except WorkerEndedError as error:
-                if attempt == self._attempts:
-                    raise ChildProcessError(str(error)) from error
+                    answers = current_answers()
+                    return converse(worker.exchange, message, caller, answers, self._loads)
+                except WorkerEndedError as error:
+                    with self._lock:
+                        was_closed = self._loaded.pop(worker, None) is None
+                    worker.close()
+                    if isinstance(error, WorkerTimeoutError):
+                        raise TimeoutError(str(error)) from error
+                    if was_closed or attempt == self._attempts:
+                        raise ChildProcessError(str(error)) from error
+                finally:
+                    with self._lock:
+                        if worker in self._loaded:
+                            self._idle.append(worker)
         raise AssertionError
 
-    @contextmanager
-    def _worker(self) -> Iterator[_LoadedWorker]:
-        """Hold a process that is idle, or a new one; one that ended is not used again."""
-        with self._free:
-            with self._lock:
-                worker = self._idle.pop() if self._idle else None
-            if worker is None:
-                worker = _LoadedWorker(self.start())
-                with self._lock:
-                    self._started.add(worker)
-            try:
-                yield worker
-            except WorkerEndedError:
-                with self._lock:
-                    self._started.discard(worker)
-                worker.worker.close()
-                raise
-            except BaseException:
-                self._give_back(worker)
-                raise
-            else:
-                self._give_back(worker)
-
-    def _give_back(self, worker: _LoadedWorker) -> None:
+    def _acquire(self) -> tuple[RemoteWorker, set[str]]:
+        """Return a process that is idle, or a new one, with the keys of what it has loaded."""
         with self._lock:
-            if worker in self._started:  # else the pool was closed meanwhile
-                self._idle.append(worker)
+            if self._idle:
+                worker = self._idle.pop()
+                return worker, self._loaded[worker]
+        worker = self.start()
+        with self._lock:
+            return worker, self._loaded.setdefault(worker, set())
 
     def close(self) -> None:
         """End the processes, also in the middle of calls; the next call starts new ones."""
         with self._lock:
-            workers, self._started = self._started, set()
+            workers = list(self._loaded)
+            self._loaded.clear()
             self._idle.clear()
         for worker in workers:
-            worker.worker.close()
+            worker.close()
 
     def __enter__(self) -> RemoteWorkers:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-class _LoadedWorker:
-    """Know which functions a process has loaded."""
-
-    def __init__(self, worker: RemoteWorker) -> None:
-        self.worker = worker
-        self.loaded: set[str] = set()

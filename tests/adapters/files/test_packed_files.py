@@ -5,14 +5,14 @@ from pathlib import Path
 import pytest
 
 from nodekin.nodegraph import NodeGraph, ReadError, ReadOptions
-from nodekin.nodegraph.readers import worker_pool
+from nodekin.nodegraph.workers import process_workers
 
 SAMPLES = Path(__file__).parents[3] / "examples" / "files"
 
 
 def test_a_missing_extra_is_told_with_the_count_of_files(tmp_path, monkeypatch) -> None:
-    program = "import sys; sys.modules['mammoth'] = None; " + worker_pool._PROGRAM
-    monkeypatch.setattr(worker_pool, "_PROGRAM", program)
+    program = "import sys; sys.modules['mammoth'] = None; " + process_workers._PROGRAM
+    monkeypatch.setattr(process_workers, "_PROGRAM", program)
     docs = tmp_path / "docs"
     docs.mkdir()
     for name in ("a.docx", "b.docx"):

@@ -1,6 +1,7 @@
 """Parsers that crash, hang or grow take only their own file with them."""
 
 import os
+import pickle
 import signal
 import sys
 from pathlib import Path
@@ -8,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from nodekin.nodegraph import NodeGraph, ReadError, ReadOptions
-from nodekin.nodegraph.readers import worker_pool
+from nodekin.nodegraph.readers import isolated
+from nodekin.nodegraph.workers import process_workers
+from nodekin.nodegraph.workers.process_workers import Limits, ProcessWorkers
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals")
 
@@ -17,7 +20,7 @@ SAMPLES = Path(__file__).parents[3] / "examples" / "files"
 # What replaces the worker's program: a web page says what its parser does.
 PROGRAM = """
 import os, signal, sys, time
-from {package} import worker
+from {module} import main
 from nodekin.nodegraph.readers.formats import format_by_name
 web_page = format_by_name("a.html")
 whole = web_page.read
@@ -35,14 +38,14 @@ def read(source):
         print("not a reply", flush=True); os.write(1, b"nor this")
     return whole(source)
 object.__setattr__(web_page, "read", read)
-worker.main()
+main()
 """
 
 
 @pytest.fixture
 def bad_parsers(monkeypatch: pytest.MonkeyPatch) -> None:
-    package = worker_pool.__package__
-    monkeypatch.setattr(worker_pool, "_PROGRAM", PROGRAM.format(package=package))
+    program = PROGRAM.format(module=process_workers.__name__)
+    monkeypatch.setattr(process_workers, "_PROGRAM", program)
 
 
 def pages(folder: Path, *what: str) -> None:
@@ -83,7 +86,7 @@ def test_no_process_is_left_behind(tmp_path: Path) -> None:
     pages(tmp_path, "a", "b")
     before = children()
     NodeGraph(tmp_path, progress=False)
-    with worker_pool.parsing([("a", tmp_path / "a.html")], ReadOptions()) as parsed:
+    with isolated.parsing([("a", tmp_path / "a.html")], ReadOptions()) as parsed:
         del parsed  # nobody waits for it
     assert children() == before
 
@@ -101,19 +104,37 @@ def children() -> set[str]:
         return {pid for pids in found for pid in pids.split()}
 
 
-def test_a_reader_that_was_killed_between_two_files_is_started_again(tmp_path: Path) -> None:
-    pages(tmp_path, "a", "b")
-    worker = worker_pool.Worker(ReadOptions())
-    try:
-        assert worker.parse(tmp_path / "a.html") == [["a", {}, ""]]
-        assert worker._process is not None
-        os.kill(worker._process.pid, signal.SIGKILL)
-        worker._process.wait()
-        assert worker.parse(tmp_path / "b.html") == [["b", {}, ""]]
-    finally:
-        worker.close()
-    with pytest.raises(ReadError, match="interrupted"):
-        worker.parse(tmp_path / "a.html")
+def test_a_process_that_was_killed_between_two_calls_is_replaced() -> None:
+    with ProcessWorkers(1, Limits(300, 2_000_000_000)) as workers:
+        call = workers.remote(process_of, "it", "don't")
+        first = call(())
+        os.kill(first, signal.SIGKILL)
+        assert call(()) != first
+
+
+def process_of(_: object) -> int:
+    return os.getpid()
+
+
+class Harmful:
+    """What would run a function where it is loaded."""
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return print, ("executed",)
+
+
+def send_harmful(_: object) -> object:
+    return Harmful()
+
+
+def test_nothing_that_a_limited_process_sends_is_executed(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with ProcessWorkers(1, Limits(300, 2_000_000_000)) as workers:
+        call = workers.remote(send_harmful, "it", "don't")
+        with pytest.raises(pickle.UnpicklingError, match=r"more than plain data: builtins\.print"):
+            call(())
+    assert capsys.readouterr().out == ""
 
 
 def test_a_file_of_the_corpus_is_never_imported(
