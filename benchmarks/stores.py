@@ -230,7 +230,7 @@ def beside_the_bare_statement(uri: str, system: Nodekin, queries: list[str]) -> 
     """Return how long a search takes beside the statement that finds its candidates."""
     import psycopg
 
-    from nodekin.nodegraph.postgres.pgvector_table import BREADTH, LINKED
+    from nodekin.adapters.engines.postgres.pgvector_table import BREADTH, LINKED
 
     system.cosine(queries[0])
     with psycopg.connect(uri, autocommit=True) as db:

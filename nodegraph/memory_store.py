@@ -10,13 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from .derivation import CORPUS, Amendment, Derivation, Stamp
+from .errors import nearest_names
 from .locking import release_after_fork
 from .node import ROOT, Link, Node
 from .store import NodeStore
 
 _LinkKey = tuple[str, str, str]  # source, target, type
-
-_SERVERS = ("postgresql://", "postgres://")
 
 _Undo = list[tuple[MutableMapping[Any, Any], Any, Any]]  # mapping, key, earlier value
 
@@ -248,11 +247,11 @@ def _ranges_by_parent(nodes: Sequence[Node]) -> dict[str, tuple[int, int]]:
 
 
 def as_store(store: str | Path | NodeStore | None) -> NodeStore:
-    """Take a store, the path of a file or the address of a server for one; None for memory.
+    """Return a store, one for the path of a file or the address of a server, or one in memory.
 
     Raises:
         TypeError: If it is none of these.
-        ValueError: If it is an address of another kind of server.
+        ValueError: If no installed package has stores for this kind of server.
     """
     if store is None:
         return MemoryStore()
@@ -260,18 +259,21 @@ def as_store(store: str | Path | NodeStore | None) -> NodeStore:
         return store
     if not isinstance(store, str | Path):
         raise TypeError(
-            f"store is the path of a file, the address of a PostgreSQL server, a NodeStore, or "
+            f"store is the path of a file, the address of a server, a NodeStore, or "
             f'None for memory, not {store!r:.80}; write NodeGraph(store="graph.db")'
         )
-    if isinstance(store, str) and store.startswith(_SERVERS):
-        from .postgres.postgres_store import PostgresStore
+    scheme, separator, _ = store.partition("://") if isinstance(store, str) else ("", "", "")
+    if separator:
+        from .plugins import STORES, load_plugin, plugins  # most graphs are in files
 
-        return PostgresStore(store)
-    if isinstance(store, str) and "://" in store:
-        raise ValueError(
-            f"{store.partition('://')[0]!r} is no kind of server that holds a graph; write "
-            "'postgresql://user@host/database?schema=name', or the path of a file"
-        )
+        if scheme not in plugins(STORES):
+            raise ValueError(
+                f"{scheme!r:.80} is no kind of server that holds a graph; write an address that "
+                f"begins with one of {nearest_names(scheme, plugins(STORES))}, like "
+                "'postgresql://user@host/database?schema=name', or the path of a file"
+            )
+        opened: NodeStore = load_plugin(STORES, scheme)(store)
+        return opened
     from .sqlite.sqlite_store import SQLiteStore
 
     return SQLiteStore(store)

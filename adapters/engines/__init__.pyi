@@ -6,4 +6,5 @@ from .index_engine import MissingCollectionError as MissingCollectionError
 from .index_engine import WordEngine as WordEngine
 from .index_engine import WordHits as WordHits
 from .index_engine import WordRow as WordRow
+from .postgres.postgres_store import PostgresStore as PostgresStore
 from .store_configuration import store_options as store_options

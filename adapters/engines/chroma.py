@@ -26,7 +26,7 @@ _PORTION = 1_000  # rows that are read at once
 
 _MOST_NUMBERS = 100  # of a condition, above which rows are read and compared here: see ``_where``
 
-# As for pgvector, which has the same graph: see nodegraph/postgres/pgvector_table.py.
+# As for pgvector, which has the same graph: see adapters/engines/postgres/pgvector_table.py.
 _NEIGHBOURS = 24
 
 _BUILD_BREADTH = 200

@@ -51,7 +51,7 @@ _LONGEST_VECTOR = 32_768
 LINKED_FROM = 10_001
 """Rows from which a graph of vectors is made: up to there comparing all takes milliseconds."""
 
-# As for pgvector, which has the same graph: see nodegraph/postgres/pgvector_table.py.
+# As for pgvector, which has the same graph: see adapters/engines/postgres/pgvector_table.py.
 _NEIGHBOURS = 24
 
 _BUILD_BREADTH = 200

@@ -9,8 +9,8 @@ from node_texts import split_lines
 from postgres_server import RunningServer
 
 import nodekin.nodegraph.memory_store
+from nodekin.adapters.engines.postgres.postgres_store import PostgresStore
 from nodekin.nodegraph import Document, MemoryStore, NodeGraph, NodeStore
-from nodekin.nodegraph.postgres.postgres_store import PostgresStore
 from nodekin.nodegraph.sqlite.sqlite_store import SQLiteStore
 
 

@@ -15,6 +15,7 @@ import pytest
 from built_anew import GROUPS, TIMEOUT, Declaration, check_as_anew, declare, halves
 from postgres_server import RunningServer
 
+from nodekin.adapters.engines.postgres.postgres_store import PostgresStore
 from nodekin.nodegraph import (
     Document,
     MemoryStore,
@@ -27,7 +28,6 @@ from nodekin.nodegraph import (
 from nodekin.nodegraph import (
     build_writer as drafts,
 )
-from nodekin.nodegraph.postgres.postgres_store import PostgresStore
 from nodekin.nodegraph.sqlite.sqlite_store import SQLiteStore
 
 DOCUMENTS = {"a": "tea\ngreen tea", "b": "cup", "c": "tea cup\nriver"}

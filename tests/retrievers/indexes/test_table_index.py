@@ -13,11 +13,11 @@ import pytest
 from postgres_server import RunningServer
 from recall_on_cmrc import check_recall
 
-import nodekin.nodegraph.postgres.pgvector_table as postgres_table
+import nodekin.adapters.engines.postgres.pgvector_table as postgres_table
+from nodekin.adapters.engines.postgres.address import PostgresAddress
+from nodekin.adapters.engines.postgres.pgvector_table import PostgresVectorTable
+from nodekin.adapters.engines.postgres.server_connection import ServerConnection
 from nodekin.nodegraph import Document, Embedder, EmbeddingError, NodeGraph, StoreError
-from nodekin.nodegraph.postgres.address import PostgresAddress
-from nodekin.nodegraph.postgres.pgvector_table import PostgresVectorTable
-from nodekin.nodegraph.postgres.server_connection import ServerConnection
 from nodekin.retrievers import Retriever
 from nodekin.retrievers.indexes import synced_table, table_index
 from nodekin.retrievers.indexes.table_index import TableIndex

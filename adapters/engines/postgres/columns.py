@@ -11,9 +11,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from hashlib import blake2b
 from typing import Any, NamedTuple, TypeVar
 
-from ..codec import decode, encode
-from ..node import NO_METADATA, Link, Node
-from ..search_text import SearchText
+from ....nodegraph.codec import decode, encode
+from ....nodegraph.node import NO_METADATA, Link, Node
+from ....nodegraph.search_text import SearchText
 
 T = TypeVar("T")
 

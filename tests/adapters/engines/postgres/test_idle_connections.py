@@ -6,10 +6,10 @@ import psycopg
 import pytest
 from postgres_server import RunningServer
 
+from nodekin.adapters.engines.postgres.address import PostgresAddress
+from nodekin.adapters.engines.postgres.postgres_store import PostgresStore
+from nodekin.adapters.engines.postgres.server_connection import idle_connections
 from nodekin.nodegraph import Document
-from nodekin.nodegraph.postgres.address import PostgresAddress
-from nodekin.nodegraph.postgres.idle_connections import idle_connections
-from nodekin.nodegraph.postgres.postgres_store import PostgresStore
 
 
 def count(server: RunningServer) -> int:

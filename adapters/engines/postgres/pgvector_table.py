@@ -10,15 +10,15 @@ from contextlib import contextmanager, suppress
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
-from ..codec import decode, encode
-from ..errors import StoreError
-from ..vector_table import Nearest, TableState, ValueMatch, VectorRow
+from ....nodegraph.codec import decode, encode
+from ....nodegraph.errors import StoreError
+from ....nodegraph.vector_table import Nearest, TableState, ValueMatch, VectorRow
 from .columns import from_bytes, from_id, portions, to_bytes, to_id
 from .graph_database import GraphDatabase, random_name
 from .server_connection import BinaryValue, ServerConnection, ServerLostError, Values
 
 if TYPE_CHECKING:
-    from ..vector_table import Vectors
+    from ....nodegraph.vector_table import Vectors
 
 logger = logging.getLogger(__name__)
 

@@ -20,9 +20,9 @@ from hypothesis.stateful import run_state_machine_as_test
 from postgres_server import RunningServer
 from store_machine import StoreMachine
 
+from nodekin.adapters.engines.postgres.address import PostgresAddress
+from nodekin.adapters.engines.postgres.postgres_store import PostgresStore
 from nodekin.nodegraph import Document, NodeGraph, NodeStore, StoreError
-from nodekin.nodegraph.postgres.address import PostgresAddress
-from nodekin.nodegraph.postgres.postgres_store import PostgresStore
 from nodekin.retrievers import Retriever
 
 
@@ -176,7 +176,7 @@ FORKED = """
 import os, sys, warnings
 warnings.simplefilter("ignore")
 from nodekin.nodegraph import Document
-from nodekin.nodegraph.postgres.postgres_store import PostgresStore
+from nodekin.adapters.engines.postgres.postgres_store import PostgresStore
 store = PostgresStore(sys.argv[1])
 store.change_documents([Document("x", id="a")])
 child = os.fork()

@@ -7,15 +7,15 @@ from contextlib import AbstractContextManager, closing, contextmanager, nullcont
 from pathlib import Path
 from typing import Any
 
-from ..codec import encode
-from ..derivation import CORPUS, Amendment, Derivation, Stamp
-from ..errors import StoreError
-from ..hashing import digest
-from ..journal import Journal
-from ..node import ROOT, Link, Node
-from ..retries import retried
-from ..store import NodeStore
-from ..vector_table import VectorTable
+from ....nodegraph.codec import encode
+from ....nodegraph.derivation import CORPUS, Amendment, Derivation, Stamp
+from ....nodegraph.errors import StoreError
+from ....nodegraph.hashing import digest
+from ....nodegraph.journal import Journal
+from ....nodegraph.node import ROOT, Link, Node
+from ....nodegraph.retries import retried
+from ....nodegraph.store import NodeStore
+from ....nodegraph.vector_table import VectorTable
 from .address import PostgresAddress
 from .columns import (
     NodeContext,
