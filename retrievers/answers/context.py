@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 from ...nodegraph.errors import ModelError
 from ...nodegraph.models.language import Language, QuotedText
@@ -119,6 +119,15 @@ class AnswerContext:
         if count < len(answers):
             number = len(answers) - count
             self.notes.append(f"no room for {number} of {len(answers)} answers to sub-questions")
+
+    def packing(self, name: str, **values: object) -> Packing[Source]:
+        """Return what puts passages in a prompt, as far as it has room."""
+        settings = self.settings
+        return Packing(
+            settings.length,
+            settings.prompt_limit,
+            lambda sources: self.prompt(name, passages=format_sources(sources), **values),
+        )
 
     def has_room(self, name: str, sources: Sequence[Source] = (), **values: object) -> bool:
         """Return whether a prompt with these passages is short enough."""
@@ -303,6 +312,48 @@ def _match_offset(source: Source) -> int:
     return 0
 
 
+class Packing(Generic[T]):
+    """Put items in a prompt, one after the other, as far as it has room.
+
+    Lengths are added up. Only an item that seems too long is measured with all others, so that the
+    work grows with the number of items and not with its square.
+
+    Args:
+        length: Measures a text.
+        limit: How long the prompt may be.
+        prompt_of: Returns the prompt with some items.
+    """
+
+    def __init__(
+        self, length: Callable[[str], int], limit: int, prompt_of: Callable[[Sequence[T]], str]
+    ) -> None:
+        self.items: list[T] = []
+        self._length, self._limit, self._prompt_of = length, limit, prompt_of
+        self._empty = self._total = length(prompt_of([]))
+
+    def add(self, item: T) -> bool:
+        """Add an item if there is room for it; return whether there is."""
+        own = self._length(self._prompt_of([item])) - self._empty
+        total = self._total + own + bool(self.items)  # a line break
+        if total > self._limit:
+            total = self._length(self._prompt_of([*self.items, item]))
+        if total > self._limit:
+            return False
+        self.items.append(item)
+        self._total = total
+        return True
+
+    def fitting(self) -> list[T]:
+        """Return the items that fit when they are measured together, one at least.
+
+        They are all items, unless a text is longer than its parts in the unit of ``length``.
+        """
+        items = self.items
+        while len(items) > 1 and self._length(self._prompt_of(items)) > self._limit:
+            items = items[:-1]
+        return items
+
+
 def merge_results(
     results: Sequence[ScoredNode],
     title: Callable[[Node], str],
@@ -320,9 +371,9 @@ def merge_results(
         has_room: Whether there is room in a prompt for so long a source.
     """
     omitted: list[OmittedResult] = []
-    sources: list[Source] = []
+    merging = _Merging(has_room, omitted)
     first_with: dict[str, ScoredNode] = {}
-    for result in results:
+    for rank, result in enumerate(results):
         text = str(result.node.content)
         owner = first_with.setdefault(text.strip(), result)
         if not text.strip():
@@ -330,70 +381,96 @@ def merge_results(
         elif owner is not result:
             omitted.append(OmittedResult(result, "duplicate", owner))
         else:
-            _add(Source(0, result, text, title=title(result.node)), sources, omitted, has_room)
-    return sources, omitted
+            merging.add(rank, Source(0, result, text, title=title(result.node)))
+    return [merging.sources[rank] for rank in sorted(merging.sources)], omitted
 
 
-def _add(
-    source: Source,
-    sources: list[Source],
-    omitted: list[OmittedResult],
-    has_room: Callable[[Source], bool],
-) -> None:
-    """Add a source, or join it to one that it overlaps; and that one to others, if it now does."""
-    place = len(sources)
-    sources.append(source)
-    while (pair := _find_overlap(place, sources, has_room)) is not None:
-        place, later, joint = pair
-        absorbed = sources.pop(later)
-        if joint.text == sources[place].text and not absorbed.merged:
-            omitted.append(OmittedResult(absorbed.result, "contained", sources[place].result))
-        else:
-            sources[place] = joint
+_Span = tuple[int, int]
+
+_Document = tuple[int, str]
+
+_STRETCH = 512
+"""Characters of a document whose sources are looked up together."""
 
 
-def _find_overlap(
-    place: int, sources: Sequence[Source], has_room: Callable[[Source], bool]
-) -> tuple[int, int, Source] | None:
-    """Return a source that can be joined with that at a place: both places, and the two as one."""
-    for other in range(len(sources)):
-        first, second = min(place, other), max(place, other)
-        joint = None if first == second else _join(sources[first], sources[second])
-        if joint is not None and has_room(joint):
-            return first, second, joint
-    return None
+class _Merging:
+    """Merge sources whose spans overlap.
 
+    Sources are found by the stretches of their document that they have a part in, so that none is
+    compared with those of other places.
+    """
 
-def _join(first: Source, second: Source) -> Source | None:
-    """Return one source for two whose spans overlap, in the place of the first."""
-    first_span, second_span = _source_span(first), _source_span(second)
-    if first_span is None or second_span is None or _document(first) != _document(second):
+    def __init__(self, has_room: Callable[[Source], bool], omitted: list[OmittedResult]) -> None:
+        self.sources: dict[int, Source] = {}  # by rank
+        self._spans: dict[int, _Span] = {}
+        self._stretches: dict[tuple[_Document, int], set[int]] = {}
+        self._has_room = has_room
+        self._omitted = omitted
+
+    def add(self, rank: int, source: Source) -> None:
+        """Add a source, or join it to one that it overlaps; and that one to others, if it now does.
+
+        Two become one in the place of the better of them.
+        """
+        span = _node_span(source.result.node)
+        self._set(rank, source, span)
+        while span is not None and (pair := self._joint(rank, span)) is not None:
+            other, joint, joint_span = pair
+            rank, later = min(rank, other), max(rank, other)
+            better, absorbed = self.sources[rank], self.sources.pop(later)
+            del self._spans[later]
+            if joint.text == better.text and not absorbed.merged:
+                omitted = OmittedResult(absorbed.result, "contained", better.result)
+                self._omitted.append(omitted)
+                span = self._spans[rank]
+            else:
+                span = joint_span
+                self._set(rank, joint, span)
+
+    def _set(self, rank: int, source: Source, span: _Span | None) -> None:
+        self.sources[rank] = source
+        if span is not None:
+            self._spans[rank] = span
+            for stretch in _stretches(_document(source), span):
+                self._stretches.setdefault(stretch, set()).add(rank)
+
+    def _joint(self, rank: int, span: _Span) -> tuple[int, Source, _Span] | None:
+        """Return the best source that can be joined with one, and what the two make."""
+        stretches = _stretches(_document(self.sources[rank]), span)
+        near = {other for at in stretches for other in self._stretches.get(at, ())}
+        for other in sorted(near & self._spans.keys() - {rank}):
+            other_span = self._spans[other]
+            if max(span[0], other_span[0]) >= min(span[1], other_span[1]):
+                continue
+            first, second = min(rank, other), max(rank, other)
+            joint = self._join(first, second)
+            if self._has_room(joint):
+                joint_span = min(span[0], other_span[0]), max(span[1], other_span[1])
+                return other, joint, joint_span
         return None
-    if max(first_span[0], second_span[0]) >= min(first_span[1], second_span[1]):
-        return None
-    spans = sorted(((first_span, first), (second_span, second)), key=lambda item: item[0])
-    ((_, end), early), ((start, _), late) = spans
-    text = early.text + late.text[end - start :]
-    merged = (*first.merged, second.result, *second.merged)
-    return replace(first, text=text, merged=merged, title=early.title)
+
+    def _join(self, first: int, second: int) -> Source:
+        """Return one source for two whose spans overlap, in the place of the first."""
+        early, late = sorted((first, second), key=self._spans.__getitem__)
+        overlap = self._spans[early][1] - self._spans[late][0]
+        text = self.sources[early].text + self.sources[late].text[overlap:]
+        better, absorbed = self.sources[first], self.sources[second]
+        merged = (*better.merged, absorbed.result, *absorbed.merged)
+        return replace(better, text=text, merged=merged, title=self.sources[early].title)
 
 
-def _source_span(source: Source) -> tuple[int, int] | None:
-    """Return where a source's text is in its document; None where it is no part of it."""
-    spans = []
-    for result in (source.result, *source.merged):
-        if (span := _node_span(result.node)) is None:
-            return None
-        spans.append(span)
-    return min(start for start, _ in spans), max(end for _, end in spans)
+def _stretches(document: _Document, span: _Span) -> list[tuple[_Document, int]]:
+    first, last = span[0] // _STRETCH, max(span[0], span[1] - 1) // _STRETCH
+    return [(document, number) for number in range(first, last + 1)]
 
 
-def _node_span(node: Node) -> tuple[int, int] | None:
+def _node_span(node: Node) -> _Span | None:
+    """Return where a node's text is in its document; None if it is no part of it."""
     if node.start is None or node.end is None or not node.document_id:
         return None
     is_span = node.content == node.text and node.end - node.start == len(node.text)
     return (node.start, node.end) if is_span else None
 
 
-def _document(source: Source) -> tuple[int, str]:
+def _document(source: Source) -> _Document:
     return id(source.result.node.graph), source.result.node.document_id

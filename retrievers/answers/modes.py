@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 
 from ...nodegraph.errors import ModelError
 from ...nodegraph.models.language import QuotedText
@@ -10,7 +11,7 @@ from ...nodegraph.models.output.final_answer import FinalAnswer
 from ..plans.passages import neutralize
 from ..plans.plan import Plan
 from .answer import Source
-from .context import AnswerContext, format_sources, shorten
+from .context import AnswerContext, Packing, format_sources, shorten
 from .truncation import cut
 
 
@@ -21,25 +22,31 @@ def stuff(context: AnswerContext) -> Plan[FinalAnswer]:
     One that is too long for a prompt of its own is cut around its best match.
     """
 
-    def has_room(source: Source) -> bool:
-        return context.has_room("answer", [*context.sources, source])
-
+    packing = context.packing("answer")
     for candidate in context.candidates:
         source = context.number(candidate)
-        if has_room(source):
+        if packing.add(source):
             context.sources.append(source)
             continue
         too_long = not context.has_room("answer", [source])
-        shorter = shorten(source, has_room) if too_long else None
+        shorter = shorten(source, partial(_has_room, context)) if too_long else None
         if shorter is None:
             context.omit(candidate, "context_window")
         else:
+            packing.add(shorter)
             context.sources.append(shorter)
             note = f"[{shorter.number}] was cut: it is too long for the context window"
             context.notes.append(note)
+    context.sources = packing.fitting()
+    for source in packing.items[len(context.sources) :]:
+        context.omit(source, "context_window")
     context.check_room("answer")
     prompt = context.prompt("answer", passages=format_sources(context.sources))
     return (yield from context.ask(prompt, last=True))
+
+
+def _has_room(context: AnswerContext, source: Source) -> bool:
+    return context.has_room("answer", [*context.sources, source])
 
 
 def refine(context: AnswerContext) -> Plan[FinalAnswer]:
@@ -69,10 +76,12 @@ def refine(context: AnswerContext) -> Plan[FinalAnswer]:
         name, values = "answer", {}
         if best is not None and best.answered:
             name, values = "refine", {"answer": _shorten_answer(context, best.text, parts[0])}
-        size = 1
-        while size < len(parts) and context.has_room(name, parts[: size + 1], **values):
-            size += 1
-        batch, parts = parts[:size], parts[size:]
+        packing = context.packing(name, **values)
+        for part in parts:
+            if not packing.add(part):
+                break
+        batch = packing.fitting() or parts[:1]
+        parts = parts[len(batch) :]
         calls += 1
         if parts and calls == settings.max_calls:
             context.limit_parts(all_parts, len(all_parts) - len(parts))
@@ -151,16 +160,27 @@ def _group_partials(context: AnswerContext, partials: Sequence[str]) -> list[lis
         return context.is_short(_reduce_prompt(context, group))
 
     groups: list[list[str]] = []
-    for partial in partials:
-        if groups and has_room([*groups[-1], partial]):
-            groups[-1].append(partial)
-        elif groups and len(groups[-1]) < 2:
+    packing = _reduce_packing(context)
+    for answer in partials:
+        if packing.items and packing.add(answer):
+            continue
+        if len(packing.items) == 1:
             note = "partial answers were cut: they are too long for the context window"
             context.notes.append(note)
-            groups[-1] = _cut_pair(groups[-1][0], partial, has_room)
-        else:
-            groups.append([partial])
+            packing.items[:] = _cut_pair(packing.items[0], answer, has_room)
+            continue
+        packing = _reduce_packing(context)
+        if not packing.add(answer):
+            packing.items.append(answer)  # it is cut with the next one
+        groups.append(packing.items)
     return groups
+
+
+def _reduce_packing(context: AnswerContext) -> Packing[str]:
+    settings = context.settings
+    return Packing(
+        settings.length, settings.prompt_limit, lambda group: _reduce_prompt(context, group)
+    )
 
 
 def _cut_pair(first: str, second: str, has_room: Callable[[Sequence[str]], bool]) -> list[str]:

@@ -169,6 +169,20 @@ class TransformRetriever(PromptMixin, PlannedRetriever):
         rankings = yield from self.search_each(variants, limit, filters)
         for (query, _), ranking in zip(variants, rankings, strict=True):
             self.check_failures(query, ranking)
+        # If nothing was found for what the model wrote, the query is searched for as it is.
+        useless = [
+            place
+            for place, ((query, group), ranking) in enumerate(zip(variants, rankings, strict=True))
+            if query not in group.queries and not any(found.results for found in ranking)
+        ]
+        queries = [variants[place][0] for place in useless]
+        plain = yield from self.search_each(
+            [(query, QueryVariants((query,))) for query in queries if self.inner is not None],
+            *(limit, filters),
+        )
+        for place, (found,) in zip(useless, plain, strict=False):
+            noted = replace(found, problem=f"nothing was found for the {self.variant_name}")
+            rankings[place] = [noted]
         return rankings
 
     def search_each(

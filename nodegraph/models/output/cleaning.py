@@ -84,7 +84,7 @@ _CONTENT = (
 )
 
 _NONE = re.compile(
-    rf"""(?:none|no|nil|n/?a|null|nothing|empty|无|没有|暂无|空
+    rf"""(?:none|no|no_answer|nil|n/?a|null|nothing|empty|无|无答案|没有|暂无|空
     | (?:there\ (?:is|are)\ )?(?:no|not\ any|nothing)\b[^\n]{{0,30}}\b(?:{_CONTENT})\b[^\n]{{0,60}}
     | (?:[^\n，。]{{0,12}}(?:没有|不存在|未包含|未提供|未找到)|无)
       (?:可|任何|可以|能够|明显|有效|相关|的|提取|出|供|用于|提问|生成|回答)*

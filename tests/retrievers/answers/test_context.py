@@ -1,8 +1,15 @@
+import sys
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from nodekin.nodegraph import Document, Node, NodeGraph
 from nodekin.retrievers import Retriever, ScoredNode
+from nodekin.retrievers.answers import context
 from nodekin.retrievers.answers.context import merge_results
 from nodekin.retrievers.plans.passages import passage_title
 
@@ -94,3 +101,38 @@ def test_chunks_of_a_graph_are_merged_to_what_the_document_says() -> None:
     assert len(results) == 3
     (source,), omitted = merge_results(results, passage_title, lambda _: True)
     assert (source.text, source.title, omitted) == (text, "Tea", [])
+
+
+def lines_run(function: Callable[[], object]) -> int:
+    """Return how many lines of the module are run by a call."""
+    count = 0
+
+    def trace(frame: FrameType, event: str, argument: object) -> Any:
+        nonlocal count
+        if frame.f_code.co_filename != context.__file__:
+            return None
+        count += event == "line"
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        function()
+    finally:
+        sys.settrace(before)
+    return count
+
+
+@pytest.mark.parametrize("step", [10, 30])  # each overlaps the next one, or none
+def test_merging_takes_work_in_proportion_to_the_results(step: int) -> None:
+    def work(count: int) -> int:
+        results = []
+        for number in range(count):
+            start = step * number
+            node = Node(
+                f"{number:<20}", start=start, end=start + 20, document_id="a", id=str(number)
+            )
+            results.append(ScoredNode(node, 1.0))
+        return lines_run(lambda: merge_results(results, lambda _: "", lambda _: False))
+
+    assert work(800) < 6 * work(200)

@@ -1,9 +1,10 @@
 """The modes of answering, and how much of the passages fits in their prompts."""
 
 import re
+from typing import Any
 
 import pytest
-from fixed_retriever import FixedRetriever, passage
+from fixed_retriever import FixedRetriever, candidates, passage
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -239,3 +240,43 @@ def test_one_call_that_fails_is_noted_and_the_rest_goes_on(mode, scripted, four_
         (note,) = answer.notes
         assert "[1]" in note
         assert "out of memory" in note
+
+
+@pytest.mark.parametrize("mode", ["stuff", "refine"])
+def test_measuring_prompts_takes_work_in_proportion_to_the_passages(mode: Any) -> None:
+    def measured(count: int) -> int:
+        total = 0
+
+        def length(text: str) -> int:
+            nonlocal total
+            total += len(text)
+            return len(text)
+
+        settings = AnswerSettings(context_window=10**6, num_output=0, length=length)
+        passages = candidates(*(f"Passage {number}. " * 40 for number in range(count)))
+        engine = QueryEngine(
+            FixedRetriever(passages), lambda prompt: "So it is [1].", mode, settings=settings
+        )
+        total = 0
+        assert len(engine.query("What is it?").sources) == count
+        return total
+
+    assert measured(200) < 6 * measured(50)
+
+
+def test_a_length_that_is_more_than_that_of_the_parts_still_fits_the_window() -> None:
+    def length(text: str) -> int:
+        return int(len(text) ** 1.2)
+
+    settings = AnswerSettings(context_window=60_000, num_output=0, length=length)
+    prompts: list[str] = []
+    engine = QueryEngine(
+        FixedRetriever(candidates(*(f"Passage {number}. " * 9 for number in range(99)))),
+        lambda prompt: (prompts.append(prompt), "So it is [1].")[1],
+        settings=settings,
+    )
+    answer = engine.query("What is it?")
+    assert length(prompts[0]) <= 60_000
+    assert answer.sources
+    assert {item.reason for item in answer.omitted} == {"context_window"}
+    assert len(answer.sources) + len(answer.omitted) == 99
