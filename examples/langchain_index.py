@@ -9,7 +9,7 @@ from pathlib import Path
 from langchain_core.documents import Document
 from langchain_core.indexing import InMemoryRecordManager, index
 
-from nodekin.adapters.langchain import NodeGraphIndex
+from nodekin.adapters.langchain import NodeGraphRetriever
 from nodekin.nodegraph import NodeGraph, split_sentences
 from nodekin.retrievers import Retriever
 
@@ -20,15 +20,17 @@ FIRST = {
 }
 
 
-def open_index(file: Path) -> NodeGraphIndex:
+def open_index(file: Path) -> NodeGraphRetriever:
     """Open or create the file: search sentences, answer with their documents."""
     graph = NodeGraph(store=file, progress=False)
     graph.create_node_group("sentence", split_sentences)
     search = Retriever(graph, "sentence", target="ROOT")
-    return NodeGraphIndex(graph=graph, retriever=search, k=2, details=True)
+    return NodeGraphRetriever(graph=graph, retriever=search, k=2, details=True)
 
 
-def sync(documents: NodeGraphIndex, records: InMemoryRecordManager, texts: dict, how: str) -> None:
+def sync(
+    documents: NodeGraphRetriever, records: InMemoryRecordManager, texts: dict, how: str
+) -> None:
     """Let LangChain compare the documents of a loader with those in the graph."""
     loaded = [Document(text, metadata={"source": name}) for name, text in texts.items()]
     settings = {"cleanup": how, "source_id_key": "source", "key_encoder": "sha256"}
@@ -37,7 +39,7 @@ def sync(documents: NodeGraphIndex, records: InMemoryRecordManager, texts: dict,
     print(f"{how:<12} {counts}\n{'':<12} {sizes[0]} parents, {sizes[1]} children")
 
 
-def ask(documents: NodeGraphIndex, query: str) -> None:
+def ask(documents: NodeGraphRetriever, query: str) -> None:
     """Show the best parent, and where in it the answer is."""
     (best,) = documents.invoke(query, k=1)
     start, end = best.metadata["start"], best.metadata["end"]

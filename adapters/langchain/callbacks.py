@@ -3,37 +3,38 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, asynccontextmanager, contextmanager, nullcontext
+import contextvars
+import inspect
+import logging
+import threading
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager, nullcontext
 from contextvars import ContextVar
-from functools import cache
+from functools import partial
+from types import coroutine
 from typing import Any, NamedTuple, TypeVar, cast
-from uuid import UUID
 
 from langchain_core.callbacks import (
+    AsyncCallbackHandler,
+    BaseCallbackHandler,
     BaseCallbackManager,
     CallbackManager,
     CallbackManagerForChainRun,
 )
-from langchain_core.documents import Document
-from langchain_core.globals import get_debug
+from langchain_core.callbacks.manager import ahandle_event, handle_event
 from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import set_config_context, var_child_runnable_config
-from langchain_core.tracers import context as tracers_context
-from langchain_core.utils.env import env_var_is_set
-from langsmith.utils import tracing_is_enabled
+from langchain_core.tracers import BaseTracer
 
 from ...nodegraph.concurrency import limit_concurrency
 from ...retrievers.tracing import Span
 from ..frameworks import observe_once
 from .documents import to_document
-from .event_dispatch import EventDispatcher
 
 T = TypeVar("T")
 
-
-_ENGINE_RETRIEVAL = "retrieve"
-"""The span of a query engine that passes on what its retriever finds."""
+logger = logging.getLogger(__name__)
 
 
 class RunObserver:
@@ -41,15 +42,13 @@ class RunObserver:
 
     The parent is the run of LangChain's config context, which threads and tasks inherit. So the
     search of a fusion's branch is a child of the fusion also in a thread, and a LangChain model
-    or chain that is called in a span, with or without a config, is a child of the span. Where a
-    batch of queries is searched together, the span of one query is a child of that query's run,
-    and a span of all queries has a run below each of theirs.
+    or chain that is called in a span, with or without a config, is a child of the span.
 
-    A retrieval within another one (the branch of a fusion, the search for each phrasing, that of
-    a query engine) has a retriever run for each of its queries, which ends with the documents.
-    All other spans have chain runs, and so has the retrieval right below the retriever run of a
-    ``NodeGraphRetriever`` or an engine, which only passes its results on: inputs are the
-    attributes that the span starts with, outputs those added later.
+    Runs of spans are chain runs: inputs are the attributes that the span starts with, outputs
+    those added later, and the documents where it is a search. A ``NodeGraphRetriever``, and a
+    LangChain retriever within it, has one retriever run, by LangChain itself. Only the retrieval
+    of a query engine, which has no such run above it, is a retriever run that ends with the
+    documents.
 
     Args:
         loop: The event loop that must not be blocked; None where nothing is async.
@@ -57,63 +56,51 @@ class RunObserver:
 
     def __init__(self, loop: asyncio.AbstractEventLoop | None = None) -> None:
         self.dispatcher = EventDispatcher(loop)
-        self._open: dict[int, _OpenRuns] = {}
-        self._passing_runs: set[UUID | None] = set()
+        self._open: dict[int, _SpanRun] = {}
 
     def begin(self, span: Span, parent: Span | None) -> None:
-        """Start the runs of a span, and make them the parents of the runs that follow."""
-        config, batch = var_child_runnable_config.get(), _batch.get()
-        parents = _parents(config, batch, span.attributes.get("query"))
-        if config is None or not parents:
+        """Start the run of a span, and make it the parent of the runs that follow."""
+        config = var_child_runnable_config.get()
+        manager = None if config is None else config.get("callbacks")
+        if config is None or not isinstance(manager, BaseCallbackManager) or not manager.handlers:
             return
-        inputs = dict(span.attributes)
-        is_retriever = self._is_retriever(span, parents, in_batch=bool(batch))
-        if is_retriever and not batch:
-            parents = [(query, parents[0][1]) for query in dict.fromkeys(span.queries)]
-        runs = [_SpanRun(*parent, _new_run(parent[1], span.name)) for parent in parents]
-        self._open[id(span)] = _OpenRuns(span, inputs, config, batch, runs, is_retriever)
-        children = tuple((run.query, _child(run.run, self.dispatcher)) for run in runs)
-        var_child_runnable_config.set(_with_callbacks(config, children[0][1]))
-        _batch.set(children if batch else ())
-        for run in runs:
-            metadata = run.manager.metadata
-            if is_retriever:
-                if span.name == _ENGINE_RETRIEVAL:
-                    self._passing_runs.add(run.run.run_id)
-                metadata = {**metadata, **{k: v for k, v in inputs.items() if k != "query"}}
-            start = "on_retriever_start" if is_retriever else "on_chain_start"
-            value = run.query if is_retriever else dict(inputs)
-            self._dispatch(run, start, None, value, metadata=metadata, name=span.name)
+        inputs: dict[str, Any] = dict(span.attributes)
+        retrieves = bool(span.queries) and not _in_retriever.get()
+        run = _SpanRun(retrieves, inputs, config, manager, _new_run(manager, span.name))
+        self._open[id(span)] = run
+        child = _child(run.run, self.dispatcher)
+        var_child_runnable_config.set(_with_callbacks(config, child))
+        metadata = manager.metadata
+        if retrieves:
+            _in_retriever.set(True)
+            metadata = {**metadata, **{k: v for k, v in inputs.items() if k != "query"}}
+        value = inputs["query"] if retrieves else dict(inputs)
+        self._dispatch(run, "start", None, value, metadata=metadata, name=span.name)
 
     def end(self, span: Span) -> None:
-        """End the runs of a span, with the span's error where it has one."""
-        opened = self._open.pop(id(span), None)
-        if opened is None:
+        """End the run of a span, with the span's error where it has one."""
+        run = self._open.pop(id(span), None)
+        if run is None:
             return
-        var_child_runnable_config.set(opened.config)
-        _batch.set(opened.batch)
-        documents = _documents(span) if opened.is_retriever and span.error is None else {}
-        for run in opened.runs:
-            self._passing_runs.discard(run.run.run_id)
-            kind = "retriever" if opened.is_retriever else "chain"
-            if span.error is not None:
-                self._dispatch(run, f"on_{kind}_error", span.error)
-            elif opened.is_retriever:
-                self._dispatch(run, "on_retriever_end", documents.get(run.query, []))
-            else:
-                self._dispatch(run, "on_chain_end", _outputs(opened.inputs, span.attributes))
-
-    def _is_retriever(self, span: Span, parents: Sequence[ParentRun], *, in_batch: bool) -> bool:
-        """Return whether a span is a retrieval whose results no run above it shows."""
-        if not span.queries or (in_batch and not {q for q, _ in parents} <= {*span.queries}):
-            return False
-        above = {manager.parent_run_id for _, manager in parents}
-        return above.isdisjoint(self._passing_runs | _root_runs.get())
+        var_child_runnable_config.set(run.config)
+        if run.retrieves:
+            _in_retriever.set(False)
+        if span.error is not None:
+            self._dispatch(run, "error", span.error)
+            return
+        documents = [to_document(result) for results in span.results or () for result in results]
+        if run.retrieves:
+            self._dispatch(run, "end", documents)
+            return
+        missing = object()
+        changed = span.attributes.items()
+        outputs = {name: v for name, v in changed if run.inputs.get(name, missing) != v}
+        self._dispatch(run, "end", {**outputs, "documents": documents} if span.queries else outputs)
 
     def _dispatch(self, run: _SpanRun, event: str, *args: Any, **kwargs: Any) -> None:
         self.dispatcher.dispatch(
             run.manager.handlers,
-            event,
+            f"on_{'retriever' if run.retrieves else 'chain'}_{event}",
             *args,
             run_id=run.run.run_id,
             parent_run_id=run.manager.parent_run_id,
@@ -122,121 +109,69 @@ class RunObserver:
         )
 
 
-def _documents(span: Span) -> dict[str, list[Document]]:
-    """Return the documents of each query of a retrieval."""
-    results = span.results or [[] for _ in span.queries]
-    return {
-        query: [to_document(result) for result in of_query]
-        for query, of_query in zip(span.queries, results, strict=False)
-    }
-
-
-ParentRun = tuple[str, BaseCallbackManager]
-"""A query, and the callback manager of its run: what ``run_manager.get_child()`` returns."""
-
-_batch: ContextVar[tuple[ParentRun, ...]] = ContextVar("runs of a batch", default=())
-
-_observer: ContextVar[RunObserver | None] = ContextVar("run observer", default=None)
-
-_root_runs: ContextVar[frozenset[UUID]] = ContextVar("retriever runs", default=frozenset())
-
-
 class _SpanRun(NamedTuple):
-    query: str
+    """The run of a span that has started, and the context it started in."""
+
+    retrieves: bool
+    inputs: dict[str, Any]
+    config: RunnableConfig
     manager: BaseCallbackManager
     run: CallbackManagerForChainRun
 
 
-class _OpenRuns(NamedTuple):
-    """A span that has started, the context it started in, and its runs."""
+_observer: ContextVar[RunObserver | None] = ContextVar("run observer", default=None)
 
-    span: Span
-    inputs: dict[str, Any]
-    config: RunnableConfig
-    batch: tuple[ParentRun, ...]
-    runs: list[_SpanRun]
-    is_retriever: bool
+_in_retriever: ContextVar[bool] = ContextVar("in a retriever run", default=False)
 
 
+@contextmanager
 def child_runs(
-    config: RunnableConfig | None = None, *, loop: asyncio.AbstractEventLoop | None = None
-) -> AbstractContextManager[RunObserver | None]:
+    config: RunnableConfig | None = None,
+    *,
+    run_manager: Any = None,
+    loop: asyncio.AbstractEventLoop | None = None,
+) -> Iterator[RunObserver | None]:
     """Show the spans of the block as child runs of the current run.
 
     Shows nothing where there are no handlers. The config's ``max_concurrency`` holds in the block.
 
     Args:
         config: What LangChain passes to the function that a runnable runs: its run is the parent.
-            None where the config context is that of the run already.
+            None for that of the config context.
+        run_manager: That of the retriever run that is the parent; None for the config's run.
         loop: The event loop that must not be blocked; use ``achild_runs`` there.
     """
-    if config is None and _observer.get() is None and not (_max_concurrency() or _has_handlers()):
-        return nullcontext()
-    return _child_runs(config, loop)
-
-
-@contextmanager
-def _child_runs(
-    config: RunnableConfig | None, loop: asyncio.AbstractEventLoop | None
-) -> Iterator[RunObserver | None]:
-    token = None if config is None else var_child_runnable_config.set(child_config(config))
-    limit = _max_concurrency()
+    current = child_config(var_child_runnable_config.get() or {} if config is None else config)
+    if run_manager is not None:
+        current["callbacks"] = run_manager.get_child() if run_manager.handlers else None
+    limit, manager = current.get("max_concurrency"), current.get("callbacks")
+    listens = isinstance(manager, BaseCallbackManager) and bool(manager.handlers)
+    token = var_child_runnable_config.set(current)
+    within = _in_retriever.set(run_manager is not None or (config is None and _in_retriever.get()))
     try:
         with nullcontext() if limit is None else limit_concurrency(limit):
-            if _observer.get() is None and not _has_handlers():
-                yield None
-            else:
+            if listens or _observer.get() is not None:
                 with observe_once(_observer, lambda: RunObserver(loop)) as observer:
                     yield observer
+            else:
+                yield None
     finally:
-        if token is not None:
-            var_child_runnable_config.reset(token)
-
-
-def _max_concurrency() -> int | None:
-    return (var_child_runnable_config.get() or {}).get("max_concurrency")
+        _in_retriever.reset(within)
+        var_child_runnable_config.reset(token)
 
 
 @asynccontextmanager
-async def achild_runs(config: RunnableConfig | None = None) -> AsyncIterator[None]:
-    """Do the same without blocking the event loop; wait for the handlers at the end."""
-    observer = None
+async def achild_runs(
+    config: RunnableConfig | None = None, *, run_manager: Any = None
+) -> AsyncIterator[None]:
+    """Async version of ``child_runs``; wait for the handlers at the end."""
+    observer, loop = None, asyncio.get_running_loop()
     try:
-        with child_runs(config, loop=asyncio.get_running_loop()) as observer:
+        with child_runs(config, run_manager=run_manager, loop=loop) as observer:
             yield
     finally:
         if observer is not None:
             await observer.dispatcher.finish()
-
-
-def parent_runs(
-    queries: Sequence[str], run_managers: Sequence[Any]
-) -> AbstractContextManager[None]:
-    """Let the runs of the block, also of its threads and tasks, be children of these runs.
-
-    Args:
-        queries: One query, or the queries of a batch.
-        run_managers: That of the run of each query.
-    """
-    if any([manager.handlers or manager.inheritable_handlers for manager in run_managers]):
-        return _parent_runs(queries, run_managers)
-    return nullcontext()  # nobody would see the children
-
-
-@contextmanager
-def _parent_runs(queries: Sequence[str], run_managers: Sequence[Any]) -> Iterator[None]:
-    children = [run_manager.get_child() for run_manager in run_managers]
-    parents = tuple(zip(queries, children, strict=True))
-    config = _with_callbacks(var_child_runnable_config.get() or {}, parents[0][1])
-    token = var_child_runnable_config.set(config)
-    batch = _batch.set(parents if len(parents) > 1 else ())
-    roots = _root_runs.set(frozenset(run_manager.run_id for run_manager in run_managers))
-    try:
-        yield
-    finally:
-        _root_runs.reset(roots)
-        _batch.reset(batch)
-        var_child_runnable_config.reset(token)
 
 
 def child_config(config: RunnableConfig) -> RunnableConfig:
@@ -245,46 +180,8 @@ def child_config(config: RunnableConfig) -> RunnableConfig:
     return cast("RunnableConfig", inherited)
 
 
-def has_config(config: RunnableConfig | None) -> bool:
-    """Return whether a call has a config, its own or that of what it is called in."""
-    return config is not None or var_child_runnable_config.get() is not None
-
-
-_HOOKS: list[tuple[Any, ...]] | None = getattr(tracers_context, "_configure_hooks", None)
-"""Variables that hold a handler, with its class and the environment variable that asks for it."""
-
-
-def nobody_listens() -> bool:
-    """Return whether a call without a config is reported to no handler.
-
-    Handlers come from the context (``tracing_v2_enabled``, ``collect_runs``, LangSmith's own), the
-    environment and ``set_debug``. This is what ``CallbackManager.configure`` looks at, in a third
-    of the time.
-    """
-    if _HOOKS is None or _asks_for_old_tracing():  # a LangChain that differs, or that raises
-        return False
-    if tracers_context.tracing_v2_callback_var.get() is not None or tracing_is_enabled():
-        return False
-    for variable, _, handler, name in _HOOKS:
-        if variable.get() is not None or (name and handler and env_var_is_set(name)):
-            return False
-    return not get_debug()
-
-
-@cache  # as LangSmith reads its variables once
-def _asks_for_old_tracing() -> bool:
-    """Return whether tracing is asked for as LangChain did before, which it refuses."""
-    return env_var_is_set("LANGCHAIN_TRACING") or env_var_is_set("LANGCHAIN_HANDLER")
-
-
 def call_with_config(config: RunnableConfig, function: Callable[[], T]) -> T:
     """Call a function with a config as LangChain's config context."""
-    if not config.get("callbacks"):  # nobody traces: the context is the config alone
-        token = var_child_runnable_config.set(child_config(config))
-        try:
-            return function()
-        finally:
-            var_child_runnable_config.reset(token)
     with set_config_context(child_config(config)) as context:
         return context.run(function)
 
@@ -292,35 +189,9 @@ def call_with_config(config: RunnableConfig, function: Callable[[], T]) -> T:
 async def acall_with_config(
     config: RunnableConfig, function: Callable[[], Coroutine[Any, Any, T]]
 ) -> T:
-    """Await an async function with a config as LangChain's config context."""
-    if not config.get("callbacks"):
-        token = var_child_runnable_config.set(child_config(config))
-        try:
-            return await function()
-        finally:
-            var_child_runnable_config.reset(token)
+    """Async version of ``call_with_config``."""
     with set_config_context(child_config(config)) as context:
         return await context.run(asyncio.create_task, function())
-
-
-def _parents(
-    config: RunnableConfig | None, batch: tuple[ParentRun, ...], query: object
-) -> list[ParentRun]:
-    """Return the runs below which a span is shown: that of one query, or those of a batch."""
-    manager = None if config is None else config.get("callbacks")
-    if not isinstance(manager, BaseCallbackManager):
-        return []
-    if not batch or manager.parent_run_id != batch[0][1].parent_run_id:
-        # No batch, or a run of LangChain's own is in between.
-        return [("", manager)] if manager.handlers else []
-    own = [parent for parent in batch if parent[0] == query]
-    return [parent for parent in own or batch if parent[1].handlers]
-
-
-def _has_handlers() -> bool:
-    manager = (var_child_runnable_config.get() or {}).get("callbacks")
-    single = isinstance(manager, BaseCallbackManager) and bool(manager.handlers)
-    return single or any(manager.handlers for _, manager in _batch.get())
 
 
 def _new_run(manager: BaseCallbackManager, name: str) -> CallbackManagerForChainRun:
@@ -349,7 +220,162 @@ def _with_callbacks(config: RunnableConfig, callbacks: BaseCallbackManager) -> R
     return cast("RunnableConfig", {**child_config(config), "callbacks": callbacks})
 
 
-def _outputs(inputs: Mapping[str, Any], attributes: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the attributes that were added or changed since the span started."""
-    missing = object()
-    return {name: value for name, value in attributes.items() if inputs.get(name, missing) != value}
+_dispatching: ContextVar[bool] = ContextVar("dispatching", default=False)
+
+
+class EventDispatcher:
+    """Send the events of runs to handlers from sync code, also below an event loop.
+
+    LangChain has two ways: ``handle_event`` waits for every handler, which blocks an event loop;
+    ``ahandle_event`` has to be awaited, which a span that starts and ends in sync code can't do.
+    With an event loop, handlers that order runs (tracers, those that stream events, and
+    ``run_inline``) get an event at once. All others get it in the loop while the caller goes on:
+    in order, and before any event of LangChain's own runs inside (see ``gates``).
+
+    Args:
+        loop: The event loop that must not be blocked; None where there is none.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop | None = None) -> None:
+        self.loop = loop
+        self.gates: list[BaseCallbackHandler] = [] if loop is None else [_Gate(self)]
+        self._thread = threading.get_ident()
+        self._queue: deque[tuple[contextvars.Context, Coroutine[Any, Any, None]]] = deque()
+        self._task: asyncio.Task[None] | None = None
+        self._error: Exception | None = None
+
+    def dispatch(
+        self, handlers: Sequence[BaseCallbackHandler], event: str, *args: Any, **kwargs: Any
+    ) -> None:
+        """Send an event of a run: ``on_chain_start``, ``on_retriever_end``, ..."""
+        ignored = _ignored_by(event)
+        handlers = [handler for handler in handlers if not isinstance(handler, _Gate)]
+        if self.loop is None:
+            handle_event(handlers, event, ignored, *args, **kwargs)
+            return
+        immediate = [handler for handler in handlers if _is_immediate(handler, event)]
+        for handler in immediate:
+            if _streams(handler) and self._in_loop():
+                self._step(_notify(handler, event, *args, **kwargs))
+            else:
+                handle_event([handler], event, ignored, *args, **kwargs)
+        others = [handler for handler in handlers if handler not in immediate]
+        if others:
+            self._enqueue(ahandle_event(others, event, ignored, *args, **kwargs))
+
+    async def finish(self) -> None:
+        """Wait until all handlers have all events.
+
+        Raises:
+            Exception: The error of a handler whose errors count (``raise_error``).
+        """
+        await self.drain()
+        error, self._error = self._error, None
+        if error is not None:
+            raise error
+
+    async def drain(self) -> None:
+        """Wait until the queue is empty, in the loop that works it off."""
+        while self._task is not None and self._in_loop():
+            await asyncio.shield(self._task)
+
+    def _in_loop(self) -> bool:
+        return threading.get_ident() == self._thread
+
+    def _step(self, notification: Coroutine[Any, Any, None]) -> None:
+        """Run a coroutine up to its first wait, here and now; its rest in the loop."""
+        try:
+            waits_for = notification.send(None)
+        except StopIteration:
+            return
+        self._enqueue(_rest(notification, waits_for))
+
+    def _enqueue(self, notification: Coroutine[Any, Any, None]) -> None:
+        assert self.loop is not None
+        self._queue.append((contextvars.copy_context(), notification))
+        if self._in_loop():
+            self._wake()
+            return
+        try:
+            self.loop.call_soon_threadsafe(self._wake)
+        except RuntimeError:  # a cancelled call's thread can end after the loop was closed
+            self._queue.pop()[1].close()
+
+    def _wake(self) -> None:
+        if self._task is None and self._queue:
+            assert self.loop is not None
+            self._task = self.loop.create_task(self._work_off())
+
+    async def _work_off(self) -> None:
+        try:
+            while self._queue:
+                context, notification = self._queue.popleft()
+                context.run(_dispatching.set, True)
+                try:
+                    await context.run(asyncio.ensure_future, notification)
+                except Exception as error:
+                    self._error = self._error or error
+        finally:
+            self._task = None
+            self._wake()
+
+
+class _Gate(AsyncCallbackHandler):
+    """Stands before the handlers of child runs until they have the events of the parent."""
+
+    run_inline = True
+
+    def __init__(self, dispatcher: EventDispatcher) -> None:
+        self._dispatcher = dispatcher
+
+    async def _wait(self, *args: Any, **kwargs: Any) -> None:
+        if not _dispatching.get():  # a handler that runs a chain must not wait for itself
+            await self._dispatcher.drain()
+
+    on_chain_start = on_llm_start = on_chat_model_start = _wait
+    on_retriever_start = on_tool_start = _wait
+
+
+def _ignored_by(event: str) -> str:
+    """Return the attribute of handlers that are not to get an event."""
+    return "ignore_retriever" if event.startswith("on_retriever") else "ignore_chain"
+
+
+def _is_immediate(handler: BaseCallbackHandler, event: str) -> bool:
+    """Return whether a handler must have an event before anything happens in the run."""
+    orders_runs = handler.run_inline or isinstance(handler, BaseTracer)
+    is_sync = not inspect.iscoroutinefunction(getattr(handler, event))
+    return _streams(handler) or (is_sync and orders_runs)
+
+
+def _streams(handler: BaseCallbackHandler) -> bool:
+    """Return whether a handler creates the events of ``astream_events`` or ``astream_log``."""
+    return hasattr(handler, "tap_output_aiter")
+
+
+async def _notify(handler: BaseCallbackHandler, event: str, *args: Any, **kwargs: Any) -> None:
+    """Send an event to one handler; switch tasks only where the handler itself waits."""
+    if getattr(handler, _ignored_by(event)):
+        return
+    try:
+        result = getattr(handler, event)(*args, **kwargs)
+        if inspect.isawaitable(result):
+            await result
+    except Exception as error:
+        logger.warning("Error in %s.%s callback: %r", type(handler).__name__, event, error)
+        if handler.raise_error:
+            raise
+
+
+@coroutine
+def _rest(started: Coroutine[Any, Any, None], waits_for: Any) -> Generator[Any, Any, None]:
+    """Run the rest of a coroutine that has been started."""
+    while True:
+        try:
+            step = partial(started.send, (yield waits_for))
+        except BaseException as error:
+            step = partial(started.throw, error)
+        try:
+            waits_for = step()
+        except StopIteration:
+            return

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 from langchain_core.callbacks import (
     AsyncCallbackManagerForRetrieverRun,
@@ -16,33 +17,34 @@ from langchain_core.documents import Document
 from langchain_core.runnables import RunnableConfig, ensure_config
 from langchain_core.runnables.config import get_config_list
 from langchain_core.runnables.graph import Graph
-from pydantic import ConfigDict, Field, SkipValidation, field_validator
+from pydantic import ConfigDict, Field, SkipValidation, field_validator, model_validator
 
-from ...retrievers.base_retriever import child_k_override
+from ...nodegraph.graph import NodeGraph
+from ...retrievers.base_retriever import child_k_override, inner_retrievers
+from ...retrievers.composite.recursive import RecursiveRetriever
 from ...retrievers.composite.fusion import with_weights
+from ...retrievers.filters import Filters
 from ...retrievers.foreign.coercion import as_retriever
 from ...retrievers.foreign.foreign_retriever import configured
 from ...retrievers.plans.effects import Compute
 from ...retrievers.plans.plan import Plan, arun, run
 from ...retrievers.protocols import RetrieverLike, RetrieverProtocol
 from ...retrievers.results import ScoredNode
-from .batching import MAX_BATCH, batch_runs, embed_queries, invoke_each, supports_batch
-from .callbacks import (
-    acall_with_config,
-    achild_runs,
-    call_with_config,
-    child_runs,
-    has_config,
-    nobody_listens,
-    parent_runs,
-)
-from .document_retriever import DocumentRetriever
+from ...retrievers.retriever import Retriever
+from ..frameworks import document_search
+from .callbacks import acall_with_config, achild_runs, call_with_config, child_runs
 from .documents import Details, check_count, check_kwargs, to_document
-from .filter_operators import as_filters, merge_filters
+from .filters import as_filters, merge_filters
+from .graph_documents import GraphDocuments
 from .graph_drawing import draw_runnable
 
+logger = logging.getLogger(__name__)
 
-class NodeGraphRetriever(DocumentRetriever):
+MAX_BATCH = 256
+"""How many queries are embedded together at most; a graph caches the vectors of twice as many."""
+
+
+class NodeGraphRetriever(GraphDocuments):
     """Use any nodekin retriever in LangChain: chains, tools, agents.
 
     Setup:
@@ -50,7 +52,8 @@ class NodeGraphRetriever(DocumentRetriever):
         and no network.
 
     Key init args:
-        retriever: Any nodekin retriever: an object with ``retrieve`` and ``aretrieve``.
+        retriever: Any nodekin retriever: an object with ``retrieve`` and ``aretrieve``. Without
+            one the documents of ``graph`` are searched.
         k: How many documents to return at most; None for the retriever's own ``top_k``. They
             are counted as they are returned, after lifting to the target group.
         child_k: How many children (hits in smaller groups) every inner retriever considers before
@@ -62,7 +65,7 @@ class NodeGraphRetriever(DocumentRetriever):
             better), ``evidence`` (the text that matched best), and where in the document it is
             (``start``, ``end``). ``"nested"``: one field ``"nodekin"`` with everything, from which
             ``from_document`` restores the node.
-        graph: The graph that ``add_documents`` adds to; ``from_documents`` sets it.
+        graph: The graph that documents are added to; ``from_documents`` sets it.
 
     Instantiate:
         In one line: sentences are searched, and the documents returned. Splitters of your own,
@@ -100,8 +103,9 @@ class NodeGraphRetriever(DocumentRetriever):
         >>> retriever.invoke("tea", k=1, filter={"language": "en"})
         []
 
-        A trace shows one run for the retriever and a child run for every span: searches, fusions,
-        rerankings, calls of a language model, and LangChain's own runs below them.
+        A trace shows one retriever run, with the documents, and below it a chain run for every
+        span: searches, fusions, rerankings, calls of a language model. LangChain's own retrievers
+        and models have their runs below these.
 
     Use within a chain:
         >>> from langchain_core.language_models import FakeListChatModel
@@ -144,6 +148,14 @@ class NodeGraphRetriever(DocumentRetriever):
     details: Details = False
     """What the metadata of a document has besides its own fields."""
 
+    @model_validator(mode="before")
+    @classmethod
+    def _search_documents(cls, values: Any) -> Any:
+        graph = values.get("graph") if isinstance(values, Mapping) else None
+        if isinstance(graph, NodeGraph) and values.get("retriever") is None:
+            return {**values, "retriever": document_search(graph)}
+        return values
+
     @field_validator("filter")
     @classmethod
     def _check_filter(cls, value: dict[str, Any] | None) -> dict[str, Any] | None:
@@ -174,15 +186,11 @@ class NodeGraphRetriever(DocumentRetriever):
         Args:
             input: The query; a blank one has no results.
             config: As everywhere in LangChain; its ``run_id`` is that of the retriever's run.
-            **kwargs: ``k``, ``child_k``, ``score_threshold``, in place of the retriever's own;
-                ``weights``, in place of those of the fusion that is the retriever or within it;
-                ``filter``, besides the retriever's own.
+            **kwargs: ``k``, ``child_k``, ``score_threshold`` replace the retriever's own, and
+                ``weights`` those of the fusion that is the retriever or within it; ``filter`` is
+                added to the retriever's own.
         """
-        if not has_config(config):
-            if self._is_silent(kwargs):
-                options = self._options(**kwargs)
-                with child_k_override(options.child_k):
-                    return self._documents(options.retrieve(input), options)
+        if config is None:  # that of the config context, if any, holds
             return super().invoke(input, **kwargs)
         config = _with_run_id(config, kwargs)
         return call_with_config(config, partial(super().invoke, input, config, **kwargs))
@@ -190,13 +198,8 @@ class NodeGraphRetriever(DocumentRetriever):
     async def ainvoke(
         self, input: str, config: RunnableConfig | None = None, **kwargs: Any
     ) -> list[Document]:
-        """Return the same without blocking the event loop."""
-        if not has_config(config):
-            if self._is_silent(kwargs):
-                options = self._options(**kwargs)
-                with child_k_override(options.child_k):
-                    results = await options.aretrieve(input)
-                return (await self._adocuments([results], options))[0]
+        """Async version of ``invoke``."""
+        if config is None:
             return await super().ainvoke(input, **kwargs)
         config = _with_run_id(config, kwargs)
         return await acall_with_config(config, partial(super().ainvoke, input, config, **kwargs))
@@ -209,18 +212,22 @@ class NodeGraphRetriever(DocumentRetriever):
         return_exceptions: bool = False,
         **kwargs: Any,
     ) -> list[list[Document]]:
-        """Return the documents of each query, with a run for each and one embedding call for all.
-
-        The queries are embedded together, then searched together, as many as the config's
-        ``max_concurrency`` allows.
+        """Return the documents of each query; the queries are embedded together, then searched.
 
         Args:
             inputs: The queries.
             config: One for all, or one for each; a ``run_id`` in one for all is the first's.
-            return_exceptions: Whether a query that fails returns its error in place of documents.
+                ``max_concurrency`` is how many are searched at once.
+            return_exceptions: Whether a query that fails returns its error instead of raising it.
             **kwargs: As for ``invoke``, for all queries.
         """
-        return run(self._batch("batch", inputs, config, return_exceptions, kwargs))
+        documents: list[list[Document]] = []
+        for queries, configs in _batches(inputs, config):
+            run(_embed(self.retriever, queries))
+            documents += super().batch(
+                queries, configs, return_exceptions=return_exceptions, **kwargs
+            )
+        return documents
 
     async def abatch(
         self,
@@ -230,8 +237,25 @@ class NodeGraphRetriever(DocumentRetriever):
         return_exceptions: bool = False,
         **kwargs: Any,
     ) -> list[list[Document]]:
-        """Do what ``batch`` does without blocking the event loop."""
-        return await arun(self._batch("abatch", inputs, config, return_exceptions, kwargs))
+        """Async version of ``batch``; a cancelled one ends when all its runs have ended."""
+        documents: list[Any] = []
+        for queries, configs in _batches(inputs, config):
+            await arun(_embed(self.retriever, queries))
+            slots = asyncio.Semaphore(configs[0].get("max_concurrency") or len(queries))
+
+            async def ainvoke(
+                query: str, config: RunnableConfig, slots: asyncio.Semaphore = slots
+            ) -> list[Document]:
+                async with slots:
+                    return await self.ainvoke(query, config, **kwargs)
+
+            tasks = [asyncio.ensure_future(each) for each in map(ainvoke, queries, configs)]
+            try:
+                documents += await asyncio.gather(*tasks, return_exceptions=return_exceptions)
+            except asyncio.CancelledError:  # all tasks are cancelled, the first of them has ended
+                await asyncio.gather(*tasks, return_exceptions=True)
+                raise
+        return documents
 
     def get_graph(self, config: RunnableConfig | None = None) -> Graph:
         """Return a graph to draw: the way of a query through the inner retrievers."""
@@ -250,7 +274,9 @@ class NodeGraphRetriever(DocumentRetriever):
         **unknown: Any,
     ) -> list[Document]:
         options = self._options(k, child_k, filter, score_threshold, weights, **unknown)
-        return self._search([query], [run_manager], options)[0]
+        with child_runs(run_manager=run_manager), child_k_override(options.child_k):
+            results = options.retriever.retrieve(query, top_k=options.k, filters=options.filters)
+        return self._documents(results, options)
 
     async def _aget_relevant_documents(
         self,
@@ -266,77 +292,17 @@ class NodeGraphRetriever(DocumentRetriever):
     ) -> list[Document]:
         try:
             options = self._options(k, child_k, filter, score_threshold, weights, **unknown)
-            return (await self._asearch([query], [run_manager], options))[0]
+            async with achild_runs(run_manager=run_manager):
+                with child_k_override(options.child_k):
+                    results = await options.retriever.aretrieve(
+                        query, top_k=options.k, filters=options.filters
+                    )
+            if len(results) <= _FEW:
+                return self._documents(results, options)
+            return await asyncio.to_thread(self._documents, results, options)
         except asyncio.CancelledError as error:  # the base class reports an Exception only
             await run_manager.on_retriever_error(error)
             raise
-
-    def _batch(
-        self,
-        method: Literal["batch", "abatch"],
-        inputs: list[str],
-        config: RunnableConfig | list[RunnableConfig] | None,
-        return_exceptions: bool,
-        kwargs: dict[str, Any],
-    ) -> Plan[list[Any]]:
-        configs = get_config_list(config, len(inputs))
-        together = len(inputs) > 1 and supports_batch(self.retriever, method)
-        limit = configs[0].get("max_concurrency") if together else None
-        size = min(limit or MAX_BATCH, MAX_BATCH)
-        documents: list[Any] = []
-
-        def search(queries: list[str], run_managers: list[Any]) -> Compute[list[Any]]:
-            arguments = (queries, run_managers, self._options(**kwargs))
-            return Compute.of(self._search, self._asearch, *arguments)
-
-        for start in range(0, len(inputs), size):
-            queries, own = inputs[start : start + size], configs[start : start + size]
-            if together:
-                documents += yield from batch_runs(
-                    self, queries, own, search, return_exceptions=return_exceptions
-                )
-                continue
-            yield from embed_queries(self.retriever, queries)
-            documents += yield from invoke_each(
-                self, queries, own, return_exceptions=return_exceptions, **kwargs
-            )
-        return documents
-
-    def _search(
-        self, queries: list[str], run_managers: list[Any], options: SearchOptions
-    ) -> list[list[Document]]:
-        retriever = options.retriever
-        with parent_runs(queries, run_managers), child_runs(), child_k_override(options.child_k):
-            if len(queries) == 1:
-                results = [options.retrieve(queries[0])]
-            else:
-                run(embed_queries(retriever, queries))  # else each branch would embed them
-                results = retriever.batch(queries, top_k=options.k, filters=options.filter)
-        return [self._documents(of_query, options) for of_query in results]
-
-    async def _asearch(
-        self, queries: list[str], run_managers: list[Any], options: SearchOptions
-    ) -> list[list[Document]]:
-        retriever = options.retriever
-        with parent_runs(queries, run_managers), child_k_override(options.child_k):
-            async with achild_runs():
-                if len(queries) == 1:
-                    results = [await options.aretrieve(queries[0])]
-                else:
-                    await arun(embed_queries(retriever, queries))
-                    results = await retriever.abatch(
-                        queries, top_k=options.k, filters=options.filter
-                    )
-        return await self._adocuments(results, options)
-
-    def _is_silent(self, kwargs: Mapping[str, Any]) -> bool:
-        """Return whether a call without a config needs no run, as no handler would see it."""
-        return (
-            kwargs.keys() <= _CALL_OPTIONS
-            and nobody_listens()
-            and type(self)._get_relevant_documents is _get_relevant_documents
-            and type(self)._aget_relevant_documents is _aget_relevant_documents
-        )
 
     def _options(
         self,
@@ -346,10 +312,9 @@ class NodeGraphRetriever(DocumentRetriever):
         score_threshold: float | None = None,
         weights: Sequence[float] | None = None,
         **unknown: Any,
-    ) -> SearchOptions:
+    ) -> _SearchOptions:
         """Put the call's arguments over the retriever's own."""
-        if unknown:
-            check_kwargs("invoke", unknown, _CALL_OPTIONS)
+        check_kwargs("invoke", unknown, _CALL_OPTIONS)
         threshold = self.score_threshold if score_threshold is None else score_threshold
         if threshold is not None and (
             isinstance(threshold, bool) or not isinstance(threshold, int | float)
@@ -359,70 +324,73 @@ class NodeGraphRetriever(DocumentRetriever):
             raise ValueError("score_threshold is NaN, which no score reaches; give a number")
         check_count("k", k)
         check_count("child_k", child_k)
-        retriever = self.retriever
-        if weights is not None:
-            retriever = with_weights(retriever, weights)
-        return SearchOptions(
-            retriever,
+        retriever: Any = self.retriever
+        return _SearchOptions(
+            retriever if weights is None else with_weights(retriever, weights),
             self.k if k is None else k,
             self.child_k if child_k is None else child_k,
             merge_filters(self.filter, filter),
             threshold,
         )
 
-    def _documents(self, results: list[ScoredNode], options: SearchOptions) -> list[Document]:
-        threshold, details = options.score_threshold, self.details
-        if threshold is not None:
-            results = [result for result in results if result.score >= threshold]
-        return [to_document(result, details=details) for result in results]
-
-    async def _adocuments(
-        self, results: list[list[ScoredNode]], options: SearchOptions
-    ) -> list[list[Document]]:
-        def documents() -> list[list[Document]]:
-            return [self._documents(of_query, options) for of_query in results]
-
-        if sum(map(len, results)) <= _FEW:
-            return documents()
-        return await asyncio.to_thread(documents)
+    def _documents(self, results: Sequence[ScoredNode], options: _SearchOptions) -> list[Document]:
+        threshold = options.score_threshold
+        return [
+            to_document(result, details=self.details)
+            for result in results
+            if threshold is None or result.score >= threshold
+        ]
 
 
-_CALL_OPTIONS = dict.fromkeys(("k", "child_k", "filter", "score_threshold", "weights")).keys()
-
-# A subclass may have its own.
-_get_relevant_documents = NodeGraphRetriever._get_relevant_documents
-_aget_relevant_documents = NodeGraphRetriever._aget_relevant_documents
+_CALL_OPTIONS = ("k", "child_k", "filter", "score_threshold", "weights")
 
 _FEW = 64
-"""As many documents are made in less time than a thread takes to begin."""
+"""As many documents are made in less time than a thread takes to start."""
 
 
-class SearchOptions(NamedTuple):
-    """The arguments of one call, in place of which the retriever's own hold."""
+class _SearchOptions(NamedTuple):
+    """The retriever and the arguments of one call."""
 
-    retriever: Any
+    retriever: RetrieverProtocol
     k: int | None
     child_k: int | None
-    filter: Mapping[str, Any] | None
+    filters: Filters | None
     score_threshold: float | None
 
-    def retrieve(self, query: str) -> list[ScoredNode]:
-        """Return the results of one query."""
-        results: list[ScoredNode] = self.retriever.retrieve(
-            query, top_k=self.k, filters=self.filter
-        )
-        return results
 
-    async def aretrieve(self, query: str) -> list[ScoredNode]:
-        """Return the same without blocking the event loop."""
-        results: list[ScoredNode] = await self.retriever.aretrieve(
-            query, top_k=self.k, filters=self.filter
-        )
-        return results
-
-
-def _with_run_id(config: RunnableConfig | None, kwargs: dict[str, Any]) -> RunnableConfig:
+def _with_run_id(config: RunnableConfig, kwargs: dict[str, Any]) -> RunnableConfig:
     """Return a call's config; set its run id in ``kwargs``, where the base class reads it."""
     config = ensure_config(config)
     kwargs["run_id"] = kwargs.get("run_id") or config.get("run_id")
     return config
+
+
+def _batches(
+    queries: list[str], config: RunnableConfig | list[RunnableConfig] | None
+) -> Iterator[tuple[list[str], list[RunnableConfig]]]:
+    configs = get_config_list(config, len(queries))
+    for start in range(0, len(queries), MAX_BATCH):
+        yield queries[start : start + MAX_BATCH], configs[start : start + MAX_BATCH]
+
+
+def _embed(retriever: object, queries: Sequence[object]) -> Plan[None]:
+    """Let the models of all inner retrievers embed the queries, each model all in one call.
+
+    A model that fails is called again by the search for each query, which then raises: one query
+    that can't be embedded does not affect the others.
+    """
+    texts = list(dict.fromkeys(q for q in queries if isinstance(q, str) and q.strip()))
+    for searcher in _searchers(retriever) if len(texts) > 1 else ():
+        try:
+            yield from Compute.of(searcher.embed, searcher.aembed, texts)
+        except Exception as error:
+            logger.info("%r could not embed a batch, goes one by one: %s", searcher, error)
+
+
+def _searchers(retriever: object) -> Iterator[Retriever | RecursiveRetriever]:
+    """Yield the inner retrievers that search for the query as it is."""
+    if isinstance(retriever, Retriever | RecursiveRetriever):
+        yield retriever
+    elif not getattr(retriever, "calls_model", False):
+        for _, inner in inner_retrievers(retriever):
+            yield from _searchers(inner)

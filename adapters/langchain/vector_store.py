@@ -11,9 +11,13 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
+from langchain_core.callbacks import (
+    AsyncCallbackManagerForRetrieverRun,
+    CallbackManagerForRetrieverRun,
+)
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
-from langchain_core.vectorstores import VectorStore
+from langchain_core.vectorstores import VectorStore, VectorStoreRetriever
 
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.models.passage_vectors import embed_ahead
@@ -41,8 +45,36 @@ from .documents import (
     text_documents,
     to_document,
 )
-from .filter_operators import as_filters
-from .vector_store_retriever import NodeGraphVectorStoreRetriever
+from .filters import as_filters, merge_filters
+
+
+class NodeGraphVectorStoreRetriever(VectorStoreRetriever):
+    """Search a ``NodeGraphVectorStore``; ``as_retriever`` of the store makes it.
+
+    The ``filter`` of a call is added to that of ``search_kwargs``, where LangChain's own class
+    replaces it: a condition that was set holds for every call.
+    """
+
+    def _get_relevant_documents(
+        self, query: str, *, run_manager: CallbackManagerForRetrieverRun, **kwargs: Any
+    ) -> list[Document]:
+        return super()._get_relevant_documents(
+            query, run_manager=run_manager, **self._with_own_filter(kwargs)
+        )
+
+    async def _aget_relevant_documents(
+        self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, **kwargs: Any
+    ) -> list[Document]:
+        return await super()._aget_relevant_documents(
+            query, run_manager=run_manager, **self._with_own_filter(kwargs)
+        )
+
+    def _with_own_filter(self, options: dict[str, Any]) -> dict[str, Any]:
+        if "filter" not in options:
+            return options
+        filter = merge_filters(self.search_kwargs.get("filter"), options["filter"])
+        return {**options, "filter": filter}
+
 
 StoreT = TypeVar("StoreT", bound="NodeGraphVectorStore")
 

@@ -1,7 +1,7 @@
 """Keep a store the same as its source: new, changed and deleted pages, by a record manager.
 
-After: the destination is a ``NodeGraphIndex``, and the rest stays. What is made of a page (chunks,
-vectors, index entries) goes and comes with it.
+After: the destination is a ``NodeGraphRetriever``, and the rest stays. What is made of a page
+(chunks, vectors, index entries) goes and comes with it.
 """
 
 from langchain_classic.indexes import SQLRecordManager
@@ -10,7 +10,7 @@ from langchain_core.documents import Document
 from langchain_core.indexing import index
 from langchain_core.vectorstores import InMemoryVectorStore
 
-from nodekin.adapters.langchain import NodeGraphIndex
+from nodekin.adapters.langchain import NodeGraphRetriever
 
 
 def synchronize(destination):
@@ -28,7 +28,7 @@ def before():
 
 
 def after():
-    return synchronize(NodeGraphIndex.from_documents([], Letters()))
+    return synchronize(NodeGraphRetriever.from_documents([], Letters()))
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from langchain_core.output_parsers import StrOutputParser
 from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.vectorstores import InMemoryVectorStore
 
-from nodekin.adapters.langchain import NodeGraphRetriever, expand_query, fuse_documents
+from nodekin.adapters.langchain import NodeGraphRetriever, fuse_documents, transform_query
 
 QUESTION = "What do people drink?"
 PROMPT = ChatPromptTemplate.from_template("Write three search queries about: {question}")
@@ -35,7 +35,7 @@ def before():
 
 def after():
     retriever = NodeGraphRetriever.from_documents(load(), Letters(), group="ROOT")
-    queries = expand_query(MODEL, prompt=PROMPT, include_query=False)
+    queries = transform_query(MODEL, "expand", prompt=PROMPT, include_query=False)
     return names((queries | retriever.map() | fuse_documents()).invoke(QUESTION))
 
 

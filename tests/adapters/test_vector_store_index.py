@@ -1,13 +1,27 @@
 """Any vector store as an index, without a framework: a backend of four methods is enough."""
 
+import threading
 from collections.abc import Sequence
 
 import numpy as np
 import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from langchain_classic.retrievers import ParentDocumentRetriever
+from langchain_core.documents import Document
+from langchain_core.embeddings import Embeddings
+from langchain_core.stores import InMemoryStore
+from langchain_core.vectorstores import InMemoryVectorStore
+from langchain_text_splitters import RecursiveCharacterTextSplitter
+from letters import Letters
+from vector_stores import QUERIES, TEXTS, CountingStore, library, rows
 
+from nodekin.adapters.langchain import NodeGraphRetriever, as_index
+from nodekin.adapters.langchain.vector_store_backend import GraphEmbeddings
 from nodekin.adapters.vector_store_index import EmbeddedNode, StoreIndexes
-from nodekin.nodegraph import NodeGraph
-from nodekin.retrievers import Retriever
+from nodekin.nodegraph import NodeGraph, split_sentences
+from nodekin.retrievers import FusionRetriever, RecursiveRetriever, Retriever, register_index
 from nodekin.retrievers.indexes.nearest_vectors import unit
 from nodekin.retrievers.testing import check_index
 
@@ -72,3 +86,447 @@ def test_equal_stores_are_one_index() -> None:
     assert first.cosine.open(graph, "ROOT", "default") is second.cosine.open(
         graph, "ROOT", "default"
     )
+
+
+@pytest.fixture
+def stores():
+    return {}
+
+
+@pytest.fixture
+def index(stores):
+    def make(embeddings, group):
+        stores[group] = CountingStore(embeddings)
+        return stores[group]
+
+    return as_index(make)
+
+
+@pytest.mark.parametrize("query", QUERIES)
+@pytest.mark.parametrize("target", [None, "ROOT"])
+@pytest.mark.parametrize("lift", ["max", "sum", "mean"])
+def test_the_same_as_the_built_in_index(index, stores, query, target, lift):
+    graph = library(8)
+    for filters in (None, {"even": True}, {"n": {"lt": 3}}, {"n": 5}, {"n": -1}):
+        for top_k in (1, 3, 100):
+            settings = {"target": target, "lift": lift, "top_k": top_k, "filters": filters}
+            ours = Retriever(graph, "sentence", "cosine", **settings)
+            theirs = Retriever(graph, "sentence", "cosine", index=index, **settings)
+            assert rows(theirs.retrieve(query)) == rows(ours.retrieve(query))
+    if target is None:
+        assert stores["sentence"].asked
+    assert len(stores["sentence"].store) == len(graph.nodes("sentence"))
+
+
+def test_ties_are_in_document_order(index, stores):
+    graph = NodeGraph(embed=Letters(), progress=False)
+    graph.add([Document("tea", metadata={"n": n}, id=str(n)) for n in range(40)])
+    retriever = Retriever(graph, "ROOT", "cosine", index=index, top_k=3)
+    for first in (0, 30):
+        found = retriever.retrieve("tea", filters={"n": {"gte": first}})
+        assert [each.node.id for each in found] == [str(first + n) for n in range(3)]
+    assert stores["ROOT"].asked[:3] == [7, 28, 112]  # for more, as long as all tie
+
+
+def test_a_filter_that_leaves_little_is_still_filled(index, stores):
+    """Two nodes of 200 meet it, and they are far from the query."""
+    graph = NodeGraph(embed=Letters(), progress=False)
+    graph.add(
+        [Document("tea" * (1 + n % 3), metadata={"rare": False}, id=f"t{n}") for n in range(200)]
+    )
+    graph.add([Document("河", metadata={"rare": True}, id=i) for i in ("x", "y")])
+    retriever = Retriever(graph, "ROOT", "cosine", index=index, top_k=1, filters={"rare": True})
+    assert [each.node.id for each in retriever.retrieve("tea")] == ["x"]
+    assert len(retriever.retrieve("tea", top_k=5)) == 2
+
+
+def test_a_store_that_finds_too_few_loses_nothing():
+    class Forgetful(CountingStore):
+        """As an approximate index that leads nowhere."""
+
+        def similarity_search_by_vector(self, embedding, k=4, **kwargs):
+            return super().similarity_search_by_vector(embedding, min(k, 2), **kwargs)
+
+    graph = library(4)
+    index = as_index(lambda embeddings, group: Forgetful(embeddings))
+    ours = Retriever(graph, "sentence", "cosine", top_k=5)
+    theirs = Retriever(graph, "sentence", "cosine", index=index, top_k=5)
+    assert rows(theirs.retrieve("tea")) == rows(ours.retrieve("tea"))
+
+
+def test_the_store_is_asked_for_little_at_first(index, stores):
+    graph = library(40)
+    Retriever(graph, "sentence", "cosine", index=index, top_k=3).retrieve("Is green tea hot? 39")
+    assert stores["sentence"].asked[0] < 10
+
+
+def test_it_is_kept_in_step(index, stores):
+    graph = library()
+    retriever = Retriever(graph, "sentence", "cosine", index=index, top_k=1)
+    retriever.retrieve("tea")
+    store = stores["sentence"]
+    assert len(store.added) == 12
+    graph.add(Document("Tea is cold. Tea is hot.", id="d0"))
+    assert [each.node.text.strip() for each in retriever.retrieve("Tea is cold.")] == [
+        "Tea is cold."
+    ]
+    assert len(store.added) == 13  # the sentence that stayed was not written again
+    assert len(store.deleted) == 2
+    graph.remove("d3")
+    assert all("河" not in each.node.text for each in retriever.retrieve("河", top_k=20))
+    assert len(store.store) == len(graph.nodes("sentence")) == 8
+
+
+def test_changed_metadata_writes_nothing(index, stores):
+    graph = library()
+    retriever = Retriever(graph, "sentence", "cosine", index=index)
+    retriever.retrieve("tea")
+    written = list(stores["sentence"].added)
+    graph.add(Document(TEXTS[0], metadata={"n": 100}, id="d0"))
+    found = retriever.retrieve("tea", filters={"n": 100})
+    assert {each.node.document_id for each in found} == {"d0"}
+    assert stores["sentence"].added == written
+    assert stores["sentence"].deleted == []
+
+
+def test_a_document_that_changes_keeps_its_id(index, stores):
+    graph = NodeGraph(embed=Letters(), progress=False)
+    graph.add([Document("tea", id="a"), Document("河", id="b")])
+    retriever = Retriever(graph, "ROOT", "cosine", index=index, top_k=1)
+    assert rows(retriever.retrieve("tea"))[0][0] == "a"
+    graph.add(Document("红红", id="a"))
+    assert rows(retriever.retrieve("红"))[0][0] == "a"
+    assert stores["ROOT"].store["a"]["text"] == "红红"
+
+
+def test_no_text_is_embedded_twice(index):
+    graph = library()
+    model = graph.embeddings.embedder("default").embed.__self__
+    Retriever(graph, "sentence", "cosine").retrieve("tea")
+    Retriever(graph, "sentence", "cosine", index=index).retrieve("tea")
+    assert len(model.passages) == len(set(model.passages)) == 12
+
+
+def test_in_a_fusion_with_words(index):
+    graph = library(3)
+    words = Retriever(graph, "sentence", "bm25", target="ROOT")
+    for mode in ("rrf", "relative"):
+        ours, theirs = (
+            FusionRetriever(
+                [words, Retriever(graph, "sentence", "cosine", target="ROOT", index=each)],
+                mode=mode,
+            )
+            for each in ("default", index)
+        )
+        for query in QUERIES:
+            assert rows(theirs.retrieve(query)) == rows(ours.retrieve(query))
+
+
+def test_in_recursive_retrieval(index, stores):
+    graph = library(3)
+    graph.create_node_group("half", lambda text: [text[:9], text[9:]])
+    groups = ["sentence", "half", "ROOT"]
+    ours = RecursiveRetriever(graph, groups, "ROOT", "cosine", top_k=3)
+    theirs = RecursiveRetriever(graph, groups, "ROOT", index.cosine, top_k=3)
+    for query in QUERIES:
+        for filters in (None, {"even": True}):
+            found = theirs.retrieve(query, filters=filters)
+            assert rows(found) == rows(ours.retrieve(query, filters=filters))
+    assert set(stores) == set(groups)
+
+
+def test_by_a_name(index):
+    register_index("my_store")(index)
+    graph = library()
+    ours = Retriever(graph, "sentence", "cosine")
+    theirs = Retriever(graph, "sentence", "cosine", index="my_store")
+    assert rows(theirs.retrieve("tea")) == rows(ours.retrieve("tea"))
+
+
+def test_several_graphs_and_embeddings():
+    """A store each, since the model and the group say nothing of the graph."""
+    made = []
+
+    def make(embeddings, group):
+        made.append((embeddings.graph, embeddings.key, group))
+        return CountingStore(embeddings)
+
+    class Few(Letters):
+        ALPHABET = "ts"
+
+    graphs = [NodeGraph(embed={"a": Letters(), "b": Few()}, progress=False) for _ in range(2)]
+    for number, graph in enumerate(graphs):
+        graph.add([f"{text} {number}" for text in TEXTS])
+    index = as_index(make)
+    ours = Retriever(graphs, "ROOT", "cosine", top_k=3)
+    theirs = Retriever(graphs, "ROOT", "cosine", index=index, top_k=3)
+    for query in QUERIES:
+        assert rows(theirs.retrieve(query)) == rows(ours.retrieve(query))
+    assert len(made) == len(set(made)) == 4
+
+
+def test_one_store_for_several_groups():
+    graph = library(3)
+    store = CountingStore(GraphEmbeddings(graph))
+    store.store["foreign"] = {
+        "id": "foreign",
+        "vector": Letters().vector("tea"),
+        "text": "tea",
+        "metadata": {},
+    }
+    index = as_index(store)
+    for group in ("sentence", "ROOT"):
+        ours = Retriever(graph, group, "cosine", top_k=3)
+        theirs = Retriever(graph, group, "cosine", index=index, top_k=3)
+        for query in ("tea", "河"):
+            assert rows(theirs.retrieve(query)) == rows(ours.retrieve(query))
+    graph.remove(["d0", "d1"])
+    Retriever(graph, "ROOT", "cosine", index=index).retrieve("tea")
+    assert "foreign" in store.store
+
+
+def test_one_store_is_not_for_two_embeddings():
+    class Few(Letters):
+        ALPHABET = "ts"
+
+    graph = NodeGraph(embed={"a": Letters(), "b": Few()}, progress=False)
+    graph.add(TEXTS)
+    index = as_index(CountingStore(GraphEmbeddings(graph, "a")))
+    assert Retriever(graph, "ROOT", "cosine", index=index, embed_keys=["a"]).retrieve("tea")
+    with pytest.raises(ValueError, match=r"embedding 'a', and can't have those of 'b'"):
+        Retriever(graph, "ROOT", "cosine", index=index).retrieve("tea")
+
+
+def test_another_model_writes_anew(tmp_path):
+    """The store kept vectors of the model that was there before."""
+
+    class Few(Letters):
+        ALPHABET = "ts"
+
+    file, store = tmp_path / "g.nodekin", None
+    for model in (Letters(), Few()):
+        with NodeGraph(embed=model, store=file, progress=False) as graph:
+            ids = graph.add(TEXTS)
+            if store is None:
+                store = CountingStore(GraphEmbeddings(graph))
+            store.embedding = GraphEmbeddings(graph)
+            store.added.clear()
+            retriever = Retriever(graph, "ROOT", "cosine", index=as_index(store), top_k=2)
+            assert rows(retriever.retrieve("tea")) == rows(
+                Retriever(graph, "ROOT", "cosine", top_k=2).retrieve("tea")
+            )
+            assert sorted(store.added) == sorted(ids)
+
+
+def test_the_same_store_is_one_index():
+    graph = library()
+    store = CountingStore(GraphEmbeddings(graph))
+    for _ in range(2):
+        Retriever(graph, "sentence", "cosine", index=as_index(store)).retrieve("tea")
+    assert len(store.added) == 12
+    assert as_index(store) == as_index(store) != as_index(CountingStore(GraphEmbeddings(graph)))
+
+
+def test_what_the_store_has_from_last_time_is_not_written_again(tmp_path):
+    file = tmp_path / "g.nodekin"
+    store = CountingStore(Letters())
+    with library(store=file) as graph:
+        Retriever(graph, "sentence", "cosine", index=as_index(store)).retrieve("tea")
+    store.added.clear()
+    with NodeGraph(embed=Letters(), store=file, progress=False) as graph:
+        graph.create_node_group("sentence", split_sentences)
+        graph.add(Document("Tea is cold.", id="new"))
+        retriever = Retriever(graph, "sentence", "cosine", index=as_index(store), top_k=1)
+        assert retriever.retrieve("Tea is cold.")[0].node.document_id == "new"
+        assert len(store.added) == 1
+
+
+def test_after_a_failure_all_is_made_good(index, stores):
+    graph = library()
+    retriever = Retriever(graph, "sentence", "cosine", index=index, top_k=3)
+    retriever.retrieve("tea")
+    graph.add([Document("Tea is cold. Tea is red.", id="new"), Document("河", id="d0")])
+    stores["sentence"].fail_after = 1
+    with pytest.raises(ConnectionError):
+        retriever.retrieve("tea")
+    for lift in ("max", "sum"):
+        settings = {"target": "ROOT", "lift": lift, "top_k": 5}
+        theirs = Retriever(graph, "sentence", "cosine", index=index, **settings)
+        ours = Retriever(graph, "sentence", "cosine", **settings)
+        for query in QUERIES:
+            assert rows(theirs.retrieve(query)) == rows(ours.retrieve(query))
+    assert set(stores["sentence"].store) == {node.id for node in graph.nodes("sentence")}
+
+
+def test_what_was_half_written_and_is_gone_since_does_not_stay(index, stores):
+    graph = library()
+    retriever = Retriever(graph, "sentence", "cosine", index=index, top_k=3)
+    retriever.retrieve("tea")
+    graph.add(Document("Tea is cold. Tea is red.", id="new"))
+    stores["sentence"].fail_after = 1
+    with pytest.raises(ConnectionError):
+        retriever.retrieve("tea")
+    assert len(stores["sentence"].store) == 13
+    graph.remove("new")
+    retriever.retrieve("tea")
+    assert set(stores["sentence"].store) == {node.id for node in graph.nodes("sentence")}
+
+
+def test_a_newer_state_is_not_undone_by_an_older_one(index, stores, monkeypatch):
+    """One thread has read what changed, and writes it when another has written what came then."""
+    graph = library()
+    retriever = Retriever(graph, "sentence", "cosine", index=index)
+    retriever.retrieve("tea")
+    graph.add(Document("Tea is cold.", id="new"))
+    shared = retriever.similarity.open(graph, "sentence", "default")
+    embed = shared._vectors
+
+    def meanwhile(nodes):
+        monkeypatch.setattr(shared, "_vectors", embed)
+        graph.remove("new")
+        retriever.retrieve("tea")
+        return embed(nodes)
+
+    monkeypatch.setattr(shared, "_vectors", meanwhile)
+    shared.ready()
+    assert set(stores["sentence"].store) == {node.id for node in graph.nodes("sentence")}
+
+
+def test_only_cosines_are_searched(index):
+    with pytest.raises(TypeError, match="not for 'bm25'"):
+        Retriever(library(), "sentence", "bm25", index=index).retrieve("tea")
+
+
+def test_nothing_in_the_graph_nothing_found(index):
+    graph = NodeGraph(embed=Letters(), progress=False)
+    assert Retriever(graph, "ROOT", "cosine", index=index).retrieve("tea") == []
+
+
+def test_threads_that_search_while_others_write(index, stores):
+    graph = library(3)
+    retriever = Retriever(graph, "sentence", "cosine", index=index, top_k=4)
+    errors = []
+
+    def search():
+        try:
+            for _ in range(15):
+                found = retriever.retrieve("tea")
+                assert len({each.node.id for each in found}) == 4
+        except Exception as error:
+            errors.append(error)
+
+    def write(number):
+        try:
+            for turn in range(8):
+                graph.add(Document(f"Tea {number} {turn}. 河 {turn}.", id=f"w{number}"))
+        except Exception as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=search) for _ in range(3)]
+    threads += [threading.Thread(target=write, args=(n,)) for n in range(2)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join(60)
+        assert not each.is_alive()
+    assert errors == []
+    retriever.retrieve("tea")
+    assert set(stores["sentence"].store) == {node.id for node in graph.nodes("sentence")}
+
+
+class InStep(RuleBasedStateMachine):
+    """Whatever happens to the graph, the store finds what the built-in index finds."""
+
+    @initialize()
+    def begin(self):
+        self.graph = NodeGraph(embed=Letters(), progress=False)
+        self.graph.create_node_group("sentence", split_sentences)
+        self.made = []
+
+        def make(embeddings, group):
+            self.made.append(CountingStore(embeddings))
+            return self.made[-1]
+
+        index = as_index(make)
+        self.pairs = [
+            (
+                Retriever(self.graph, "sentence", "cosine", index=index, top_k=k),
+                Retriever(self.graph, "sentence", "cosine", top_k=k),
+            )
+            for k in (1, 3)
+        ]
+
+    @rule(
+        number=st.integers(0, 4),
+        texts=st.lists(
+            st.sampled_from(["Tea. ", "红茶。", "River runs. ", "河。", "Tea. "]), min_size=1
+        ),
+        field=st.booleans(),
+    )
+    def add(self, number, texts, field):
+        self.graph.add(Document("".join(texts), metadata={"f": field}, id=str(number)))
+
+    @rule(number=st.integers(0, 4))
+    def remove(self, number):
+        there = {node.id for node in self.graph.nodes("ROOT")}
+        self.graph.remove({str(number)} & there)
+
+    @rule(after=st.integers(0, 3))
+    def fail(self, after):
+        for store in self.made:
+            store.fail_after = after
+
+    @rule(query=st.sampled_from(["tea", "河", "red river"]), f=st.sampled_from([None, True, False]))
+    def search(self, query, f):
+        filters = None if f is None else {"f": f}
+        for theirs, ours in self.pairs:
+            try:
+                found = theirs.retrieve(query, filters=filters)
+            except ConnectionError:
+                found = theirs.retrieve(query, filters=filters)
+            assert rows(found) == rows(ours.retrieve(query, filters=filters))
+            (store,) = self.made
+            assert set(store.store) == {node.id for node in self.graph.nodes("sentence")}
+
+    @invariant()
+    def one_store(self):
+        assert len(getattr(self, "made", [])) <= 1
+
+
+TestInStep = InStep.TestCase
+
+
+TestInStep.settings = settings(max_examples=30, stateful_step_count=15)
+
+
+def test_more_nodes_than_a_store_takes_at_once_are_given_in_parts():
+    """As Chroma refuses more than 5,461."""
+
+    class Limited(InMemoryVectorStore):
+        def add_documents(self, documents, ids=None, **kwargs):
+            if len(documents) > 5461:
+                raise ValueError(f"batch size of {len(documents)} is greater than 5461")
+            return super().add_documents(documents, ids, **kwargs)
+
+    class Short(Embeddings):
+        def embed_documents(self, texts):
+            return [self.embed_query(text) for text in texts]
+
+        def embed_query(self, text):
+            return [float(text[-4:-1] or 0), 1.0]
+
+    document = Document("".join(f"{n:05}." for n in range(7000)), metadata={"n": 1}, id="all")
+    splitter = RecursiveCharacterTextSplitter(
+        separators=["."], chunk_size=6, chunk_overlap=0, keep_separator="end"
+    )
+    parents = ParentDocumentRetriever(
+        vectorstore=Limited(Short()), docstore=InMemoryStore(), child_splitter=splitter
+    )
+    with pytest.raises(ValueError, match="batch size of 7000"):
+        parents.add_documents([document])
+    store = Limited(Short())
+    ours = NodeGraphRetriever.from_documents(
+        [document], Short(), child_splitter=splitter, index=as_index(store), similarity="cosine"
+    )
+    assert ours.invoke("04999.") == [document]
+    assert len(store.store) == 7000

@@ -1,19 +1,30 @@
+import copy
 import json
+import pickle
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from langchain_classic.retrievers import MultiQueryRetriever
 from langchain_core.documents import Document
+from langchain_core.language_models import FakeListChatModel
+from langchain_core.load import dumps
+from langchain_core.vectorstores import InMemoryVectorStore
+from langchain_peers import LOADED, QUERIES
+from letters import Letters
 
-from nodekin.adapters.langchain import from_document, to_document
-from nodekin.adapters.langchain.documents import (
-    delete_documents,
-    existing_nodes,
-    put_documents,
+from nodekin.adapters.langchain import (
+    NodeGraphReranker,
+    NodeGraphRetriever,
+    NodeGraphVectorStore,
+    from_document,
+    retriever_tool,
+    to_document,
 )
+from nodekin.adapters.langchain.documents import delete_documents, existing_nodes, put_documents
 from nodekin.nodegraph import Document as SourceDocument
 from nodekin.nodegraph import Node, NodeGraph, SearchText, split_sentences
-from nodekin.retrievers import Evidence, Retriever, ScoredNode
+from nodekin.retrievers import Evidence, Reranker, Retriever, ScoredNode
 
 FIELDS = (
     *("text", "content", "id", "group", "document_id", "parent_id"),
@@ -260,3 +271,116 @@ def test_a_piece_is_not_dropped(small_graph):
     with pytest.raises(ValueError, match="made from the document 'tea'"):
         delete_documents(small_graph, ["河", small_graph.nodes("sentence")[0].id])
     assert len(small_graph.nodes("ROOT")) == 2
+
+
+@pytest.fixture
+def theirs():
+    store = InMemoryVectorStore(Letters())
+    store.add_documents(LOADED)
+    return store.as_retriever(search_kwargs={"k": 3})
+
+
+@pytest.fixture
+def graph():
+    graph = NodeGraph(embed=Letters(), progress=False)
+    graph.add(LOADED)
+    return graph
+
+
+@pytest.fixture
+def ours(graph):
+    return NodeGraphRetriever(retriever=Retriever(graph, "ROOT", "cosine", top_k=3))
+
+
+def phrasings():
+    return FakeListChatModel(responses=["\n".join(QUERIES)])
+
+
+def unique_union(rankings):
+    """As in LangChain's "RAG from scratch"."""
+    flat = [dumps(document) for ranking in rankings for document in ranking]
+    return list(dict.fromkeys(flat))
+
+
+def rag_fusion(rankings, k=60):
+    """As in LangChain's "RAG fusion"."""
+    scores = {}
+    for ranking in rankings:
+        for rank, document in enumerate(ranking):
+            text = dumps(document)
+            scores[text] = scores.get(text, 0) + 1 / (rank + k)
+    return sorted(scores.items(), key=lambda item: -item[1])
+
+
+def test_a_document_is_the_same_whatever_the_query(ours, theirs):
+    for query in QUERIES:
+        assert ours.invoke(query) == theirs.invoke(query)
+
+
+def test_langchains_multi_query_sees_that_documents_are_the_same(ours, theirs):
+    found = MultiQueryRetriever.from_llm(retriever=ours, llm=phrasings()).invoke("tea")
+    assert len({document.id for document in found}) == len(found)
+    assert found == MultiQueryRetriever.from_llm(retriever=theirs, llm=phrasings()).invoke("tea")
+
+
+@pytest.mark.parametrize("fuse", [unique_union, rag_fusion])
+def test_dumps_of_a_document_is_a_key(ours, theirs, fuse):
+    assert fuse(ours.map().invoke(QUERIES)) == fuse(theirs.map().invoke(QUERIES))
+
+
+@pytest.mark.parametrize("put", ["graph", "store", "index"])
+@pytest.mark.parametrize("details", [False, True, "nested"])
+@pytest.mark.parametrize("copied", [None, copy.deepcopy, copy.copy, "pickled", "reranked"])
+def test_an_edited_hit_that_is_put_back_pollutes_nothing(graph, put, details, copied):
+    """The details that were asked for are not put back, what was edited is."""
+    search = Retriever(graph, "ROOT", "bm25", top_k=3)
+    (hit,) = NodeGraphRetriever(retriever=search, details=details).invoke("steamed", k=1)
+    added = {False: set(), True: {"evidence", "start", "end"}, "nested": {"nodekin"}}[details]
+    assert added <= hit.metadata.keys() - LOADED[0].metadata.keys()
+    if copied == "pickled":
+        hit = pickle.loads(pickle.dumps(hit))
+    elif copied == "reranked":
+        model = Reranker("ModuleReranker", model=lambda query, texts: [1.0] * len(texts))
+        reranker = NodeGraphReranker(reranker=model, score_key="relevance_score")
+        (hit,) = reranker.compress_documents([hit], "steamed")
+        assert hit.metadata["relevance_score"] == 1.0
+    elif copied:
+        hit = copied(hit)
+    hit.page_content = "Green tea is steamed, and dried."
+    hit.metadata["checked"] = True
+    add = {
+        "graph": graph.add,
+        "store": NodeGraphVectorStore(graph).add_documents,
+        "index": NodeGraphRetriever(graph=graph).upsert,
+    }[put]
+    add([hit])
+    assert len(graph.nodes("ROOT")) == len(LOADED)
+    node = graph.node("1")
+    metadata = {**LOADED[0].metadata, "checked": True}
+    assert (node.text, node.metadata) == (hit.page_content, metadata)
+
+
+def test_an_edited_piece_of_a_document_is_refused(graph):
+    graph.create_node_group("sentence", split_sentences)
+    (hit,) = NodeGraphRetriever(retriever=Retriever(graph, "sentence")).invoke("roasted")
+    with pytest.raises(ValueError, match="taken by a node of group 'sentence'"):
+        graph.add(hit)
+
+
+def test_every_face_returns_the_documents_as_they_were_added(graph, ours):
+    by_id = {document.id: document for document in LOADED}
+    query = "green tea"
+    artifact = retriever_tool(ours, "search", "Search.").invoke(
+        {"name": "search", "args": {"query": query}, "id": "1", "type": "tool_call"}
+    )
+    reranker = NodeGraphReranker(
+        reranker=Reranker("ModuleReranker", model=lambda query, texts: [len(t) for t in texts])
+    )
+    for documents in (
+        NodeGraphVectorStore(graph).similarity_search(query),
+        NodeGraphRetriever(graph=graph).invoke(query),
+        reranker.compress_documents(LOADED, query),
+        artifact.artifact,
+    ):
+        assert documents
+        assert documents == [by_id[document.id] for document in documents]

@@ -12,7 +12,7 @@ from langchain_core.runnables import RunnableLambda
 from langchain_runs import FinishedRuns, call, tree
 
 from nodekin.adapters.langchain import NodeGraphRetriever
-from nodekin.adapters.langchain.event_dispatch import EventDispatcher
+from nodekin.adapters.langchain.callbacks import EventDispatcher
 from nodekin.retrievers.tracing import start_span
 
 
@@ -180,7 +180,7 @@ async def test_a_handler_that_is_to_be_heard_is_heard(nested, mode, inline):
         raise_error = True
         run_inline = inline
 
-        def on_retriever_start(self, serialized, query, *, name=None, **kwargs):
+        def on_chain_start(self, serialized, inputs, *, name=None, **kwargs):
             if name == "fuse":
                 raise KeyError("loud")
 

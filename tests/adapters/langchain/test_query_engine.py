@@ -6,11 +6,20 @@ import pickle
 
 import pytest
 from blockbuster import blockbuster_ctx
+from langchain_classic.chains import RetrievalQA
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.chat_history import BaseChatMessageHistory
-from langchain_core.language_models import FakeListChatModel
-from langchain_core.messages import AIMessage, AIMessageChunk, HumanMessage, SystemMessage
+from langchain_core.language_models import BaseChatModel, FakeListChatModel
+from langchain_core.messages import (
+    AIMessage,
+    AIMessageChunk,
+    ChatMessage,
+    HumanMessage,
+    SystemMessage,
+    ToolMessage,
+)
 from langchain_core.output_parsers import StrOutputParser
+from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.runnables import (
     ConfigurableField,
@@ -19,11 +28,26 @@ from langchain_core.runnables import (
     RunnablePassthrough,
 )
 from langchain_core.runnables.history import RunnableWithMessageHistory
+from langchain_peers import Recording, face, ids
 from langchain_runs import FinishedRuns
 from pydantic import ValidationError
 
-from nodekin.adapters.langchain.query_engine import NodeGraphQueryEngine
-from nodekin.retrievers import MultiQueryRetriever, QueryEngine, RecursiveRetriever, trace
+from nodekin.adapters.langchain import NodeGraphQueryEngine, NodeGraphVectorStore, answer_tool
+from nodekin.adapters.langchain.query_engine import (
+    first_fields,
+    join_chunks,
+    last_fields,
+    read_question,
+    stream_from_task,
+    stream_in_context,
+)
+from nodekin.retrievers import (
+    MultiQueryRetriever,
+    QueryEngine,
+    RecursiveRetriever,
+    Retriever,
+    trace,
+)
 from nodekin.retrievers.answers.answer import AnswerError
 
 ANSWER = "Black tea is fermented [1]."
@@ -540,3 +564,202 @@ def test_settings_are_checked(native_engine, settings):
 def test_what_is_no_engine_is_refused(native):
     with pytest.raises(TypeError, match="NodeGraphRetriever"):
         NodeGraphQueryEngine(engine=native)
+
+
+class Reads(BaseChatModel):
+    """Answers from what is in its prompt, in the form that it is asked for."""
+
+    @property
+    def _llm_type(self):
+        return "reads"
+
+    def _generate(self, messages, stop=None, run_manager=None, **kwargs):
+        # What the prompts of map_rerank give as examples is before "DO NOT", or has no tea.
+        asked = "\n".join(str(message.content) for message in messages)
+        known = "Black tea is fermented" in asked
+        answer = "Black tea is fermented." if known else "This document does not answer it"
+        if "Score:" in asked:
+            answer += f"\nScore: {100 if known else 0}"
+        elif "Confidence:" in asked:
+            answer = f"Answer: {answer}\nConfidence: {100 if known else 0}"
+        elif not known:
+            answer = "NO_ANSWER" if "NO_ANSWER" in asked else answer
+        return ChatResult(generations=[ChatGeneration(message=AIMessage(answer))])
+
+
+@pytest.mark.filterwarnings("ignore::langchain_core._api.LangChainDeprecationWarning")
+@pytest.mark.filterwarnings("ignore:The apply_and_parse method is deprecated")
+@pytest.mark.parametrize("kind", ["stuff", "refine", "map_reduce", "map_rerank"])
+def test_retrieval_qa(peer_graph, kind):
+    search = Retriever(peer_graph, "ROOT", "cosine", top_k=3)
+    theirs = RetrievalQA.from_chain_type(
+        Reads(), kind, retriever=face(search), return_source_documents=True
+    )
+    if kind == "map_reduce":  # counts tokens with a model that has to be downloaded
+        reduce = theirs.combine_documents_chain.reduce_documents_chain
+        reduce.combine_documents_chain.llm_chain.llm.custom_get_token_ids = _characters
+    engine = NodeGraphQueryEngine(engine=QueryEngine(search, Reads(), kind), output="dict")
+    question = "Which tea is fermented?"
+    made = engine.invoke({"query": question})
+    known = theirs.invoke({"query": question})
+    assert made["answer"] == known["result"] == "Black tea is fermented."
+    assert ids(made["context"]) == ids(known["source_documents"])
+
+
+def _characters(text):
+    return list(map(ord, text))
+
+
+@pytest.fixture
+def answers(loaded_graph):
+    model = FakeListChatModel(responses=["It is steamed [1]."])
+    return NodeGraphQueryEngine(engine=QueryEngine(Retriever(loaded_graph, "ROOT", "bm25"), model))
+
+
+@pytest.mark.filterwarnings("ignore:This API is in beta")
+async def test_an_engine_is_a_tool(answers):
+    tool = answers.as_tool(name="ask_tea", description="About tea.")
+    assert list(tool.args) == ["question"]
+    assert tool.invoke({"question": "green tea"}) == "It is steamed [1]."
+    assert await tool.ainvoke({"question": "green tea"}) == "It is steamed [1]."
+
+
+async def test_an_engine_is_a_node_of_a_langgraph_graph(answers):
+    langgraph = pytest.importorskip("langgraph.graph", reason="the test needs langgraph")
+    steps = langgraph.StateGraph(langgraph.MessagesState)
+    steps.add_node("answer", answers | (lambda text: {"messages": [("ai", text)]}))
+    steps.add_edge(langgraph.START, "answer")
+    app = steps.compile()
+    state = {"messages": [("human", "Hello."), ("ai", "Hello."), ("human", "green tea")]}
+    for result in (app.invoke(state), await app.ainvoke(state)):
+        assert result["messages"][-1].content == "It is steamed [1]."
+
+
+def test_sources_are_titles_and_citations(loaded_graph, answers):
+    full = answers.model_copy(update={"output": "dict"})
+    answer = full.invoke("green tea")
+    assert next(source["title"] for source in answer["sources"]) == "tea.md"
+    tool = answer_tool(answers, "ask_tea", "About tea.")
+    assert tool.invoke({"question": "green tea"}).endswith("Sources:\n[1] tea.md")
+
+
+def test_the_passages_of_a_prompt_are_named_by_their_source(loaded_graph):
+    model = Recording(responses=["It is steamed [1]."])
+    QueryEngine(Retriever(loaded_graph, "ROOT", "bm25", top_k=1), model).query("green tea")
+    assert "[1] tea.md\n" in model.sent[0][0][1]
+
+
+def test_errors_of_an_engine_and_a_store_are_in_langchains_words(answers, loaded_graph):
+    store = NodeGraphVectorStore(loaded_graph)
+    for call in (answers.invoke, store.similarity_search, store.max_marginal_relevance_search):
+        with pytest.raises(ValueError, match=r"^k must be 1 or more, not 0"):
+            call("tea", k=0)
+        with pytest.raises(TypeError, match=r"no argument 'kk'; there is k, .*filter"):
+            call("tea", kk=1)
+
+
+NILE = {"role": "user", "content": "Nile?"}
+
+
+def read(input, question_key=None):
+    return read_question(input, question_key, "chat_history")
+
+
+@pytest.mark.parametrize(
+    ("input", "question"),
+    [
+        ("How long?", ("How long?", [])),
+        ({"query": "How long?"}, ("How long?", [])),
+        ({"input": "How long?", "query": "other"}, ("How long?", [])),
+        ({"question": "How long?", "chat_history": ["Nile?"]}, ("How long?", [NILE])),
+        (
+            {"input": [("human", "Nile?"), ("human", "How long?")], "chat_history": []},
+            ("How long?", [NILE]),
+        ),
+        ([ChatMessage("How long?", role="human")], ("How long?", [])),
+        ([HumanMessage(["How", {"type": "text", "text": "long?"}, {"type": "image"}])],
+         ("How\nlong?", [])),
+    ],
+)  # fmt: skip
+def test_question_and_history(input, question):
+    assert read(input) == question
+
+
+def test_a_history_has_no_messages_of_tools_and_the_system():
+    history = [
+        SystemMessage("Be brief."),
+        HumanMessage("Nile?"),
+        AIMessage("", tool_calls=[{"name": "search", "args": {}, "id": "1"}]),
+        ToolMessage("6,650 km", tool_call_id="1"),
+        AIMessage("A river."),
+    ]
+    question = read({"question": "How long?", "chat_history": history})
+    assert question.history == [NILE, {"role": "assistant", "content": "A river."}]
+
+
+def test_errors_name_the_keys():
+    with pytest.raises(ValueError, match=r"keys \['topic'\].*'frage'"):
+        read({"topic": "x"}, "frage")
+    with pytest.raises(TypeError, match="holds messages"):
+        read({"query": "x", "chat_history": "earlier"})
+
+
+def test_joined_chunks():
+    assert join_chunks(["How ", "long?"]) == "How long?"
+    assert join_chunks([{"a": "x"}, {"a": "y", "b": [1]}, {"b": [2]}]) == {"a": "xy", "b": [1, 2]}
+
+
+def test_a_generator_in_a_context_of_its_own():
+    current = contextvars.ContextVar("current", default="outside")
+    closed = []
+
+    def chunks():
+        token = current.set("inside")
+        try:
+            yield current.get()
+            yield current.get()
+        finally:
+            current.reset(token)  # an error in another context
+            closed.append(True)
+
+    stream = stream_in_context(chunks())
+    assert (next(stream), current.get()) == ("inside", "outside")
+    stream.close()
+    assert closed == [True]
+
+
+async def test_a_task_ends_with_its_consumer():
+    cancelled = []
+
+    async def produce(emit):
+        emit(1)
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            cancelled.append(True)
+            raise
+
+    stream = stream_from_task(produce)
+    assert await anext(stream) == 1
+    await stream.aclose()
+    assert cancelled == [True]
+
+
+async def test_an_error_of_a_task_comes_after_its_chunks():
+    async def produce(emit):
+        emit(1)
+        raise ValueError("broken")
+
+    stream = stream_from_task(produce)
+    assert await anext(stream) == 1
+    with pytest.raises(ValueError, match="broken"):
+        await anext(stream)
+
+
+def test_the_fields_of_an_answer(native):
+    answer = QueryEngine(native, lambda prompt: "Black tea is [1].").query("fermented tea")
+    first = first_fields(answer)
+    assert [d.id for d in first["context"]] == ["tea", "rivers", "press"]
+    last = last_fields(answer)
+    assert [s["cited"] for s in last["sources"]] == [True, False, False]
+    assert (last["found"], last["notes"]) == (True, [])

@@ -6,14 +6,26 @@ import time
 import pytest
 from blockbuster import blockbuster_ctx
 from langchain_classic.retrievers import ContextualCompressionRetriever
+from langchain_classic.retrievers.document_compressors import (
+    CrossEncoderReranker,
+    DocumentCompressorPipeline,
+    EmbeddingsFilter,
+)
 from langchain_core.documents import Document
 from langchain_core.runnables import RunnableLambda
+from langchain_peers import DOCUMENTS, QUESTIONS, Pairs, SharedLetters, face, ids, texts, theirs
 from langchain_runs import FinishedRuns
 from pydantic import ValidationError
 
-from nodekin.adapters.langchain import NodeGraphRetriever, from_document
-from nodekin.adapters.langchain.reranker import NodeGraphReranker
-from nodekin.retrievers import Reranker, RerankRetriever, ScoredNode, register_reranker
+from nodekin.adapters.langchain import NodeGraphReranker, NodeGraphRetriever, from_document
+from nodekin.retrievers import (
+    NearDuplicateFilter,
+    Reranker,
+    RerankRetriever,
+    Retriever,
+    ScoredNode,
+    register_reranker,
+)
 from nodekin.retrievers.protocols import RerankError
 
 TEXTS = ["black tea", "green tea", "红茶和绿茶", "rivers"]
@@ -251,3 +263,101 @@ async def test_a_cancelled_call_is_reported(documents):
     with pytest.raises(asyncio.TimeoutError):
         await asyncio.wait_for(task, 0.01)
     assert "CancelledError" in tracer.roots[0].error
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_contextual_compression_retriever(peer_graph, question):
+    search = Retriever(peer_graph, "ROOT", "cosine", top_k=4)
+    theirs = ContextualCompressionRetriever(
+        base_compressor=CrossEncoderReranker(model=SharedLetters(), top_n=2),
+        base_retriever=face(search),
+    )
+    reranker = Reranker("ModuleReranker", model=SharedLetters())
+    retriever = face(RerankRetriever(search, reranker, top_k=2))
+    assert ids(retriever.invoke(question)) == ids(theirs.invoke(question))
+    within = ContextualCompressionRetriever(
+        base_compressor=NodeGraphReranker(reranker=reranker, top_n=2), base_retriever=face(search)
+    )
+    assert ids(within.invoke(question)) == ids(theirs.invoke(question))
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_a_threshold_of_similarity(peer_graph, question):
+    pytest.importorskip("langchain_community", reason="EmbeddingsFilter needs it")
+    least = 0.3
+    theirs = ContextualCompressionRetriever(
+        base_compressor=EmbeddingsFilter(embeddings=Pairs(), similarity_threshold=least, k=None),
+        base_retriever=face(Retriever(peer_graph, "ROOT", "cosine", top_k=4)),
+    )
+    cut = face(Retriever(peer_graph, "ROOT", "cosine", top_k=4, similarity_cut_off=least))
+    whole = face(Retriever(peer_graph, "ROOT", "cosine", top_k=4))
+    kept = texts(theirs.invoke(question))  # their ids are lost
+    assert texts(cut.invoke(question)) == kept
+    assert texts(whole.invoke(question, score_threshold=least)) == kept
+    assert len(kept) < 4
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_a_reranker_keeps_metadata_and_drops_what_scores_low(question):
+    model = SharedLetters()
+    expected = CrossEncoderReranker(model=model, top_n=4).compress_documents(DOCUMENTS, question)
+    scores = model.score([(question, text) for text in texts(expected)])
+    for cut in ({"cut_off": scores[1]}, {"relative_cut": scores[1] / scores[0]}):
+        reranker = NodeGraphReranker(reranker=Reranker("ModuleReranker", model=model, **cut))
+        found = reranker.compress_documents(DOCUMENTS, question)
+        assert found == [d for d, s in zip(expected, scores, strict=True) if s >= scores[1]]
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_langchains_pipelines_take_results_and_reranker(peer_graph, question):
+    """Near duplicates out, reranked, in another order: by LangChain's own transformers."""
+    filters = pytest.importorskip(
+        "langchain_community.document_transformers",
+        reason="EmbeddingsRedundantFilter is in langchain-community",
+        exc_type=ImportError,
+    )
+    double = Document("Coffee is roasted. Coffee comes from beans. It is drunk hot!", id="double")
+    peer_graph.add(double)
+    reranker = Reranker("ModuleReranker", model=SharedLetters())
+    found = []
+    for base, ranking in (
+        (theirs([*DOCUMENTS, double]).as_retriever(search_kwargs={"k": 5}),
+         CrossEncoderReranker(model=SharedLetters(), top_n=3)),
+        (NodeGraphRetriever(retriever=Retriever(peer_graph, "ROOT", "cosine", top_k=5)),
+         NodeGraphReranker(reranker=reranker, top_n=3)),
+    ):  # fmt: skip
+        steps = [
+            filters.EmbeddingsRedundantFilter(embeddings=Pairs()), ranking,
+            filters.LongContextReorder(),
+        ]  # fmt: skip
+        pipeline = DocumentCompressorPipeline(transformers=steps)
+        compressing = ContextualCompressionRetriever(base_compressor=pipeline, base_retriever=base)
+        found.append([(d.page_content, d.metadata) for d in compressing.invoke(question)])
+    assert found[0] == found[1]
+    assert len(found[0]) == 3
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_near_duplicates_are_dropped_as_by_langchains_filter(question):
+    filters = pytest.importorskip(
+        "langchain_community.document_transformers",
+        reason="EmbeddingsRedundantFilter is in langchain-community",
+        exc_type=ImportError,
+    )
+    double = Document(
+        "Coffee is roasted. Coffee comes from beans. It is drunk hot!",
+        metadata={"source": "copy.md"}, id="double",
+    )  # fmt: skip
+    store = theirs([*DOCUMENTS, double])
+    ranked = store.similarity_search(question, k=5)
+    redundant = filters.EmbeddingsRedundantFilter(embeddings=Pairs(), similarity_threshold=0.95)
+    assert len(redundant.transform_documents(ranked)) == 4
+    for near in (NearDuplicateFilter(model=Pairs()), NearDuplicateFilter()):
+        ours = NodeGraphRetriever(retriever=RerankRetriever(store, near, top_k=4))
+        found = ours.invoke(question)
+        # Of two that are alike the better one is kept; theirs may keep the other.
+        assert found == [d for d in ranked if d.id != _worse(ranked)]
+
+
+def _worse(ranked):
+    return [document.id for document in ranked if document.id in ("coffee", "double")][-1]

@@ -1,17 +1,28 @@
 import asyncio
-import inspect
 import pickle
 import threading
 
 import pytest
 from blockbuster import blockbuster_ctx
+from langchain_classic.chains import create_history_aware_retriever, create_retrieval_chain
+from langchain_classic.chains.combine_documents import create_stuff_documents_chain
 from langchain_core.documents import Document
+from langchain_core.language_models import FakeListChatModel
 from langchain_core.load import dumpd
+from langchain_core.output_parsers import StrOutputParser
+from langchain_core.prompts import ChatPromptTemplate
+from langchain_core.runnables import (
+    ConfigurableField,
+    RunnableLambda,
+    RunnableParallel,
+    RunnablePassthrough,
+)
 from langchain_core.runnables.config import var_child_runnable_config
+from langchain_core.tools import create_retriever_tool
 from pydantic import ValidationError
 
 from nodekin.adapters.langchain import NodeGraphRetriever, to_document
-from nodekin.nodegraph import Node, NodeGraph, split_sentences
+from nodekin.nodegraph import Node
 from nodekin.retrievers import FusionRetriever, RerankRetriever, Retriever, ScoredNode
 
 
@@ -32,34 +43,10 @@ def test_documents_are_the_native_results(retriever, native):
     assert [d.metadata["score"] for d in documents] == [each.score for each in found]
 
 
-async def test_sync_and_async_find_the_same(retriever):
-    assert await retriever.ainvoke("tea by the rivers") == retriever.invoke("tea by the rivers")
-
-
-def test_chinese(native):
-    detailed = NodeGraphRetriever(retriever=native, details=True)
-    (document, *_) = detailed.invoke("红茶发酵吗？")
-    assert document.id == "茶"
-    assert document.metadata["evidence"] == "红茶是全发酵的茶。"
-
-
 @pytest.mark.parametrize("query", ["", "  \n", "　"])
 async def test_a_blank_query_finds_nothing(retriever, query):
     assert retriever.invoke(query) == []
     assert await retriever.ainvoke(query) == []
-
-
-def test_no_match_finds_nothing(retriever):
-    assert retriever.invoke("zeppelin") == []
-
-
-def test_nodes_with_the_same_text_all_count():
-    graph = NodeGraph(progress=False)
-    graph.add([("Tea. " * 3).strip()])
-    graph.create_node_group("sentence", split_sentences)
-    documents = NodeGraphRetriever(retriever=Retriever(graph, "sentence")).invoke("tea")
-    assert [d.page_content for d in documents] == ["Tea."] * 3
-    assert len(set(ids(documents))) == 3
 
 
 # Arguments
@@ -71,28 +58,6 @@ async def test_k_in_the_constructor_and_in_the_call(native):
     assert len(retriever.invoke("tea", k=1)) == 1
     assert len(await retriever.ainvoke("tea", k=3)) == 3
     assert len(NodeGraphRetriever(retriever=native).invoke("tea")) == 3
-
-
-async def test_weights_of_a_fusion_in_the_call(graph):
-    tea = Retriever(graph, "ROOT", "bm25", filters={"topic": "tea"})
-    all_documents = Retriever(graph, "ROOT", "bm25")
-    fusion = NodeGraphRetriever(retriever=FusionRetriever([tea, all_documents]))
-    query = "Which tea is by the rivers?"
-    only_tea, everything = (
-        fusion.invoke(query, weights=[1, 0]),
-        fusion.invoke(query, weights=[0, 1]),
-    )
-    assert ids(only_tea) == [result.node.id for result in tea.retrieve(query)]
-    assert ids(everything) == [result.node.id for result in all_documents.retrieve(query)]
-    assert only_tea != everything
-    assert await fusion.ainvoke(query, weights=[1, 0]) == only_tea
-    assert fusion.batch([query] * 2, weights=[1, 0]) == [only_tea] * 2
-    assert await fusion.abatch([query] * 2, weights=[1, 0]) == [only_tea] * 2
-    assert ids(fusion.invoke(query)) == [r.node.id for r in fusion.retriever.retrieve(query)]
-    with pytest.raises(ValueError, match="are 3, for 2 retrievers"):
-        fusion.invoke(query, weights=[1, 2, 3])
-    with pytest.raises(TypeError, match="weights are for a FusionRetriever or a DefaultRetriever"):
-        NodeGraphRetriever(retriever=tea).invoke(query, weights=[1, 2])
 
 
 async def test_weights_in_the_call_reach_a_fusion_within(graph):
@@ -124,12 +89,6 @@ async def test_filter_in_the_constructor_and_in_the_call(native):
     assert ids(await retriever.ainvoke("茶", filter={"language": "zh"})) == ["茶"]
 
 
-def test_filters_of_the_native_retriever_hold_too(graph):
-    native = Retriever(graph, "sentence", target="ROOT", filters={"language": "en"})
-    retriever = NodeGraphRetriever(retriever=native)
-    assert ids(retriever.invoke("tea", filter={"topic": "rivers"})) == ["rivers"]
-
-
 async def test_score_threshold_in_the_constructor_and_in_the_call(native):
     found = native.retrieve("tea by rivers")
     best = found[0].score
@@ -140,43 +99,10 @@ async def test_score_threshold_in_the_constructor_and_in_the_call(native):
     assert await retriever.ainvoke("tea by rivers", score_threshold=best + 1) == []
 
 
-@pytest.mark.parametrize("typo", ["top_k", "filters", "K", "threshold", "childk"])
-async def test_a_typo_in_a_call_is_a_type_error(retriever, typo):
-    with pytest.raises(TypeError, match=typo):
-        retriever.invoke("tea", **{typo: 1})
-    with pytest.raises(TypeError, match=typo):
-        await retriever.ainvoke("tea", **{typo: 1})
-
-
-def test_sync_and_async_declare_the_same_arguments():
-    sync = inspect.signature(NodeGraphRetriever._get_relevant_documents).parameters
-    async_ = inspect.signature(NodeGraphRetriever._aget_relevant_documents).parameters
-    assert list(sync) == list(async_)
-    assert {"k", "child_k", "filter", "score_threshold"} <= set(sync)
-
-
 @pytest.mark.parametrize("typo", ["top_k", "filters", "search_kwargs"])
 def test_an_unknown_constructor_argument_is_refused(native, typo):
     with pytest.raises(ValidationError, match=typo):
         NodeGraphRetriever(retriever=native, **{typo: 1})
-
-
-@pytest.mark.parametrize("k", [0, -1])
-async def test_k_below_one_is_refused(native, retriever, k):
-    with pytest.raises(ValueError, match="must be 1 or more"):
-        retriever.invoke("tea", k=k)
-    with pytest.raises(ValueError, match="must be 1 or more"):
-        await retriever.ainvoke("tea", k=k)
-    with pytest.raises(ValidationError, match="greater than or equal to 1"):
-        NodeGraphRetriever(retriever=native, k=k)
-
-
-@pytest.mark.parametrize("k", [True, "3", 2.0])
-def test_k_is_a_whole_number(native, retriever, k):
-    with pytest.raises(TypeError, match="whole number"):
-        retriever.invoke("tea", k=k)
-    with pytest.raises(ValidationError, match="valid integer"):
-        NodeGraphRetriever(retriever=native, k=k)
 
 
 def test_a_threshold_that_is_nan_is_refused(native, retriever):
@@ -184,11 +110,6 @@ def test_a_threshold_that_is_nan_is_refused(native, retriever):
         retriever.invoke("tea", score_threshold=float("nan"))
     with pytest.raises(ValidationError, match="finite"):
         NodeGraphRetriever(retriever=native, score_threshold=float("nan"))
-
-
-def test_what_is_no_filter_is_refused_by_the_core(retriever):
-    with pytest.raises(TypeError, match="filters map metadata fields"):
-        retriever.invoke("tea", filter="topic")
 
 
 def test_what_is_no_retriever_is_refused(graph):
@@ -250,21 +171,7 @@ async def test_arguments_of_a_call_reach_what_others_hold(native, graph):
     assert set(ids(await retriever.ainvoke("tea", **{**asked, "k": 9}))) == {"rivers", "press"}
 
 
-@pytest.mark.parametrize("child_k", [0, True, "3"])
-def test_child_k_is_a_whole_number_from_one(native, retriever, child_k):
-    with pytest.raises((TypeError, ValueError), match="child_k"):
-        retriever.invoke("tea", child_k=child_k)
-    with pytest.raises(ValidationError, match="child_k"):
-        NodeGraphRetriever(retriever=native, child_k=child_k)
-
-
 # The documents
-
-
-def test_every_document_has_an_id_and_a_float_score(native):
-    for document in NodeGraphRetriever(retriever=native, details=True).invoke("tea 茶 rivers"):
-        assert document.id
-        assert type(document.metadata["score"]) is float
 
 
 def test_changing_a_result_changes_nothing_else(graph):
@@ -279,11 +186,6 @@ def test_changing_a_result_changes_nothing_else(graph):
     spoilt[0].page_content = "spoilt"
     assert retriever.invoke("tags") == before
     assert graph.node("tags").metadata == {"tags": ["a"], "topic": "tags"}
-
-
-def test_documents_have_the_metadata_of_their_nodes(retriever, graph):
-    (document,) = retriever.invoke("dry rivers")
-    assert document.metadata == graph.node("rivers").metadata
 
 
 def test_evidence_tells_what_matched(native, graph):
@@ -322,13 +224,6 @@ async def test_any_object_with_the_two_methods_will_do():
     assert await retriever.ainvoke("tea") == retriever.invoke("tea")
 
 
-async def test_negative_scores_pass_without_a_threshold():
-    found = [ScoredNode(Node(t, id=t), s) for t, s in (("a", -1.0), ("b", -2.0))]
-    retriever = NodeGraphRetriever(retriever=Fixed(*found))
-    assert ids(retriever.invoke("x")) == ["a", "b"]
-    assert ids(retriever.invoke("x", score_threshold=-1.5)) == ["a"]
-
-
 # Asynchronous life
 
 
@@ -353,12 +248,6 @@ async def test_the_loop_runs_while_a_group_is_built(graph):
     assert not call.done()
     turned.set()
     assert await call
-
-
-async def test_many_at_once(retriever):
-    queries = ["fermented tea", "dry rivers", "红茶", "printing press"] * 10
-    found = await asyncio.gather(*(retriever.ainvoke(query, k=1) for query in queries))
-    assert [ids(each)[0] for each in found] == ["tea", "rivers", "茶", "press"] * 10
 
 
 class Nosy(Fixed):
@@ -395,15 +284,6 @@ async def test_the_config_surrounds_the_search():
 # Serialisation
 
 
-def test_pickle_round_trip():
-    retriever = NodeGraphRetriever(
-        retriever=Fixed(ScoredNode(Node("Tea", {"page": 1}, id="n1"), 1.0)), k=2, filter={"a": 1}
-    )
-    again = pickle.loads(pickle.dumps(retriever))
-    assert again.invoke("tea") == retriever.invoke("tea")
-    assert (again.k, again.filter) == (2, {"a": 1})
-
-
 def test_pickle_round_trip_with_its_graph(retriever):
     retriever.invoke("tea")
     again = pickle.loads(pickle.dumps(retriever))
@@ -420,3 +300,192 @@ def test_what_can_not_be_pickled_is_named(graph):
 def test_it_is_not_serializable_by_langchain(retriever):
     assert not NodeGraphRetriever.is_lc_serializable()
     assert dumpd(retriever)["type"] == "not_implemented"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "says"),
+    [
+        ({"k": 0}, ValueError, "^k must be 1 or more, not 0"),
+        ({"k": "3"}, TypeError, "^k is a whole number, not '3'"),
+        ({"child_k": 0}, ValueError, "^child_k must be 1 or more"),
+        ({"score_threshold": "a"}, TypeError, "^score_threshold is a number, not 'a'"),
+        ({"kk": 1}, TypeError, r"no argument 'kk'; there is k, child_k, filter, score_threshold"),
+        ({"top_k": 1}, TypeError, r"no argument 'top_k'; there is k, "),
+    ],
+)
+async def test_errors_of_a_retriever_are_in_langchains_words(retriever, arguments, error, says):
+    with pytest.raises(error, match=says):
+        retriever.invoke("tea", **arguments)
+    with pytest.raises(error, match=says):
+        await retriever.ainvoke("tea", **arguments)
+    with pytest.raises(error, match=says):
+        retriever.batch(["tea", "coffee"], **arguments)
+
+
+class Failing:
+    """Fails as often as it is told to, then asks another."""
+
+    def __init__(self, inner, times):
+        self.inner = inner
+        self.times = times
+
+    def retrieve(self, query, *, top_k=None, filters=None):
+        if self.times > 0:
+            self.times -= 1
+            raise ConnectionError("gone")
+        return self.inner.retrieve(query, top_k=top_k, filters=filters)
+
+    async def aretrieve(self, query, *, top_k=None, filters=None):
+        return self.retrieve(query, top_k=top_k, filters=filters)
+
+
+def test_schemas_and_graph(retriever):
+    assert retriever.get_input_jsonschema()["type"] == "string"
+    assert retriever.get_output_jsonschema()["type"] == "array"
+    names = [node.name for node in retriever.get_graph().nodes.values()]
+    assert "NodeGraphRetriever" in names
+    chain = retriever | RunnableLambda(len, name="count")
+    assert "NodeGraphRetriever" in chain.get_graph().draw_mermaid()
+
+
+async def test_with_config(retriever):
+    seen = []
+    named = retriever.with_config(run_name="look up", tags=["t"]).with_listeners(
+        on_start=lambda run: seen.append((run.name, run.tags))
+    )
+    assert ids(named.invoke("fermented tea", k=1)) == ["tea"]
+    assert ids(await named.ainvoke("fermented tea", k=1)) == ["tea"]
+    assert seen == [("look up", ["t"])] * 2
+
+
+async def test_bind(retriever):
+    bound = retriever.bind(k=1, filter={"topic": "rivers"})
+    assert ids(bound.invoke("tea")) == ["rivers"]
+    assert ids(await bound.ainvoke("tea")) == ["rivers"]
+    assert ids((RunnableLambda(str.lower) | bound).invoke("TEA")) == ["rivers"]
+
+
+async def test_with_retry(native):
+    def retrying(times):
+        return NodeGraphRetriever(retriever=Failing(native, times)).with_retry(
+            stop_after_attempt=3, wait_exponential_jitter=False
+        )
+
+    assert len(retrying(2).invoke("tea")) == 3
+    assert len(await retrying(2).ainvoke("tea")) == 3
+    with pytest.raises(ConnectionError):
+        retrying(3).invoke("tea")
+
+
+async def test_with_fallbacks(native, retriever):
+    failing = NodeGraphRetriever(retriever=Failing(native, 10**6))
+    assert failing.with_fallbacks([retriever]).invoke("tea") == retriever.invoke("tea")
+    safe = failing.with_fallbacks([retriever])
+    assert await safe.ainvoke("tea") == retriever.invoke("tea")
+
+
+async def test_configurable_fields(retriever, native):
+    configurable = retriever.configurable_fields(
+        k=ConfigurableField(id="k"),
+        filter=ConfigurableField(id="filter"),
+        score_threshold=ConfigurableField(id="threshold"),
+        retriever=ConfigurableField(id="engine"),
+    )
+    assert len(configurable.invoke("tea")) == 3
+    assert len(configurable.invoke("tea", {"configurable": {"k": 1}})) == 1
+    config = {"configurable": {"k": 2, "filter": {"topic": "printing"}}}
+    assert ids(await configurable.ainvoke("tea", config)) == ["press"]
+    assert configurable.with_config(configurable={"threshold": 1e6}).invoke("tea") == []
+    assert retriever.k is None
+    prepared, _ = configurable.prepare({"configurable": {"k": 1}})
+    assert prepared.retriever is native
+
+
+async def test_configurable_alternatives(retriever, graph):
+    lines = NodeGraphRetriever(retriever=Retriever(graph, "sentence"))
+    either = retriever.configurable_alternatives(
+        ConfigurableField(id="answer_with"), default_key="documents", sentences=lines
+    )
+    config = {"configurable": {"answer_with": "sentences"}}
+    assert either.invoke("fermented tea") == retriever.invoke("fermented tea")
+    assert either.invoke("fermented tea", config) == lines.invoke("fermented tea")
+    assert await either.ainvoke("fermented tea", config) == lines.invoke("fermented tea")
+    assert [d.page_content for d in either.invoke("black tea", config, k=1)] == [
+        "Black tea is fermented."
+    ]
+
+
+ANSWER = "Black tea is fermented."
+
+
+@pytest.fixture
+def model():
+    return FakeListChatModel(responses=[ANSWER])
+
+
+@pytest.fixture
+def prompt():
+    return ChatPromptTemplate.from_template("{context}\n\nQuestion: {input}")
+
+
+def joined(documents):
+    return "\n".join(document.page_content for document in documents)
+
+
+QUESTIONS = ["Which tea is fermented?", "红茶发酵吗？"]
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+async def test_an_lcel_chain_gets_the_same_nodes(retriever, native, model, prompt, question):
+    answer = (
+        {"context": lambda x: joined(x["documents"]), "input": lambda x: x["input"]}
+        | prompt
+        | model
+        | StrOutputParser()
+    )
+    chain = RunnableParallel(documents=retriever, input=RunnablePassthrough()).assign(answer=answer)
+    alone = [each.node.id for each in native.retrieve(question)]
+    for result in (chain.invoke(question), await chain.ainvoke(question)):
+        assert result["answer"] == ANSWER
+        assert [document.id for document in result["documents"]] == alone
+    pieces = [each["answer"] for each in chain.stream(question) if "answer" in each]
+    assert len(pieces) > 1
+    assert "".join(pieces) == ANSWER
+    pieces = [each["answer"] async for each in chain.astream(question) if "answer" in each]
+    assert "".join(pieces) == ANSWER
+
+
+async def test_a_retrieval_chain(retriever, native, model, prompt):
+    chain = create_retrieval_chain(retriever, create_stuff_documents_chain(model, prompt))
+    expected = [each.node.id for each in native.retrieve("fermented tea")]
+    for result in (
+        chain.invoke({"input": "fermented tea"}),
+        await chain.ainvoke({"input": "fermented tea"}),
+    ):
+        assert result["answer"] == ANSWER
+        assert [d.id for d in result["context"]] == expected
+
+
+def test_a_history_aware_retriever(retriever):
+    rewriter = FakeListChatModel(responses=["Which tea is fermented?"])
+    prompt = ChatPromptTemplate.from_messages(
+        [("placeholder", "{chat_history}"), ("user", "{input}")]
+    )
+    aware = create_history_aware_retriever(rewriter, retriever, prompt)
+    found = aware.invoke({"input": "And this one?", "chat_history": [("user", "Tea?")]})
+    assert found == retriever.invoke("Which tea is fermented?")
+
+
+async def test_a_retriever_tool(retriever):
+    tool = create_retriever_tool(retriever, "tea", "Looks up tea.")
+    expected = "\n\n".join(d.page_content for d in retriever.invoke("fermented tea"))
+    assert tool.invoke({"query": "fermented tea"}) == expected
+    assert await tool.ainvoke({"query": "fermented tea"}) == expected
+
+
+def test_a_retriever_tool_with_documents(retriever):
+    tool = create_retriever_tool(
+        retriever, "tea", "Looks up tea.", response_format="content_and_artifact"
+    )
+    call = {"type": "tool_call", "id": "1", "name": "tea", "args": {"query": "fermented tea"}}
+    assert tool.invoke(call).artifact == retriever.invoke("fermented tea")

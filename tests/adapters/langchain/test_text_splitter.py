@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from langchain_core.documents import Document
 from langchain_text_splitters import RecursiveCharacterTextSplitter, TextSplitter
 
-from nodekin.adapters.langchain.text_splitter import NodeTextSplitter
+from nodekin.adapters.langchain import NodeTextSplitter
 from nodekin.nodegraph import (
     MarkdownSplitter,
     NodeGraph,
@@ -142,3 +142,14 @@ def test_without_the_splitters_package_the_error_says_what_to_install():
         [sys.executable, "-c", WITHOUT], capture_output=True, text=True, check=True
     )
     assert "pip install langchain-text-splitters" in run.stdout
+
+
+@pytest.mark.parametrize("size", [40, 1000])
+def test_the_size_of_a_chunk_is_in_characters_as_in_langchains_splitters(size):
+    text = "Green tea is steamed, and black tea is fermented. " * 60
+    theirs = RecursiveCharacterTextSplitter(chunk_size=size, chunk_overlap=0)
+    ours = NodeTextSplitter(chunk_size=size, chunk_overlap=0)
+    for splitter in (theirs, ours):
+        chunks = splitter.split_text(text)
+        assert all(len(chunk) <= size for chunk in chunks)
+        assert max(map(len, chunks)) > size / 2

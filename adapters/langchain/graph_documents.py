@@ -1,4 +1,4 @@
-"""The first lines of a program: a retriever of documents or texts, and documents added to it."""
+"""Create a retriever of documents in one line; add, update and remove its documents."""
 
 from __future__ import annotations
 
@@ -9,12 +9,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from langchain_core.documents import Document
-from langchain_core.retrievers import BaseRetriever
+from langchain_core.indexing import DeleteResponse, DocumentIndex, UpsertResponse
 
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.node import ROOT
 from ..frameworks import document_search
-from .documents import check_kwargs, put_documents, text_documents
+from .documents import (
+    check_kwargs,
+    delete_documents,
+    existing_nodes,
+    put_documents,
+    text_documents,
+    to_document,
+)
 from .splitter_transform import as_transform
 
 if TYPE_CHECKING:
@@ -27,8 +34,25 @@ PARENTS = "parent"
 """The group that a ``parent_splitter`` makes."""
 
 
-class DocumentRetriever(BaseRetriever):
-    """Make a retriever of documents in one line; the base of ``NodeGraphRetriever``."""
+class GraphDocuments(DocumentIndex):
+    """Create a retriever of documents and write to its graph; base of ``NodeGraphRetriever``.
+
+    ``langchain_core.indexing.index(loader, record_manager, retriever, cleanup="incremental")`` adds
+    new documents to it, and removes those that the loader no longer gives, with the nodes below
+    them. Only what changed is derived and embedded again. LangChain calls its ``DocumentIndex``
+    beta, so its interface may change. Its async methods run the others in a thread.
+
+    Example:
+        >>> from langchain_core.indexing import InMemoryRecordManager, index
+        >>> from nodekin.adapters.langchain import NodeGraphRetriever
+        >>> retriever = NodeGraphRetriever.from_documents([])
+        >>> records = InMemoryRecordManager(namespace="tea")
+        >>> records.create_schema()
+        >>> settings = {"cleanup": "full", "key_encoder": "sha256"}
+        >>> result = index([Document("Tea."), Document("Milk.")], records, retriever, **settings)
+        >>> index([Document("Tea.")], records, retriever, **settings)["num_deleted"]
+        1
+    """
 
     graph: NodeGraph | None = None
     """The graph that documents are added to; None for a retriever that was given none."""
@@ -73,7 +97,7 @@ class DocumentRetriever(BaseRetriever):
         store: str | Path | None = None,
         **options: Any,
     ) -> Self:
-        """Do the same for texts, with their metadata and ids where there are any.
+        """Make a retriever of texts, with their metadata and ids where there are any.
 
         Raises:
             TypeError: If ``embedding`` is no model, for example the metadatas.
@@ -167,25 +191,49 @@ class DocumentRetriever(BaseRetriever):
     ) -> list[str]:
         """Add documents, or update those whose id exists, all or none; return their ids.
 
-        What was made of a document before goes, and the next search sees the change. Documents
-        are removed by ``retriever.graph.remove(ids)``.
+        What was made of an earlier version of a document is removed, and the next search sees the
+        change.
 
         Raises:
             ValueError: If there are not as many ids as documents, two documents have one id, or
                 the retriever has no graph.
         """
-        if self.graph is None:
-            raise ValueError(
-                "the retriever has no graph to add documents to; give it one (graph=...), or call "
-                "add() of the graph"
-            )
-        return put_documents(self.graph, documents, ids)
+        return put_documents(self._writable(), documents, ids)
 
     async def aadd_documents(
         self, documents: Iterable[Document], *, ids: Sequence[str | None] | None = None
     ) -> list[str]:
-        """Do the same without blocking the event loop."""
+        """Async version of ``add_documents``."""
         return await asyncio.to_thread(self.add_documents, documents, ids=ids)
+
+    def upsert(self, items: Sequence[Document], /, **kwargs: Any) -> UpsertResponse:
+        """Add or update documents as ``add_documents`` does, for ``index()``."""
+        check_kwargs("upsert", kwargs)
+        return {"succeeded": self.add_documents(items), "failed": []}
+
+    def delete(self, ids: Sequence[str] | None = None, **kwargs: Any) -> DeleteResponse:
+        """Remove documents and the nodes below them; ids that do not exist are skipped.
+
+        Raises:
+            ValueError: If no ids are given, one is that of a node below a document, or the
+                retriever has no graph.
+        """
+        check_kwargs("delete", kwargs)
+        deleted = delete_documents(self._writable(), ids)
+        return {"num_deleted": len(deleted), "num_failed": 0, "succeeded": deleted, "failed": []}
+
+    def get(self, ids: Sequence[str], /, **kwargs: Any) -> list[Document]:
+        """Return the documents that exist as they were put in, in the order of the ids."""
+        check_kwargs("get", kwargs)
+        return [to_document(node) for node in existing_nodes(self._writable(), ids)]
+
+    def _writable(self) -> NodeGraph:
+        if self.graph is None:
+            raise ValueError(
+                "the retriever has no graph of documents; give it one (graph=...), or call the "
+                "methods of the graph"
+            )
+        return self.graph
 
 
 _FIRST_OPTIONS = ("k", "child_splitter", "parent_splitter", "group", "target")

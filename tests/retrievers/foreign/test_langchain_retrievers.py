@@ -27,7 +27,6 @@ from nodekin.adapters.langchain import (
     NodeGraphReranker,
     NodeGraphRetriever,
     NodeGraphVectorStore,
-    as_retriever,
     fuse_documents,
     retriever_tool,
     to_document,
@@ -45,6 +44,7 @@ from nodekin.retrievers import (
     Retriever,
     SubQuestionRetriever,
     WindowRetriever,
+    as_retriever,
     restrict,
 )
 from nodekin.retrievers.evaluation import Dataset, GoldPassage, Question, evaluate

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-FOLDER = Path(__file__).parents[3] / "examples" / "migration"
+EXAMPLES = Path(__file__).parents[3] / "examples"
+FOLDER = EXAMPLES / "migration"
 NEEDS = {
     "langchain_agent": "langchain",
     "langchain_ensemble": "langchain_community",
@@ -69,3 +70,35 @@ def test_both_forms_return_the_same(program, monkeypatch, capsys):
     assert script["before"]() == script["after"]() == EXPECTED[program]
     theirs, ours = capsys.readouterr().out.splitlines()
     assert theirs.removeprefix("LangChain: ") == ours.removeprefix("nodekin:   ")
+
+
+def test_the_agent_searches_reads_and_cites(capsys):
+    pytest.importorskip("langgraph", reason="the agent example needs langgraph")
+    runpy.run_path(str(EXAMPLES / "langchain_agent.py"), run_name="__main__")
+    pandas, tea = capsys.readouterr().out.strip().split("\n\n")
+    for shown, question, place, answer in (
+        (pandas, "大熊猫每天要花多少时间吃东西？", ("zh/animals.md", 0, 252), "十几个小时"),
+        (tea, "《茶经》是谁写的？", ("zh/tea.md", 0, 191), "他在8世纪写成的《茶经》"),
+    ):
+        document, start, end = place
+        lines = shown.splitlines()
+        assert lines[:2] == [f"human  {question}", f"ai     {{'query': '{question}'}}"]
+        assert lines[2].startswith(f"tool   {document} [{start}:{end}]")
+        read = f"ai     {{'document': '{document}', 'start': {start}, 'end': {end}}}"
+        assert read in lines
+        assert f"       {document} {start}-" in shown.partition(read)[2]
+        assert lines[-1].startswith("ai     My notes say: ")
+        assert answer in lines[-1]
+        assert lines[-1].endswith(f"({document} [{start}:{end}])")
+
+
+def test_it_runs_and_says_what_happened(capsys):
+    runpy.run_path(str(EXAMPLES / "langchain_index.py"), run_name="__main__")
+    shown = capsys.readouterr().out
+    added = "{'num_added': 3, 'num_updated': 0, 'num_skipped': 0, 'num_deleted': 0}"
+    assert f"full         {added}\n             3 parents, 6 children" in shown
+    assert "茶[7:14] = 红茶是发酵的。" in shown
+    assert "'num_deleted': 1}\n             3 parents, 5 children" in shown  # the old version went
+    assert "tea[0:25] = Oolong is half fermented." in shown
+    assert "'num_skipped': 2, 'num_deleted': 1}\n             2 parents, 3 children" in shown
+    assert shown.endswith("rivers       []\n")

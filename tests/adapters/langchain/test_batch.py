@@ -4,7 +4,6 @@ import asyncio
 import threading
 import time
 import uuid
-from types import MappingProxyType
 
 import pytest
 from blockbuster import blockbuster_ctx
@@ -22,8 +21,6 @@ from nodekin.retrievers import (
     Retriever,
     WindowRetriever,
 )
-from nodekin.retrievers.base_retriever import BaseRetriever
-from nodekin.retrievers.tracing import start_span
 
 WORDS = ["tea", "river", "book", "茶"]
 TEXTS = {"tea": "Tea. Green tea.", "river": "A river.", "book": "A book.", "茶": "绿茶。红茶。"}
@@ -154,98 +151,8 @@ async def test_every_query_has_a_run_of_its_own(retriever, mode):
     assert {run.run_type for run in tracer.roots} == {"retriever"}
     for run in tracer.roots:
         (search,) = run.child_runs
-        assert (search.name, search.inputs["query"]) == ("search", "4 queries")
+        assert (search.name, search.inputs["query"]) == ("search", run.inputs["query"])
         assert len(run.outputs["documents"]) == 1
-
-
-class Rewriting(BaseRetriever):
-    """Asks a model for each query, then searches for all at once, as nodekin's strategies do."""
-
-    prompts = MappingProxyType({})
-
-    def __init__(self, inner, llm):
-        self.inner = inner
-        self.llm = llm
-
-    def retrieve(self, query, *, top_k=None, filters=None):
-        return self.batch([query], top_k=top_k, filters=filters)[0]
-
-    def batch(self, queries, *, top_k=None, filters=None):
-        with start_span("strategy", query=f"{len(queries)} queries"):
-            asked = []
-            for query in queries:
-                with start_span("rewrite", query=query), start_span("ask", prompt=query):
-                    asked.append(self.llm.invoke(query))
-            return self.inner.batch(asked, top_k=top_k, filters=filters)
-
-    async def aretrieve(self, query, *, top_k=None, filters=None):
-        return (await self.abatch([query], top_k=top_k, filters=filters))[0]
-
-    async def abatch(self, queries, *, top_k=None, filters=None):
-        async def rewritten(query):
-            with start_span("rewrite", query=query), start_span("ask", prompt=query):
-                return await self.llm.ainvoke(query)
-
-        with start_span("strategy", query=f"{len(queries)} queries"):
-            asked = await asyncio.gather(*map(rewritten, queries))
-            return await self.inner.abatch(asked, top_k=top_k, filters=filters)
-
-
-async def test_what_is_done_for_one_query_is_below_its_run_alone(native, mode):
-    engine = Rewriting(native, RunnableLambda(str.upper, name="model"))
-    tracer = FinishedRuns()
-    await batch(NodeGraphRetriever(retriever=engine), mode, WORDS, {"callbacks": [tracer]})
-    assert len(tracer.roots) == 4
-    for run in tracer.roots:
-        (strategy,) = run.child_runs
-        rewrite, search = strategy.child_runs
-        assert (rewrite.inputs["query"], search.inputs["query"]) == (
-            run.inputs["query"],
-            "4 queries",
-        )
-        (ask,) = rewrite.child_runs
-        (model,) = ask.child_runs
-        assert (model.name, model.inputs["input"]) == ("model", run.inputs["query"])
-        assert {each.trace_id for each in (strategy, rewrite, ask, model)} == {run.id}
-
-
-@pytest.mark.parametrize("in_chain", [False, True])
-async def test_events_of_a_batch(retriever, in_chain):
-    async def many(queries):
-        return await retriever.abatch(queries, k=1)
-
-    if not in_chain:
-        many = RunnableLambda(many, name="many")
-    else:
-        many = RunnableLambda(many, name="many") | RunnableLambda(len)
-    with blockbuster_ctx():
-        events = [each async for each in many.astream_events(["tea", "book"], version="v2")]
-    started = [e["name"] for e in events if e["event"] == "on_retriever_start"]
-    assert started == ["NodeGraphRetriever"] * 2
-    searches = [e for e in events if (e["event"], e["name"]) == ("on_chain_start", "search")]
-    assert len({e["parent_ids"][-1] for e in searches}) == 2
-
-
-async def test_queries_at_once_are_as_many_as_the_config_says(native, mode):
-    portions = []
-
-    class Counting(Retriever):
-        def batch(self, queries, **settings):
-            portions.append(list(queries))
-            return super().batch(queries, **settings)
-
-        async def abatch(self, queries, **settings):
-            portions.append(list(queries))
-            return await super().abatch(queries, **settings)
-
-        def retrieve(self, query, **settings):  # a portion of one
-            portions.append([query])
-            return super().retrieve(query, **settings)
-
-    retriever = NodeGraphRetriever(retriever=Counting(native.graphs, "ROOT"))
-    found = await batch(retriever, mode, WORDS[:3], {"max_concurrency": 2}, k=1)
-    assert portions == [WORDS[:2], WORDS[2:3]]
-    assert first_ids(found) == [["tea"], ["river"], ["book"]]
 
 
 async def test_arguments_hold_for_all(retriever, mode):
@@ -389,27 +296,6 @@ async def test_a_cancelled_batch_reports_each(handler):
     with pytest.raises(asyncio.CancelledError):
         await task
     assert errors.seen == 3
-
-
-async def test_a_batch_cancelled_while_its_runs_begin_reports_those_that_have(retriever):
-    begun, errors = asyncio.Event(), AsyncErrors()
-
-    class Slow(AsyncCallbackHandler):
-        runs = 0
-
-        async def on_retriever_start(self, *args, **kwargs):
-            self.runs += 1
-            if self.runs == 3:
-                begun.set()
-                await asyncio.Event().wait()
-
-    config = {"callbacks": [Slow(), errors]}
-    task = asyncio.create_task(retriever.abatch(["tea", "river", "book"], config))
-    await begun.wait()
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
-    assert errors.seen == 2
 
 
 async def test_in_a_chain_the_batch_reaches_the_retriever(retriever, model, mode):

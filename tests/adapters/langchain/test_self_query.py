@@ -3,9 +3,10 @@
 from typing import Any
 
 import pytest
-from langchain_classic.retrievers.self_query.base import SelfQueryRetriever
+from langchain_classic.retrievers import ParentDocumentRetriever, SelfQueryRetriever
 from langchain_core.documents import Document
 from langchain_core.runnables import RunnableLambda
+from langchain_core.stores import InMemoryStore
 from langchain_core.structured_query import (
     Comparator,
     Comparison,
@@ -13,9 +14,12 @@ from langchain_core.structured_query import (
     Operator,
     StructuredQuery,
 )
+from langchain_core.vectorstores import InMemoryVectorStore
+from langchain_peers import DOCUMENTS, Pairs, face, ids, splitter, theirs
 
 from nodekin.adapters.langchain import NodeGraphVectorStore, StructuredFilter
 from nodekin.nodegraph import Node
+from nodekin.retrievers import Retriever
 from nodekin.retrievers.filters import parse_filters
 
 MOVIES = {
@@ -46,7 +50,7 @@ def joined(name: str, *arguments: Any) -> Operation:
     return Operation(Operator(name), list(arguments))
 
 
-QUESTIONS = {
+TYPICAL = {
     "a movie rated higher than 8.5": ("", has("gt", "rating", 8.5), ["Paprika", "Stalker"]),
     "has Greta Gerwig directed movies about women": (
         *("women", has("eq", "director", "Greta Gerwig")),
@@ -82,9 +86,9 @@ QUESTIONS = {
 }
 
 
-@pytest.mark.parametrize("question", QUESTIONS)
+@pytest.mark.parametrize("question", TYPICAL)
 def test_typical_questions_are_answered(question: str) -> None:
-    query, filter, titles = QUESTIONS[question]
+    query, filter, titles = TYPICAL[question]
     store = NodeGraphVectorStore.from_documents(
         [
             Document(page_content=TEXTS[title], metadata={"title": title, **fields})
@@ -130,3 +134,96 @@ def test_comparisons(comparison: Any, yes: list, no: list) -> None:
 def test_a_query_without_a_filter() -> None:
     translated = StructuredFilter().visit_structured_query(StructuredQuery(query="x", filter=None))
     assert translated == ("x", {})
+
+
+FIELD = {
+    "eq": (Comparator.EQ, "topic", "tea"),
+    "from": (Comparator.GTE, "year", 2000),
+    "to": (Comparator.LT, "year", 2012),
+    "in": (Comparator.IN, "topic", ["tea", "coffee"]),
+}
+
+
+COMPARED = {name: Comparison(*each) for name, each in FIELD.items()}
+
+
+def _keeps(*wanted):
+    """Return a directive as an in-memory store takes it: a function."""
+
+    def keeps(document):
+        checks = {
+            Comparator.EQ: lambda value, limit: value == limit,
+            Comparator.GTE: lambda value, limit: value >= limit,
+            Comparator.LT: lambda value, limit: value < limit,
+            Comparator.IN: lambda value, limit: value in limit,
+        }
+        return all(checks[how](document.metadata[key], limit) for how, key, limit in wanted)
+
+    return keeps
+
+
+@pytest.mark.parametrize(
+    ("names", "written"),
+    [
+        (["eq"], {"topic": "tea"}),
+        (["from", "to"], {"year": {"gte": 2000, "lt": 2012}}),
+        (["in", "from"], {"topic": ["tea", "coffee"], "year": {"gte": 2000}}),
+    ],
+)
+async def test_self_query(peer_graph, names, written):
+    directive = Operation(Operator.AND, [COMPARED[name] for name in names])
+    asked = StructuredQuery(query="tea", filter=directive, limit=None)
+    retriever = SelfQueryRetriever(
+        query_constructor=RunnableLambda(lambda given: asked),
+        vectorstore=NodeGraphVectorStore(peer_graph, "ROOT", similarity="cosine"),
+        structured_query_translator=StructuredFilter(),
+    )
+    expected = ids(theirs().similarity_search("tea", filter=_keeps(*(FIELD[n] for n in names))))
+    assert ids(retriever.invoke("Tea, please")) == expected
+    assert ids(await retriever.ainvoke("Tea, please")) == expected
+    plain = face(Retriever(peer_graph, "ROOT", "cosine"))
+    assert ids(plain.invoke("tea", filter=written)) == expected
+    assert ids(plain.invoke("tea", filter=directive.accept(StructuredFilter()))) == expected
+
+
+def self_query(store, filter, limit=None, **settings):
+    structured = StructuredQuery(query="tea leaves", filter=filter, limit=limit)
+    return SelfQueryRetriever(
+        query_constructor=RunnableLambda(lambda _: structured),
+        vectorstore=store,
+        structured_query_translator=StructuredFilter(),
+        **settings,
+    )
+
+
+SINCE = Comparison(Comparator.GTE, "year", 2000)
+
+
+def test_self_queries_find_parents_as_many_as_the_question_says(peer_graph):
+    store = NodeGraphVectorStore(peer_graph, "child", target="ROOT")
+    parents = ParentDocumentRetriever(
+        vectorstore=InMemoryVectorStore(Pairs()), docstore=InMemoryStore(),
+        child_splitter=splitter(),
+        search_kwargs={"k": 100, "filter": lambda child: child.metadata["year"] >= 2000},
+    )  # fmt: skip
+    parents.add_documents(DOCUMENTS, ids=ids(DOCUMENTS))
+    expected = parents.invoke("tea leaves")
+    assert self_query(store, SINCE).invoke("?") == expected
+    limited = self_query(store, SINCE, limit=2, use_original_query=False)
+    assert limited.invoke("?") == expected[:2]
+
+
+def test_self_queries_have_a_threshold(peer_graph):
+    store = NodeGraphVectorStore(peer_graph)
+    scored = theirs().similarity_search_with_score(
+        "tea leaves", filter=lambda document: document.metadata["year"] >= 2000
+    )
+    (first, _), (_, second), *_ = scored
+    threshold = (scored[0][1] + second) / 2
+    retriever = self_query(
+        store,
+        SINCE,
+        search_type="similarity_score_threshold",
+        search_kwargs={"score_threshold": threshold},
+    )
+    assert retriever.invoke("?") == [first]

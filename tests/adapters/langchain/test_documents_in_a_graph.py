@@ -1,0 +1,262 @@
+"""LangChain documents go into a graph as they are."""
+
+import pytest
+from langchain_core.document_loaders import BaseLoader
+from langchain_core.documents import Document
+from langchain_core.embeddings import Embeddings
+from langchain_core.vectorstores import InMemoryVectorStore
+from langchain_peers import Recording
+from langchain_text_splitters import MarkdownHeaderTextSplitter
+
+from nodekin.adapters.langchain import (
+    GraphEmbeddings,
+    NodeGraphRetriever,
+    NodeGraphVectorStore,
+    as_index,
+    as_transform,
+)
+from nodekin.nodegraph import MarkdownSplitter, NodeGraph, split_sentences
+from nodekin.retrievers import QueryEngine, Retriever
+
+
+@pytest.fixture
+def empty():
+    graph = NodeGraph(progress=False)
+    graph.create_node_group("sentence", split_sentences)
+    return graph
+
+
+def test_id_text_and_metadata_are_kept(empty):
+    assert empty.add(Document("Tea is a drink.", id="tea", metadata={"page": 3})) == ["tea"]
+    root = empty.node("tea")
+    assert (root.text, root.metadata) == ("Tea is a drink.", {"page": 3})
+    (sentence,) = empty.nodes("sentence")
+    assert sentence.metadata == {"page": 3}
+
+
+def test_many_with_and_without_ids(empty):
+    documents = [Document("One.", id="1"), Document("Two."), Document("三。", metadata={"n": 3})]
+    ids = empty.add(documents)
+    assert ids[0] == "1"
+    assert all(ids)
+    assert len(set(ids)) == 3
+    assert empty.add(documents) == ids
+    assert len(empty.nodes("ROOT")) == 3
+
+
+def test_the_same_document_twice_is_one(empty):
+    first, second = empty.add([Document("Tea."), Document("Tea.")])
+    assert first == second
+    assert len(empty.nodes("ROOT")) == 1
+
+
+def test_the_same_text_with_other_metadata_is_another(empty):
+    ids = empty.add([Document("Tea.", metadata={"page": n}) for n in (1, 2)])
+    assert len(set(ids)) == 2
+
+
+def test_different_documents_with_one_id_are_refused(empty):
+    with pytest.raises(ValueError, match="two different documents"):
+        empty.add([Document("One.", id="same"), Document("Two.", id="same")])
+    assert empty.nodes("ROOT") == []
+
+
+def test_adding_an_id_again_updates(empty):
+    retriever = NodeGraphRetriever(retriever=Retriever(empty, "sentence", target="ROOT"))
+    empty.add(Document("Tea is green.", id="tea"))
+    assert [d.id for d in retriever.invoke("green")] == ["tea"]
+    empty.add(Document("Tea is black.", id="tea"))
+    assert retriever.invoke("green") == []
+    assert [d.page_content for d in retriever.invoke("black")] == ["Tea is black."]
+    empty.remove("tea")
+    assert retriever.invoke("black") == []
+
+
+def test_changing_a_document_afterwards_does_not_reach_the_graph(empty):
+    document = Document("Tea.", id="tea", metadata={"page": 3})
+    empty.add(document)
+    document.metadata["page"] = 4
+    assert empty.node("tea").metadata == {"page": 3}
+
+
+def test_a_transform_may_return_documents(empty):
+    def heading(text):
+        return [Document(text[:4], metadata={"kind": "head"})]
+
+    empty.add(Document("Rivers run.", id="r"))
+    empty.create_node_group("head", heading)
+    (node,) = empty.nodes("head")
+    assert (node.text, node.metadata, node.start, node.end) == ("Rive", {"kind": "head"}, 0, 4)
+
+
+PAGES = [
+    Document("Tea is a drink.", id="tea", metadata={"page": 1}),
+    Document("河流入海。", metadata={"page": 2}),
+]
+
+
+class Lazy(BaseLoader):
+    def lazy_load(self):
+        yield from PAGES
+
+
+class AtOnce(BaseLoader):
+    """As older loaders are written."""
+
+    def load(self):
+        return list(PAGES)
+
+
+@pytest.mark.parametrize("loader", [Lazy(), AtOnce()])
+def test_a_loader_is_loaded(loader):
+    graph = NodeGraph(progress=False)
+    ids = graph.add(loader)
+    assert ids[0] == "tea"
+    assert [(n.text, n.metadata) for n in graph.nodes("ROOT")] == [
+        (page.page_content, page.metadata) for page in PAGES
+    ]
+    assert graph.add(loader.lazy_load()) == graph.add(loader.load()) == ids
+    assert graph.update(loader) == ids
+    assert len(graph.nodes("ROOT")) == 2
+
+
+def test_what_a_loader_raises_is_told_and_nothing_is_added():
+    class Broken(BaseLoader):
+        def lazy_load(self):
+            yield PAGES[0]
+            raise OSError("no such page")
+
+    graph = NodeGraph(progress=False)
+    with pytest.raises(OSError, match="no such page"):
+        graph.add(Broken())
+    assert graph.nodes("ROOT") == []
+
+
+def test_an_empty_loader_adds_nothing():
+    class Empty(BaseLoader):
+        def lazy_load(self):
+            yield from ()
+
+    assert NodeGraph(progress=False).add(Empty()) == []
+
+
+DOCUMENTS = [
+    Document("It grew by 57%.", metadata={"title": "Lyft", "source": "lyft.txt"}, id="l"),
+    Document("It shrank.", metadata={"title": "Uber", "source": "uber.txt"}, id="u"),
+]
+
+
+class Counted(Embeddings):
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        self.texts += texts
+        return [[text.lower().count(c) + 0.1 for c in "abcdefghijklmnop"] for text in texts]
+
+    def embed_query(self, text: str) -> list[float]:
+        return self.embed_documents([text])[0]
+
+
+def test_metadata_is_not_searched() -> None:
+    model = Counted()
+    graph = NodeGraph(embed=model)
+    graph.add(DOCUMENTS)
+    assert [node.searched_text for node in graph.nodes("ROOT")] == ["It grew by 57%.", "It shrank."]
+    assert Retriever(graph, "ROOT", "bm25")("Lyft") == []
+    store = InMemoryVectorStore(Counted())
+    store.add_documents(DOCUMENTS)
+    for query in ("Lyft", "Uber grew"):
+        theirs = store.similarity_search_with_score(query)
+        ours = Retriever(graph, "ROOT", "cosine")(query)
+        assert [r.node.id for r in ours] == [document.id for document, _ in theirs]
+        assert [r.score for r in ours] == pytest.approx([score for _, score in theirs], abs=1e-5)
+        assert ours[0].evidence[0].searched_with == ()
+
+
+def test_nor_in_a_vector_store_of_nodes() -> None:
+    store = NodeGraphVectorStore(NodeGraph(embed=Counted()), similarity="bm25")
+    store.add_documents(DOCUMENTS)
+    assert store.similarity_search("Lyft") == []
+
+
+def test_it_is_searched_where_that_is_declared() -> None:
+    graph = NodeGraph(embed=Counted(), search_text="title")
+    graph.add(DOCUMENTS)
+    (best,) = Retriever(graph, "ROOT", "bm25")("Lyft")
+    assert best.node.text == "It grew by 57%."
+    assert best.evidence[0].searched_with == ("title",)
+
+
+def test_headings_of_our_splitter_are_searched() -> None:
+    graph = NodeGraph()
+    graph.add(Document("# Tea\nA drink.\n## Green\nUnfermented.", metadata={"title": "T"}))
+    graph.create_node_group("section", MarkdownSplitter())
+    graph.create_node_group("line", lambda text: text.splitlines()[1:], parent="section")
+    assert [n.searched_text for n in graph.nodes("line")] == [
+        "Tea\nA drink.",
+        "Tea > Green\nUnfermented.",
+    ]
+
+
+def test_a_store_of_langchain_embeds_what_is_searched() -> None:
+    model = Counted()
+    graph = NodeGraph(embed=model, search_text="title")
+    graph.add(DOCUMENTS)
+    store = InMemoryVectorStore(GraphEmbeddings(graph))
+    inner = Retriever(graph, "ROOT", "cosine", index=as_index(store))
+    plain = Retriever(graph, "ROOT", "cosine")
+    ours, theirs = plain("lf"), inner("lf")
+    assert [(r.node.id, r.score) for r in theirs] == [(r.node.id, r.score) for r in ours]
+    assert sorted(model.texts) == ["Lyft\nIt grew by 57%.", "Uber\nIt shrank.", "lf"]
+    graph = NodeGraph(embed=model)
+    graph.add(DOCUMENTS)
+    again = Retriever(graph, "ROOT", "cosine", index=as_index(InMemoryVectorStore(model)))
+    assert again("Lyft")
+
+
+def test_file_patterns_match_sources(loaded_graph):
+    graph = loaded_graph
+    graph.add(
+        [
+            Document("a,b", metadata={"source": "https://example.com/data/tea.csv?raw=1"}),
+            Document("Rivers run.", metadata={"source": "notes/rivers.txt"}),
+        ]
+    )
+    graph.create_node_group(
+        "part",
+        [
+            ("docs/zh*", lambda text: [f"zh {text}"]),
+            ("*.md", lambda text: [f"md {text}"]),
+            ("*.csv", lambda text: [f"csv {text}"]),
+            ("*", lambda text: [f"other {text}"]),
+        ],
+    )
+    texts = [node.text for node in graph.nodes("part")]
+    assert [text.split()[0] for text in texts] == ["md", "md", "zh", "md", "csv", "other"]
+
+
+def test_a_changed_source_changes_the_pattern():
+    graph = NodeGraph(progress=False)
+    rules = [("*.md", lambda text: ["md"]), ("*", lambda text: ["other"])]
+    graph.create_node_group("sentence", split_sentences)
+    graph.create_node_group("part", rules, parent="sentence")
+    for name, text in (("tea.md", "md"), ("tea.txt", "other"), ("tea.md", "md")):
+        graph.add(Document("Tea.", id="tea", metadata={"source": name}))
+        assert [node.text for node in graph.nodes("part")] == [text]
+
+
+def test_headers_of_langchains_markdown_splitter_are_headings():
+    text = "# Tea\n\nAll of it.\n\n## Green\n\nIt is steamed.\n\n## Black\n\nIt is fermented."
+    splitter = MarkdownHeaderTextSplitter([("#", "Header 1"), ("##", "Header 2")])
+    graph = NodeGraph(progress=False)
+    graph.add([Document(text, metadata={"source": "docs/tea.md"}), *splitter.split_text(text)])
+    graph.create_node_group("section", as_transform(splitter))
+    for group in ("section", "ROOT"):
+        search = Retriever(graph, group, "bm25", top_k=1)
+        model = Recording(responses=["Steamed [1]."])
+        answer = QueryEngine(search, model).query("Green, and how is it steamed?")
+        assert answer.sources[0].title.endswith("Tea › Green")
+    # The heading is searched with the text, which does not repeat it.
+    (result,) = Retriever(graph, "section", "bm25", top_k=1).retrieve("green")
+    assert result.node.text == "It is steamed."

@@ -1,0 +1,81 @@
+"""Fusions beside LangChain's EnsembleRetriever."""
+
+import pytest
+from langchain_classic.retrievers import EnsembleRetriever
+from langchain_core.documents import Document
+from langchain_peers import DOCUMENTS, QUESTIONS, Listed, Pairs, SharedLetters, ids, texts, theirs
+
+from nodekin.adapters.langchain import NodeGraphRetriever, NodeGraphVectorStore
+from nodekin.retrievers import FusionRetriever, Reranker, RerankRetriever, Retriever
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+@pytest.mark.parametrize("weights", [[0.5, 0.5], [0.9, 0.1], [1, 0]])
+def test_weights_and_rank_constant_of_a_call_are_those_of_an_ensemble(
+    peer_graph, question, weights
+):
+    mine = theirs().as_retriever(search_kwargs={"k": 3})
+    words = NodeGraphRetriever(retriever=Retriever(peer_graph, "ROOT", "bm25", top_k=3))
+    for constant in (1, 60):
+        expected = EnsembleRetriever(retrievers=[mine, words], weights=weights, c=constant)
+        fusion = FusionRetriever([mine, words], rank_constant=constant)
+        ours = NodeGraphRetriever(retriever=fusion)
+        found = expected.invoke(question)
+        if 0 in weights:  # not asked here; there its documents come last
+            found = mine.invoke(question)
+        assert ours.invoke(question, weights=weights) == found
+
+
+def test_documents_of_one_key_are_merged_as_in_an_ensemble():
+    def page(text, url):
+        return Document(text, metadata={"url": url})
+
+    old = [page("Tea (2019)", "/tea"), page("Milk", "/milk"), page("Water", "/water")]
+    new = [page("Coffee", "/coffee"), page("Tea (2024)", "/tea"), page("Milk!", "/milk")]
+    parts = [Listed(documents=old), Listed(documents=new)]
+    expected = EnsembleRetriever(retrievers=parts, weights=[0.7, 0.3], id_key="url").invoke("?")
+    fusion = FusionRetriever(parts, weights=[0.7, 0.3], merge_by="url")
+    assert NodeGraphRetriever(retriever=fusion).invoke("?") == expected
+    assert texts(expected) == ["Tea (2019)", "Milk", "Water", "Coffee"]
+
+
+def test_a_document_that_one_list_has_twice_counts_once():
+    """There it counts twice, and wins over a document that both lists have."""
+    one, two, three = (
+        Document(text, metadata={"source": f"{text}.md"}) for text in ("Tea", "Milk", "Water")
+    )
+    double = [Listed(documents=[three, one, two, two]), Listed(documents=[one, three])]
+    single = [Listed(documents=[three, one, two]), Listed(documents=[one, three])]
+    weights = [0.9, 0.1]
+    expected = EnsembleRetriever(retrievers=single, weights=weights).invoke("?")
+    assert EnsembleRetriever(retrievers=double, weights=weights).invoke("?") != expected
+    fusion = NodeGraphRetriever(retriever=FusionRetriever(double, weights=weights))
+    assert fusion.invoke("?") == expected
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+async def test_k_and_filter_of_a_call_reach_every_branch(peer_graph, question):
+    """An ensemble ignores them; the same as where each branch was made with them."""
+    teas = {"k": 2, "filter": lambda document: document.metadata["topic"] == "tea"}
+    words = NodeGraphRetriever(retriever=Retriever(peer_graph, "ROOT", "bm25", top_k=4))
+    narrow = words.model_copy(update={"k": 2, "filter": {"topic": "tea"}})
+    parts = [theirs().as_retriever(search_kwargs=teas), narrow]
+    expected = EnsembleRetriever(retrievers=parts, weights=[0.5, 0.5]).invoke(question)
+    open_parts = [theirs().as_retriever(), words]
+    ignoring = EnsembleRetriever(retrievers=open_parts, weights=[0.5, 0.5])
+    call = {"k": 2, "filter": {"topic": "tea"}}
+    assert {d.metadata["topic"] for d in ignoring.invoke(question, **call)} > {"tea"}
+    fused = FusionRetriever(open_parts, top_k=4)
+    reranker = Reranker("ModuleReranker", model=SharedLetters())
+    ours = NodeGraphRetriever(retriever=fused)
+    assert ours.invoke(question, **call) == expected == await ours.ainvoke(question, **call)
+    ranked = NodeGraphRetriever(retriever=RerankRetriever(fused, reranker))
+    assert set(ids(ranked.invoke(question, **call))) == set(ids(expected))
+
+
+def test_within_an_ensemble():
+    words = NodeGraphRetriever.from_documents(DOCUMENTS)
+    meaning = NodeGraphVectorStore.from_documents(DOCUMENTS, Pairs()).as_retriever()
+    both = EnsembleRetriever(retrievers=[words, meaning], weights=[0.5, 0.5])
+    assert both.invoke("Which tea is fermented?")[0] == DOCUMENTS[0]
+    assert len(both.invoke("Which tea is fermented?")) == 4

@@ -1,0 +1,148 @@
+"""Parents of small chunks, beside LangChain's ParentDocumentRetriever and MultiVectorRetriever."""
+
+import pytest
+from langchain_classic.retrievers import MultiVectorRetriever, ParentDocumentRetriever
+from langchain_classic.storage import LocalFileStore, create_kv_docstore
+from langchain_core.documents import Document
+from langchain_core.stores import InMemoryStore
+from langchain_core.vectorstores import InMemoryVectorStore
+from langchain_peers import DOCUMENTS, QUESTIONS, Pairs, face, ids, splitter, summary, texts, theirs
+
+from nodekin.adapters.langchain import NodeGraphRetriever, NodeGraphVectorStore
+from nodekin.retrievers import RecursiveRetriever, Retriever
+
+
+def test_parents_are_kept_in_one_file_and_are_those_of_langchains_two_stores(tmp_path):
+    """There vectors are dumped, and documents are a file each; here it is one line."""
+    vectors, documents = tmp_path / "vectors.json", LocalFileStore(tmp_path / "documents")
+    store = InMemoryVectorStore(Pairs())
+    settings = {"child_splitter": splitter(), "search_kwargs": {"k": 100}}
+    parents = ParentDocumentRetriever(
+        vectorstore=store, docstore=create_kv_docstore(documents), **settings
+    )
+    parents.add_documents(DOCUMENTS)
+    store.dump(str(vectors))
+    path = tmp_path / "tea.nodekin"
+    ours = NodeGraphRetriever.from_documents(
+        DOCUMENTS, Pairs(), store=path, child_splitter=splitter()
+    )
+    ours.graph.close()
+
+    class Never(Pairs):
+        def embed_documents(self, texts):
+            assert not texts, "what was embedded is embedded again"
+            return []
+
+    kept = InMemoryVectorStore.load(str(vectors), Never())
+    parents = ParentDocumentRetriever(
+        vectorstore=kept, docstore=create_kv_docstore(documents), **settings
+    )
+    again = NodeGraphRetriever.from_documents([], Pairs(), store=path, child_splitter=splitter())
+    for question in QUESTIONS:
+        found = again.invoke(question)
+        assert texts(found) == texts(parents.invoke(question))
+        assert found == [next(d for d in DOCUMENTS if d.id == each.id) for each in found]
+    again.graph.close()
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+@pytest.mark.parametrize("kinds", [("child", "ROOT"), ("child", "title"), ("title", "ROOT")])
+def test_fragments_titles_and_whole_documents_are_searched_together(peer_graph, question, kinds):
+    def title(node):
+        return [f"All about {node.metadata['topic']}"]
+
+    def parts(document, kind):
+        if kind == "child":
+            return splitter().split_text(document.page_content)
+        return [document.page_content] if kind == "ROOT" else title(document)
+
+    both = MultiVectorRetriever(
+        vectorstore=InMemoryVectorStore(Pairs()), docstore=InMemoryStore(),
+        id_key="of", search_kwargs={"k": 100},
+    )  # fmt: skip
+    for kind in kinds:
+        for document in DOCUMENTS:
+            both.vectorstore.add_documents(
+                [Document(part, metadata={"of": document.id}) for part in parts(document, kind)]
+            )
+    both.docstore.mset([(document.id, document) for document in DOCUMENTS])
+    peer_graph.create_node_group("title", title, trans_node=True)
+    search = RecursiveRetriever(peer_graph, kinds, "ROOT", "cosine", top_k=4)
+    assert NodeGraphRetriever(retriever=search).invoke(question) == both.invoke(question)
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+@pytest.mark.parametrize("lambda_mult", [0.1, 0.5, 0.9])
+def test_parents_that_differ_are_chosen_by_their_best_children(peer_graph, question, lambda_mult):
+    """LangChain's ``mmr`` of the best child of each parent; of all children two are of one."""
+    children = [
+        Document(part, metadata={"of": document.id})
+        for document in DOCUMENTS
+        for part in splitter().split_text(document.page_content)
+    ]
+    ranked = theirs(children).similarity_search(question, k=100)
+    best = {child.metadata["of"]: child for child in reversed(ranked)}
+    settings = {"k": 3, "fetch_k": 4, "lambda_mult": lambda_mult}
+    expected = theirs(best.values()).max_marginal_relevance_search(question, **settings)
+    store = NodeGraphVectorStore(peer_graph, "child", target="ROOT")
+    found = store.max_marginal_relevance_search(question, **settings)
+    assert ids(found) == [child.metadata["of"] for child in expected]
+    assert store.as_retriever(search_type="mmr", search_kwargs=settings).invoke(question) == found
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_parent_document_retriever(question):
+    theirs = ParentDocumentRetriever(
+        vectorstore=InMemoryVectorStore(Pairs()),
+        docstore=InMemoryStore(),
+        child_splitter=splitter(26),
+        search_kwargs={"k": 100},
+    )
+    theirs.add_documents(DOCUMENTS, ids=ids(DOCUMENTS))
+    ours = NodeGraphRetriever.from_documents(DOCUMENTS, Pairs(), child_splitter=splitter(26))
+    assert texts(ours.invoke(question)) == texts(theirs.invoke(question))
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_parent_document_retriever_with_parents_of_its_own(question):
+    theirs = ParentDocumentRetriever(
+        vectorstore=InMemoryVectorStore(Pairs()),
+        docstore=InMemoryStore(),
+        child_splitter=splitter(26),
+        parent_splitter=splitter(45),
+        search_kwargs={"k": 100},
+    )
+    theirs.add_documents(DOCUMENTS)
+    ours = NodeGraphRetriever.from_documents(
+        DOCUMENTS, Pairs(), child_splitter=splitter(26), parent_splitter=splitter(45), k=3
+    )
+    expected = theirs.invoke(question)[:3]
+    documents = ours.invoke(question)
+    assert texts(documents) == texts(expected)
+    assert [d.metadata for d in documents] == [d.metadata for d in expected]
+
+
+def test_sentences_of_parents_by_default():
+    retriever = NodeGraphRetriever.from_documents(
+        DOCUMENTS, parent_splitter=splitter(50), details=True
+    )
+    (document,) = retriever.invoke("fermented")
+    assert document.page_content == "Green tea is steamed. Black tea is fermented."
+    assert document.metadata["evidence"] == "Black tea is fermented."
+    parents = {node.parent_id for node in retriever.graph.nodes("parent sentence")}
+    assert parents == set(ids(retriever.graph.nodes("parent")))
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_multi_vector_retriever(peer_graph, question):
+    theirs = MultiVectorRetriever(
+        vectorstore=InMemoryVectorStore(Pairs()),
+        docstore=InMemoryStore(),
+        id_key="of",
+        search_kwargs={"k": 4},
+    )
+    made = [Document(summary(d.page_content)[0], metadata={"of": d.id}) for d in DOCUMENTS]
+    theirs.vectorstore.add_documents(made)
+    theirs.docstore.mset([(document.id, document) for document in DOCUMENTS])
+    retriever = face(Retriever(peer_graph, "summary", "cosine", target="ROOT", top_k=4))
+    assert ids(retriever.invoke(question)) == ids(theirs.invoke(question))

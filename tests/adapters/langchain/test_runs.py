@@ -1,0 +1,428 @@
+"""What a handler, a trace or a page that shows sources sees of a call."""
+
+import asyncio
+import threading
+import uuid
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+import langsmith
+import pytest
+from blockbuster import blockbuster_ctx
+from langchain_core.callbacks import AsyncCallbackHandler, BaseCallbackHandler
+from langchain_core.globals import set_debug
+from langchain_core.language_models import FakeListChatModel
+from langchain_core.runnables import RunnableLambda, RunnablePassthrough
+from langchain_core.tracers.context import (
+    _configure_hooks,
+    collect_runs,
+    register_configure_hook,
+    tracing_v2_enabled,
+)
+from langchain_peers import LOADED, theirs
+from langchain_runs import FinishedRuns, call, tree
+
+from nodekin.adapters.langchain import NodeGraphQueryEngine, NodeGraphRetriever
+from nodekin.retrievers import FusionRetriever, QueryEngine, Retriever, trace
+from nodekin.retrievers.strategies.strategy_registry import make_strategy
+from nodekin.retrievers.tracing import start_span
+
+QUERY = "Which tea is fermented?"
+SEARCH = ("search", [])
+ASKED = ("ask", [("FakeListChatModel", [])])
+STAGES = [ASKED, ("fuse", [SEARCH, SEARCH]), ("rerank", [("model", [])])]
+WHOLE = ("NodeGraphRetriever", [("rewrite", STAGES)])
+
+
+class Retrievals(BaseCallbackHandler):
+    """Notes what happens to retriever runs, as pages that show sources do."""
+
+    latest = None
+
+    def __init__(self):
+        self.queries, self.events, self.ended = {}, [], []
+        Retrievals.latest = self
+
+    def on_retriever_start(self, serialized, query, *, run_id, name=None, **kwargs):
+        self.queries[run_id] = (name, query)
+        self.events.append("start")
+
+    def on_retriever_end(self, documents, *, run_id, **kwargs):
+        self.ended.append((*self.queries[run_id], documents))
+        self.events.append("end")
+
+    def on_retriever_error(self, error, *, run_id, **kwargs):
+        assert run_id in self.queries
+        self.events.append(type(error).__name__)
+
+
+@pytest.fixture
+def tracer():
+    return FinishedRuns()
+
+
+async def test_the_search_is_a_child_of_the_retriever(retriever, tracer, mode):
+    documents = await call(retriever, mode, "fermented tea", {"callbacks": [tracer]}, k=2)
+    (run,) = tracer.roots
+    assert (run.run_type, run.name) == ("retriever", "NodeGraphRetriever")
+    assert run.outputs["documents"] == documents
+    (search,) = run.child_runs
+    assert (search.run_type, search.name, search.error) == ("chain", "search", None)
+    names = {"query": "fermented tea", "group": "sentence", "similarity": "bm25", "target": "ROOT"}
+    assert search.inputs == names
+    assert search.outputs == {"results": 2, "documents": documents}
+    assert run.start_time <= search.start_time <= search.end_time <= run.end_time
+
+
+@pytest.mark.parametrize("in_chain", [False, True])
+async def test_every_stage_and_model_call_is_in_its_place(nested, mode, tracer, in_chain):
+    runnable = RunnablePassthrough() | nested | RunnableLambda(len) if in_chain else nested
+    config = {"tags": ["t"], "metadata": {"m": 1}, "callbacks": [tracer]}
+    await call(runnable, mode, QUERY, config)
+    (root,) = tracer.roots
+    if in_chain:
+        assert [child.run_type for child in root.child_runs] == ["chain", "retriever", "chain"]
+        root = root.child_runs[1]
+    assert tree(root) == WHOLE
+    (rewrite,) = root.child_runs
+    assert (rewrite.inputs, rewrite.outputs) == (
+        {"query": QUERY},
+        {"rewritten": "fermented 茶 tea"},
+    )
+    ask = rewrite.child_runs[0]
+    assert ask.inputs == {"model": "fake", "prompt": QUERY}
+    assert ask.outputs == {"answer": "fermented 茶 tea"}
+    (model,) = ask.child_runs
+    assert model.run_type == "llm"
+    assert len({run.trace_id for run in (root, rewrite, ask, model)}) == 1
+    assert ask.dotted_order.startswith(rewrite.dotted_order)
+    for run in (rewrite, ask, model):
+        assert "t" in run.tags
+        assert run.metadata["m"] == 1
+
+
+@pytest.mark.parametrize("in_chain", [False, True])
+async def test_stream_events(nested, in_chain):
+    runnable = nested | RunnableLambda(len) if in_chain else nested
+    with blockbuster_ctx():
+        events = [each async for each in runnable.astream_events("tea", version="v2")]
+    order = [(each["event"], each["name"]) for each in events]
+    for name, number in (("rewrite", 1), ("ask", 1), ("fuse", 1), ("search", 2), ("rerank", 1)):
+        for event in ("on_chain_start", "on_chain_end"):
+            assert order.count((event, name)) == number
+    names = {each["run_id"]: each["name"] for each in events}
+    above = {
+        each["name"]: [names[i] for i in each["parent_ids"]][-3:]
+        for each in events
+        if each["event"].endswith("_start")
+    }
+    assert above["FakeListChatModel"] == ["NodeGraphRetriever", "rewrite", "ask"]
+    assert above["search"] == ["NodeGraphRetriever", "rewrite", "fuse"]
+    assert above["model"] == ["NodeGraphRetriever", "rewrite", "rerank"]
+    before = [
+        *[("on_retriever_start", "NodeGraphRetriever"), ("on_chain_start", "rewrite")],
+        *[("on_chain_start", "ask"), ("on_chat_model_start", "FakeListChatModel")],
+        *[("on_chat_model_end", "FakeListChatModel"), ("on_chain_end", "ask")],
+        *[("on_chain_start", "fuse"), ("on_chain_end", "fuse")],
+        *[("on_chain_start", "rerank"), ("on_chain_end", "rerank"), ("on_chain_end", "rewrite")],
+        ("on_retriever_end", "NodeGraphRetriever"),
+    ]
+    assert [each for each in order if each in before] == before
+
+
+# One retriever run for each retriever of the user's
+
+
+async def test_a_default_search_is_one_retriever_run(mode):
+    retriever = NodeGraphRetriever.from_documents(LOADED)
+    seen = Retrievals()
+    documents = await call(retriever, mode, "green tea", {"callbacks": [seen]})
+    assert seen.ended == [("NodeGraphRetriever", "green tea", documents)]
+
+
+async def test_a_strategy_is_one_and_a_retriever_of_langchain_another(loaded_graph, mode, tracer):
+    """What each phrasing found is in the run of its search."""
+    model = FakeListChatModel(responses=["steamed tea\nroasted beans"])
+    strategy = make_strategy("multi_query", Retriever(loaded_graph, "ROOT", "bm25"), model)
+    seen = Retrievals()
+    config = {"callbacks": [seen, tracer]}
+    documents = await call(NodeGraphRetriever(retriever=strategy), mode, "drinks", config)
+    assert seen.ended == [("NodeGraphRetriever", "drinks", documents)]
+    search = tracer.roots[0].child_runs[0].child_runs[-1]
+    assert [d.id for d in search.outputs["documents"]] == ["1", "2", "4"]
+    fusion = FusionRetriever([theirs().as_retriever(), Retriever(loaded_graph, "ROOT")])
+    seen = Retrievals()
+    await call(NodeGraphRetriever(retriever=fusion), mode, "tea", {"callbacks": [seen]})
+    names = ["VectorStoreRetriever", "NodeGraphRetriever"]
+    assert [(name, query) for name, query, _ in seen.ended] == [(name, "tea") for name in names]
+
+
+@pytest.mark.parametrize("way", ["invoke", "ainvoke", "stream", "astream"])
+async def test_a_query_engine_has_one_with_its_documents(loaded_graph, way):
+    model = FakeListChatModel(responses=["It is steamed [1]."])
+    search = FusionRetriever([Retriever(loaded_graph, "ROOT", "bm25", top_k=2)])
+    answers = NodeGraphQueryEngine(engine=QueryEngine(search, model), output="dict")
+    seen = Retrievals()
+    called = getattr(answers, way)("green tea", {"callbacks": [seen]})
+    if way == "astream":
+        chunks = [chunk async for chunk in called]
+    else:
+        chunks = list(called) if way == "stream" else [called if way == "invoke" else await called]
+    (context,) = (chunk["context"] for chunk in chunks if "context" in chunk)
+    assert seen.ended == [("retrieve", "green tea", context)]
+    events = answers.astream_events("green tea", version="v2", include_types=["retriever"])
+    assert [event["event"] async for event in events] == ["on_retriever_start", "on_retriever_end"]
+
+
+async def test_a_search_that_fails_ends_its_run(mode):
+    class Down:
+        def retrieve(self, query, *, top_k=None, filters=None):
+            raise ConnectionError("down")
+
+        async def aretrieve(self, query, *, top_k=None, filters=None):
+            raise ConnectionError("down")
+
+    answers = NodeGraphQueryEngine(engine=QueryEngine(Down(), FakeListChatModel(responses=["x"])))
+    for runnable in (answers, NodeGraphRetriever(retriever=Down())):
+        seen = Retrievals()
+        with pytest.raises(ConnectionError):
+            await call(runnable, mode, "tea", {"callbacks": [seen]})
+        assert seen.events == ["start", "ConnectionError"]
+
+
+async def test_a_retriever_within_a_retriever_is_told_once(native, mode, tracer):
+    class Outer:
+        inner = NodeGraphRetriever(retriever=native, name="inner")
+
+        def retrieve(self, query, *, top_k=None, filters=None):
+            with start_span("outer work"):
+                return self.inner.invoke(query)[:0]
+
+        async def aretrieve(self, query, *, top_k=None, filters=None):
+            with start_span("outer work"):
+                return (await self.inner.ainvoke(query))[:0]
+
+    await call(NodeGraphRetriever(retriever=Outer()), mode, "tea", {"callbacks": [tracer]})
+    expected = ("NodeGraphRetriever", [("outer work", [("inner", [SEARCH])])])
+    assert tree(tracer.roots[0]) == expected
+
+
+# Names and ids
+
+
+async def test_the_run_id_is_the_runs(retriever, tracer, mode):
+    wanted = uuid.uuid4()
+    await call(retriever, mode, "tea", {"run_id": wanted, "callbacks": [tracer]})
+    await call(retriever, mode, "tea", {"callbacks": [tracer]}, run_id=wanted)
+    chain = retriever | RunnableLambda(len)
+    await call(chain, mode, "tea", {"run_id": wanted, "run_name": "all", "callbacks": [tracer]})
+    assert {run.id for run in tracer.roots} == {wanted}
+    assert wanted not in {child.id for run in tracer.roots for child in run.child_runs}
+    root = tracer.roots[-1]
+    assert (root.name, root.child_runs[0].name) == ("all", "NodeGraphRetriever")
+
+
+async def test_name_tags_and_metadata(native, tracer, mode):
+    settings = {"tags": ["mine"], "metadata": {"corpus": "tea"}, "name": "TeaSearch"}
+    retriever = NodeGraphRetriever(retriever=native, **settings)
+    await call(retriever, mode, "tea", {"callbacks": [tracer]})
+    config = {"run_name": "look up", "tags": ["t1"], "metadata": {"user": "u1"}}
+    await call(retriever, mode, "tea", {**config, "callbacks": [tracer]})
+    own, named = tracer.roots
+    assert (own.name, own.tags, own.metadata["corpus"]) == ("TeaSearch", ["mine"], "tea")
+    (search,) = named.child_runs
+    assert (named.name, search.name) == ("look up", "search")
+    for run in (named, search):
+        assert "t1" in run.tags
+        assert run.metadata["user"] == "u1"
+
+
+# Errors
+
+
+@pytest.mark.parametrize(("wrong", "error"), [({"k": 0}, ValueError), ({"kk": 1}, TypeError)])
+async def test_an_error_is_reported_once_and_raised(retriever, tracer, mode, wrong, error):
+    seen = Retrievals()
+    with pytest.raises(error):
+        await call(retriever, mode, "tea", {"callbacks": [seen, tracer]}, **wrong)
+    assert seen.events == ["start", error.__name__]
+    assert tracer.roots[0].error
+
+
+async def test_a_cancelled_call_is_reported_and_raises(tracer):
+    started, later = asyncio.Event(), []
+
+    class Endless:
+        def retrieve(self, query, *, top_k=None, filters=None):
+            raise NotImplementedError
+
+        async def aretrieve(self, query, *, top_k=None, filters=None):
+            with start_span("work"):
+                started.set()
+                await asyncio.Event().wait()
+
+    class Slow(AsyncCallbackHandler):
+        async def on_retriever_error(self, error, **kwargs):
+            await asyncio.sleep(0)
+            later.append(error)
+
+    seen = Retrievals()
+    retriever = NodeGraphRetriever(retriever=Endless())
+    task = asyncio.create_task(retriever.ainvoke("tea", {"callbacks": [seen, tracer, Slow()]}))
+    await started.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert seen.events == ["start", "CancelledError"]
+    assert isinstance(later[0], asyncio.CancelledError)
+    (run,) = tracer.roots
+    (work,) = run.child_runs
+    assert ["CancelledError" in each.error for each in (run, work)] == [True, True]
+
+
+async def test_a_stage_that_fails_is_a_run_with_an_error(native, mode, tracer):
+    class Failing:
+        def retrieve(self, query, *, top_k=None, filters=None):
+            with start_span("work"):
+                raise ConnectionError("gone")
+
+        async def aretrieve(self, query, *, top_k=None, filters=None):
+            return self.retrieve(query)
+
+    fusion = FusionRetriever([native, Failing()], on_error="skip")
+    found = await call(NodeGraphRetriever(retriever=fusion), mode, "tea", {"callbacks": [tracer]})
+    assert len(found) == 3
+    (root,) = tracer.roots
+    assert root.error is None
+    (failed,) = (each for each in root.child_runs[0].child_runs if each.name == "work")
+    assert "gone" in failed.error
+
+
+# Branches, and who listens
+
+
+class Barrier:
+    """Two of it run only when both do."""
+
+    def __init__(self, name, barrier):
+        self.name, self.barrier = name, barrier
+
+    def retrieve(self, query, *, top_k=None, filters=None):
+        with start_span("branch", of=self.name):
+            self.barrier.wait(300)
+            with start_span("within", of=self.name):
+                RunnableLambda(str.lower, name=f"lower {self.name}").invoke(query)
+                self.barrier.wait(300)
+        return []
+
+    async def aretrieve(self, query, *, top_k=None, filters=None):
+        return await asyncio.to_thread(self.retrieve, query)
+
+
+async def test_branches_at_once_are_below_their_own(mode, tracer):
+    barrier = threading.Barrier(2)
+    fusion = FusionRetriever([Barrier("a", barrier), Barrier("b", barrier)])
+    await call(NodeGraphRetriever(retriever=fusion), mode, "tea", {"callbacks": [tracer]})
+    (fuse,) = tracer.roots[0].child_runs
+    assert sorted(each.inputs["of"] for each in fuse.child_runs) == ["a", "b"]
+    for branch in fuse.child_runs:
+        (within,) = branch.child_runs
+        (lower,) = within.child_runs
+        assert within.inputs == branch.inputs
+        assert lower.name == f"lower {branch.inputs['of']}"
+
+
+async def test_a_trace_of_nodekins_own_goes_on_beside(nested, mode, tracer):
+    with trace() as traced:
+        await call(nested, mode, "tea", {"callbacks": [tracer]})
+    assert [each.name for each in traced.children] == ["rewrite"]
+
+
+async def test_where_nobody_is_told_nobody_observes(mode):
+    class Nosy:
+        def retrieve(self, query, *, top_k=None, filters=None):
+            with start_span("work") as done, start_span("within"):
+                pass
+            self.seen = done
+            return []
+
+        async def aretrieve(self, query, *, top_k=None, filters=None):
+            return self.retrieve(query)
+
+    engine = Nosy()
+    await call(NodeGraphRetriever(retriever=engine), mode, "tea")
+    assert (engine.seen.children, engine.seen.seconds) == ([], None)
+
+
+async def test_many_at_once_keep_apart(nested):
+    await nested.ainvoke("tea")  # a retrieval during which another one builds begins anew
+    tracers = [FinishedRuns() for _ in range(20)]
+    await asyncio.gather(*(nested.ainvoke("tea", {"callbacks": [tracer]}) for tracer in tracers))
+    assert all(tree(tracer.roots[0]) == WHOLE for tracer in tracers)
+
+
+variable = ContextVar("handler of a hook", default=None)
+
+
+@contextmanager
+def hook(monkeypatch, environment=None):
+    """Register a variable, or the name of one of the environment, that gives a handler."""
+    before = len(_configure_hooks)
+    register_configure_hook(variable, True, environment and Retrievals, environment)
+    if environment:
+        monkeypatch.setenv(environment, "true")
+    token = variable.set(None if environment else Retrievals())
+    try:
+        yield
+    finally:
+        variable.reset(token)
+        del _configure_hooks[before:]
+
+
+@contextmanager
+def debugging():
+    set_debug(True)
+    try:
+        yield
+    finally:
+        set_debug(False)
+
+
+@pytest.fixture
+def client():
+    """A client of LangSmith that sends nothing."""
+
+    class Client(langsmith.Client):
+        def create_run(self, *args, **kwargs):
+            pass
+
+        def update_run(self, *args, **kwargs):
+            pass
+
+    return Client(api_url="http://127.0.0.1:9", api_key="none", auto_batch_tracing=False)
+
+
+WAYS = {
+    "tracing": lambda monkeypatch, client: tracing_v2_enabled(client=client),
+    "collected runs": lambda monkeypatch, client: collect_runs(),
+    "variable": lambda monkeypatch, client: hook(monkeypatch),
+    "environment": lambda monkeypatch, client: hook(monkeypatch, "NODEKIN_TEST_HANDLER"),
+    "debug": lambda monkeypatch, client: debugging(),
+    "LangSmith": lambda monkeypatch, client: langsmith.tracing_context(enabled=True, client=client),
+}
+
+
+@pytest.mark.filterwarnings("ignore:The `copy` method is deprecated")  # LangChain 1.0 calls it
+@pytest.mark.parametrize("way", WAYS)
+async def test_handlers_hear_however_they_are_set(
+    retriever, mode, way, monkeypatch, client, capsys
+):
+    silent = await call(retriever, mode, "tea")
+    with WAYS[way](monkeypatch, client) as heard:
+        assert await call(retriever, mode, "tea") == silent
+    if way == "collected runs":
+        assert [run.name for run in heard.traced_runs] == ["NodeGraphRetriever"]
+    elif way in ("variable", "environment"):
+        assert Retrievals.latest.events == ["start", "end"]
+    elif way == "debug":
+        assert "NodeGraphRetriever" in capsys.readouterr().out

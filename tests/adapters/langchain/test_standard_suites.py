@@ -1,0 +1,149 @@
+"""LangChain's own suites for retrievers, vector stores and indexes, nothing overridden."""
+
+import pytest
+from langchain_core.documents import Document
+from langchain_core.embeddings import DeterministicFakeEmbedding
+from langchain_tests.integration_tests import (
+    BaseStoreAsyncTests,
+    BaseStoreSyncTests,
+    RetrieversIntegrationTests,
+    VectorStoreIntegrationTests,
+)
+from langchain_tests.integration_tests.indexer import (
+    AsyncDocumentIndexTestSuite,
+    DocumentIndexerTestSuite,
+)
+
+from nodekin.adapters.langchain import NodeGraphRetriever, NodeGraphStore, NodeGraphVectorStore
+from nodekin.nodegraph import NodeGraph, split_sentences
+from nodekin.retrievers import Retriever
+
+
+@pytest.fixture(params=["memory", "file"])
+def graph(request, tmp_path):
+    store = tmp_path / "graph.nodekin" if request.param == "file" else None
+    with NodeGraph(store=store, progress=False) as graph:
+        yield graph
+
+
+class TestRetriever(RetrieversIntegrationTests):
+    retriever_query_example = "Which tea is a drink?"
+    retriever_constructor = NodeGraphRetriever
+
+    @property
+    def retriever_constructor_params(self):
+        graph = NodeGraph(progress=False)
+        graph.add([f"Tea number {n} is a drink. It has {n} leaves." for n in range(5)])
+        graph.create_node_group("sentence", split_sentences)
+        return {"retriever": Retriever(graph, "sentence", "bm25", target="ROOT")}
+
+
+class TestRetrieverOfDocuments(RetrieversIntegrationTests):
+    """The one line over documents, searched by words."""
+
+    retriever_query_example = "Which tea is a drink?"
+    retriever_constructor = NodeGraphRetriever.from_documents
+
+    @property
+    def retriever_constructor_params(self):
+        texts = (f"Tea number {n} is a drink. It has {n} leaves." for n in range(5))
+        return {"documents": [Document(text) for text in texts]}
+
+
+class TestRetrieverOfDocumentsByMeaning(TestRetrieverOfDocuments):
+    """The same with an embedding model."""
+
+    @property
+    def retriever_constructor_params(self):
+        model = DeterministicFakeEmbedding(size=32)
+        return {**super().retriever_constructor_params, "embedding": model}
+
+
+class TestDocumentIndex(DocumentIndexerTestSuite):
+    @pytest.fixture
+    def index(self, graph):
+        return NodeGraphRetriever(graph=graph)
+
+
+class TestDocumentIndexAsync(AsyncDocumentIndexTestSuite):
+    @pytest.fixture
+    async def index(self, graph):
+        return NodeGraphRetriever(graph=graph)
+
+
+class TestDocumentIndexOfDocuments(DocumentIndexerTestSuite):
+    """The one line that makes the graph, too."""
+
+    @pytest.fixture
+    def index(self):
+        return NodeGraphRetriever.from_documents([])
+
+
+VALUES = (  # whose ids are not the suites' keys
+    Document("Tea.", id="a", metadata={"page": 1}),
+    Document("河流入海。", id="b", metadata={"nodekin": "mine"}),
+    Document("", id="c"),
+)
+
+
+class TestKeyValueStore(BaseStoreSyncTests[Document]):
+    @pytest.fixture
+    def kv_store(self, graph):
+        return NodeGraphStore(graph)
+
+    @pytest.fixture
+    def three_values(self):
+        return VALUES
+
+
+class TestKeyValueStoreAsync(BaseStoreAsyncTests[Document]):
+    @pytest.fixture
+    async def kv_store(self, graph):
+        return NodeGraphStore(graph)
+
+    @pytest.fixture
+    def three_values(self):
+        return VALUES
+
+
+class TestVectorStoreOfDocuments(VectorStoreIntegrationTests):
+    """The one line that makes the graph, too."""
+
+    @pytest.fixture
+    def vectorstore(self):
+        return NodeGraphVectorStore.from_documents([], self.get_embeddings())
+
+
+class TestVectorStoreInAFile(VectorStoreIntegrationTests):
+    @pytest.fixture
+    def vectorstore(self, tmp_path):
+        file = tmp_path / "graph.nodekin"
+        with NodeGraph(embed=self.get_embeddings(), store=file, progress=False) as graph:
+            yield NodeGraphVectorStore(graph)
+
+
+class TestVectorStoreByWords(VectorStoreIntegrationTests):
+    """Without any model: the words are compared."""
+
+    @pytest.fixture
+    def vectorstore(self):
+        """Every document has to be found, as in a search by vectors: so all share a word."""
+        return NodeGraphVectorStore(NodeGraph(progress=False), similarity=AlmostSame())
+
+
+class AlmostSame:
+    """Scores how many letters two texts share."""
+
+    name = "letters"
+    mode = "text"
+
+    def open(self, graph, group, key=None):
+        from nodekin.retrievers.indexes.scan_index import ScanIndex
+
+        return graph.shared(("letters", group), lambda: ScanIndex(graph, group))
+
+    def prepare(self, query, indexes):
+        def scores(nodes, vectors):
+            return [len({*query} & {*n.text}) - abs(len(query) - len(n.text)) for n in nodes]
+
+        return scores

@@ -1,0 +1,189 @@
+"""nodekin's query strategies in LangChain, with LangChain's models."""
+
+import pytest
+from blockbuster import blockbuster_ctx
+from langchain_classic.retrievers import MultiQueryRetriever as LangChainMultiQueryRetriever
+from langchain_classic.retrievers import RePhraseQueryRetriever
+from langchain_core.language_models import FakeListChatModel
+from langchain_core.prompts import ChatPromptTemplate
+from langchain_peers import LOADED, TEMPLATES, Recording, face, ids, theirs
+from langchain_runs import FinishedRuns
+
+from nodekin.adapters.langchain import NodeGraphQueryEngine, NodeGraphRetriever
+from nodekin.nodegraph import LLMExtractor
+from nodekin.retrievers import MultiQueryRetriever, QueryEngine, QueryRewriteRetriever, Retriever, StrategySettings
+from nodekin.retrievers.strategies.hyde import HyDERetriever
+from nodekin.retrievers.strategies.multi_step import MultiStepRetriever
+from nodekin.retrievers.strategies.strategy_registry import make_strategy, simple_strategies
+from nodekin.retrievers.strategies.sub_question import SubQuestionRetriever
+
+QUESTION = "Which tea is fermented?"
+ANSWERS = {
+    QueryRewriteRetriever: ["fermented tea"],
+    MultiQueryRetriever: ["1. fermented tea\n2. black tea"],
+    HyDERetriever: ["Black tea is fermented."],
+    SubQuestionRetriever: ["1. What is green tea?\n2. What is black tea?"],
+    MultiStepRetriever: ["What is black tea?", "yes"],
+}
+
+
+def runs_below(run):
+    for child in run.child_runs:
+        yield run, child
+        yield from runs_below(child)
+
+
+@pytest.fixture(params=ANSWERS, ids=lambda kind: kind.__name__)
+def retriever(request, native):
+    model = FakeListChatModel(responses=ANSWERS[request.param] * 20)
+    return NodeGraphRetriever(retriever=request.param(native, model))
+
+
+@pytest.mark.parametrize("mode", ["sync", "async"])
+async def test_every_call_of_the_model_is_below_its_stage(retriever, mode):
+    tracer = FinishedRuns()
+    if mode == "sync":
+        found = retriever.invoke(QUESTION, {"callbacks": [tracer]})
+    else:
+        with blockbuster_ctx():
+            found = await retriever.ainvoke(QUESTION, {"callbacks": [tracer]})
+    assert found
+    (root,) = tracer.roots
+    pairs = list(runs_below(root))
+    models = [(above.name, run.run_type) for above, run in pairs if run.run_type == "llm"]
+    assert models
+    assert set(models) == {("ask", "llm")}
+    asks = [run for _, run in pairs if run.name == "ask"]
+    assert all(ask.child_runs for ask in asks)
+    assert any(run.name == "search" for _, run in pairs)
+    assert {run.trace_id for _, run in pairs} == {root.id}
+
+
+async def test_in_events(retriever):
+    events = [each async for each in retriever.astream_events(QUESTION, version="v2")]
+    names = {each["run_id"]: each["name"] for each in events}
+    models = [each for each in events if each["event"] == "on_chat_model_start"]
+    assert models
+    for each in models:
+        above = [names[run_id] for run_id in each["parent_ids"]]
+        assert (above[0], above[-1]) == ("NodeGraphRetriever", "ask")
+
+
+async def test_in_a_batch_each_question_has_its_own(retriever):
+    tracer = FinishedRuns()
+    questions = [QUESTION, "Do rivers dry out?"]
+    found = await retriever.abatch(questions, {"callbacks": [tracer]}, k=1)
+    assert [len(each) for each in found] == [1, 1]
+    assert sorted(run.inputs["query"] for run in tracer.roots) == sorted(questions)
+    for root in tracer.roots:
+        assert any(run.run_type == "llm" for _, run in runs_below(root))
+
+
+def test_they_are_drawn_before_what_they_ask(retriever):
+    graph = retriever.get_graph()
+    names = {id: node.name for id, node in graph.nodes.items()}
+    drawn = {(names[edge.source], names[edge.target]) for edge in graph.edges}
+    strategy = type(retriever.retriever).__name__
+    assert {(strategy, "Retriever"), ("Retriever", "NodeGraphRetriever")} <= drawn
+
+
+def test_multi_query_retriever(peer_graph):
+    answer = "Which tea is fermented?\nWhere do rivers run?"
+    model = FakeListChatModel(responses=[answer])
+    expected = LangChainMultiQueryRetriever.from_llm(
+        theirs().as_retriever(search_kwargs={"k": 1}), model
+    )
+    inner = Retriever(peer_graph, "ROOT", "cosine", top_k=1)
+    only = StrategySettings(include_query=False)
+    strategy = MultiQueryRetriever(inner, model, settings=only, top_k=2)
+    question = "Tea or rivers?"
+    assert set(ids(face(strategy).invoke(question))) == set(ids(expected.invoke(question)))
+    numbered = FakeListChatModel(responses=["1. " + answer.replace("\n", "\n2. ")])
+    strategy = MultiQueryRetriever(inner, numbered, settings=only)
+    assert strategy.transform(question) == answer.splitlines()
+    expected = LangChainMultiQueryRetriever.from_llm(theirs().as_retriever(), numbered)
+    assert expected.llm_chain.invoke({"question": question})[0].startswith("1. ")
+
+
+async def test_re_phrase_query_retriever(peer_graph):
+    model = FakeListChatModel(responses=["Which tea is fermented?"])
+    expected = RePhraseQueryRetriever.from_llm(theirs().as_retriever(), model)
+    search = Retriever(peer_graph, "ROOT", "cosine", top_k=4)
+    retriever = face(QueryRewriteRetriever(search, model))
+    assert ids(retriever.invoke("tee?? fermentd")) == ids(expected.invoke("tee?? fermentd"))
+    assert ids(await retriever.ainvoke("tee??")) == ids(retriever.invoke("tee??"))
+    with pytest.raises(NotImplementedError):
+        await expected.ainvoke("tee??")
+
+
+class Broken(FakeListChatModel):
+    def _call(self, *args, **kwargs):
+        raise ConnectionError("the first model is down")
+
+
+@pytest.fixture
+def fallback():
+    answering = FakeListChatModel(responses=["Which tea is green?"])
+    return Broken(responses=[""]).with_fallbacks([answering])
+
+
+@pytest.mark.parametrize("name", simple_strategies())
+def test_a_model_with_fallbacks_in_every_strategy(loaded_graph, fallback, name):
+    if name == "hyde":  # takes a passage and no question
+        fallback.fallbacks[0].responses[0] = "Green tea is steamed."
+    inner = Retriever(loaded_graph, "ROOT", "cosine")
+    retriever = make_strategy(name, inner, fallback, on_error="raise")
+    assert NodeGraphRetriever(retriever=retriever).invoke("Is tea green, and is coffee?")
+
+
+def test_a_model_with_fallbacks_in_an_engine_and_an_extractor(loaded_graph, fallback):
+    engine = NodeGraphQueryEngine(engine=QueryEngine(Retriever(loaded_graph, "ROOT"), fallback))
+    assert engine.invoke("green tea") == "Which tea is green?"
+    assert "".join(engine.stream("green tea")) == "Which tea is green?"
+    loaded_graph.create_node_group("question", LLMExtractor(fallback, "questions"))
+    assert {node.text for node in loaded_graph.nodes("question")} == {"Which tea is green?"}
+
+
+@pytest.mark.parametrize("name", [name for name in simple_strategies() if name != "multi_step"])
+@pytest.mark.parametrize("template", TEMPLATES)
+def test_langchains_prompts_in_every_strategy(loaded_graph, template, name):
+    model = Recording(responses=["Which tea is green?"])
+    inner = Retriever(loaded_graph, "ROOT", "cosine")
+    retriever = make_strategy(name, inner, model, prompt=template)
+    assert NodeGraphRetriever(retriever=retriever).invoke("tea?")
+    *system, (role, text) = model.sent[0]
+    assert (role, text) == ("human", "Search for: tea?")
+    assert system == ([("system", "You search.")] if template is TEMPLATES[-1] else [])
+
+
+def test_langchains_prompt_in_an_extractor(loaded_graph):
+    prompt = ChatPromptTemplate([("system", "Summarize."), ("human", "{context}")])
+    model = Recording(responses=["A summary."])
+    loaded_graph.create_node_group("summary", LLMExtractor(model, "summary", prompt=prompt))
+    assert {node.text for node in loaded_graph.nodes("summary")} == {"A summary."}
+    assert sorted(text for _, (_, text) in model.sent) == sorted(d.page_content for d in LOADED)
+
+
+@pytest.mark.parametrize("way", ["invoke", "ainvoke", "stream", "astream"])
+async def test_langchains_prompt_in_a_query_engine(loaded_graph, way):
+    """As in LangChain's RAG tutorials."""
+    prompt = ChatPromptTemplate(
+        [
+            ("system", "Use the context to answer.\n\n{context}"),
+            ("human", "{input}"),
+        ]
+    )
+    model = Recording(responses=["It is steamed."])
+    search = Retriever(loaded_graph, "ROOT", "bm25", top_k=1)
+    engine = QueryEngine(search, model, prompts={"answer": prompt})
+    answers = NodeGraphQueryEngine(engine=engine)
+    call = getattr(answers, way)("green tea")
+    if way == "astream":
+        answer = "".join([text async for text in call])
+    else:
+        answer = "".join(call if way in ("invoke", "stream") else await call)
+    assert answer == "It is steamed."
+    (((system, context), (human, question)),) = model.sent
+    assert (system, human, question) == ("system", "human", "green tea")
+    assert context.startswith("Use the context to answer.\n\n")
+    assert "Green tea is steamed." in context
