@@ -21,8 +21,8 @@ from pydantic import ConfigDict, Field, SkipValidation, field_validator, model_v
 
 from ...nodegraph.graph import NodeGraph
 from ...retrievers.base_retriever import child_k_override, inner_retrievers
-from ...retrievers.composite.recursive import RecursiveRetriever
 from ...retrievers.composite.fusion import with_weights
+from ...retrievers.composite.recursive import RecursiveRetriever
 from ...retrievers.filters import Filters
 from ...retrievers.foreign.coercion import as_retriever
 from ...retrievers.foreign.foreign_retriever import configured

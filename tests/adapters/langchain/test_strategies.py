@@ -11,7 +11,13 @@ from langchain_runs import FinishedRuns
 
 from nodekin.adapters.langchain import NodeGraphQueryEngine, NodeGraphRetriever
 from nodekin.nodegraph import LLMExtractor
-from nodekin.retrievers import MultiQueryRetriever, QueryEngine, QueryRewriteRetriever, Retriever, StrategySettings
+from nodekin.retrievers import (
+    MultiQueryRetriever,
+    QueryEngine,
+    QueryRewriteRetriever,
+    Retriever,
+    StrategySettings,
+)
 from nodekin.retrievers.strategies.hyde import HyDERetriever
 from nodekin.retrievers.strategies.multi_step import MultiStepRetriever
 from nodekin.retrievers.strategies.strategy_registry import make_strategy, simple_strategies
