@@ -5,7 +5,7 @@ from .corpus_toolkit import corpus_toolkit as corpus_toolkit
 from .documents import from_document as from_document
 from .documents import to_document as to_document
 from .file_loader import FileLoader as FileLoader
-from .filters import StructuredFilter as StructuredFilter
+from .filter_translation import StructuredFilter as StructuredFilter
 from .key_value_store import NodeGraphStore as NodeGraphStore
 from .query_engine import NodeGraphQueryEngine as NodeGraphQueryEngine
 from .reranker import NodeGraphReranker as NodeGraphReranker

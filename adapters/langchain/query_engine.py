@@ -47,7 +47,7 @@ from ...retrievers.foreign.foreign_retriever import configured
 from ...retrievers.protocols import RetrieverProtocol
 from .callbacks import achild_runs, child_runs
 from .documents import Details, check_count, check_kwargs, to_document
-from .filters import as_filters, merge_filters
+from .filter_translation import as_filters, merge_filters
 from .graph_drawing import draw_runnable
 
 EngineInput = (

@@ -34,7 +34,7 @@ from ...retrievers.retriever import Retriever
 from ..frameworks import document_search
 from .callbacks import acall_with_config, achild_runs, call_with_config, child_runs
 from .documents import Details, check_count, check_kwargs, to_document
-from .filters import as_filters, merge_filters
+from .filter_translation import as_filters, merge_filters
 from .graph_documents import GraphDocuments
 from .graph_drawing import draw_runnable
 

@@ -45,7 +45,7 @@ from .documents import (
     text_documents,
     to_document,
 )
-from .filters import as_filters, merge_filters
+from .filter_translation import as_filters, merge_filters
 
 
 class NodeGraphVectorStoreRetriever(VectorStoreRetriever):

@@ -15,7 +15,7 @@ from nodekin.adapters.langchain import (
     NodeGraphRetriever,
     NodeGraphVectorStore,
 )
-from nodekin.adapters.langchain.filters import as_filters
+from nodekin.adapters.langchain.filter_translation import as_filters
 from nodekin.retrievers import QueryEngine, as_retriever
 
 MOVIES = [
