@@ -7,28 +7,35 @@ import os
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from . import readers  # its scanner, and so all formats, is imported when a folder is read
 from .build_writer import Failure
 from .codec import decode, encode
-from .derivation import Derivation, Stamp, derive, derive_root, outputs_by_parent
+from .concurrency import track
+from .derivation import Stamp, derive_root
 from .document import Document
 from .errors import ReadError
 from .locking import Access
-from .node import ROOT, Link, Node
-from .parsed_files import ParsedFiles
+from .node import ROOT
 from .readers.read_options import ReadOptions
 from .readers.read_report import ReadReport
+from .renaming import rename
 from .store import NodeStore
-from .transforms import Draft
 
-_SOURCES = "source"  # path -> b"folder", b"file", or _LEFT_OUT for a part of a folder
+if TYPE_CHECKING:
+    from .readers.folder_scan import FolderScan  # which is imported when a folder is read
 
-_LEFT_OUT = b"left out"
+_SOURCES = "source"  # path -> b"folder", b"file", or _EXCLUDED for a part of a folder
+
+_EXCLUDED = b"left out"
 
 _FILES = "file"  # file id -> its record
+
+_PARSED = "parsed file"  # hash of a file's content -> what it holds, until it is in the graph
+
+_BATCH_SIZE = 8  # parsed files that are stored together
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +74,19 @@ class _File:
     documents: Mapping[str, Stamp]
     version: Sequence[int] = ()
 
+    @classmethod
+    def of(cls, path: Path, old: _File | None) -> _File:
+        """Look at a file, and at its bytes unless its version is the old one's.
+
+        Raises:
+            ReadError: If it can't be read.
+        """
+        version = _version(str(path))
+        if old is None:
+            return cls(str(path), _hash(path), {}, version)
+        content = old.content if version and version == old.version else _hash(path)
+        return cls(str(path), content, old.documents, version)
+
     def to_bytes(self) -> bytes:
         documents = {i: list(stamp) for i, stamp in self.documents.items()}
         row = [self.path, self.content, documents, list(self.version)]
@@ -84,19 +104,19 @@ class _File:
 
 @dataclass(slots=True)
 class _Reading:
-    """What files hold: their records, and the documents of those that were read."""
+    """What files hold: their records, the documents of those that were read, and errors."""
 
     files: dict[str, _File] = field(default_factory=dict)
     documents: dict[str, Document] = field(default_factory=dict)
-    unreadable: set[str] = field(default_factory=set)
+    errors: dict[str, ReadError] = field(default_factory=dict)
 
 
 class Corpus:
     """Read files into a store, and read them again.
 
-    A file whose bytes are the same as before is not parsed again. As Git does it, bytes are not
-    looked at where a file's size and the times of its last changes are the same. What is known of
-    the files lies in the store, so that a graph that is opened again can be refreshed.
+    A file whose bytes are the same as before is not parsed again. As in Git, bytes are not
+    looked at where a file's size and the times of its last changes are the same. The records of
+    the files are in the store, so that a graph that is opened again can be refreshed.
     """
 
     def __init__(
@@ -109,13 +129,13 @@ class Corpus:
         self._store = store
         self._access = access
         self._options = options
-        self._parsed = ParsedFiles(store, options, progress)
+        self._progress = progress
         self._passed_over: dict[str, dict[str, Failure]] = {}  # by source
         self.report = ReadReport()
 
     @property
     def passed_over(self) -> list[Failure]:
-        """What of the sources was left out for what it is, not for an error."""
+        """Files that were skipped because of their type."""
         return [failure for some in self._passed_over.values() for failure in some.values()]
 
     def add(
@@ -130,86 +150,77 @@ class Corpus:
         paths = [path.expanduser().absolute() for path in paths]
         self.report = ReadReport()
         records = self._records() if paths else {}
-        existing: dict[str, Path] = {i: Path(file.path) for i, file in records.items()}
-        known = self._store.get_values(_SOURCES) if paths else {}
-        folders = [Path(p) for p, kind in known.items() if kind == b"folder"]
-        parts = {p for p in paths if any(f != p and _below(p, f) for f in folders)}
+        sources = self._store.get_values(_SOURCES) if paths else {}
+        folders = [Path(p) for p, kind in sources.items() if kind == b"folder"]
+        existing = {i: Path(file.path) for i, file in records.items()}
+        kinds: dict[str, bytes] = {}
         readings = []
         for path in paths:
-            if path in parts:  # by the names that its files have in the folder
-                folder = next(f for f in folders if f != path and _below(path, f))
-                found = self._scan(folder, existing)
-                inside = {i: p for i, p in found.files.items() if _below(p.absolute(), path)}
-                found = replace(found, files=inside)
-            else:
-                found = self._scan(path, existing)
-            existing.update(found.files)
-            readings.append(self._read(found.files, records, failures, [found]))
+            folder = next((f for f in folders if f != path and _below(path, f)), None)
+            if folder is None:
+                kinds[str(path)] = b"folder" if path.is_dir() else b"file"
+                scan = self._scan(path, existing)
+            else:  # by the names that its files have in the folder
+                scan = self._scan(folder, existing)
+                scan = replace(scan, files=_files_below(scan.files, path))
+            existing.update(scan.files)
+            readings.append(self._read(scan.files, records, failures, [scan]))
         put: dict[str, Document] = {}
-        for document in documents:
-            _add_document(put, document)
-        for reading in readings:
-            for document in reading.documents.values():
-                _add_document(put, document)
-        kinds = {
-            str(path): b"folder" if path.is_dir() else b"file"
-            for path in paths
-            if path not in parts
-        }
+        from_files = [d for reading in readings for d in reading.documents.values()]
+        for document in (*documents, *from_files):
+            if put.setdefault(document.id, document) != document:
+                raise ValueError(
+                    f"two different documents in one call have the id {document.id!r}; give each "
+                    "its own: Document(text, id=...)"
+                )
+        excluded = (p for p, kind in sources.items() if kind == _EXCLUDED)
+        included = [p for p in excluded if any(_below(Path(p), path) for path in paths)]
 
-        def take_in() -> None:
+        def apply() -> None:
             self._check_free(put)
-            from_files = [d for reading in readings for d in reading.documents.values()]
             same = self._same(from_files)
             self._store.change_documents([d for i, d in put.items() if i not in same])
             for reading in readings:
-                self._keep(reading.files, records)
-            left_out = [p for p, kind in known.items() if kind == _LEFT_OUT]
-            back = [p for p in left_out if any(_below(Path(p), path) for path in paths)]
-            self._store.delete_values(_SOURCES, back)
+                self._put_records(reading.files, records)
+            self._store.delete_values(_SOURCES, included)
             self._store.put_values(_SOURCES, kinds)
-            self._parsed.forget()
+            self._delete_parsed()
 
-        self._access.change(take_in)
+        self._access.change(apply)
         return [[i for f in reading.files.values() for i in f.documents] for reading in readings]
 
     def remove(self, ids: list[str]) -> None:
         """Remove documents; their files give them again with the next refresh."""
         self._store.change_documents([], remove=ids)
 
-    def forget(self, path: Path) -> list[str]:
-        """Remove the documents of a file or folder, and read it no more; return their ids.
+    def remove_source(self, path: Path) -> None:
+        """Remove the documents of a file or folder, and read it no more.
 
         Raises:
             LookupError: If none of the files that were read is there.
         """
         path = path.expanduser().absolute()
-        sources = {Path(p): kind for p, kind in self._store.get_values(_SOURCES).items()}
+        sources = [Path(p) for p in self._store.get_values(_SOURCES)]
         records = {i: f for i, f in self._records().items() if _below(Path(f.path), path)}
         if not records and path not in sources:
             raise LookupError(
                 f"no file in {path} was read; the graph reads {', '.join(map(str, sources))}"
             )
-        ids = list(self._store.stamps(ROOT, {i for f in records.values() for i in f.documents}))
-        self._store.change_documents([], remove=ids)
+        self._store.change_documents([], remove=self._documents_of(records.values()))
         self._store.delete_values(_FILES, records)
         self._store.delete_values(_SOURCES, [str(p) for p in sources if _below(p, path)])
         if any(p != path and _below(path, p) for p in sources):
-            self._store.put_values(_SOURCES, {str(path): _LEFT_OUT})
-        return ids
+            self._store.put_values(_SOURCES, {str(path): _EXCLUDED})
 
     def follow(self, source: Path, failures: list[Failure] | None) -> Refresh | None:
         """Bring the documents of one source up to date; None if it was never read before."""
         path = source.expanduser().absolute()
-        kind = self._store.get_values(_SOURCES, [str(path)]).get(str(path))
-        if kind is None or kind == _LEFT_OUT:
-            return None
-        return self.refresh(failures, only=path)
+        return self.refresh(failures, only=path) if path in self.sources() else None
 
     def sources(self) -> list[Path]:
         """Return the folders and files that are read again."""
         kinds = self._store.get_values(_SOURCES)
-        return [Path(path) for path, kind in kinds.items() if kind != _LEFT_OUT]
+        return [Path(path) for path, kind in kinds.items() if kind != _EXCLUDED]
 
     def refresh(self, failures: list[Failure] | None, only: Path | None = None) -> Refresh:
         """Read all sources again (or one); add, update and remove documents.
@@ -221,68 +232,69 @@ class Corpus:
         """
         self.report = ReadReport()
         records = self._records()
+        scans, files, lost = self._scan_sources(records)
+        if lost and failures is None:
+            raise ReadError(
+                f"the folder {lost[0]} is gone; bring it back, or remove its documents: "
+                "graph.remove(ids)"
+            )
+        if only is not None:
+            records = {i: f for i, f in records.items() if _below(Path(f.path), only)}
+            files = _files_below(files, only)
+        if failures is not None:  # of a file that is gone there is nothing to say
+            failures[:] = [f for f in failures if f.document in files]
+            failures += [Failure(str(p), ROOT, ReadError(f"{p} is gone")) for p in lost]
+        reading = self._read(files, records, failures, scans)
+        retained = {
+            i
+            for i, file in records.items()
+            if i in reading.errors or any(_below(Path(file.path), folder) for folder in lost)
+        }
+        return self._access.change(partial(self._apply_refresh, reading, records, retained))
+
+    def _scan_sources(
+        self, records: Mapping[str, _File]
+    ) -> tuple[list[FolderScan], dict[str, Path], list[Path]]:
+        """Return the scans of all sources, their files by id, and the folders that are gone."""
+        sources = {Path(p): kind for p, kind in self._store.get_values(_SOURCES).items()}
+        excluded = [source for source, kind in sources.items() if kind == _EXCLUDED]
+        scans: list[FolderScan] = []
         files: dict[str, Path] = {}
-        scans: list[readers.FolderScan] = []
         lost: list[Path] = []
-        sources = {Path(p): k for p, k in self._store.get_values(_SOURCES).items()}
-        left_out = [source for source, kind in sources.items() if kind == _LEFT_OUT]
         for source, kind in sources.items():
-            if kind == _LEFT_OUT:
+            if kind == _EXCLUDED:
                 continue
             if source.exists():
                 scans.append(self._scan(source, files))
-                inside = scans[-1].files.items()
-                for part in left_out:
-                    inside = {i: p for i, p in inside if not _below(p.absolute(), part)}.items()
-                files.update(inside)
-            elif kind == b"folder" and self._has_documents_below(source, records):
+                for file_id, path in scans[-1].files.items():
+                    if not any(_below(path.absolute(), part) for part in excluded):
+                        files[file_id] = path
+            elif kind == b"folder" and self._documents_of(
+                file for file in records.values() if _below(Path(file.path), source)
+            ):
                 lost.append(source)
-                if failures is None:
-                    raise ReadError(
-                        f"the folder {source} is gone; bring it back, or remove its documents: "
-                        "graph.remove(ids)"
-                    )
-        if only is not None:
-            records = {i: f for i, f in records.items() if _below(Path(f.path), only)}
-            files = {i: p for i, p in files.items() if _below(p.absolute(), only)}
-        if failures is not None:  # of a file that is gone there is nothing to say
-            failures[:] = [f for f in failures if f.document in files]
-            for source in lost:
-                failures.append(Failure(str(source), ROOT, ReadError(f"{source} is gone")))
-        reading = self._read(files, records, failures, scans)
-        retained = {
-            i for i, f in records.items() if any(_below(Path(f.path), folder) for folder in lost)
-        }
-        return self._access.change(
-            lambda: self._take_in(reading, records, retained | reading.unreadable)
-        )
+        return scans, files, lost
 
-    def _take_in(
+    def _apply_refresh(
         self, reading: _Reading, records: Mapping[str, _File], retained: set[str]
     ) -> Refresh:
+        """Write what was read; remove the documents of files that are gone, unless retained."""
         self._check_free(reading.documents)
         now = {i for file in reading.files.values() for i in file.documents}
         same = self._same(reading.documents.values())
         put = [d for i, d in reading.documents.items() if i not in same]
         stored = self._store.stamps(ROOT, {d.id for d in put})
-        missing = [
-            i
-            for file_id, file in records.items()
-            if file_id not in retained
-            for i in file.documents
-            if i not in now
-        ]
-        removed = list(self._store.stamps(ROOT, missing))
+        read_again = [file for i, file in records.items() if i not in retained]
+        removed = [i for i in self._documents_of(read_again) if i not in now]
         added = [d.id for d in put if d.id not in stored]
         renamed = self._renamed(removed, added, put)
         self._store.change_documents(put)
         for old, new in renamed:
             rename(self._store, old, new)
         self._store.change_documents([], remove=removed)
-        missing_files = set(records) - set(reading.files) - retained
-        self._store.delete_values(_FILES, missing_files)
-        self._parsed.forget()
-        self._keep(reading.files, records)
+        self._store.delete_values(_FILES, set(records) - set(reading.files) - retained)
+        self._delete_parsed()
+        self._put_records(reading.files, records)
         names = {i for pair in renamed for i in pair}
         return Refresh(
             [i for i in added if i not in names],
@@ -295,7 +307,7 @@ class Corpus:
     def _renamed(
         self, removed: Iterable[str], added: Iterable[str], put: Iterable[Document]
     ) -> list[tuple[str, str]]:
-        """Pair documents that went with those that came with the same text."""
+        """Pair documents that were removed with new ones that have the same text."""
         texts: dict[str, list[str]] = {}
         for i, stamp in self._store.stamps(ROOT, list(removed)).items():
             texts.setdefault(stamp.key, []).append(i)
@@ -306,33 +318,40 @@ class Corpus:
                 pairs.append((same.pop(0), document.id))
         return pairs
 
-    def _scan(self, source: Path, existing: Mapping[str, Path]) -> readers.FolderScan:
-        """Find the files of a source, of which none may have the id of another that is known."""
-        found = readers.scan(source, self._options)
-        for file_id, path in found.files.items():
+    def _scan(self, source: Path, existing: Mapping[str, Path]) -> FolderScan:
+        """Find the files of a source.
+
+        Raises:
+            ReadError: If a file has no reader, and reading is strict.
+            ValueError: If a file has the id of another one that exists.
+        """
+        from .readers.folder_scan import scan_files
+
+        scan = scan_files(source, self._options)
+        for file_id, path in scan.files.items():
             other = existing.get(file_id)
             if other is not None and other.resolve() != path.resolve() and other.exists():
                 raise ValueError(
                     f"{path} would get the document id {file_id!r}, which {other} has; add it as "
                     "Document(text, id=...), or rename its folder"
                 )
-        passed_over = self._passed_over[str(found.root)] = {}
-        if unsupported := found.unsupported_error():
+        passed_over = self._passed_over[str(scan.root)] = {}
+        if unsupported := scan.unsupported_error():
             if self._options.strict:
                 raise unsupported
-            passed_over[""] = Failure(found.root.name, ROOT, unsupported)
-        self.report.passed_over += found.passed_over
-        self.report.unsupported += found.unsupported
-        return found
+            passed_over[""] = Failure(scan.root.name, ROOT, unsupported)
+        self.report.passed_over += scan.passed_over
+        self.report.unsupported += scan.unsupported
+        return scan
 
     def _read(
         self,
         files: Mapping[str, Path],
         records: Mapping[str, _File],
         failures: list[Failure] | None,
-        scans: Sequence[readers.FolderScan],
+        scans: Sequence[FolderScan],
     ) -> _Reading:
-        """Read those files that are not as they were; of the others take the record.
+        """Read the files that have changed; of the others take the record.
 
         Raises:
             ReadError: If files can't be read, and failures are not collected: all of them are
@@ -341,58 +360,115 @@ class Corpus:
         reading = _Reading()
         if failures is not None:
             failures[:] = [f for f in failures if f.document not in files]
-        contents: dict[str, str] = {}
-        versions: dict[str, Sequence[int]] = {}
-        errors: dict[str, ReadError] = {}
-        known = {i: records[i] for i in files if i in records}
-        ids = {i for file in known.values() for i in file.documents}
-        stored = self._store.stamps(ROOT, None if len(known) == len(records) else ids)
-        for file_id, path in files.items():
-            old, where = known.get(file_id), str(path)
-            try:
-                versions[file_id] = version = _version(where)
-                is_same = old is not None and version and version == old.version
-                contents[file_id] = content = old.content if old and is_same else _hash(path)
-            except ReadError as error:
-                errors[file_id] = error
-                continue
-            if old is None or old.content != content:
-                continue
-            if old.documents.items() <= stored.items():
-                reading.files[file_id] = (
-                    old
-                    if is_same and old.path == where
-                    else _File(where, content, old.documents, version)
-                )
-        changed = {i: path for i, path in files.items() if i in contents and i not in reading.files}
-        for file_id, documents in self._parsed.documents(changed, contents):
+        changed = self._changed(files, records, reading)
+        unchanged = len(reading.files)
+        for file_id, documents in self._parse(files, changed):
             if isinstance(documents, ReadError):
-                errors[file_id] = documents
+                reading.errors[file_id] = documents
                 continue
+            self.report.note(files[file_id], documents)
             stamps = {document.id: derive_root(document, 0).stamp for document in documents}
-            path = files[file_id]
-            self.report.note(path, documents)
-            reading.files[file_id] = _File(str(path), contents[file_id], stamps, versions[file_id])
+            reading.files[file_id] = replace(changed[file_id], documents=stamps)
             reading.documents.update((document.id, document) for document in documents)
+        self.report.unchanged += unchanged
+        self.report.read += len(reading.files) - unchanged
         reading.files = {i: reading.files[i] for i in files if i in reading.files}
         in_order = (i for file in reading.files.values() for i in file.documents)
         reading.documents = {i: reading.documents[i] for i in in_order if i in reading.documents}
-        self.report.unchanged += len(files) - len(changed) - len(errors.keys() - changed.keys())
-        self.report.read += len(changed) - len(errors.keys() & changed.keys())
-        self._tell(errors, files, failures, scans)
-        reading.unreadable |= errors.keys()
+        self._report_errors(reading.errors, files, failures, scans)
         return reading
 
-    def _tell(
+    def _changed(
+        self, files: Mapping[str, Path], records: Mapping[str, _File], reading: _Reading
+    ) -> dict[str, _File]:
+        """Return the new records of files that are to be read; put those of others into a reading.
+
+        A file is read whose bytes have changed, or of which a document is not as it was stored.
+        """
+        known = {i: records[i] for i in files if i in records}
+        ids = {i for file in known.values() for i in file.documents}
+        stored = self._store.stamps(ROOT, None if len(known) == len(records) else ids)
+        changed: dict[str, _File] = {}
+        for file_id, path in files.items():
+            old = known.get(file_id)
+            try:
+                file = _File.of(path, old)
+            except ReadError as error:
+                reading.errors[file_id] = error
+                continue
+            if (
+                old is None
+                or old.content != file.content
+                or not old.documents.items() <= stored.items()
+            ):
+                changed[file_id] = file
+            else:
+                reading.files[file_id] = old if file == old else file
+        return changed
+
+    def _parse(
+        self, files: Mapping[str, Path], changed: Mapping[str, _File]
+    ) -> Iterator[tuple[str, list[Document] | ReadError]]:
+        """Yield the id of each changed file with its documents, or why it can't be read.
+
+        What processes have parsed is stored, so that an interrupted run continues.
+        """
+        from .readers.file_records import documents_of
+        from .readers.reading import read_files
+
+        keys = {i: f"{file.content} {self._options.signature}" for i, file in changed.items()}
+        values = self._store.get_values(_PARSED, list(keys.values())) if self._keeps_parsed else {}
+        stored = {i: values[key] for i, key in keys.items() if key in values}
+        waiting = {i: files[i] for i in changed if i not in stored}
+        new: dict[str, bytes] = {}
+
+        def read() -> Iterator[tuple[str, Any, bool]]:
+            yield from ((i, decode(value.decode()), False) for i, value in stored.items())
+            yield from read_files(waiting, self._options)
+
+        every = track(
+            *(read(), len(changed), "reading", " files", self._progress),
+            name=lambda item: files[item[0]].name,
+        )
+        try:
+            for file_id, records, is_parsed in every:
+                if isinstance(records, ReadError):
+                    yield file_id, records
+                    continue
+                if is_parsed and self._keeps_parsed:
+                    new[keys[file_id]] = encode(records).encode()
+                    if len(new) >= _BATCH_SIZE:
+                        self._store.put_values(_PARSED, new)
+                        new = {}
+                try:
+                    documents = documents_of(files[file_id], file_id, records)
+                except ReadError as error:
+                    yield file_id, error
+                else:
+                    yield file_id, documents
+        except BaseException:
+            self._store.put_values(_PARSED, new)
+            raise
+
+    @property
+    def _keeps_parsed(self) -> bool:
+        return self._store.index_folder is not None
+
+    def _delete_parsed(self) -> None:
+        """Delete what was parsed: it is in the graph now."""
+        if self._keeps_parsed and self._store.get_values(_PARSED):
+            self._store.delete_values(_PARSED)
+
+    def _report_errors(
         self,
         errors: Mapping[str, ReadError],
         files: Mapping[str, Path],
         failures: list[Failure] | None,
-        scans: Sequence[readers.FolderScan],
+        scans: Sequence[FolderScan],
     ) -> None:
         """List what could not be read, or raise it."""
         raised: list[ReadError] = []
-        folders = {i: str(found.root) for found in scans if found.is_folder for i in found.files}
+        folders = {i: str(scan.root) for scan in scans if scan.is_folder for i in scan.files}
         for file_id, error in ((i, errors[i]) for i in files if i in errors):
             self.report.skipped[str(files[file_id])] = error
             failure = Failure(file_id, ROOT, error)
@@ -411,9 +487,10 @@ class Corpus:
         if raised:
             raise raised[0]
 
-    def _has_documents_below(self, source: Path, records: Mapping[str, _File]) -> bool:
-        files = [f for f in records.values() if _below(Path(f.path), source)]
-        return bool(self._store.stamps(ROOT, {i for f in files for i in f.documents}))
+    def _documents_of(self, files: Iterable[_File]) -> list[str]:
+        """Return the ids of documents of files that are in the store."""
+        ids = list(dict.fromkeys(i for file in files for i in file.documents))
+        return list(self._store.stamps(ROOT, ids))
 
     def _same(self, documents: Iterable[Document]) -> set[str]:
         """Return which documents are stored already, but for dates of the file system."""
@@ -421,9 +498,9 @@ class Corpus:
         stored = self._store.stamps(ROOT, roots.keys())
         return {i for i, old in stored.items() if old[:2] == roots[i][:2]}
 
-    def _keep(self, files: Mapping[str, _File], known: Mapping[str, _File]) -> None:
+    def _put_records(self, files: Mapping[str, _File], records: Mapping[str, _File]) -> None:
         """Store the records of files that are new, with the stamps that documents have now."""
-        new = {i: file for i, file in files.items() if file is not known.get(i)}
+        new = {i: file for i, file in files.items() if file is not records.get(i)}
         stored = self._store.stamps(ROOT, {i for f in new.values() for i in f.documents})
         values = {}
         for i, file in new.items():
@@ -441,76 +518,6 @@ class Corpus:
                     f"the id {node.id!r} is taken by a node of group {node.group!r}; give the "
                     "document another one"
                 )
-
-
-def rename(store: NodeStore, old: str, new: str) -> None:
-    """Copy the derivations of a document to another one with the same text.
-
-    Both are in the store; links of the old one's nodes are put for the new one's too. Nodes of
-    rules that look at metadata are made anew when they are needed, should that have changed.
-    """
-    before, root = store.get([old, new])
-    if before is None or root is None:
-        return
-    stamp = next(iter(store.stamps(root.group, [new]).values()))
-    names = {old: root}  # the new nodes by the ids of the old ones
-    derived: dict[str, Derivation] = {}
-    for group, derivation in _from_the_top(store, old, set(names)):
-        families: list[tuple[Node | None, Sequence[Draft]]] = [
-            (names[parent], outputs) for parent, outputs in outputs_by_parent(derivation).items()
-        ]
-        moved = derived[group] = derive(
-            group, Stamp(derivation.key, derivation.rule, stamp.metadata), root, families
-        )
-        pairs = zip(derivation.nodes, moved.nodes, strict=True)
-        names.update((node.id, other) for node, other in pairs)
-    ids = {i: node.id for i, node in names.items()}
-    for group, moved in derived.items():
-        links = [replace(link, target=ids.get(link.target, link.target)) for link in moved.links]
-        store.put_derivations(group, {new: replace(moved, links=links)})
-    _copy_links(store, ids)
-
-
-def _from_the_top(
-    store: NodeStore, document_id: str, placed: set[str]
-) -> Iterator[tuple[str, Derivation]]:
-    """Yield a document's derivations, parents first."""
-    waiting = [(g, d) for g in store.groups() if (d := store.derivation(g, document_id))]
-    while waiting:
-        ready = [(g, d) for g, d in waiting if {n.parent_id for n in d.nodes} <= placed]
-        if not ready:
-            return  # the rest has parents that were removed, and is derived again
-        for group, derivation in ready:
-            yield group, derivation
-            placed.update(node.id for node in derivation.nodes)
-        waiting = [pair for pair in waiting if pair not in ready]
-
-
-def _copy_links(store: NodeStore, names: dict[str, str]) -> None:
-    ids = list(names)
-    rows = [*store.links(ids), *store.links(ids, incoming=True)]
-    copied = {
-        Link(
-            names.get(link.source, link.source),
-            names.get(link.target, link.target),
-            link.type,
-            link.weight,
-            link.metadata,
-            link.derived,
-        ): None
-        for links in rows
-        for link in links
-    }
-    if copied:
-        store.link(list(copied))
-
-
-def _add_document(put: dict[str, Document], document: Document) -> None:
-    if put.setdefault(document.id, document) != document:
-        raise ValueError(
-            f"two different documents in one call have the id {document.id!r}; give each its own: "
-            "Document(text, id=...)"
-        )
 
 
 def _version(path: str) -> Sequence[int]:
@@ -542,3 +549,7 @@ def _hash(path: Path) -> str:
 
 def _below(path: Path, folder: Path) -> bool:
     return path == folder or folder in path.parents
+
+
+def _files_below(files: Mapping[str, Path], folder: Path) -> dict[str, Path]:
+    return {i: path for i, path in files.items() if _below(path.absolute(), folder)}

@@ -233,7 +233,7 @@ class NodeGraph:
             with self._store.transaction():
                 for item in requested:
                     if isinstance(item, Path):
-                        self._corpus.forget(item)
+                        self._corpus.remove_source(item)
                 self._corpus.remove(ids)
 
         self._access.change(remove)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Mapping
 from functools import lru_cache, partial
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
+from .node import Node
 from .readers.pages import PAGE_BREAK
 from .source_names import file_name_of, headings_of, source_title
 from .splitters.headings import headings_in
@@ -18,46 +19,18 @@ OutlineOf: TypeAlias = Callable[[str, str], "Outline | None"]
 """Takes a document's id and file name; returns None where the document has been removed."""
 
 
-class PlacedNode(Protocol):
-    """What a place is told of: a node."""
-
-    @property
-    def start(self) -> int | None:
-        """Where it begins in its document."""
-
-    @property
-    def end(self) -> int | None:
-        """Where it ends."""
-
-    @property
-    def parent_id(self) -> str | None:
-        """Its parent; None for a document."""
-
-    @property
-    def document_id(self) -> str:
-        """Its document."""
-
-    @property
-    def metadata(self) -> dict[str, Any]:
-        """Its metadata."""
-
-    @property
-    def graph(self) -> Any:
-        """Its graph, None without one."""
-
-
-def place_of(node: PlacedNode, outline_of: OutlineOf) -> str:
+def place_of(node: Node, outline_of: OutlineOf) -> str:
     """Say where a node stands: ``report.pdf, page 12, 3.2 Results``.
 
     Of a file without pages it is the file and the heading, of a program the function or class.
     """
     metadata = node.metadata
     name = file_name_of(metadata) or source_title(metadata)
-    parts = [name, page_label(node), _heading_label(node, name, outline_of)]
+    parts = [name, _page_label(node), _heading_label(node, name, outline_of)]
     return ", ".join(" ".join(part.split()) for part in parts if part)
 
 
-def page_label(node: PlacedNode) -> str:
+def _page_label(node: Node) -> str:
     """Say on which page a node stands: ``page 12``, ``slides 3-4``; empty where it has none."""
     pages = pages_of(node)
     if pages is None:
@@ -67,7 +40,7 @@ def page_label(node: PlacedNode) -> str:
     return f"{unit} {first}" if first == last else f"{unit}s {first}-{last}"
 
 
-def pages_of(node: PlacedNode) -> tuple[int, int] | None:
+def pages_of(node: Node) -> tuple[int, int] | None:
     """Return the first and the last page that a node stands on, from 1.
 
     None where its file has no pages, and for whole documents.
@@ -104,7 +77,7 @@ def _read_outline(graph: Any, document_id: str, name: str) -> Outline | None:
     return [begin for begin, _, _ in headings], [title for _, _, title in headings]
 
 
-def _document_text(node: PlacedNode) -> str | None:
+def _document_text(node: Node) -> str | None:
     return None if node.graph is None else _text_of(node.graph, node.document_id)
 
 
@@ -118,7 +91,7 @@ def _text_of(graph: Any, document_id: str) -> str | None:
     return text
 
 
-def _heading_label(node: PlacedNode, name: str, outline_of: OutlineOf) -> str:
+def _heading_label(node: Node, name: str, outline_of: OutlineOf) -> str:
     if node.parent_id is None:
         return ""
     if symbol := node.metadata.get("symbol"):

@@ -60,7 +60,7 @@ class FolderScan:
         )
 
 
-def scan(source: str | Path, options: ReadOptions | None = None) -> FolderScan:
+def scan_files(source: str | Path, options: ReadOptions | None = None) -> FolderScan:
     """Find the files of a source, sorted by document id.
 
     A file's id is made of the folder's name and the path below it (``docs/guide/intro.md``), or

@@ -16,6 +16,7 @@ from nodekin.nodegraph import (
     ReadError,
     corpus,
 )
+from nodekin.nodegraph.readers import file_records
 
 
 @pytest.fixture
@@ -100,11 +101,9 @@ def test_bytes_that_are_the_same_are_not_read_again(
 ) -> None:
     opened(docs, tmp_path).close()
     read: list[str] = []
-    from nodekin.nodegraph import parsed_files
-
-    whole = parsed_files.readers.documents_of
+    whole = file_records.documents_of
     monkeypatch.setattr(
-        parsed_files.readers, "documents_of", lambda p, i, r: read.append(i) or whole(p, i, r)
+        file_records, "documents_of", lambda p, i, r: read.append(i) or whole(p, i, r)
     )
     (docs / "b.txt").touch()
     (docs / "c.txt").write_text("changed", encoding="utf-8")

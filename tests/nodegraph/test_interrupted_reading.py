@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from nodekin.nodegraph import NodeGraph, ReadOptions, parsed_files
+from nodekin.nodegraph import NodeGraph, ReadOptions
+from nodekin.nodegraph.readers import reading
 
 SAMPLES = Path(__file__).parents[2] / "examples" / "files"
 
@@ -22,7 +23,7 @@ class Interrupt(BaseException):
 def parsed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Note which files are read, and interrupt at the one that is named in the list."""
     read: list[str] = []
-    whole = parsed_files.readers.read_files
+    whole = reading.read_files
 
     def read_files(files, options):
         for file_id, *rest in whole(files, options):
@@ -31,7 +32,7 @@ def parsed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
             read.append(file_id)
             yield (file_id, *rest)
 
-    monkeypatch.setattr(parsed_files.readers, "read_files", read_files)
+    monkeypatch.setattr(reading, "read_files", read_files)
     return read
 
 
