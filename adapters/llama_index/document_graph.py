@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any, TypedDict
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.ingestion import run_transformations
 from llama_index.core.node_parser import NodeParser
-from llama_index.core.schema import BaseNode, Document, TransformComponent
+from llama_index.core.schema import BaseNode, Document, IndexNode, TransformComponent
 from llama_index.core.settings import Settings
 from llama_index.core.storage.docstore import SimpleDocumentStore
+from llama_index.core.storage.docstore.types import BaseDocumentStore
 from llama_index.core.storage.storage_context import StorageContext
 from llama_index.core.vector_stores import SimpleVectorStore
 from llama_index.core.vector_stores.types import BasePydanticVectorStore
@@ -19,11 +20,14 @@ from llama_index.core.vector_stores.types import BasePydanticVectorStore
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.node import ROOT
 from ...nodegraph.store import NodeStore
+from ...retrievers.composite.default_retriever import DefaultRetriever
+from ...retrievers.composite.fusion import FusionRetriever
 from ...retrievers.protocols import RetrieverProtocol, Similarity
+from ...retrievers.retriever import Retriever
 from ...retrievers.similarities.registry import get_similarity
 from ..frameworks import document_search
 from .docstore import NodeGraphDocstore
-from .import_export import import_nodes
+from .import_export import EMBEDDED_NODES, import_flat
 from .ingestion import as_transform
 from .vector_store_backend import as_index
 
@@ -87,30 +91,27 @@ def graph_of_documents(
 def graph_of_nodes(
     nodes: Sequence[BaseNode], **options: Unpack[GraphOptions]
 ) -> tuple[NodeGraph, RetrieverProtocol]:
-    """Return a graph of nodes as they are, and what searches it for the smallest of them.
+    """Return a graph of nodes as they are, and what searches all of them.
 
     Raises:
-        ValueError: If some nodes have a source document and some have none, or as
-            ``graph_of_documents``.
+        ValueError: As ``graph_of_documents``.
         ImportError: As ``graph_of_documents``.
         TypeError: As ``graph_of_documents``, or if there are transformations, which are for
             documents.
     """
     if options.get("transformations") is not None:
         raise TypeError("transformations are for documents; apply them to the nodes before")
-    graph = _new_graph(options)
-    imported = import_nodes(graph, nodes)
-    if not nodes:
-        groups = [name for name in graph.groups if graph.is_imported(name)]
-    else:
-        groups = [*imported.groups]
-        alone = {*imported.documents} & {n.node_id for n in nodes if not isinstance(n, Document)}
-        if groups and alone:
-            raise ValueError(
-                f"{len(alone)} nodes have no source document, others have one; index them "
-                f"separately, or give all of them a source document: {sorted(alone)[:3]}"
-            )
-    return graph, _search(graph, groups[-1] if groups else ROOT, options)
+    graph = _new_graph(options, has_nodes=bool(nodes))
+    if nodes:
+        return graph, _search(graph, import_flat(graph, nodes), options)
+    imported = [name for name in graph.groups if graph.is_imported(name)]
+    return graph, _search(graph, imported[-1] if imported else ROOT, options)
+
+
+def objects_of(nodes: Sequence[BaseNode]) -> dict[str, Any]:
+    """Return what ``IndexNode`` objects stand for, by their ``index_id``."""
+    entries = [node for node in nodes if isinstance(node, IndexNode) and node.obj is not None]
+    return {node.index_id: node.obj for node in entries}
 
 
 def default_embed_model() -> BaseEmbedding:
@@ -150,7 +151,7 @@ def _chain(transformations: Sequence[TransformComponent]) -> TransformComponent:
     return TransformationChain(transformations=[*transformations])
 
 
-def _new_graph(options: GraphOptions) -> NodeGraph:
+def _new_graph(options: GraphOptions, *, has_nodes: bool = False) -> NodeGraph:
     """Return the graph to fill; everything that can be wrong with the options is checked before."""
     if unknown := options.keys() - GraphOptions.__annotations__.keys():
         allowed = ", ".join(GraphOptions.__annotations__)
@@ -163,7 +164,7 @@ def _new_graph(options: GraphOptions) -> NodeGraph:
         )
     if (context := options.get("storage_context")) is not None:
         docstore = context.docstore
-        if not isinstance(docstore, SimpleDocumentStore) or docstore.docs:
+        if not has_nodes and not _is_empty(docstore):
             raise ValueError(
                 "the graph stores documents and nodes itself (store='corpus.nodekin' keeps them), "
                 f"and would not use the {type(docstore).__name__} of the storage context; leave "
@@ -180,16 +181,24 @@ def _new_graph(options: GraphOptions) -> NodeGraph:
 
 def _search(graph: NodeGraph, target: str, options: GraphOptions) -> RetrieverProtocol:
     """Return what searches the graph, and show the graph in the storage context."""
-    if (context := options.get("storage_context")) is not None:
+    context = options.get("storage_context")
+    if context is not None and _is_empty(context.docstore):  # others have the nodes' parents
         context.docstore = NodeGraphDocstore(graph, [target])
-    more: Any = {} if (store := _vector_store(options)) is None else {"index": as_index(store)}
-    return document_search(
-        graph,
-        target=target,
-        similarity=options.get("similarity"),
-        top_k=DEFAULT_TOP_K,
-        **more,
-    )
+    similarity, store = options.get("similarity"), _vector_store(options)
+    index: Any = {} if store is None else {"index": as_index(store)}
+    if target != EMBEDDED_NODES or _is_of_words(options):
+        return document_search(
+            graph, target=target, similarity=similarity, top_k=DEFAULT_TOP_K, **index
+        )
+    vectors = Retriever(graph, target, similarity or "cosine", top_k=DEFAULT_TOP_K, **index)
+    if similarity is not None:
+        return vectors
+    words = DefaultRetriever(graph, target, embed_keys=[])
+    return FusionRetriever([words, vectors], "relative", [2, 1], top_k=DEFAULT_TOP_K)
+
+
+def _is_empty(docstore: BaseDocumentStore) -> bool:
+    return isinstance(docstore, SimpleDocumentStore) and not docstore.docs
 
 
 def _is_of_words(options: GraphOptions) -> bool:

@@ -26,8 +26,14 @@ from ...retrievers.filters import Filters
 from ...retrievers.foreign.coercion import as_retriever
 from ...retrievers.protocols import RetrieverLike, RetrieverProtocol
 from .docstore import NodeGraphDocstore
-from .document_graph import CHUNKS, GraphOptions, graph_of_documents, graph_of_nodes
-from .import_export import import_nodes
+from .document_graph import (
+    CHUNKS,
+    GraphOptions,
+    graph_of_documents,
+    graph_of_nodes,
+    objects_of,
+)
+from .import_export import EMBEDDED_NODES, NODES, import_flat, import_nodes
 from .nodes import find_node
 from .prompt_templates import default_llm
 from .query_engine import NodeGraphQueryEngine
@@ -54,9 +60,11 @@ class NodeGraphIndex:
     first search, and nothing twice. ``storage_context`` has the nodes for what reads them there.
 
     Args:
-        graph: The node graph.
-        retriever: How it is searched: any nodekin retriever, or what ``as_retriever`` takes.
+        graph: The node graph; or nodes, as for ``from_nodes``.
+        retriever: How the graph is searched: any nodekin retriever, or what ``as_retriever``
+            takes. None for the default search.
         callback_manager: As everywhere in LlamaIndex.
+        **options: Those of ``from_nodes``.
 
     Attributes:
         graph: The node graph, to add groups to and to search in other ways.
@@ -78,21 +86,24 @@ class NodeGraphIndex:
 
     def __init__(
         self,
-        graph: NodeGraph,
-        retriever: RetrieverLike,
+        graph: NodeGraph | Sequence[BaseNode],
+        retriever: RetrieverLike | None = None,
         *,
         callback_manager: CallbackManager | None = None,
+        **options: Unpack[GraphOptions],
     ) -> None:
-        if not isinstance(graph, NodeGraph):
-            raise TypeError(
-                f"graph is a NodeGraph, not {graph!r:.80}; NodeGraphIndex.from_documents makes one "
-                "of documents, NodeGraphIndex.from_nodes of nodes"
-            )
-        self.graph = graph
-        self._retriever = as_retriever(retriever, "retriever")
-        self._callback_manager = callback_manager
-        self._storage_context: StorageContext | None = None
         self._groups: Sequence[str] | None = None
+        self._objects: dict[str, Any] = {}
+        if not isinstance(graph, NodeGraph):
+            self._objects = objects_of(_checked_nodes(graph, retriever))
+            graph, retriever = graph_of_nodes(graph, **options)
+            self._groups = [getattr(retriever, "target", EMBEDDED_NODES)]
+        elif options:
+            raise TypeError(f"{sorted(options)} are for nodes; the graph has its models and store")
+        self.graph = graph
+        self._retriever = as_retriever(graph if retriever is None else retriever, "retriever")
+        self._callback_manager = callback_manager
+        self._storage_context = options.get("storage_context")
 
     def __repr__(self) -> str:
         return f"NodeGraphIndex({self.graph!r}, {self._retriever!r})"
@@ -120,7 +131,10 @@ class NodeGraphIndex:
             ValueError: If something of the storage context would not be used.
         """
         graph, search = graph_of_documents(documents, **options)
-        return cls._of(graph, search, callback_manager, options)
+        index = cls(graph, search, callback_manager=callback_manager)
+        index._groups = [CHUNKS]
+        index._storage_context = options.get("storage_context")
+        return index
 
     @classmethod
     def from_nodes(
@@ -132,35 +146,25 @@ class NodeGraphIndex:
     ) -> NodeGraphIndex:
         """Make an index of nodes, as a parser or an ``IngestionPipeline`` returns them.
 
-        They are imported (``import_nodes``) with their ids, metadata and relationships; the
-        smallest are searched, by themselves and by their sentences, and are the results.
+        All of them are searched, by themselves and by their sentences, and are the results, with
+        their ids, metadata, relationships and classes: an ``IndexNode`` is found beside what it
+        stands for, and leads LlamaIndex's ``RecursiveRetriever`` there. Its ``obj`` is followed by
+        this index itself. Where nodes have embeddings, these are searched and not those of
+        sentences. They have to be of the embedding model. Media are kept with their nodes, which
+        are found by their texts. ``import_nodes`` makes a group of each level.
 
         Args:
-            nodes: The nodes; of a hierarchy all, in any order.
+            nodes: The nodes. Parents that are to be merged but not found stay in the docstore of
+                ``storage_context``.
             callback_manager: As in ``from_documents``.
             **options: As in ``from_documents``, without ``transformations``.
 
         Raises:
-            ValueError: If some nodes have a source document and some have none, or as in
-                ``from_documents``.
+            ValueError: If two nodes differ under one id, or as in ``from_documents``.
             ImportError: As ``from_documents`` does.
             TypeError: As ``from_documents`` does.
         """
-        graph, search = graph_of_nodes(nodes, **options)
-        return cls._of(graph, search, callback_manager, options)
-
-    @classmethod
-    def _of(
-        cls,
-        graph: NodeGraph,
-        search: RetrieverProtocol,
-        callback_manager: CallbackManager | None,
-        options: GraphOptions,
-    ) -> NodeGraphIndex:
-        index = cls(graph, search, callback_manager=callback_manager)
-        index._groups = [getattr(search, "target", ROOT)]
-        index._storage_context = options.get("storage_context")
-        return index
+        return cls(nodes, callback_manager=callback_manager, **options)
 
     # Searching
 
@@ -177,13 +181,25 @@ class NodeGraphIndex:
         callback_manager: CallbackManager | None = None,
         verbose: bool = False,
         num_workers: int | None = None,
+        **others: object,
     ) -> NodeGraphRetriever:
-        """Return a LlamaIndex retriever; the arguments are those of ``NodeGraphRetriever``."""
+        """Return a LlamaIndex retriever; the arguments are those of ``NodeGraphRetriever``.
+
+        Raises:
+            TypeError: If there is another argument. It says what replaces those of LlamaIndex's.
+        """
+        if others:
+            name = min(others)
+            raise TypeError(
+                f"as_retriever has no argument {name!r}; "
+                + _REPLACED.get(name, "it has similarity_top_k, filters, verbose and num_workers")
+            )
         return NodeGraphRetriever(
             self._retriever,
             similarity_top_k=similarity_top_k,
             filters=filters,
             callback_manager=callback_manager or self._callback_manager,
+            object_map=self._objects,
             verbose=verbose,
             num_workers=num_workers,
         )
@@ -198,7 +214,9 @@ class NodeGraphIndex:
                 ``verbose``, and so on.
         """
         options.setdefault("callback_manager", self._callback_manager)
-        return NodeGraphQueryEngine(self, llm, **options)
+        engine = NodeGraphQueryEngine(self, llm, **options)
+        engine.retriever.object_map = self._objects
+        return engine
 
     def as_chat_engine(
         self,
@@ -287,7 +305,11 @@ class NodeGraphIndex:
                 "the index was made of documents, whose nodes its transformations make; add "
                 "documents: insert(document), refresh_ref_docs(documents)"
             )
-        import_nodes(self.graph, nodes)
+        group = next((name for name in (NODES, EMBEDDED_NODES) if name in self.graph.groups), None)
+        if group is None:
+            import_nodes(self.graph, nodes)
+        else:
+            import_flat(self.graph, nodes, use_vectors=group == EMBEDDED_NODES)
 
     def refresh_ref_docs(self, documents: Sequence[Document]) -> list[bool]:
         """Add documents that are new, replace those that have changed; all or none.
@@ -336,3 +358,24 @@ class NodeGraphIndex:
     async def adelete_ref_doc(self, ref_doc_id: str, delete_from_docstore: bool = True) -> None:
         """Do what ``delete_ref_doc`` does, in a thread."""
         await asyncio.to_thread(self.delete_ref_doc, ref_doc_id, delete_from_docstore)
+
+
+_REPLACED = {
+    "vector_store_query_mode": "an index compares words and vectors, or one of them: "
+    "NodeGraphIndex.from_documents(documents, similarity='bm25' or 'cosine'); for results that "
+    "differ use node_postprocessors=[NodeGraphReranker('NearDuplicateFilter')]",
+    "doc_ids": "filter by documents: filters={'document.id': {'in': [...]}}",
+    "node_ids": "filter by the nodes' ids: filters={'llama_index_id': {'in': [...]}}",
+    "alpha": "weigh words and vectors in nodekin's FusionRetriever(..., weights=[...])",
+}
+"""What replaces arguments of LlamaIndex's ``VectorStoreIndex.as_retriever``."""
+
+
+def _checked_nodes(nodes: Any, retriever: object) -> Sequence[BaseNode]:
+    if isinstance(nodes, BaseNode | str) or not isinstance(nodes, Sequence) or retriever:
+        raise TypeError(
+            f"graph is a NodeGraph, or a list of nodes without a retriever, not {nodes!r:.80}; "
+            "of documents make an index with NodeGraphIndex.from_documents"
+        )
+    checked: Sequence[BaseNode] = nodes
+    return checked

@@ -13,8 +13,6 @@ from typing import Any
 
 from llama_index.core.schema import (
     BaseNode,
-    ImageDocument,
-    ImageNode,
     IndexNode,
     MetadataMode,
     NodeRelationship,
@@ -34,6 +32,7 @@ from .nodes import (
     IMPORT_FIELDS,
     LLAMA_INDEX_ID,
     LLAMA_INDEX_PROPERTIES,
+    NODE_CLASSES,
     TEMPLATES,
     GraphTextNode,
     NodeWithEvidence,
@@ -44,7 +43,6 @@ from .nodes import (
     read_record,
     related,
     to_exported_node,
-    to_text_node,
     user_fields,
 )
 
@@ -58,6 +56,8 @@ class NodeHierarchy:
     Args:
         nodes: The nodes, and documents among them, in any order.
         documents: The documents.
+        is_flat: Whether all nodes stand side by side below their documents, whatever they refer
+            to. Then a node without a document has its own, and nothing has to be complete.
 
     Attributes:
         nodes: The nodes below the documents.
@@ -71,7 +71,14 @@ class NodeHierarchy:
             differ under one id.
     """
 
-    def __init__(self, nodes: Iterable[BaseNode], documents: Iterable[BaseNode]) -> None:
+    def __init__(
+        self,
+        nodes: Iterable[BaseNode],
+        documents: Iterable[BaseNode] = (),
+        *,
+        is_flat: bool = False,
+    ) -> None:
+        self.is_flat = is_flat
         self.nodes: dict[str, BaseNode] = {}
         self.documents: dict[str, Document] = {}
         self.blank: list[str] = []
@@ -80,19 +87,25 @@ class NodeHierarchy:
         for node in nodes:
             self._add(node)
         self.parents: dict[str, str] = {}
+        self._related: dict[str, dict[str, Any]] = {}
+        if is_flat:
+            self._stand_below_documents()
+            self._depths = dict.fromkeys(self.nodes, 1)
+            return
         for node_id, parent in [(i, self._parent(node)) for i, node in self.nodes.items()]:
             if parent is None:
                 self.documents[node_id] = document_of(self.nodes.pop(node_id))
             else:
                 self.parents[node_id] = parent
-        self._rebuild_documents()
+        self._rebuild_documents(self.parents)
         self._depths = self._node_depths()
 
     def _add(self, node: BaseNode, *, is_document: bool = False) -> None:
         _check(node)
         node_id = node.node_id
         exported_document = exported_group(node) == ROOT
-        if is_document or exported_document or isinstance(node, LlamaIndexDocument):
+        is_document |= isinstance(node, LlamaIndexDocument) and not self.is_flat
+        if is_document or exported_document:
             document = document_of(node)
             same = self.documents.setdefault(node_id, document) == document
         else:
@@ -121,10 +134,43 @@ class NodeHierarchy:
                 )
         return None if source is None or source.node_id == node.node_id else source.node_id
 
-    def _rebuild_documents(self) -> None:
+    def _stand_below_documents(self) -> None:
+        """Put each node below its document, and record the relationships that are lost by it."""
+        above = {node_id: self._above(node) for node_id, node in self.nodes.items()}
+        for node_id, node in self.nodes.items():
+            source, way = node.source_node, [node_id]
+            while source is None and above[way[-1]] not in (None, *way):
+                way.append(str(above[way[-1]]))
+                source = self.nodes[way[-1]].source_node
+            self.parents[node_id] = way[-1] if source is None else source.node_id
+        for document_id in self.nodes.keys() & self.parents.values():
+            self.documents[document_id] = document_of(self.nodes[document_id])
+            if isinstance(self.nodes[document_id], LlamaIndexDocument):
+                below = [i for i, parent in self.parents.items() if parent == document_id]
+                if len(below) > 1:  # it is found by its nodes
+                    del self.nodes[document_id], self.parents[document_id]
+        highest = {i: parent for i, parent in self.parents.items() if above[i] is None}
+        self._rebuild_documents(highest)
+        self._rebuild_documents(self.parents)
+        self.documents = {i: self.documents[i] for i in dict.fromkeys(self.parents.values())}
+        siblings: dict[str, list[BaseNode]] = defaultdict(list)
+        for node_id, parent in self.parents.items():
+            siblings[parent].append(self.nodes[node_id])
+        for nodes in siblings.values():
+            if not _is_chain(nodes):
+                self._related.update((node.node_id, _related_ids(node)) for node in nodes)
+
+    def _above(self, node: BaseNode) -> str | None:
+        """Return the id of the given node that a node is a part of, or stands for."""
+        parent = node.parent_node
+        ids = [] if parent is None else [parent.node_id]
+        ids += [node.index_id] if isinstance(node, IndexNode) else []
+        return next((i for i in ids if i in self.nodes and i != node.node_id), None)
+
+    def _rebuild_documents(self, parents: Mapping[str, str]) -> None:
         """Make the missing documents of the nodes below them."""
         missing: dict[str, list[BaseNode]] = defaultdict(list)
-        for node_id, parent in self.parents.items():
+        for node_id, parent in parents.items():
             if parent not in self.nodes and parent not in self.documents:
                 missing[parent].append(self.nodes[node_id])
         for document_id, nodes in missing.items():
@@ -198,7 +244,7 @@ class NodeHierarchy:
         for node_id, group in group_names.items():
             node, parent_id = self.nodes[node_id], self.parents[node_id]
             parent = parents[parent_id]
-            child = child_of(node, parent)
+            child = child_of(node, parent, self._related.get(node_id, {}))
             parents[node_id] = Node(
                 child.text,
                 start=getattr(node, "start_char_idx", None),
@@ -232,20 +278,53 @@ def _check(node: object) -> None:
             f"import_nodes takes LlamaIndex nodes, not {node!r:.80}; of a NodeWithScore give the "
             ".node"
         )
-    media = [getattr(node, f"{kind}_resource", None) for kind in ("image", "audio", "video")]
-    if type(node) not in (TextNode, IndexNode, LlamaIndexDocument) or any(media):
+    if type(node) not in NODE_CLASSES.values():
         raise TypeError(
-            f"import_nodes takes nodes that are texts (TextNode, IndexNode, Document), and "
-            f"{node.node_id!r} is a {type(node).__name__} with more; leave it out"
+            f"import_nodes takes nodes of LlamaIndex's classes ({', '.join(NODE_CLASSES)}), and "
+            f"{node.node_id!r} is a {type(node).__name__}; leave it out"
         )
 
 
-def child_of(node: BaseNode, parent: Node) -> Node:
+def _is_chain(nodes: Sequence[BaseNode]) -> bool:
+    """Return whether a graph derives the relationships of a document's nodes by itself."""
+    by_id = {node.node_id: node for node in nodes}
+    ordered = [by_id[i] for i in ordered_ids(nodes)]
+    starts = [getattr(node, "start_char_idx", None) for node in ordered]
+    known = [start for start in starts if start is not None]
+    if any(before >= after for before, after in pairwise(known)):
+        return False
+    chain = [None, *(node.node_id for node in ordered), None]
+    for at, node in enumerate(ordered):
+        related_ids = _related_ids(node)
+        allowed = {"PREVIOUS": chain[at], "NEXT": chain[at + 2]}
+        if any(allowed.get(name) != value for name, value in related_ids["related"].items()):
+            return False
+    return True
+
+
+def _related_ids(node: BaseNode) -> dict[str, Any]:
+    """Return a node's relationships but its SOURCE, and its place, as properties."""
+    source = node.source_node
+    related_ids = {
+        NodeRelationship(name).name: [info.node_id for info in value]
+        if isinstance(value, list)
+        else value.node_id
+        for name, value in node.relationships.items()
+        if name != NodeRelationship.SOURCE
+    }
+    if source is not None and related_ids.get("PARENT") == source.node_id:
+        del related_ids["PARENT"]
+    span = [getattr(node, f"{end}_char_idx", None) for end in ("start", "end")]
+    return {"related": related_ids, **({} if span[0] is None else {"span": span})}
+
+
+def child_of(node: BaseNode, parent: Node, properties: Mapping[str, Any] | None = None) -> Node:
     """Make the node of a graph that stands for a LlamaIndex node.
 
     Args:
         node: The LlamaIndex node.
         parent: Its parent's text, start in the document, and all metadata (as ``inherited``).
+        properties: More that makes it differ from an exported node.
     """
     source = from_text_node(node)
     start = getattr(node, "start_char_idx", None)
@@ -259,7 +338,7 @@ def child_of(node: BaseNode, parent: Node) -> Node:
     search_text = imported_search_text(node, parent.inherited)
     if search_text == parent.inherited_search_text:
         search_text = None
-    metadata = _imported_metadata(node, parent.inherited)
+    metadata = _imported_metadata(node, parent.inherited, properties or {})
     return Node(source.text, metadata, start=offset, search_text=search_text)
 
 
@@ -274,11 +353,13 @@ def imported_search_text(node: BaseNode, inherited: Iterable[str] = ()) -> Searc
     return replace(declared_search_text(node) or SearchText(None), excluded=tuple(excluded))
 
 
-def _imported_metadata(node: BaseNode, inherited: Mapping[str, Any]) -> dict[str, Any]:
+def _imported_metadata(
+    node: BaseNode, inherited: Mapping[str, Any], more: Mapping[str, Any]
+) -> dict[str, Any]:
     """Return the fields that a node does not inherit, its id, and its properties."""
     fields = user_fields(node.metadata)
     own = deepcopy(own_metadata(fields, inherited))
-    properties = _properties(node)
+    properties = {**_properties(node), **more}
     if list(fields) != list(user_fields({**inherited, **own})):
         properties["fields"] = list(fields)
     own[LLAMA_INDEX_ID] = node.node_id
@@ -314,7 +395,27 @@ def _properties(node: BaseNode) -> dict[str, Any]:
     values = {name: getattr(node, name, None) for name in TEMPLATES}
     defaults = {name: (None, getattr(_DEFAULT_NODE, name)) for name in TEMPLATES}
     changed = {name: value for name, value in values.items() if value not in defaults[name]}
-    return {**properties, **changed}
+    return {**properties, **changed, **_other_class(node)}
+
+
+def _other_class(node: BaseNode) -> dict[str, Any]:
+    """Return the class of a node that is more than a text, and the fields that the text lacks."""
+    known = {*TextNode.model_fields, "class_name", "obj", "text_resource"}
+    fields = node.model_dump(exclude=known, exclude_none=True)
+    fields = {name: value for name, value in fields.items() if name not in known}
+    if not fields and type(node) in (TextNode, LlamaIndexDocument):
+        return {}
+    _add_media(fields, node)
+    # An ImageDocument is made of a path or an address, which it looks at.
+    kind = LlamaIndexDocument if isinstance(node, LlamaIndexDocument) else type(node)
+    return {"class": kind.class_name(), "more": json.loads(json.dumps(fields, default=str))}
+
+
+def _add_media(fields: dict[str, Any], node: BaseNode) -> None:
+    """Add the bytes of a node's media to its dumped fields; LlamaIndex leaves them out."""
+    for name in ("image_resource", "audio_resource", "video_resource"):
+        if data := getattr(getattr(node, name, None), "data", None):
+            fields[name]["data"] = data.decode()
 
 
 _DEFAULT_NODE = TextNode(text="")
@@ -414,7 +515,7 @@ def import_nodes(
             ``"default"`` for ``NodeGraph(embed=model)``; None to embed nodes anew when needed.
 
     Raises:
-        TypeError: If something is no node, or has more than a text (an image, a class of yours).
+        TypeError: If something is no node, or of a class of yours.
         ValueError: If a parent is missing, nodes are below each other in a circle, two nodes
             differ under one id, the names don't fit the levels, or a group exists with another
             rule.
@@ -456,6 +557,43 @@ def import_nodes(
     graph.build(*parents)
     vectors = 0 if embed_key is None else _take_vectors(graph, hierarchy, parents, embed_key)
     return ImportResult(tuple(ids), tuple(parents), tuple(hierarchy.blank), vectors)
+
+
+NODES, EMBEDDED_NODES = "node", "embedded node"
+"""The group of an index of nodes; of those that came with vectors, which are searched then."""
+
+
+def import_flat(
+    graph: NodeGraph, nodes: Sequence[BaseNode], *, use_vectors: bool | None = None
+) -> str:
+    """Make one group of LlamaIndex nodes, as they are searched in LlamaIndex; return its name.
+
+    Nodes of all levels, and ``IndexNode`` objects beside what they stand for, are side by side.
+    Their relationships are those that they have. Nothing that they refer to has to be given.
+
+    Args:
+        graph: The node graph.
+        nodes: The nodes.
+        use_vectors: Whether their vectors are taken over, which are of the graph's model; None
+            if the graph has a model and one of the nodes has a vector.
+
+    Raises:
+        TypeError: If something is no node, or of a class of yours.
+        ValueError: If two nodes differ under one id.
+        EmbeddingError: If the vectors can't be of that model.
+    """
+    hierarchy = NodeHierarchy(nodes, is_flat=True)
+    if use_vectors is None:
+        use_vectors = any(node.embedding is not None for node in hierarchy.nodes.values())
+    embed_keys = [*graph.embeddings.embedders] if use_vectors else []
+    group = EMBEDDED_NODES if embed_keys else NODES
+    families = hierarchy.families(dict.fromkeys(hierarchy.nodes, group))
+    graph.add(list(hierarchy.documents.values()))
+    graph.import_group(group, families.get(group, []), id_field=LLAMA_INDEX_ID)
+    graph.build(group)
+    for embed_key in embed_keys:
+        _take_vectors(graph, hierarchy, [group], embed_key)
+    return group
 
 
 def _take_vectors(
@@ -573,7 +711,8 @@ def export_index_nodes(graph: NodeGraph, group: str, target: str) -> list[IndexN
         find = graph.find(target)
         for node in graph.nodes(group):
             for number, match in enumerate(find(node)):
-                index_node = IndexNode.from_text_node(to_text_node(node), id_in_llama_index(match))
+                text_node = GraphTextNode.of(node).plain()
+                index_node = IndexNode.from_text_node(text_node, id_in_llama_index(match))
                 if number:
                     index_node.id_ += f"-{number}"
                 index_nodes.append(index_node)
@@ -584,10 +723,9 @@ _FORMAT = "nodekin llama_index nodes"
 
 _VERSION = 1
 
-_NODES = (TextNode, IndexNode, ImageNode, LlamaIndexDocument, ImageDocument)
-
-_CLASSES: dict[str, type[BaseNode] | type[NodeWithScore]] = {
-    cls.class_name(): cls for cls in (*_NODES, NodeWithScore, NodeWithEvidence)
+_CLASSES: dict[str, Any] = {
+    **NODE_CLASSES,
+    **{cls.class_name(): cls for cls in (NodeWithScore, NodeWithEvidence)},
 }
 
 
@@ -644,7 +782,9 @@ def _to_json(item: BaseNode | NodeWithScore) -> dict[str, Any]:
         )
     if isinstance(item, BaseNode):
         _check_json(item.metadata, item.node_id)
-        return {"class": name, "data": json.loads(item.to_json())}
+        fields = item.to_dict()
+        _add_media(fields, item)
+        return {"class": name, "data": json.loads(json.dumps(fields, default=str))}
     data: dict[str, Any] = {"node": _to_json(item.node), "score": item.score}
     if isinstance(item, NodeWithEvidence):
         _check_json(item.evidence, name)
@@ -673,4 +813,5 @@ def _from_json(item: Any) -> BaseNode | NodeWithScore:
     data = dict(item["data"])
     if "node" in data:
         data["node"] = _from_json(data["node"])
-    return _CLASSES[name].from_dict(data)
+    loaded: BaseNode | NodeWithScore = _CLASSES[name].from_dict(data)
+    return loaded

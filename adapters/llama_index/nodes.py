@@ -17,6 +17,10 @@ from llama_index.core.bridge.pydantic import (
 )
 from llama_index.core.schema import (
     BaseNode,
+    ImageDocument,
+    ImageNode,
+    IndexNode,
+    MediaResource,
     NodeRelationship,
     NodeWithScore,
     ObjectType,
@@ -24,6 +28,8 @@ from llama_index.core.schema import (
     RelatedNodeType,
     TextNode,
 )
+from llama_index.core.schema import Document as LlamaIndexDocument
+from llama_index.core.schema import Node as LlamaIndexNode
 
 from ...nodegraph.document import Document, declared_search_text
 from ...nodegraph.graph import NodeGraph
@@ -50,11 +56,22 @@ IMPORT_FIELDS = LLAMA_INDEX_ID, LLAMA_INDEX_PROPERTIES = "llama_index_id", "llam
 ``import_nodes`` writes them. ``to_text_node`` restores the original node from them, without them.
 """
 
-TEMPLATES = ("metadata_template", "metadata_separator", "text_template", "mimetype")
-"""The properties of an imported node, besides ``embed``, ``llm`` and ``fields``.
+NODE_CLASSES: dict[str, Any] = {
+    cls.class_name(): cls
+    for cls in (TextNode, IndexNode, ImageNode, LlamaIndexNode, LlamaIndexDocument, ImageDocument)
+}
+"""LlamaIndex's classes of nodes by their names."""
 
-``embed`` and ``llm`` are the names of the excluded fields, ``fields`` the names of all fields in
-their order, where those differ from what an exported node has.
+TEMPLATES = ("metadata_template", "metadata_separator", "text_template", "mimetype")
+"""The properties of an imported node, besides those below.
+
+- ``embed``, ``llm``: the names of the excluded fields;
+- ``fields``: the names of all fields in their order;
+- ``class``, ``more``: the class of a node that is more than a text, and its other fields;
+- ``related``, ``span``: ids of related nodes, and the place in the document, where the node was
+  imported without what stands around it.
+
+Each is there where it differs from what an exported node has.
 """
 
 
@@ -135,10 +152,21 @@ def fixed_relationships(node: Node) -> Relationships:
     """
     source = related(node.document_id or node.id, ROOT)
     source.metadata = {RECORD: node_record(node)}
+    source.hash = _source_hash(node)
     relationships: Relationships = {NodeRelationship.SOURCE: source}
     if (parent_id := parent_id_in_llama_index(node)) is not None:
         relationships[NodeRelationship.PARENT] = related(parent_id)
     return relationships
+
+
+def _source_hash(node: Node) -> str | None:
+    """Return the hash that a node's document has in LlamaIndex; None outside of a graph."""
+    with suppress(LookupError):  # it was removed a moment ago
+        if isinstance(node.graph, NodeGraph) and node.document_id:
+            root = node.graph.node(node.document_id)
+            fields = dict(original_metadata(root))
+            return str(LlamaIndexDocument(text=root.text, metadata=fields).hash)
+    return None
 
 
 def all_relationships(node: Node, groups: Collection[str] | None = None) -> Relationships:
@@ -152,6 +180,8 @@ def all_relationships(node: Node, groups: Collection[str] | None = None) -> Rela
     """
     relationships = fixed_relationships(node)
     graph = node.graph
+    if (given := original_properties(node).get("related")) is not None:
+        return {**relationships, **_related_by_name(given)}
     if isinstance(graph, NodeGraph):
         with suppress(LookupError), graph.reading():
             before, after = graph.neighbours(node)
@@ -163,6 +193,13 @@ def all_relationships(node: Node, groups: Collection[str] | None = None) -> Rela
             if children:
                 relationships[NodeRelationship.CHILD] = children
     return relationships
+
+
+def _related_by_name(given: Mapping[str, str | list[str]]) -> Relationships:
+    return {
+        NodeRelationship[name]: related(ids) if isinstance(ids, str) else [*map(related, ids)]
+        for name, ids in given.items()
+    }
 
 
 def _children(graph: NodeGraph, node: Node, groups: Collection[str] | None) -> Iterator[Node]:
@@ -305,18 +342,34 @@ def to_text_node(node: Node) -> TextNode:
         original: Any = node.original.model_copy(deep=True)
         retrieved: TextNode = original
         return retrieved
+    if not isinstance(node, Node):
+        raise TypeError(f"to_text_node takes a nodekin Node, not {node!r:.80}")
+    if (name := original_properties(node).get("class")) in NODE_CLASSES:
+        imported: TextNode = _of_class(NODE_CLASSES[name], node)
+        return imported
     return GraphTextNode.of(node)
+
+
+def _of_class(cls: Any, node: Node) -> Any:
+    """Make an imported node that is more than a text as it was."""
+    fields: dict[str, Any] = {**_fields(node), **original_properties(node)["more"]}
+    if not issubclass(cls, TextNode):
+        fields["text_resource"] = MediaResource(text=fields["text"])
+        fields = {name: value for name, value in fields.items() if name in cls.model_fields}
+    return cls(**fields, relationships=all_relationships(node))
 
 
 def to_exported_node(node: Node) -> TextNode:
     """Make a ``TextNode`` of a node that is independent of the graph, with SOURCE and PARENT."""
+    if (name := original_properties(node).get("class")) in NODE_CLASSES:
+        exported: TextNode = _of_class(NODE_CLASSES[name], node)
+        exported.relationships = fixed_relationships(node)
+        return exported
     return TextNode(**_fields(node), relationships=fixed_relationships(node))
 
 
 def _fields(node: Node) -> dict[str, Any]:
     """Return the arguments of a ``TextNode`` for a node, but for its relationships."""
-    if not isinstance(node, Node):
-        raise TypeError(f"to_text_node takes a nodekin Node, not {node!r:.80}")
     if not node.id:
         raise ValueError(f"{node!r} has no id yet; take it from a graph, or give it one")
     node_id, metadata, content, properties = node.id, node.metadata, node.content, {}
@@ -340,6 +393,8 @@ def _fields(node: Node) -> dict[str, Any]:
         "start_char_idx": node.start,
         "end_char_idx": node.end,
     }
+    if "span" in properties:
+        fields["start_char_idx"], fields["end_char_idx"] = properties["span"]
     if properties:
         fields["excluded_embed_metadata_keys"] = [*properties.get("embed", hidden)]
         fields["excluded_llm_metadata_keys"] = [*properties.get("llm", hidden)]
@@ -523,8 +578,6 @@ def find_node(graph: NodeGraph, node: BaseNode | str) -> Node | None:
     if isinstance(node, BaseNode):
         record = read_record(node)
         node = node.node_id if record is None else str(record["id"])
-    with suppress(LookupError):
-        return graph.node(node)
     by_original_id = Exact(LLAMA_INDEX_ID, normalize=False)
     for group in graph.groups:
         if graph.is_imported(group):
@@ -533,6 +586,8 @@ def find_node(graph: NodeGraph, node: BaseNode | str) -> Node | None:
                 index.sync()
                 for match in index.search(node, 1, Filter()).ids:
                     return graph.node(match)
+    with suppress(LookupError):
+        return graph.node(node)
     return None
 
 

@@ -45,7 +45,7 @@ from ...retrievers.retriever import Retriever
 from ...retrievers.strategies.mean_search import FindMean
 from ...retrievers.tracing import Span, trace
 from ..tool_filters import pattern_within
-from .document_graph import GraphOptions, graph_of_documents, graph_of_nodes
+from .document_graph import GraphOptions, graph_of_documents, graph_of_nodes, objects_of
 from .instrumentation import report_spans
 from .nodes import NodeWithEvidence, to_node_with_score
 from .prompt_templates import replace_templates, retriever_templates
@@ -292,6 +292,7 @@ class NodeGraphRetriever(BaseRetriever):
         _, search = graph_of_nodes(found, **options)
         return cls(
             search,
+            object_map=objects_of(found),
             similarity_top_k=similarity_top_k,
             filters=filters,
             callback_manager=callback_manager,

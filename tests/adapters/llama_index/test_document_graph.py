@@ -237,7 +237,7 @@ def test_nodes_are_inserted_into_an_index_of_nodes(documents: list[Document]) ->
     index = NodeGraphIndex.from_nodes([TextNode(text="Tea is green.")], similarity="bm25")
     index.insert_nodes([TextNode(text="Milk is white.", id_="milk")])
     (result,) = index.as_retriever(similarity_top_k=1).retrieve("milk")
-    assert (result.node.node_id, from_text_node(result.node).group) == ("milk", "ROOT")
+    assert (result.node.node_id, from_text_node(result.node).group) == ("milk", "node")
     of_documents = NodeGraphIndex.from_documents(documents, similarity="bm25")
     with pytest.raises(TypeError, match=r"made of documents.*insert"):
         of_documents.insert_nodes([TextNode(text="Milk is white.")])

@@ -15,9 +15,7 @@ from llama_index.core.chat_engine.types import BaseChatEngine
 from llama_index.core.embeddings import BaseEmbedding
 from llama_index.core.memory import ChatMemoryBuffer
 from llama_index.core.node_parser import (
-    HierarchicalNodeParser,
     NodeParser,
-    SentenceSplitter,
     TokenTextSplitter,
 )
 from llama_index.core.schema import BaseNode, Document, NodeRelationship, TextNode
@@ -197,8 +195,16 @@ def test_filters_and_top_k_of_a_retriever(documents: list[Document], words: Word
     )
     results = index.as_retriever(similarity_top_k=5, filters=filters).retrieve("tea?")
     assert {result.node.metadata["topic"] for result in results} == {"rivers", "bridges"}
-    with pytest.raises(TypeError, match="unexpected keyword argument 'vector_store_query_mode'"):
-        index.as_retriever(vector_store_query_mode="hybrid")  # type: ignore[call-arg]
+    results = index.as_retriever(filters={"document.id": {"in": ["tea"]}}).retrieve("the bridge?")
+    assert {result.node.ref_doc_id for result in results} == {"tea"}
+    for name, message in {
+        "vector_store_query_mode": "similarity='bm25'",
+        "doc_ids": "'document.id'",
+        "node_ids": "'llama_index_id'",
+        "top_k": "it has similarity_top_k",
+    }.items():
+        with pytest.raises(TypeError, match=f"no argument '{name}'; .*{message}"):
+            index.as_retriever(**{name: ["tea"]})
 
 
 @pytest.mark.parametrize("mode", ["compact", "refine", "tree_summarize", "simple_summarize"])
@@ -353,30 +359,6 @@ def test_nodes_are_results_as_they_are(documents: list[Document], words: Words) 
     import_nodes(ours.graph, [TextNode(text="Milk is white.", id_="milk")])
 
 
-def test_nodes_without_documents_and_hierarchies(words: Words, documents: list[Document]) -> None:
-    alone = [TextNode(text="Tea is green."), TextNode(text="Milk is white.")]
-    index = NodeGraphIndex.from_nodes(alone, similarity="bm25")
-    (result,) = index.as_retriever(similarity_top_k=1).retrieve("milk")
-    assert result.node.node_id == alone[1].node_id
-    with pytest.raises(ValueError, match="2 nodes have no source document, others have one"):
-        NodeGraphIndex.from_nodes(
-            [*alone, *Halves().get_nodes_from_documents(documents)], similarity="bm25"
-        )
-    parsers = {
-        name: SentenceSplitter(
-            chunk_size=size, chunk_overlap=0, chunking_tokenizer_fn=split_sentences
-        )
-        for name, size in (("large", 64), ("small", 16))
-    }
-    parser = HierarchicalNodeParser.from_defaults(
-        node_parser_ids=[*parsers], node_parser_map={**parsers}
-    )
-    nodes = parser.get_nodes_from_documents([Document(text=TEXTS["tea"] * 4)])
-    index = NodeGraphIndex.from_nodes(nodes, similarity="bm25")
-    (result,) = index.as_retriever(similarity_top_k=1).retrieve("fermented")
-    assert result.node.parent_node.node_id in {node.node_id for node in nodes}
-
-
 def test_vectors_can_be_held_by_a_vector_store(documents: list[Document], words: Words) -> None:
     held = SimpleVectorStore()
     index = NodeGraphIndex.from_documents(documents, embed_model=words, vector_store=held)
@@ -396,7 +378,12 @@ def test_any_graph_and_retriever_are_an_index(documents: list[Document], words: 
     assert as_retriever(index) is both
     assert isinstance(index.as_retriever(), NodeGraphRetriever)
     with pytest.raises(TypeError, match=r"graph is a NodeGraph.*from_documents"):
-        NodeGraphIndex(documents, both)  # type: ignore[arg-type]
+        NodeGraphIndex(documents, both)
+    with pytest.raises(TypeError, match=r"\['similarity'\] are for nodes"):
+        NodeGraphIndex(graph, both, similarity="bm25")
+    with pytest.raises(TypeError, match=r"graph is a NodeGraph, or a list of nodes.*not 'tea'"):
+        NodeGraphIndex("tea")  # type: ignore[arg-type]
+    assert texts(NodeGraphIndex(graph).as_retriever(similarity_top_k=1).retrieve("fermented"))
 
 
 def test_tools_of_an_index(documents: list[Document], scripted: Scripted) -> None:

@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 from llama_index.core.schema import (
     Document,
-    ImageNode,
     IndexNode,
     NodeRelationship,
     RelatedNodeInfo,
@@ -69,11 +68,15 @@ def test_blank_nodes_are_told() -> None:
 PARENT = NodeRelationship.PARENT
 
 
+class Own(TextNode):
+    """A class of a user."""
+
+
 @pytest.mark.parametrize(
     ("nodes", "error", "message"),
     [
         (["text"], TypeError, "takes LlamaIndex nodes, not 'text'"),
-        ([ImageNode(text="a")], TypeError, "is a ImageNode with more"),
+        ([Own(text="a")], TypeError, "classes .*is a Own; leave it out"),
         ([TextNode(text="a", relationships=below("x", PARENT))], ValueError, "'x' of node"),
         ([IndexNode(text="a", index_id="x")], ValueError, "stands for 'x'"),
         ([TextNode(text="a", id_="1"), TextNode(text="b", id_="1")], ValueError, "the id '1'"),

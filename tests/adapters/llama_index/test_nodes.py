@@ -121,7 +121,9 @@ def test_place_in_document_and_relationships(graph: NodeGraph) -> None:
     assert made.child_nodes is None
     for info in made.relationships.values():
         assert info.metadata.keys() <= {"nodekin"}
-        assert info.hash is None
+    assert (
+        made.source_node.hash == Document(text=graph.node("tea").text, metadata=made.metadata).hash
+    )
     (root,) = (to_text_node(n) for n in graph.nodes("ROOT")[:1])
     assert root.parent_node is None
     assert root.ref_doc_id == "tea"
