@@ -6,7 +6,7 @@ import re
 import string
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from itertools import pairwise
 from math import inf
 from typing import NamedTuple
@@ -21,14 +21,10 @@ _CJK = re.compile(f"[{_UNSPACED}]")
 
 _FIRST_UNSPACED = "\u2e80"
 
-# A text that consists of usual characters is passed over by ``fullmatch`` in a tenth of the time
-# that it takes to search it for others.
-_MEANINGFUL = re.compile("[\t-\r -\udfff\uf900-\ufffc\ufffe-\U000effff]*")
+_MEANINGLESS = re.compile("[^\t-\r -\udfff\uf900-\ufffc\ufffe-\U000effff]")
 
 # Radicals and compatibility forms, which fonts put where the usual character is meant.
 _VARIANTS = re.compile("[\u2e80-\u2fdf\uf900-\ufb06]")
-
-_USUAL = re.compile("[\x00-\u2e7f\u2fe0-\uf8ff\ufb07-\U0010ffff]*")
 
 _SENTENCE_END = re.compile(r"[.!?。！？…:：；;][\"'”’」』）)\]]*$")
 
@@ -36,32 +32,17 @@ _ITEM = re.compile(
     r"(?:[-•▪◦‣·*–]|\(?\d{1,3}[.)]|[（(][一二三四五六七八九十\d]+[）)]|[a-z]\))\s|[•▪◦‣\ue000-\uf8ff]"
 )
 
-_ITEM_BEGINS = frozenset("-•▪◦‣·*–(（0123456789") | {chr(c) for c in range(0xE000, 0xF900)}
-
 _BULLET = re.compile("[•▪◦‣●■□➢\uf0b7\uf0a7\uf0d8\uf076\uf0fc\uf02d\ue000-\uf8ff][ \u00a0]?")
 
-_WITHOUT_BULLETS = re.compile("[\x00-\u2021\u2024-\u259f\u27a3-\udfff\uf900-\U0010ffff]*")
-
 # What stands before a heading on the page, and not in the outline.
-_NUMBER_BEGINS = "0123456789caps"
-
-_AFTER_LETTER = " .:"
-
 _NUMBER = re.compile(r"(?:chapter|appendix|part|section)?\s*(?:\d+|[A-Z])(?:\.\d+)*[.:]?\s+", re.I)
 
 _LAST_LETTERS = re.compile(r"[^\W\d_]{1,40}\Z")
 
 _FIRST_LETTERS = re.compile(r"[^\W\d_]*")
 
-_MARKS = string.punctuation.replace("-", "") + string.whitespace
-
-# To small letters, with spaces in place of marks.
-_PLAIN = bytes.maketrans(
-    (string.ascii_uppercase + _MARKS).encode(),
-    string.ascii_lowercase.encode() + b" " * len(_MARKS),
-)
-
-_ASCII = bytes(range(128))
+# Marks between words, but for the hyphen.
+_TO_SPACES = str.maketrans(dict.fromkeys(string.punctuation.replace("-", ""), " "))
 
 
 class TextLine(NamedTuple):
@@ -106,7 +87,7 @@ def normalized(text: str) -> str:
         form = unicodedata.normalize("NFKC", match[0])
         return form if len(form) == 1 else match[0]
 
-    return text if _USUAL.fullmatch(text) else _VARIANTS.sub(usual, text)
+    return _VARIANTS.sub(usual, text)
 
 
 _LIGATURES = "\ufb00\ufb01\ufb02\ufb03\ufb04\ufb05\ufb06"
@@ -121,10 +102,8 @@ def garbage_share(text: str) -> float:
         >>> garbage_share("ab\ue001\ufffd"), garbage_share("")
         (0.5, 0.0)
     """
-    if _MEANINGFUL.fullmatch(text):
-        return 0.0
     sample = text[:: len(text) // 1000 + 1]
-    meaningless = len(sample) - sum(map(len, _MEANINGFUL.findall(sample)))
+    meaningless = len(_MEANINGLESS.findall(sample))
     return meaningless / len("".join(sample.split())) if meaningless else 0.0
 
 
@@ -179,16 +158,11 @@ def _block_text(lines: Lines, block: _PageBlock) -> str:
         return f"{'#' * min(level, 6)} {text}"
     if text[0] == "#":
         return f"\\{text}"
-    return text if _WITHOUT_BULLETS.fullmatch(text) else _BULLET.sub("- ", text)
+    return _BULLET.sub("- ", text)
 
 
 def joined(lines: Sequence[str]) -> str:
     """Return lines as one, with a space between two words of a script that has them."""
-    if len(lines) == 1:
-        return lines[0]
-    ends = {line[-1] for line in lines[:-1]}
-    if "-" not in ends and max(ends) < _FIRST_UNSPACED:
-        return " ".join(lines)
     parts: list[str] = []
     for line, following in pairwise(lines):
         end = line[-1]
@@ -227,10 +201,7 @@ def _blocks(
                 if (
                     not (is_surely_full[at - 1] or _is_full(line, following, edges[at - 1]))
                     or (indent > 0.8 * line.size and not _ITEM.match(lines[begin].text))
-                    or (
-                        (following.text[0] in _ITEM_BEGINS or following.text[1:2] == ")")
-                        and _ITEM.match(following.text)
-                    )
+                    or _ITEM.match(following.text)
                 ):  # a line that ends early, or begins further to the right, or an item
                     break
                 margin = following.left if at == begin + 1 else min(margin, following.left)
@@ -255,16 +226,9 @@ def _headings(
             if line.size in levels and line.right > line.left and _may_be_heading(line.text)
         }
     found: dict[int, tuple[int, int]] = {}
-    begins = {title[:1] for title in titles}
-    longest = 2 * max(map(len, titles)) + 40  # with spaces, and its number before it
+    initials = {title[:1] for title in titles}
     for at, line in enumerate(lines):
-        text = line[0]
-        if len(text) > longest:
-            continue
-        first = text[0].casefold()
-        may_be = first in begins or (
-            (first in _NUMBER_BEGINS or text[1:2] in _AFTER_LETTER) and _NUMBER.match(text)
-        )
+        may_be = line.text[0].casefold() in initials or _NUMBER.match(line.text)
         if may_be and (heading := _heading_by_title(lines, at, titles)):
             found[at] = heading
     return found
@@ -424,48 +388,25 @@ def _hyphens_resolved(text: str) -> str:
         text = "".join(unicodedata.normalize("NFKC", c) if c in _LIGATURES else c for c in text)
     if _HYPHEN not in text:
         return text
-    first, *others = text.split(_HYPHEN)
-    pairs = []
-    for other in others:
-        begin, end = _LAST_LETTERS.search(first[-40:]), _FIRST_LETTERS.match(other)
-        pairs.append((begin[0] if begin else "", end[0] if end else ""))
-        first = other
-    plain = _plain(text.replace(_HYPHEN, " "))
-    is_word = _few_words(plain) if len(pairs) < 8 else _words(plain, pairs)
-    parts = [text[: text.index(_HYPHEN)]]
-    for pair, other in zip(pairs, others, strict=True):
-        parts += (other,) if _is_one_word(*pair, is_word) else ("-", other)
-    return "".join(parts)
+    words = set(text.replace(_HYPHEN, " ").casefold().translate(_TO_SPACES).split())
+
+    def resolved(hyphen: re.Match[str]) -> str:
+        at, after = hyphen.span()
+        before = _LAST_LETTERS.search(text, max(0, at - 40), at)
+        following = _FIRST_LETTERS.match(text, after)
+        parts = (before[0] if before else "", following[0] if following else "")
+        return "" if _is_one_word(*parts, words) else "-"
+
+    return re.sub(_HYPHEN, resolved, text)
 
 
-def _plain(text: str) -> bytes:
-    """Return the words of a text in small letters, without marks."""
-    data = text.encode()
-    others = data.translate(None, _ASCII).decode()
-    if others.casefold() != others:
-        data = text.casefold().encode()
-    return data.translate(_PLAIN)
-
-
-def _few_words(plain: bytes) -> Callable[[str], bool]:
-    """Return a function that says whether a form is a word of a text, which it searches."""
-    spaced = b" %b " % plain
-    return lambda form: b" %b " % form.casefold().encode() in spaced
-
-
-def _words(plain: bytes, pairs: Sequence[tuple[str, str]]) -> Callable[[str], bool]:
-    """Return the same function for the forms of pairs, of a text whose words are looked up."""
-    forms = {form for pair in pairs for form in (*pair, "".join(pair), "-".join(pair))}
-    known = {form.casefold().encode() for form in forms}.intersection(plain.split())
-    return lambda form: form.casefold().encode() in known
-
-
-def _is_one_word(first: str, second: str, is_word: Callable[[str], bool]) -> bool:
+def _is_one_word(first: str, second: str, words: Set[str]) -> bool:
     """Whether the parts of a word are written together, by the other words of the text."""
     if not (first and second):
         return False
-    if is_word(first + second):
+    first_form, second_form = first.casefold(), second.casefold()
+    if first_form + second_form in words:
         return True
-    if is_word(f"{first}-{second}") or not second[0].islower():
+    if f"{first_form}-{second_form}" in words or not second[0].islower():
         return False
-    return not (is_word(first) and is_word(second) and len(second) > 2)
+    return not (first_form in words and second_form in words and len(second) > 2)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from ctypes import c_double, c_float, c_int
 from dataclasses import dataclass, field
 from math import inf
+from operator import neg
 from typing import Any, NamedTuple
 
 from ...nodegraph.readers.pages import markdown_table
@@ -57,11 +58,11 @@ class _Rule(NamedTuple):
     """A straight line: where it stands across its direction, and from where to where it goes."""
 
     at: float
-    begin: float
+    start: float
     end: float
 
-    def reaches(self, place: float) -> bool:
-        return self.begin - _NEAR <= place <= self.end + _NEAR
+    def reaches(self, position: float) -> bool:
+        return self.start - _NEAR <= position <= self.end + _NEAR
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,11 +73,7 @@ class _Grid:
     vertical: Sequence[_Rule]
     columns: Sequence[float]
     rows: Sequence[float]
-    downwards: Sequence[float] = field(init=False)
     merged: dict[tuple[int, int], tuple[int, int]] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "downwards", [-at for at in self.rows])
 
     def lines_inside(self, lines: Lines) -> list[TextLine]:
         """Return the lines that stand in it; none if there is one that leads out of it."""
@@ -92,7 +89,7 @@ class _Grid:
 
     def cell(self, x: float, y: float) -> tuple[int, int]:
         """Return the row and the column at a place; of cells that were merged the first."""
-        place = bisect_right(self.downwards, -y), bisect_right(self.columns, x)
+        place = bisect_right(self.rows, -y, key=neg), bisect_right(self.columns, x)
         cell = self.merged.get(place)
         if cell is None:
             row = min(max(place[0] - 1, 0), len(self.rows) - 2)
@@ -174,21 +171,19 @@ def _strokes(path: Any) -> Iterator[tuple[tuple[float, float], tuple[float, floa
 
 
 def _merged(rules: list[_Rule]) -> list[_Rule]:
-    """Return rules with those that go on from each other, or lie on each other, as one."""
+    """Return rules with those that touch or overlap on one line as one."""
     merged: list[_Rule] = []
     for rule in sorted(rules):
-        for number in range(len(merged) - 1, -1, -1):
-            other = merged[number]
+        for index in reversed(range(len(merged))):
+            other = merged[index]
             if rule.at - other.at > _NEAR:
+                merged.append(rule)
                 break
-            if rule.begin <= other.end + _NEAR and other.begin <= rule.end + _NEAR:
-                begin, end = min(rule.begin, other.begin), max(rule.end, other.end)
-                merged[number] = _Rule(other.at, begin, end)
+            if rule.start <= other.end + _NEAR and other.start <= rule.end + _NEAR:
+                start, end = min(rule.start, other.start), max(rule.end, other.end)
+                merged[index] = _Rule(other.at, start, end)
                 break
         else:
-            merged.append(rule)
-            continue
-        if rule.at - other.at > _NEAR:
             merged.append(rule)
     return merged
 
@@ -197,49 +192,35 @@ def _grids(horizontal: list[_Rule], vertical: list[_Rule]) -> Iterator[_Grid]:
     """Yield the groups of rules that touch each other and part two rows and two columns."""
     if min(len(horizontal), len(vertical)) < 1 or max(len(horizontal), len(vertical)) > _MAX_RULES:
         return
-    left = list(range(len(horizontal)))
-    while left:
-        rows, columns = {left.pop(0)}, set[int]()
-        grown = True
-        while grown:
-            across = {
-                number
-                for number, rule in enumerate(vertical)
-                if number not in columns
-                and any(
-                    rule.reaches(horizontal[row].at) and horizontal[row].reaches(rule.at)
-                    for row in rows
-                )
-            }
-            columns |= across
-            along = {
-                row
-                for row in left
-                if any(
-                    vertical[column].reaches(horizontal[row].at)
-                    and horizontal[row].reaches(vertical[column].at)
-                    for column in across
-                )
-            }
-            rows |= along
-            left = [row for row in left if row not in along]
-            grown = bool(along)
-        own_rows = [horizontal[row] for row in sorted(rows)]
-        own_columns = [vertical[column] for column in sorted(columns)]
-        xs, ys = _places(own_columns, own_rows), _places(own_rows, own_columns)
+    waiting = [(False, rule) for rule in horizontal] + [(True, rule) for rule in vertical]
+    while waiting:
+        group = [waiting.pop(0)]
+        for is_vertical, rule in group:  # which grows meanwhile
+            touching = [
+                (other_is_vertical, other)
+                for other_is_vertical, other in waiting
+                if other_is_vertical != is_vertical
+                and rule.reaches(other.at)
+                and other.reaches(rule.at)
+            ]
+            waiting = [pair for pair in waiting if pair not in touching]
+            group += touching
+        rows = sorted(rule for is_vertical, rule in group if not is_vertical)
+        columns = sorted(rule for is_vertical, rule in group if is_vertical)
+        xs, ys = _positions(columns, rows), _positions(rows, columns)
         if len(xs) > 2 and len(ys) > 2:
-            yield _Grid(own_rows, own_columns, xs, ys[::-1])
+            yield _Grid(rows, columns, xs, ys[::-1])
 
 
-def _places(rules: Sequence[_Rule], across: Sequence[_Rule]) -> list[float]:
+def _positions(rules: Sequence[_Rule], across: Sequence[_Rule]) -> list[float]:
     """Return where rules stand, and where those across them end if no rule is there."""
-    places: list[float] = []
-    ends = [end for rule in across for end in (rule.begin, rule.end)]
+    positions: list[float] = []
+    ends = [end for rule in across for end in (rule.start, rule.end)]
     outer = (min(ends), max(ends)) if ends else ()
     for at in sorted([*(rule.at for rule in rules), *outer]):
-        if not places or at - places[-1] > _NEAR:
-            places.append(at)
-    return places
+        if not positions or at - positions[-1] > _NEAR:
+            positions.append(at)
+    return positions
 
 
 def _filled(grid: _Grid, textpage: Any, lines: Sequence[TextLine]) -> list[list[str]]:
