@@ -11,7 +11,7 @@ from .node import Node
 from .readers.pages import PAGE_BREAK
 from .source_names import file_name_of
 from .splitters.chunking import strip_span
-from .splitters.headings import headings_in
+from .splitters.headings import headings_in, sections_of
 
 _TABLE = re.compile(
     r"^[ \t]*\|.*\|[ \t]*\n[ \t]*\|(?:[ \t]*:?-{3,}:?[ \t]*\|)+[ \t]*(?:\n[ \t]*\|.*\|[ \t]*)*",
@@ -36,17 +36,12 @@ class SectionSplitter:
     def __call__(self, node: Node) -> list[Node]:
         """Return the sections of a document."""
         text, sections = node.text, []
-        headings = [(0, 0, ""), *headings_in(text, file_name_of(node.metadata) or "")]
-        ends = [begin for begin, _, _ in headings[1:]] + [len(text)]
-        path: list[tuple[int, str]] = []
-        for (begin, level, heading), end in zip(headings, ends, strict=True):
-            if level:
-                path = [*(above for above in path if above[0] < level), (level, heading)]
-            at, after = strip_span(text, (begin, end))
-            if at < after:
-                metadata = {"heading": heading, "headings": [h for _, h in path], "level": level}
-                metadata.update(page_metadata(node, at))
-                sections.append(Node(text[at:after], metadata, start=at, end=after))
+        headings = headings_in(text, file_name_of(node.metadata) or "")
+        for section in sections_of(text, headings):
+            start, end = strip_span(text, (section.start, section.end))
+            if start < end:
+                metadata = {**section.metadata, **page_metadata(node, start)}
+                sections.append(Node(text[start:end], metadata, start=start, end=end))
         return sections
 
 

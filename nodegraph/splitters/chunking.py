@@ -34,21 +34,21 @@ def check_sizes(chunk_size: int, chunk_overlap: int) -> None:
 
 def strip_span(text: str, span: Span) -> Span:
     """Leave out the white space at both ends of a span."""
-    begin, end = span
-    padded = text[begin:end]
+    start, end = span
+    padded = text[start:end]
     content = padded.strip()
-    begin += len(padded) - len(padded.lstrip())
-    return begin, begin + len(content)
+    start += len(padded) - len(padded.lstrip())
+    return start, start + len(content)
 
 
 def cut_at(text: str, span: Span, separator: re.Pattern[str]) -> list[Span]:
     """Cut a span behind every match of a separator; the parts join up without gaps."""
-    parts, begin = [], span[0]
+    parts, start = [], span[0]
     for match in separator.finditer(text, *span):
-        if begin < match.end() < span[1]:
-            parts.append((begin, match.end()))
-            begin = match.end()
-    return [*parts, (begin, span[1])]
+        if start < match.end() < span[1]:
+            parts.append((start, match.end()))
+            start = match.end()
+    return [*parts, (start, span[1])]
 
 
 def cut_to_fit(
@@ -60,31 +60,31 @@ def cut_to_fit(
     for level, separator in enumerate(separators):
         parts = cut_at(text, span, separator)
         if len(parts) > 1:
-            rest = separators[level + 1 :]
-            return [p for part in parts for p in cut_to_fit(text, part, size, length, rest)]
-    parts, (begin, end), count = [], span, 1
-    while begin < end:
-        count = _longest_prefix(text, begin, end, size, length, guess=count)
-        parts.append((begin, begin + count))
-        begin += count
+            weaker = separators[level + 1 :]
+            return [p for part in parts for p in cut_to_fit(text, part, size, length, weaker)]
+    parts, (start, end), count = [], span, 1
+    while start < end:
+        count = _prefix_length(text, start, end, size, length, guess=count)
+        parts.append((start, start + count))
+        start += count
     return parts
 
 
-def _longest_prefix(text: str, begin: int, end: int, size: int, length: Length, guess: int) -> int:
+def _prefix_length(text: str, start: int, end: int, size: int, length: Length, guess: int) -> int:
     """Return how many characters fit, at least one; the length is taken to grow with the text."""
 
-    def within_size(count: int) -> bool:
-        return length(text[begin : begin + count]) <= size
+    def is_within(count: int) -> bool:
+        return length(text[start : start + count]) <= size
 
-    most, step = end - begin, 1
-    low = guess if 1 < guess <= most and within_size(guess) else 1
-    while low + step <= most and within_size(low + step):
+    max_count, step = end - start, 1
+    low = guess if 1 < guess <= max_count and is_within(guess) else 1
+    while low + step <= max_count and is_within(low + step):
         low += step
         step *= 2
-    high = min(low + step - 1, most)
+    high = min(low + step - 1, max_count)
     while low < high:
         middle = (low + high + 1) // 2
-        if within_size(middle):
+        if is_within(middle):
             low = middle
         else:
             high = middle - 1
@@ -99,7 +99,7 @@ def pack(text: str, parts: Sequence[Span], size: int, overlap: int, length: Leng
     first guess; what counts is the length of the chunk's text, which may be more.
     """
     parts = [p for p in (strip_span(text, part) for part in parts) if p[0] < p[1]]
-    lengths = [length(text[begin:end]) for begin, end in parts]
+    lengths = [length(text[start:end]) for start, end in parts]
 
     def measure(first: int, after: int) -> int:
         return length(text[parts[first][0] : parts[after - 1][1]])
@@ -146,12 +146,12 @@ def locate(parts: Sequence[str], text: str) -> list[Span | None]:
     """
     spans: list[Span | None] = []
     budget = 16 * len(text) + 1_000_000
-    begin, end = -1, 0
+    start, end = -1, 0
     for part in parts:
         window = end + 4 * len(part) + 4096
         at = text.find(part, end, window)
         if at < 0 or (at > end and any(map(str.isalnum, text[end:at]))):
-            overlapping = text.find(part, begin + 1, window)
+            overlapping = text.find(part, start + 1, window)
             at = overlapping if overlapping >= 0 else at
         if at < 0 and budget > 0:
             at = text.find(part, end)
@@ -161,6 +161,6 @@ def locate(parts: Sequence[str], text: str) -> list[Span | None]:
         if at < 0 or not part:
             spans.append(None)
             continue
-        begin, end = at, at + len(part)
-        spans.append((begin, end))
+        start, end = at, at + len(part)
+        spans.append((start, end))
     return spans

@@ -3,12 +3,24 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
-
-from .markdown_splitter import markdown_headings
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
 
 Heading = tuple[int, int, str]
 """Where a heading begins, its level from 1, and its text."""
+
+_FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})")
+
+_FRONT_MATTER = re.compile(r"---[ \t]*\r?\n(?:[ \t]*\S.*\n)*?---[ \t]*(?:\r?\n|\Z)")
+
+_HEADING = re.compile(r"^ {0,3}(#{1,6})(?![^ \t])(.*)$")
+
+_UNDERLINE = re.compile(r"^ {0,3}(=+|-+)[ \t]*$")
+
+_MARKED = re.compile(r"\n {0,3}[#=`~-]")
+
+_NO_TITLE = re.compile(r" {4}|\t|\s*([-*+>|]|\d+[.)])\s")
 
 _RST_LINE = re.compile(r"([!-/:-@\[-`{-~])\1+[ \t]*$")
 
@@ -29,11 +41,90 @@ _ORG = re.compile(r"(\*{1,6})[ \t]+(\S.*)$")
 _TOML = re.compile(r"\[{1,2}([^\[\]]+)\]{1,2}[ \t]*(?:#.*)?$")
 
 
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A heading and the text below it, down to the next heading.
+
+    Attributes:
+        start: Where it starts.
+        end: Where it ends, exclusive.
+        level: The heading's level from 1; 0 before the first heading.
+        path: The headings from the top one down to this one.
+    """
+
+    start: int
+    end: int
+    level: int
+    path: tuple[str, ...]
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """What nodes say of it: ``heading``, ``headings``, ``level``."""
+        heading = self.path[-1] if self.path else ""
+        return {"heading": heading, "headings": list(self.path), "level": self.level}
+
+
+def sections_of(text: str, headings: Iterable[Heading]) -> Iterator[Section]:
+    """Yield the section before the first heading, which may be empty, and one for each heading."""
+    starts = [(0, 0, ""), *headings]
+    ends = [*(start for start, _, _ in starts[1:]), len(text)]
+    path: list[tuple[int, str]] = []
+    for (start, level, title), end in zip(starts, ends, strict=True):
+        path = [above for above in path if above[0] < level]
+        if level:
+            path.append((level, title))
+        yield Section(start, end, level, tuple(title for _, title in path))
+
+
 def _lines(text: str) -> Iterator[tuple[int, str]]:
     at = 0
     for line in text.split("\n"):
         yield at, line
         at += len(line) + 1
+
+
+def markdown_headings(text: str, max_level: int = 6) -> Iterator[tuple[int, int, str]]:
+    """Yield where each heading begins, its level and its text; those in fenced code are none."""
+    front = _FRONT_MATTER.match(text)
+    begin_of_text = front.end() if front else 0
+    fence, marked_at, marked = "", -1, ""  # the last marked line, as a title of the next one
+    for mark in _MARKED.finditer("\n" + text, begin_of_text):  # most lines are never looked at
+        at = mark.start()
+        line = text[at : _end_of_line(text, at)].rstrip()
+        before_at = text.rfind("\n", begin_of_text, max(at - 1, 0)) + 1 or begin_of_text
+        before = marked if before_at == marked_at else _title(text[before_at:at])
+        opened = _FENCE.match(line)
+        level, heading, begin = 0, "", at
+        marked_at, marked = at, ""
+        if fence:
+            if opened and opened[1].startswith(fence) and not line.strip(" `~"):
+                fence = ""
+        elif opened:
+            fence = opened[1]
+        elif match := _HEADING.match(line):
+            level, heading = len(match[1]), _without_closing(match[2].strip())
+        elif before and (match := _UNDERLINE.match(line)):
+            level, heading, begin = 1 if match[1][0] == "=" else 2, before, before_at
+        else:
+            marked = _title(line)
+        if 0 < level <= max_level:
+            yield begin, level, heading
+
+
+def _end_of_line(text: str, at: int) -> int:
+    end = text.find("\n", at)
+    return len(text) if end < 0 else end
+
+
+def _title(line: str) -> str:
+    """Return a line as a title that the next line may underline; code and lists are none."""
+    return "" if _NO_TITLE.match(line.rstrip()) else line.strip()
+
+
+def _without_closing(heading: str) -> str:
+    """Leave out the number signs that may close a heading: ``## Tea ##``."""
+    stripped = heading.rstrip("#")
+    return heading if stripped[-1:].strip() else stripped.rstrip()
 
 
 def rst_headings(text: str) -> Iterator[Heading]:

@@ -2,26 +2,13 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ..node import Node
 from .chunking import Length, strip_span
+from .headings import markdown_headings, sections_of
 from .recursive_splitter import RecursiveSplitter
 from .tokens import count_tokens
-
-_FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})")
-
-_FRONT_MATTER = re.compile(r"---[ \t]*\r?\n(?:[ \t]*\S.*\n)*?---[ \t]*(?:\r?\n|\Z)")
-
-_HEADING = re.compile(r"^ {0,3}(#{1,6})(?![^ \t])(.*)$")
-
-_UNDERLINE = re.compile(r"^ {0,3}(=+|-+)[ \t]*$")
-
-_MARKED = re.compile(r"\n {0,3}[#=`~-]")
-
-_NO_TITLE = re.compile(r" {4}|\t|\s*([-*+>|]|\d+[.)])\s")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,62 +60,11 @@ class MarkdownSplitter:
         """Return the sections of a text."""
         inner = self._inner()
         nodes = []
-        path: list[tuple[int, str]] = []
-        starts = [(0, 0, ""), *markdown_headings(text, self.max_level)]
-        ends = [start for start, _, _ in starts[1:]] + [len(text)]
-        for (start, level, heading), end in zip(starts, ends, strict=True):
-            path = [above for above in path if above[0] < level]
-            if level:
-                path.append((level, heading))
-            begin, end = strip_span(text, (start, end))
-            if begin == end:
+        for section in sections_of(text, markdown_headings(text, self.max_level)):
+            start, end = strip_span(text, (section.start, section.end))
+            if start == end:
                 continue
-            metadata = {"heading": heading, "headings": [h for _, h in path], "level": level}
-            section = text[begin:end]
-            for a, b in inner.spans(section) if inner else [(0, len(section))]:
-                nodes.append(Node(section[a:b], metadata, start=begin + a, end=begin + b))
+            for a, b in inner.spans(text[start:end]) if inner else [(0, end - start)]:
+                a, b = start + a, start + b
+                nodes.append(Node(text[a:b], section.metadata, start=a, end=b))
         return nodes
-
-
-def markdown_headings(text: str, max_level: int = 6) -> Iterator[tuple[int, int, str]]:
-    """Yield where each heading begins, its level and its text; those in fenced code are none."""
-    front = _FRONT_MATTER.match(text)
-    begin_of_text = front.end() if front else 0
-    fence, marked_at, marked = "", -1, ""  # the last marked line, as a title of the next one
-    for mark in _MARKED.finditer("\n" + text, begin_of_text):  # most lines are never looked at
-        at = mark.start()
-        line = text[at : _end_of_line(text, at)].rstrip()
-        before_at = text.rfind("\n", begin_of_text, max(at - 1, 0)) + 1 or begin_of_text
-        before = marked if before_at == marked_at else _title(text[before_at:at])
-        opened = _FENCE.match(line)
-        level, heading, begin = 0, "", at
-        marked_at, marked = at, ""
-        if fence:
-            if opened and opened[1].startswith(fence) and not line.strip(" `~"):
-                fence = ""
-        elif opened:
-            fence = opened[1]
-        elif match := _HEADING.match(line):
-            level, heading = len(match[1]), _without_closing(match[2].strip())
-        elif before and (match := _UNDERLINE.match(line)):
-            level, heading, begin = 1 if match[1][0] == "=" else 2, before, before_at
-        else:
-            marked = _title(line)
-        if 0 < level <= max_level:
-            yield begin, level, heading
-
-
-def _end_of_line(text: str, at: int) -> int:
-    end = text.find("\n", at)
-    return len(text) if end < 0 else end
-
-
-def _title(line: str) -> str:
-    """Return a line as a title that the next line may underline; code and lists are none."""
-    return "" if _NO_TITLE.match(line.rstrip()) else line.strip()
-
-
-def _without_closing(heading: str) -> str:
-    """Leave out the number signs that may close a heading: ``## Tea ##``."""
-    stripped = heading.rstrip("#")
-    return heading if stripped[-1:].strip() else stripped.rstrip()

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 from ..node import Node
 from ..source_names import file_name_of
 from .chunking import Length, Span, check_sizes, pack, strip_span
-from .headings import headings_in
+from .headings import Section, headings_in, sections_of
 from .recursive_splitter import RecursiveSplitter
 from .sentences import paragraph_spans
 from .tokens import count_tokens
@@ -77,35 +77,27 @@ class PassageSplitter:
             node, text = text, text.text
             name = file_name_of(node.metadata) or ""
         has_pages = node is not None and node.parent_id is None and "page_unit" in node.metadata
+        headings = headings_in(text, name) if self.headings else ()
         cutter = _Cutter(text, self.chunk_size, self.length)
-        passages = cutter.subtree(list(_sections(text, self.headings, name)))
+        passages = cutter.subtree(list(sections_of(text, headings)))
         nodes = []
         for p in passages:
             metadata: dict[str, Any] = {"headings": list(p.path)}
             if has_pages:
-                metadata["page"] = text.count("\f", 0, p.begin) + 1
-            nodes.append(Node(text[p.begin : p.end], metadata, start=p.begin, end=p.end))
+                metadata["page"] = text.count("\f", 0, p.start) + 1
+            nodes.append(Node(text[p.start : p.end], metadata, start=p.start, end=p.end))
         return nodes
 
 
 @dataclass(frozen=True, slots=True)
-class _Section:
-    begin: int
-    body: int  # where its text begins, behind the heading
-    end: int
-    level: int
-    path: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class _Piece:
-    begin: int
+class _Passage:
+    start: int
     end: int
     path: tuple[str, ...]
 
-    def joined(self, following: _Piece) -> _Piece:
+    def joined(self, following: _Passage) -> _Passage:
         """Return both as one, below the headings that they share."""
-        return _Piece(self.begin, following.end, _shared([self.path, following.path]))
+        return _Passage(self.start, following.end, _shared([self.path, following.path]))
 
 
 def _shared(paths: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
@@ -116,19 +108,12 @@ def _shared(paths: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
     return shared
 
 
-def _sections(text: str, has_headings: bool, name: str) -> Iterator[_Section]:
-    """Yield the section before the first heading, which may be empty, and one for each heading."""
-    headings = list(headings_in(text, name)) if has_headings else []
-    starts = [(0, 0, ""), *headings]
-    ends = [begin for begin, _, _ in headings] + [len(text)]
-    path: list[tuple[int, str]] = []
-    for (begin, level, heading), end in zip(starts, ends, strict=True):
-        body = begin
-        if level:
-            path = [*(above for above in path if above[0] < level), (level, heading)]
-            line = _ATX_HEADING.match(text, begin) or _TWO_LINES.match(text, begin)
-            body = min(line.end(), end) if line else begin
-        yield _Section(begin, body, end, level, tuple(h for _, h in path))
+def _body(text: str, section: Section) -> int:
+    """Return where the text of a section starts, behind its heading."""
+    if not section.level:
+        return section.start
+    heading = _ATX_HEADING.match(text, section.start) or _TWO_LINES.match(text, section.start)
+    return min(heading.end(), section.end) if heading else section.start
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,66 +127,66 @@ class _Cutter:
         """What a passage may measure whose parts belong together."""
         return self.size * 3 // 2
 
-    def fits(self, begin: int, end: int) -> bool:
-        return self.length(self.text[begin:end]) <= self.limit
+    def is_within(self, start: int, end: int) -> bool:
+        return self.length(self.text[start:end]) <= self.limit
 
-    def is_small(self, begin: int, end: int) -> bool:
-        return self.length(self.text[begin:end]) <= self.size // 2
+    def is_small(self, start: int, end: int) -> bool:
+        return self.length(self.text[start:end]) <= self.size // 2
 
-    def subtree(self, sections: Sequence[_Section]) -> list[_Piece]:
+    def subtree(self, sections: Sequence[Section]) -> list[_Passage]:
         """Return the passages of a section and those below it, which follow it."""
         top = sections[0]
-        begin, end = strip_span(self.text, (top.begin, sections[-1].end))
-        if begin == end:
+        start, end = strip_span(self.text, (top.start, sections[-1].end))
+        if start == end:
             return []
-        if self.fits(begin, end):
-            paths = [s.path for s in sections if s.begin < s.end and self._has_text(s)]
-            return [_Piece(begin, end, _shared(paths))]
-        branches = [self._own(top), *map(self.subtree, _children(sections[1:]))]
-        is_bare = top.level and not self.text[top.body : top.end].strip()
-        passages: list[_Piece] = []
+        if self.is_within(start, end):
+            paths = [s.path for s in sections if s.start < s.end and self._has_text(s)]
+            return [_Passage(start, end, _shared(paths))]
+        branches = [self._section_passages(top), *map(self.subtree, _children(sections[1:]))]
+        has_no_body = top.level and not self.text[_body(self.text, top) : top.end].strip()
+        passages: list[_Passage] = []
         open_end = False  # whether the last passage is a section that may be joined
         for number, branch in enumerate(filter(None, branches)):
             first = branch[0]
             if passages and (
-                (number == 1 and is_bare and self.fits(passages[-1].begin, first.end))
+                (number == 1 and has_no_body and self.is_within(passages[-1].start, first.end))
                 or (open_end and len(branch) == 1 and self._may_join(passages[-1], first))
             ):
                 last = passages.pop()
                 joined = last.joined(first)
-                if number == 1 and is_bare:
-                    joined = _Piece(last.begin, first.end, first.path)
+                if number == 1 and has_no_body:
+                    joined = _Passage(last.start, first.end, first.path)
                 branch = [joined, *branch[1:]]
             passages += branch
             open_end = len(branch) == 1
         return passages
 
-    def _has_text(self, section: _Section) -> bool:
-        return bool(section.level or self.text[section.begin : section.end].strip())
+    def _has_text(self, section: Section) -> bool:
+        return bool(section.level or self.text[section.start : section.end].strip())
 
-    def _may_join(self, last: _Piece, following: _Piece) -> bool:
+    def _may_join(self, last: _Passage, following: _Passage) -> bool:
         """Whether a section is joined to those before it: all are small."""
         return (
-            self.is_small(following.begin, following.end)
-            and self.is_small(last.begin, last.end)
-            and self.length(self.text[last.begin : following.end]) <= self.size
+            self.is_small(following.start, following.end)
+            and self.is_small(last.start, last.end)
+            and self.length(self.text[last.start : following.end]) <= self.size
         )
 
-    def _own(self, section: _Section) -> list[_Piece]:
+    def _section_passages(self, section: Section) -> list[_Passage]:
         """Return the passages of a section's own text, with its heading."""
-        begin, end = strip_span(self.text, (section.begin, section.end))
-        if begin == end:
+        start, end = strip_span(self.text, (section.start, section.end))
+        if start == end:
             return []
-        if self.fits(begin, end):
-            return [_Piece(begin, end, section.path)]
+        if self.is_within(start, end):
+            return [_Passage(start, end, section.path)]
         blocks = list(_blocks(self.text, section))
         bonds = [_bond(self.text, *pair, section) for pair in pairwise(blocks)]
         spans = pack(self.text, self._units(blocks, bonds), self.size, 0, self.length)
         if len(spans) > 1 and self.length(self.text[slice(*spans[-1])]) <= self.size // 4:
-            (begin, _), (_, end) = spans[-2:]
-            if self.fits(begin, end):
-                spans[-2:] = [(begin, end)]
-        return [_Piece(*span, section.path) for span in spans]
+            (start, _), (_, end) = spans[-2:]
+            if self.is_within(start, end):
+                spans[-2:] = [(start, end)]
+        return [_Passage(*span, section.path) for span in spans]
 
     def _units(self, blocks: Sequence[Span], bonds: Sequence[int], strength: int = 1) -> list[Span]:
         """Group blocks by the weakest bonds that give groups which fit."""
@@ -212,9 +197,9 @@ class _Cutter:
                 continue
             group, inner = blocks[first:after], bonds[first : after - 1]
             first = after
-            begin, end = group[0][0], group[-1][1]
-            if self.fits(begin, end):
-                units.append((begin, end))
+            start, end = group[0][0], group[-1][1]
+            if self.is_within(start, end):
+                units.append((start, end))
             elif strength < _STRONGEST:
                 units += self._units(group, inner, strength + 1)
             else:
@@ -224,18 +209,18 @@ class _Cutter:
     def _forced(self, blocks: Sequence[Span]) -> list[Span]:
         """Cut the blocks that don't fit; what introduces one stays with its first part."""
         units: list[Span] = []
-        for begin, end in blocks:
-            parts = [(begin, end)]
-            if not self.fits(begin, end):
+        for start, end in blocks:
+            parts = [(start, end)]
+            if not self.is_within(start, end):
                 splitter = RecursiveSplitter(self.size, 0, length=self.length)
-                parts = [(begin + a, begin + b) for a, b in splitter.spans(self.text[begin:end])]
-            if begin != blocks[0][0] and self.fits(units[-1][0], parts[0][1]):
+                parts = [(start + a, start + b) for a, b in splitter.spans(self.text[start:end])]
+            if start != blocks[0][0] and self.is_within(units[-1][0], parts[0][1]):
                 parts[0] = (units.pop()[0], parts[0][1])
             units += parts
         return units
 
 
-def _children(sections: Sequence[_Section]) -> Iterator[Sequence[_Section]]:
+def _children(sections: Sequence[Section]) -> Iterator[Sequence[Section]]:
     first = 0
     for at in range(1, len(sections) + 1):
         if at == len(sections) or sections[at].level <= sections[first].level:
@@ -243,53 +228,53 @@ def _children(sections: Sequence[_Section]) -> Iterator[Sequence[_Section]]:
             first = at
 
 
-def _blocks(text: str, section: _Section) -> Iterator[Span]:
+def _blocks(text: str, section: Section) -> Iterator[Span]:
     """Yield the heading, the paragraphs and the fenced blocks of a section."""
-    if section.body > section.begin:
-        yield strip_span(text, (section.begin, section.body))
-    begin = at = section.body
+    start = at = _body(text, section)
+    if start > section.start:
+        yield strip_span(text, (section.start, start))
     fence = ""
-    for line in text[section.body : section.end].splitlines(keepends=True):
+    for line in text[start : section.end].splitlines(keepends=True):
         mark = _FENCE.match(line)
         after = at + len(line)
         if not fence and mark:
-            yield from _paragraphs(text, begin, at)
-            fence, begin = mark[1], at
+            yield from _paragraphs(text, start, at)
+            fence, start = mark[1], at
         elif fence and mark and mark[1].startswith(fence) and not line.strip(" \t\r\n`~"):
-            yield strip_span(text, (begin, after))
-            fence, begin = "", after
+            yield strip_span(text, (start, after))
+            fence, start = "", after
         at = after
     if fence:
-        yield strip_span(text, (begin, section.end))
+        yield strip_span(text, (start, section.end))
     else:
-        yield from _paragraphs(text, begin, section.end)
+        yield from _paragraphs(text, start, section.end)
 
 
-def _paragraphs(text: str, begin: int, end: int) -> Iterator[Span]:
-    return ((begin + a, begin + b) for a, b in paragraph_spans(text[begin:end]))
+def _paragraphs(text: str, start: int, end: int) -> Iterator[Span]:
+    return ((start + a, start + b) for a, b in paragraph_spans(text[start:end]))
 
 
 _STRONGEST = 3
 
 
-def _bond(text: str, block: Span, following: Span, section: _Section) -> int:
+def _bond(text: str, block: Span, following: Span, section: Section) -> int:
     """Return how strongly a block holds the one that follows it, from 0 to 3."""
-    (begin, end), (next_begin, _) = block, following
-    is_heading = begin < section.body or _UNDERLINED.fullmatch(text, begin, end)
+    (start, end), (next_start, _) = block, following
+    is_heading = start < _body(text, section) or _UNDERLINED.fullmatch(text, start, end)
     if is_heading or text[end - 1] in ":：":
         return _STRONGEST
-    indent, next_indent = _indent(text, begin), _indent(text, next_begin)
-    if next_indent > indent or text[begin] == text[next_begin] == "|":
+    indent, next_indent = _indent(text, start), _indent(text, next_start)
+    if next_indent > indent or text[start] == text[next_start] == "|":
         return 2
-    touching = text.count("\n", end, next_begin) < 2
-    if _FENCE.match(text, next_begin):
+    touching = text.count("\n", end, next_start) < 2
+    if _FENCE.match(text, next_start):
         return 2 if touching else 1
     if next_indent or (
-        _LIST_ITEM.match(text, next_begin) and (touching or _LIST_ITEM.match(text, begin))
+        _LIST_ITEM.match(text, next_start) and (touching or _LIST_ITEM.match(text, start))
     ):
         return 1
     return 0
 
 
-def _indent(text: str, begin: int) -> int:
-    return begin - text.rfind("\n", 0, begin) - 1
+def _indent(text: str, start: int) -> int:
+    return start - text.rfind("\n", 0, start) - 1

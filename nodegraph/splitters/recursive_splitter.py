@@ -67,13 +67,13 @@ class RecursiveSplitter:
 
     def __call__(self, text: str) -> list[str]:
         """Return the chunks of a text."""
-        return [text[begin:end] for begin, end in self.spans(text)]
+        return [text[start:end] for start, end in self.spans(text)]
 
     def spans(self, text: str) -> list[Span]:
         """Return the begin and end of each chunk, in characters."""
         patterns = [re.compile(separator) for separator in self.separators]
         chunks = (strip_span(text, s) for s in self._split(text, (0, len(text)), patterns))
-        return [(begin, end) for begin, end in chunks if begin < end]
+        return [(start, end) for start, end in chunks if start < end]
 
     def _split(self, text: str, span: Span, patterns: Sequence[re.Pattern[str]]) -> list[Span]:
         if self.length(text[slice(*span)]) <= self.chunk_size:

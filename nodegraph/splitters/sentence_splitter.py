@@ -41,7 +41,7 @@ class SentenceSplitter:
 
     def __call__(self, text: str) -> list[str]:
         """Return the chunks of a text."""
-        return [text[begin:end] for begin, end in self.spans(text)]
+        return [text[start:end] for start, end in self.spans(text)]
 
     def spans(self, text: str) -> list[Span]:
         """Return the begin and end of each chunk, in characters."""

@@ -60,7 +60,7 @@ def split_sentences(text: str) -> list[str]:
         >>> split_sentences("他问：“你好吗？”我说很好。Dr. Who paid $3.50. OK!")
         ['他问：“你好吗？”我说很好。', 'Dr. Who paid $3.50.', 'OK!']
     """
-    return [text[begin:end] for begin, end in sentence_spans(text)]
+    return [text[start:end] for start, end in sentence_spans(text)]
 
 
 def paragraph_spans(text: str) -> list[Span]:
@@ -79,26 +79,26 @@ def split_paragraphs(text: str) -> list[str]:
         >>> split_paragraphs("One line,\\nwrapped.\\n\\n第一段。\\n第二段。")
         ['One line,\\nwrapped.', '第一段。', '第二段。']
     """
-    return [text[begin:end] for begin, end in paragraph_spans(text)]
+    return [text[start:end] for start, end in paragraph_spans(text)]
 
 
 def _stripped(text: str, ends: Iterable[int]) -> Iterable[Span]:
-    begin = 0
+    start = 0
     for end in (*ends, len(text)):
-        padded = text[begin:end]
+        padded = text[start:end]
         content = padded.strip()
         if content:
-            at = begin + len(padded) - len(padded.lstrip())
+            at = start + len(padded) - len(padded.lstrip())
             yield at, at + len(content)
-        begin = end
+        start = end
 
 
 def _sentence_ends(text: str) -> Iterable[int]:
     for match in _CANDIDATE.finditer(text):
-        begin, end = match.span()
+        start, end = match.span()
         following = text[end : end + 1]
         if match["mark"] is None:
-            if _breaks(text, begin, end):
+            if _breaks(text, start, end):
                 yield end
         elif match["closers"] and following == "と":
             continue  # 「…。」と言った
@@ -106,14 +106,14 @@ def _sentence_ends(text: str) -> Iterable[int]:
             continue  # a quotation inside its sentence: “…？”他问
         elif following and following in "，、；：,;:":
             continue
-        elif _ends(text, begin, match["mark"], match["closers"], end):
+        elif _ends(text, start, match["mark"], match["closers"], end):
             yield end
 
 
-def _ends(text: str, begin: int, mark: str, closers: str, end: int) -> bool:
+def _ends(text: str, start: int, mark: str, closers: str, end: int) -> bool:
     if any(c in _WIDE_ENDS for c in mark + closers):
         return True
-    before, following = text[max(0, begin - 1) : begin], text[end : end + 1]
+    before, following = text[max(0, start - 1) : start], text[end : end + 1]
     open_end = not following or following.isspace()
     if "…" in mark:
         return open_end
@@ -121,7 +121,7 @@ def _ends(text: str, begin: int, mark: str, closers: str, end: int) -> bool:
         return mark != "." and bool(_WIDE.match(before))  # Chinese with ASCII marks
     if mark != ".":
         return not (("." in mark or closers) and _after(text, end).islower())
-    word = _LAST_WORD.search(text, max(0, begin - 24), begin)
+    word = _LAST_WORD.search(text, max(0, start - 24), start)
     last = (word[0] if word else "").lower()
     upcoming = _after(text, end)
     if upcoming.islower() or last in _NEVER_END:
@@ -131,7 +131,7 @@ def _ends(text: str, begin: int, mark: str, closers: str, end: int) -> bool:
     if last in ("no", "nos"):
         return not upcoming.isdigit()
     if last.isdigit() and len(last) < 4:  # a list item's, where no words stand before it
-        return text[max(0, begin - 24) : begin - len(last)].rstrip(" \t")[-1:] not in _STARTS
+        return text[max(0, start - 24) : start - len(last)].rstrip(" \t")[-1:] not in _STARTS
     return last not in _MAY_END or upcoming.isupper() or not upcoming
 
 
@@ -140,25 +140,25 @@ def _after(text: str, end: int) -> str:
     return text[end : end + 40].lstrip(" \t\n\r\"'“‘([（「『")[:1]
 
 
-def _breaks(text: str, begin: int, end: int) -> bool:
-    if text.count("\n", begin, end) > 1 or _WIDE.match(text, end) or _ITEM.match(text, end):
+def _breaks(text: str, start: int, end: int) -> bool:
+    if text.count("\n", start, end) > 1 or _WIDE.match(text, end) or _ITEM.match(text, end):
         return True
-    line = text[text.rfind("\n", 0, begin) + 1 : begin].strip()
+    line = text[text.rfind("\n", 0, start) + 1 : start].strip()
     return bool(line) and bool(_WIDE.match(line[-1]) or _HEADING.match(line))
 
 
 def _paragraph_ends(text: str) -> Iterable[int]:
-    block_begin = 0
+    block_start = 0
     for blank in [*re.finditer(r"\n\s*\n", text), None]:
         block_end = blank.start() if blank else len(text)
-        lines = text[block_begin:block_end].split("\n")
+        lines = text[block_start:block_end].split("\n")
         unwrapped = max(map(len, lines)) > 120
-        at = block_begin
+        at = block_start
         for line, upcoming in pairwise(lines):
             at += len(line) + 1
             wide = _WIDE.match(line.rstrip()[-1:]) or _WIDE.match(upcoming.lstrip()[:1])
             if unwrapped or wide:
                 yield at
         if blank:
-            block_begin = blank.end()
-            yield block_begin
+            block_start = blank.end()
+            yield block_start
