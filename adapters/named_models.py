@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from ..nodegraph.errors import ModelError, nearest_names
@@ -30,13 +30,20 @@ class NamedModels(Mapping[str, Any]):
     Args:
         tables: What models are declared as, by name.
         models: Models that are there already, by name; they come before those of the tables.
+        check: Called with a table before its model is made; what it raises ends the call. The
+            command line checks here what the person has allowed the file to name.
     """
 
     def __init__(
-        self, tables: Mapping[str, Mapping[str, Any]], models: Mapping[str, Any] | None = None
+        self,
+        tables: Mapping[str, Mapping[str, Any]],
+        models: Mapping[str, Any] | None = None,
+        *,
+        check: Callable[[Mapping[str, Any]], None] | None = None,
     ) -> None:
         self._tables = tables
         self._models = dict(models or {})
+        self._check = check
 
     def __getitem__(self, name: str) -> Any:
         """Return a model.
@@ -48,11 +55,27 @@ class NamedModels(Mapping[str, Any]):
             ImportError: If what it needs is not installed; it says what to install.
         """
         if name not in self._models:
+            table = self._tables[name]
+            if self._check is not None:
+                self._check(table)
             try:
-                self._models[name] = make_model(self._tables[name])
+                self._models[name] = make_model(table)
             except (TypeError, ValueError) as error:
                 raise ValueError(f"[models.{name}]: {error}") from error
         return self._models[name]
+
+    def embedder(self, name: str) -> Any:
+        """Return the model of this name, or else what ``embedding_model`` returns for it.
+
+        Raises:
+            ModelError: If it needs a server, and none is known.
+            ImportError: If what it needs is not installed; it says what to install.
+        """
+        if name in self:
+            return self[name]
+        if self._check is not None:
+            self._check({"embed": name})
+        return embedding_model(name)
 
     def __iter__(self) -> Iterator[str]:
         return iter({**self._tables, **self._models})

@@ -15,6 +15,7 @@ import click
 from .exit_status import EXIT_STATUSES, CommandError, ExitStatus, as_command_error, printable
 from .options import debug_option, is_debugging
 from .settings_file import find_settings, option_defaults, read_settings
+from .trust import set_settings_file
 
 _COMMANDS = {  # in the order in which one needs them
     "index": ("index_command", "Make an index of folders, or bring it up to date."),
@@ -25,6 +26,7 @@ _COMMANDS = {  # in the order in which one needs them
     "remove": ("documents_command", "Take documents or folders out of an index."),
     "stats": ("state_command", "Tell how large an index is."),
     "doctor": ("state_command", "Say what is missing or wrong."),
+    "trust": ("trust", "Allow a file to name a server, a key or a folder."),
     "groups": ("groups_command", "List what an index holds."),
     "explain": ("search_command", "Show how results were found."),
     "serve": ("serve_command", "Ask and look inside, on a page in your browser."),
@@ -126,7 +128,11 @@ def app(ctx: click.Context) -> None:
         click.echo(ctx.get_help())
         return
     command = ctx.command.get_command(ctx, ctx.invoked_subcommand)  # type: ignore[attr-defined]
-    if command is not None and (path := find_settings()) is not None:
+    path, unread = find_settings()
+    for file in unread:
+        click.echo(printable(f"nodekin: {file}"), err=True)
+    if command is not None and path is not None:
+        set_settings_file(ctx, path)
         defaults = option_defaults(path, read_settings(path, _COMMANDS), command)
         ctx.default_map = {ctx.invoked_subcommand: defaults}
 

@@ -16,7 +16,7 @@ from ...retrievers.strategies.strategy_registry import make_strategy, simple_str
 from .answer_output import AnswerOutput
 from .exit_status import EXIT_STATUSES, CommandError, ExitStatus, as_command_error, printable
 from .models import chat_model
-from .options import as_text, common_options, is_debugging, search_options
+from .options import as_text, base_url_option, common_options, is_debugging, search_options
 from .output import FORMAT, LineNumbers, echo, mark, place, result_record, to_json
 from .search_command import SearchSession, open_search
 from .snippet import columns, cut, snippet, terminal_columns
@@ -49,7 +49,7 @@ speaks OpenAI's protocol. The key is only taken from there.
 @click.argument("words", nargs=-1, metavar="[QUESTION]")
 @search_options
 @click.option("-m", "--model", metavar="NAME", help="The model; OPENAI_MODEL by default.")
-@click.option("--base-url", metavar="URL", help="The model's server; OPENAI_BASE_URL by default.")
+@base_url_option
 @click.option(
     "--strategy",
     type=click.Choice((NO_STRATEGY, *simple_strategies())),

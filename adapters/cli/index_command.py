@@ -21,9 +21,9 @@ from .group_rules import DEFAULT_RULES, TRANSFORMS, parse_rules
 from .models import EMBEDDING_MODELS, embedding_model
 from .options import common_options, embed_url_option, store_option
 from .output import FORMAT, echo, to_json
+from .trust import allow_local_model, with_origin
 from .watching import changes
 from .workspace import (
-    FOLDER,
     IndexSettings,
     Workspace,
     check_exist,
@@ -67,6 +67,7 @@ With --json: {{"format": 1, "command": "index", "store", "documents", "added": [
 @click.option(
     "--embed",
     metavar="MODEL",
+    callback=with_origin,
     help=f"Embed what is searched by default: {EMBEDDING_MODELS}; 'none' to stop.",
 )
 @embed_url_option
@@ -121,7 +122,10 @@ def index(
     nodekin index docs --watch
     """
     check_exist(folders)
-    home = Workspace(store or Path(FOLDER)) if folders else Workspace.find(store)
+    if folders:
+        home = Workspace.here() if store is None else Workspace(store)
+    else:
+        home = Workspace.find(store)
     old = home.load() if home.exists and not rebuild else None
     settings = _settings(old, folders, groups, embed)
     if encoding is not None:
@@ -131,7 +135,10 @@ def index(
     if rebuild:
         home.clear()
     home.folder.mkdir(parents=True, exist_ok=True)
-    named = (folder.expanduser().absolute() for folder in folders)
+    named = [folder.expanduser().absolute() for folder in folders]
+    home.allow_sources(named)
+    if embed is not None:
+        allow_local_model(home.folder, embed)
     parts = [path for path in named if path not in settings.sources]
     run = partial(_index, workers=workers, strict=strict, as_json=as_json, quiet=quiet)
     status = run(home, old, settings, model, parts)
@@ -234,6 +241,7 @@ def _update(
     workers: int,
 ) -> tuple[Refresh, list[Failure], ReadReport]:
     """Read what has changed, build the groups, and the indexes that a search would wait for."""
+    home.check_sources(graph.sources)
     indexed = () if old is None else old.sources
     refresh = Refresh([], [], [], 0) if old is None else graph.refresh()
     report = graph.read_report

@@ -8,6 +8,7 @@ import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ import click
 from ...retrievers.corpus_tools.toolset import CorpusTools
 from ..source_refresh import SourceRefresh
 from .exit_status import EXIT_STATUSES, CommandError, ExitStatus
-from .models import embedding_model
+from .models import checked, embedding_model
 from .options import debug_option, embed_url_option, store_option
 from .output import echo
 from .workspace import IndexSettings, Workspace, check_exist, find_index, open_graph
@@ -75,6 +76,9 @@ def mcp(
         return _install(str(folders[1]) if folders[1:] else "", folders[2:], store, write)
     check_exist(folders)
     home, settings = find_index(store, folders)
+    if settings.embed:  # asked now: tools are opened in a thread, and standard input is a client
+        embed, embed_base_url = checked(settings.embed, embed_base_url)
+        settings = replace(settings, embed=embed)
     try:
         from ..mcp_server import CorpusServer
     except ImportError as error:

@@ -10,6 +10,8 @@ from typing import Any, TypeVar
 
 import click
 
+from .trust import with_origin
+
 CommandT = TypeVar("CommandT", bound=Callable[..., Any])
 
 _DEBUGGING = "nodekin.debug"
@@ -46,7 +48,16 @@ embed_url_option = click.option(
     "--embed-base-url",
     envvar="NODEKIN_EMBED_BASE_URL",
     metavar="URL",
+    callback=with_origin,
     help="The server of an OpenAI-compatible embedding model; OPENAI_BASE_URL by default.",
+)
+
+
+base_url_option = click.option(
+    "--base-url",
+    metavar="URL",
+    callback=with_origin,
+    help="The model's server; OPENAI_BASE_URL by default.",
 )
 
 
@@ -107,7 +118,10 @@ _SEARCHING = (
         "filters: 'tags any tea,ice'. The field document.id is the file.",
     ),
     click.option(
-        "--embed", metavar="MODEL", help="With --in: the embedding model, as for 'nodekin index'."
+        "--embed",
+        metavar="MODEL",
+        callback=with_origin,
+        help="With --in: the embedding model, as for 'nodekin index'.",
     ),
     embed_url_option,
     click.option(

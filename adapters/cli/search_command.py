@@ -259,10 +259,9 @@ def _declared_search(
                 f"{name} does not go with --setups: {path} says how to search; change it there",
                 ExitStatus.USAGE_ERROR,
             )
-    from ...retrievers.evaluation.setups.setup_file import SetupFile
-    from ..evaluation.setup_session import open_setups
+    from ..evaluation.setup_session import open_setups, read_setups
 
-    file = SetupFile.read(path)
+    file = read_setups(path)
     file.table(setup or file.default)
     if "source" in file.graph or "store" in file.graph:
         store = None

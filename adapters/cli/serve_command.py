@@ -13,8 +13,9 @@ from ...nodegraph.graph import NodeGraph
 from ..server_access import LOOPBACK
 from ..source_refresh import SourceRefresh
 from .exit_status import EXIT_STATUSES, CommandError, ExitStatus
-from .models import chat_model
-from .options import debug_option, store_option
+from .models import chat_model, checked
+from .options import base_url_option, debug_option, store_option
+from .trust import with_origin
 from .workspace import Workspace, check_exist
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ _FILE = "setups.toml"
 @click.option("--host", default="127.0.0.1", show_default=True, help="Where to bind.")
 @click.option("--port", default=8766, show_default=True, help="The port.")
 @click.option("-m", "--model", metavar="NAME", help="What answers; OPENAI_MODEL by default.")
-@click.option("--base-url", metavar="URL", help="The model's server; OPENAI_BASE_URL by default.")
+@base_url_option
 @click.option(
     "--setups",
     type=click.Path(path_type=Path, dir_okay=False),
@@ -41,7 +42,12 @@ _FILE = "setups.toml"
     help="The set-ups to search by, if there is the file, and where the page keeps those that "
     "were tried.",
 )
-@click.option("--embed", metavar="MODEL", help="With FOLDER: the embedding model, as for index.")
+@click.option(
+    "--embed",
+    metavar="MODEL",
+    callback=with_origin,
+    help="With FOLDER: the embedding model, as for index.",
+)
 @debug_option
 def serve(
     folders: tuple[Path, ...],
@@ -66,7 +72,7 @@ def serve(
     nodekin serve docs         a folder without an index
     """
     check_exist(folders)
-    from ..evaluation.setup_session import open_setups
+    from ..evaluation.setup_session import check_models, open_setups
 
     try:
         from ..serve.page_app import PageApp
@@ -80,6 +86,7 @@ def serve(
         token = secrets.token_urlsafe(16)
     llm = chat_model(model, base_url) if model or os.environ.get("OPENAI_MODEL") else None
     file, store = _declared(setups, folders, store, embed)
+    check_models(file)
     with open_setups(file, folders, store, quiet=False) as opener:
         graph, refresh = opener.graph, SourceRefresh()
 
@@ -121,12 +128,13 @@ def _declared(
         CommandError: If there is nothing to search, or ``--embed`` says what something else does.
     """
     from ...retrievers.evaluation.setups.setup_file import SetupFile
+    from ..evaluation.setup_session import read_setups
 
     if embed and (path.exists() or not folders):
         other = f"{path} says how to embed" if path.exists() else "an index has its own embeddings"
         raise CommandError(f"--embed {embed!r}: {other}", ExitStatus.USAGE_ERROR)
     if path.exists():
-        file = SetupFile.read(path)
+        file = read_setups(path)
         if folders or "source" in file.graph or "store" in file.graph:
             return file, None
         return file, Workspace.find(store).folder
@@ -137,7 +145,7 @@ def _declared(
         return SetupFile({"default": setup}), home.folder
     graph: dict[str, Any] = {"source": [str(folder.absolute()) for folder in folders]}
     if embed:
-        graph["embed"] = embed
+        graph["embed"] = checked(embed, None)[0]
     groups = {
         "passage": {"transform": "PassageSplitter"},
         "sentence": {"transform": "split_sentences", "parent": "passage"},

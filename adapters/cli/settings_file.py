@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from .exit_status import CommandError, ExitStatus
+from .trust import Unread, find_upwards, require_folder
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -19,10 +20,9 @@ else:
 FILE = "nodekin.toml"
 
 
-def find_settings() -> Path | None:
-    """Return the nearest settings file from here upwards, None if there is none."""
-    here = Path.cwd()
-    return next((p for d in (here, *here.parents) if (p := d / FILE).is_file()), None)
+def find_settings() -> tuple[Path | None, list[Unread]]:
+    """Return the nearest settings file that may be read, and those before it that may not."""
+    return find_upwards(FILE)
 
 
 def read_settings(path: Path, commands: Iterable[str] | None = None) -> dict[str, Any]:
@@ -54,7 +54,8 @@ def option_defaults(
     at the file's folder.
 
     Raises:
-        CommandError: If the command's own table has an option that the command has not.
+        CommandError: If the command's own table has an option that the command has not, or a path
+            is outside of the file's folder and the person has not allowed it.
     """
     options = {
         name[2:].replace("-", "_"): option
@@ -69,7 +70,7 @@ def option_defaults(
     for name, value in [*shared.items(), *own.items()]:
         option = options.get(name.replace("-", "_"))
         if option is not None and option.name is not None:
-            defaults[option.name] = _value(option, value, path.parent)
+            defaults[option.name] = _value(option, value, path)
         elif name in own:
             says = f"{path}: 'nodekin {command.name}' has no option {name!r}; it has"
             raise _unknown(says, name.replace("-", "_"), options)
@@ -82,8 +83,11 @@ def _unknown(says: str, name: str, names: Iterable[str]) -> CommandError:
     return CommandError(f"{says} {nearest_names(name, names, limit=20)}", ExitStatus.USAGE_ERROR)
 
 
-def _value(option: click.Option, value: Any, folder: Path) -> Any:
+def _value(option: click.Option, value: Any, file: Path) -> Any:
     values = value if isinstance(value, list) else [value]
     if isinstance(option.type, click.Path):
-        values = [str(folder / Path(str(one)).expanduser()) for one in values]
+        paths = [file.parent / Path(str(one)).expanduser() for one in values]
+        for path in paths:
+            require_folder(file, file.parent, path)
+        values = [str(path) for path in paths]
     return values if option.multiple else values[0] if len(values) == 1 else value

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 import platform
-import re
 import sqlite3
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path, PurePath
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import click
 
@@ -21,6 +20,7 @@ from .exit_status import EXIT_STATUSES, CommandError, ExitStatus, printable
 from .options import common_options, store_option
 from .output import FORMAT, echo, to_json
 from .settings_file import find_settings, read_settings
+from .trust import hidden, refused_server
 from .workspace import Workspace, find_index, open_graph
 
 STATS_FORMAT = """\b
@@ -114,12 +114,20 @@ _EXTRAS = {
 @common_options
 def doctor(store: Path | None, as_json: bool, quiet: bool) -> int:
     """Look at the installation, the model and the index; say what is missing or wrong."""
-    path = find_settings()
+    path, unread = find_settings()
     settings = {} if path is None else read_settings(path)
-    found = [] if path is None else [Check("settings", "ok", str(path))]
     asking = {**settings, **settings.get("ask", {})}
+    asking = {name.replace("-", "_"): value for name, value in asking.items()}
     model, url = (asking.get(name) for name in ("model", "base_url"))
-    checks = [*_installation(), *found, *_model(model, url), *_index(store)]
+    checks = [
+        *_installation(),
+        *([] if path is None else [Check("settings", "ok", str(path))]),
+        *(Check("settings", "missing", str(file)) for file in unread),
+        *([] if path is None else _addresses(path, settings)),
+        *_model(model, url),
+        *_setups(),
+        *_index(store),
+    ]
     if as_json:
         records = [check._asdict() for check in checks]
         echo(to_json({"format": FORMAT, "command": "doctor", "checks": records}))
@@ -152,6 +160,36 @@ def _installation() -> Iterator[Check]:
             yield Check(package, "missing", f"for {use}: pip install {name}")
 
 
+def _addresses(path: Path, settings: Mapping[str, Any]) -> Iterator[Check]:
+    """Say what servers a settings file names, and whether that is allowed."""
+    for table in (settings, *(v for v in settings.values() if isinstance(v, Mapping))):
+        for name, value in table.items():
+            if name.replace("_", "-") in ("base-url", "embed-base-url"):
+                yield _server(path, str(value), "OPENAI_API_KEY")
+
+
+def _server(path: Path, address: str, variable: str) -> Check:
+    refusal = refused_server(path, address, variable)
+    text = f"{hidden(address)}, which {path} names"
+    return Check("server", "missing" if refusal else "ok", refusal or text)
+
+
+def _setups() -> Iterator[Check]:
+    """Say what servers the set-ups of this folder name, which the page would use."""
+    path = Path("setups.toml").absolute()
+    if not path.is_file():
+        return
+    try:
+        models = read_settings(path).get("models", {})
+    except CommandError as error:
+        yield Check("setups", "wrong", error.message)
+        return
+    yield Check("setups", "ok", f"{path}, which nodekin serve opens")
+    for table in models.values():
+        if address := table.get("base_url"):
+            yield _server(path, str(address), str(table.get("api_key_env", "")))
+
+
 def _model(name: str | None, url: str | None) -> Iterator[Check]:
     name, url = name or os.environ.get("OPENAI_MODEL"), url or os.environ.get("OPENAI_BASE_URL")
     if name:
@@ -159,7 +197,7 @@ def _model(name: str | None, url: str | None) -> Iterator[Check]:
     else:
         yield Check("OPENAI_MODEL", "missing", "for ask: the name of a model")
     if url:
-        yield Check("OPENAI_BASE_URL", "ok", re.sub(r"//[^/@]*@", "//", url))
+        yield Check("OPENAI_BASE_URL", "ok", hidden(url))
     elif os.environ.get("OPENAI_API_KEY"):
         yield Check("OPENAI_API_KEY", "ok", "set; questions go to OpenAI's own server")
     else:

@@ -6,9 +6,9 @@ import json
 import logging
 import os
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,15 @@ from ...nodegraph.readers.read_report import ReadReport
 from ...nodegraph.readers.reader_registry import supported_suffixes
 from .exit_status import CommandError, ExitStatus, printable, shell_message
 from .group_rules import DEFAULT_RULES, GroupRule
+from .trust import (
+    FromFile,
+    Unread,
+    allow_folder,
+    find_upwards,
+    is_allowed,
+    owned_by_another,
+    require_folder,
+)
 
 FOLDER = ".nodekin"
 
@@ -100,27 +109,58 @@ class Workspace:
         Raises:
             CommandError: If there is none.
         """
-        start = Path.cwd()
-        folders = [folder / FOLDER for folder in (start, *start.parents)]
-        for folder in folders if store is None else [store]:
-            if cls(folder).exists:
-                return cls(folder)
         if store is not None:
+            if cls(store).exists:
+                return cls(store)
             raise CommandError(
                 f"there is no index in {store}; make one with: nodekin index FOLDER --store "
                 f"{store}",
                 ExitStatus.INDEX_ERROR,
             )
+        folder, unread = find_upwards(FOLDER, _SETTINGS)
+        if folder is not None:
+            for other in unread:
+                click.echo(printable(f"nodekin: {other}"), err=True)
+            return cls(folder)
+        if unread:
+            raise CommandError(printable(str(unread[0])), ExitStatus.INDEX_ERROR)
         raise CommandError(
-            f"there is no index ({FOLDER}) in {start} or above; make one with: nodekin index "
+            f"there is no index ({FOLDER}) in {Path.cwd()} or above; make one with: nodekin index "
             "FOLDER, or search a folder at once with: --in FOLDER",
             ExitStatus.INDEX_ERROR,
         )
+
+    @classmethod
+    def here(cls) -> Workspace:
+        """Return the index of this folder, which may not exist yet.
+
+        Raises:
+            CommandError: If it is another user's.
+        """
+        folder = Path(FOLDER)
+        if folder.exists() and (reason := owned_by_another(folder)) and not is_allowed(folder):
+            unread = Unread(folder.absolute(), reason)
+            raise CommandError(printable(str(unread)), ExitStatus.INDEX_ERROR)
+        return cls(folder)
 
     @property
     def exists(self) -> bool:
         """Whether there is an index."""
         return (self.folder / _SETTINGS).is_file()
+
+    def allow_sources(self, sources: Iterable[Path]) -> None:
+        """Remember sources elsewhere, which the person has named."""
+        for source in sources:
+            allow_folder(self.folder, self.folder.resolve().parent, source)
+
+    def check_sources(self, sources: Iterable[Path]) -> None:
+        """Check sources before they are read again: another person may have written the index.
+
+        Raises:
+            CommandError: If one lies elsewhere, and the person has not named it.
+        """
+        for source in sources:
+            require_folder(self.folder, self.folder.resolve().parent, source)
 
     def load(self) -> IndexSettings:
         """Return the settings.
@@ -130,7 +170,8 @@ class Workspace:
         """
         file = self.folder / _SETTINGS
         try:
-            return IndexSettings.from_json(file.read_text(encoding="utf-8"))
+            settings = IndexSettings.from_json(file.read_text(encoding="utf-8"))
+            return replace(settings, embed=FromFile(settings.embed, self.folder))
         except (OSError, ValueError) as error:
             raise CommandError(
                 f"can't use {file}: {error}; make the index anew with: nodekin index FOLDER "

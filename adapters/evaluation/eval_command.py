@@ -19,9 +19,8 @@ from ...retrievers.evaluation.setups.setup_file import ENGINES, SetupFile
 from ..cli.exit_status import EXIT_STATUSES, CommandError, ExitStatus, printable
 from ..cli.options import common_options, question_options
 from ..cli.output import FORMAT, echo, to_json
-from ..named_models import NamedModels
 from ..named_models import chat_model as named_chat
-from .setup_session import DEFAULT_SETUPS, open_setups
+from .setup_session import DEFAULT_SETUPS, declared_models, open_setups
 
 JSON_FORMAT = """\b
 SETUPS is a file of set-ups in TOML, as in docs/evaluation.md; without one the
@@ -188,7 +187,7 @@ def _measures(
         )
     measure: Callable[[str], Metric] = get_metric
     if judged and judge is not None:
-        model = NamedModels(file.models)[judge] if judge in file.models else named_chat(judge)
+        model = declared_models(file)[judge] if judge in file.models else named_chat(judge)
         kept = None if results is None else results.with_suffix(".judge.db")
         measure = Judge(model, store=kept).metric
     return [measure(name) if name in judged else get_metric(name) for name in names]

@@ -12,7 +12,7 @@ from ...retrievers.evaluation.generation import generate_questions
 from ...retrievers.evaluation.loaders import load_log, save_jsonl
 from ..cli.exit_status import EXIT_STATUSES, CommandError, ExitStatus, printable
 from ..cli.models import chat_model
-from ..cli.options import common_options
+from ..cli.options import base_url_option, common_options
 from ..cli.output import FORMAT, echo, to_json
 from .eval_command import parse_fields
 from .setup_session import DEFAULT_SETUPS, open_setups
@@ -66,7 +66,7 @@ _SHOWN = 3  # questions that are printed
     "documents don't answer. Without it three of five, one, and one of five. Repeatable.",
 )
 @click.option("-m", "--model", metavar="NAME", help="The model; OPENAI_MODEL by default.")
-@click.option("--base-url", metavar="URL", help="The model's server; OPENAI_BASE_URL by default.")
+@base_url_option
 @click.option("--seed", default=0, help="Another number draws other passages.")
 @click.option(
     "--workers",

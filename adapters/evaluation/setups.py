@@ -9,7 +9,7 @@ from typing import Any
 from ...nodegraph.graph import NodeGraph
 from ...retrievers.evaluation.setups.opening import SetupOpener
 from ...retrievers.evaluation.setups.setup_file import SetupFile
-from ..named_models import NamedModels, embedding_model
+from ..named_models import NamedModels
 
 
 def load_setup(
@@ -88,9 +88,9 @@ def open_graph(
     folder = Path() if file.path is None else file.path.parent
     arguments = dict(file.graph)
     if isinstance(embed := arguments.get("embed"), str):
-        arguments["embed"] = _embedder(embed, models)
+        arguments["embed"] = models.embedder(embed)
     elif isinstance(embed, list):
-        arguments["embed"] = {name: _embedder(name, models) for name in embed}
+        arguments["embed"] = {name: models.embedder(name) for name in embed}
     if "store" in arguments:
         arguments["store"] = folder / arguments["store"]
     sources = arguments.pop("source", [])
@@ -106,7 +106,3 @@ def open_graph(
     if documents is not None:
         graph.add(documents)
     return graph
-
-
-def _embedder(name: str, models: NamedModels) -> Any:
-    return models[name] if name in models else embedding_model(name)

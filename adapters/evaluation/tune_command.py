@@ -23,6 +23,7 @@ from ...retrievers.evaluation.tuning.tuner import tune as choose
 from ..cli.exit_status import EXIT_STATUSES, CommandError, ExitStatus, printable
 from ..cli.options import common_options, question_options
 from ..cli.output import FORMAT, echo, to_json
+from ..cli.trust import allow_folder, copy_permissions
 from .eval_command import exit_status, parse_fields, print_missing_gold, write_text
 from .setup_session import open_setups
 
@@ -128,6 +129,8 @@ def tune_command(
     setups = replace(tuning.setups, graph=graph, models=declared.models, space=declared.space)
     text = "".join(f"# {line}\n" for line in _comment(tuning)) + "\n" + setups.to_toml()
     write_text(out, text)
+    if out != Path("-"):
+        _allow_written(out, declared, docs)
     if as_json:
         echo(to_json({"format": FORMAT, "command": "tune", **_record(tuning, text)}))
     elif out != Path("-"):
@@ -180,6 +183,14 @@ def _graph_table(file: SetupFile, docs: Sequence[Path], out: Path) -> dict[str, 
     if "store" in table:
         table["store"] = Path(os.path.relpath(old / table["store"], folder)).as_posix()
     return table
+
+
+def _allow_written(out: Path, declared: SetupFile, docs: Sequence[Path]) -> None:
+    """Allow the written file what the person has named, or has allowed the one it was made of."""
+    if declared.path is not None:
+        copy_permissions(declared.path, out)
+    for path in docs:
+        allow_folder(out, out.parent, path)
 
 
 def _comment(tuning: Tuning) -> list[str]:

@@ -16,11 +16,12 @@ FILES = {
 
 
 @pytest.fixture
-def here(tmp_path, monkeypatch):
+def here(tmp_path, monkeypatch, tmp_path_factory):
     """Make a folder with three documents, and stand beside it."""
     for name in ("OPENAI_MODEL", "OPENAI_BASE_URL", "OPENAI_API_KEY", "NODEKIN_STORE"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path_factory.mktemp("config")))
     monkeypatch.chdir(tmp_path)
     (tmp_path / "docs").mkdir()
     for name, text in FILES.items():

@@ -29,7 +29,8 @@ def test_no_arguments_show_the_help(nodekin):
 
 
 COMMANDS = (
-    "index search ask list show remove stats doctor groups explain serve mcp questions eval tune"
+    "index search ask list show remove stats doctor trust groups explain serve mcp questions eval "
+    "tune"
 ).split()
 
 
@@ -38,7 +39,7 @@ def test_every_command_documents_status_and_json(nodekin, command):
     out = nodekin(command, "--help").out
     assert "Exit status:" in out
     assert "130  interrupted" in out
-    if command not in ("mcp", "serve"):  # which talk to programs and browsers
+    if command not in ("mcp", "serve", "trust"):  # which talk to programs, browsers, people
         assert f'"command": "{command}"' in " ".join(out.split())
 
 
