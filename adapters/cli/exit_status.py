@@ -77,7 +77,6 @@ def as_command_error(error: Exception) -> CommandError:
 
 _HINTS = {
     "; convert it, give its encoding": "; say what it is with --encoding gb18030, or convert it",
-    ": add one with ": ": convert it to one of these",
     ": register_reader(": "",
     "; leave it out, or give it more: ReadOptions": "; leave it out",
     ": give ReadOptions(ocr=...) to read": ": the Python package reads",
@@ -85,7 +84,8 @@ _HINTS = {
     " of ReadOptions(": "",
     ": declare it first with create_node_group": "; 'nodekin groups' lists them, "
     "'nodekin index --group NAME=TRANSFORM' makes another",
-    "; add one with register_reader": "; convert it to text",
+    "add one with register_reader": "convert it to text",
+    "add one with ": "convert it to one of these",
     "; a text is added with graph.add": "",
     "; say by fields= what": "; say what it is called with --field question=COLUMN",
     "; give the graph a path of its own": "; name another folder with --store, or --rebuild",

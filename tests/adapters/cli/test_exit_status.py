@@ -38,12 +38,13 @@ def test_a_file_without_a_reader(nodekin, here):
 def test_the_package_still_says_what_is_replaced(hint):
     from pathlib import Path
 
+    import nodekin.adapters.files
     import nodekin.nodegraph
     import nodekin.retrievers
 
     sources = "".join(
         path.read_text(encoding="utf-8")
-        for package in (nodekin.nodegraph, nodekin.retrievers)
+        for package in (nodekin.nodegraph, nodekin.retrievers, nodekin.adapters.files)
         for path in Path(package.__file__).parent.rglob("*.py")
     )
     said = "".join(sources.replace("\n", "").replace('f"', '"').split('"'))
