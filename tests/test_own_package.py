@@ -18,17 +18,38 @@ PROJECT = """
 name = "own-package"
 version = "1.0"
 
+[project.entry-points."nodekin.stores"]
+own = "own_package:OwnStore"
+
+[project.entry-points."nodekin.engines"]
+own = "own_package:OwnEngine"
+
 [project.entry-points."nodekin.readers"]
 rows = "own_package:read_rows"
 broken = "own_package:no_such_reader"
 """
 
 PACKAGE = '''
-"""A reader of one's own."""
+"""A store, an engine and a reader of one's own."""
 
 import os
 
-from nodekin.nodegraph import Document
+from memory_engine import MemoryEngine
+from nodekin.nodegraph import Document, MemoryStore
+
+
+class OwnStore(MemoryStore):
+    def __init__(self, address):
+        super().__init__()
+        self.address = address
+
+
+class OwnEngine(MemoryEngine):
+    made = []
+
+    def __init__(self, address):
+        super().__init__()
+        self.made.append(self)
 
 
 def read_rows(path):
@@ -101,3 +122,29 @@ def test_its_reader_reads_files(site: Path, tmp_path: Path) -> None:
     assert own == "the program's own"
     assert "no reader for '.broken' files" in error
     assert "can't load the reader 'broken' (own_package:no_such_reader)" in log
+
+
+SEARCH = """
+import json
+from nodekin.nodegraph import NodeGraph
+from nodekin.retrievers import Retriever
+from own_package import OwnEngine, OwnStore
+
+letters = lambda texts: [[text.count(letter) + 0.1 for letter in "abcdefg"] for text in texts]
+store, engine = "own://store", "own://engine"
+graph = NodeGraph("docs", store=store, index=engine, embed=letters, progress=False)
+results = Retriever(graph, "ROOT", "cosine", top_k=1)("black")
+engines = [collected for collected in OwnEngine.made if collected.collections]
+print(json.dumps([type(graph._store).__name__, graph._store.address, len(engines),
+                  [result.node.text for result in results]]))
+"""
+
+
+def test_its_store_holds_a_graph_and_its_engine_searches_it(site: Path, tmp_path: Path) -> None:
+    docs = tmp_path / "docs"
+    docs.mkdir()
+    (docs / "tea.rows").write_text("green\nblack\n")
+    (store, address, engines, texts), _ = run(site, SEARCH)
+    assert (store, address) == ("OwnStore", "own://store")
+    assert engines == 1
+    assert texts == ["black"]
