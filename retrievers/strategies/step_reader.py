@@ -15,7 +15,7 @@ from ...nodegraph.models.output.json_values import json_at, value_of
 from ...nodegraph.models.output.lines import label_pattern, strip_markup
 from ...nodegraph.models.output.queries import parse_sub_questions
 from ...nodegraph.models.output.questions import MAX_QUERY_LENGTH
-from ...nodegraph.models.output.verdict import is_yes
+from ...nodegraph.models.output.verdicts import is_yes
 from ...nodegraph.splitters.tokens import count_tokens
 from ..planned_retriever import join_notes
 from ..plans.limits import Call

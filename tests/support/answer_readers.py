@@ -21,8 +21,12 @@ from nodekin.nodegraph.models.output.queries import (
 )
 from nodekin.nodegraph.models.output.questions import split_questions
 from nodekin.nodegraph.models.output.tool_questions import parse_tool_questions
-from nodekin.nodegraph.models.output.verdict import is_yes, parse_verdict
-from nodekin.nodegraph.models.output.verdicts import parse_numbers, parse_verdicts
+from nodekin.nodegraph.models.output.verdicts import (
+    is_yes,
+    parse_numbers,
+    parse_verdict,
+    parse_verdicts,
+)
 from nodekin.retrievers.answers.map_rerank import parse_ranked_answer
 from nodekin.retrievers.strategies.step_reader import StepReader
 

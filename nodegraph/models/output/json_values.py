@@ -13,17 +13,7 @@ from .cleaning import clean, is_no_answer, usable_text
 
 _MAX_STARTS = 64  # brackets at which JSON may begin
 
-_MAX_LITERAL = 50_000  # characters
-
 _MAX_DEPTH = 40
-
-_OPEN_QUOTE = re.compile(r"(?<=[\[{,:\s])'")
-
-_QUOTE = re.compile(r"\\.|'", re.S)
-
-_AFTER_QUOTE = re.compile(r"\s*[,\]}:]")
-
-_COMMA = re.compile(r",(\s*[\]}])")
 
 _FOLLOWING = re.compile(r"[ \t\r\n,]*(?=[{\[\"])")
 
@@ -130,9 +120,7 @@ def json_at(text: str, begin: int = 0, *, repair: bool = True) -> Any:
     try:
         value, end = decoder.raw_decode(text, begin)
     except (ValueError, RecursionError):
-        value = _python_literal(text[begin : begin + _MAX_LITERAL])
-        if value is None and repair and begins_like_json(text, begin):
-            value = _repaired(text, begin)
+        value = _repaired(text, begin) if repair and begins_like_json(text, begin) else None
         if value is None and text.startswith("[", begin):
             value = _values(decoder, text, begin + 1) or None
     else:
@@ -232,30 +220,3 @@ def _values(decoder: json.JSONDecoder, text: str, begin: int) -> list[Any]:
             value, begin = decoder.raw_decode(text, following.end())
             values.append(value)
     return values
-
-
-def _python_literal(text: str) -> Any:
-    """Parse JSON with single quotes or a comma after the last item, as Python allows."""
-    end = max(text.rfind("]"), text.rfind("}")) + 1
-    try:
-        return json.loads(_COMMA.sub(r"\1", _double_quoted(text[:end])), strict=False)
-    except (ValueError, RecursionError):
-        return None
-
-
-def _double_quoted(text: str) -> str:
-    """Return a text with its single-quoted strings in double quotes.
-
-    An apostrophe ends no string: a closing quote has a comma, colon or bracket behind it.
-    """
-    parts = []
-    end = 0
-    while opening := _OPEN_QUOTE.search(text, end):
-        quotes = (quote for quote in _QUOTE.finditer(text, opening.end()) if quote[0] == "'")
-        closing = next((q for q in quotes if _AFTER_QUOTE.match(text, q.end())), None)
-        if closing is None:
-            break
-        string = text[opening.end() : closing.start()]
-        parts += [text[end : opening.start()], json.dumps(string.replace("\\'", "'"))]
-        end = closing.end()
-    return "".join(parts) + text[end:]

@@ -1,43 +1,62 @@
-"""Parse what a judge says of numbered items: a verdict for each, or the numbers of some."""
+"""Parse what a judge says: a yes or no, one for each of several items, or the numbers of some."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+import unicodedata
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple
 
 from .cleaning import LONGEST_ANSWER, check_answer, clean, is_no_answer
-from .json_values import begins_like_json, find_json, value_of
+from .json_values import begins_like_json, find_json, json_at, value_of
+from .lines import label_pattern
 
 _NUMBER_KEYS = ("number", "id", "index", "n", "statement", "sentence", "item", "编号", "序号")
 
 _VERDICT_KEYS = (
-    *("verdict", "supported", "attributed", "relevant", "answered", "judgement", "judgment"),
-    *("answer", "result", "label", "判断", "结论", "支持", "相关", "结果"),
+    *("answered", "is_answered", "verdict", "supported", "attributed", "relevant", "judgement"),
+    *("judgment", "sufficient", "enough", "complete", "answer", "result", "label", "yes"),
+    *("已回答", "是否已回答", "是否回答", "判断", "结论", "支持", "相关", "结果", "回答", "答案"),
 )
 
 _REASON_KEYS = ("quote", "reason", "evidence", "explanation", "引文", "原文", "理由", "依据")
 
 _LIST_KEYS = ("verdicts", "results", "statements", "judgements", "items", "numbers", "sentences")
 
-_SEPARATOR = r"(?=\s{0,9}(?:$|[,.;:!?()，。；：！（）、\"'”’」*_|\]}]|[-–—]|\n))"
+_END = r"(?=\s{0,9}(?:$|[,.;:!?()，。；：！？（）、\"'`”’」】*_|\]}]|[-–—]|\n))"
 
 _YES = re.compile(
-    rf"""(?:yes|y|true|(?:fully\ |directly\ )?supported|relevant|correct
-    |是的?|对|支持|相关|有关|有帮助){_SEPARATOR}""",
+    rf"""(?:
+      (?:yes|yep|yeah|true|y|(?:fully\ |directly\ )?supported|relevant|correct){_END}
+    | yes\ (?=(?:it|that|this|there|the|all|we|i|you)\b)
+    | (?:(?:是|对|正确)的?|支持|相关|有关|有帮助){_END}
+    | (?:是的?[，,]?\s{{0,9}})?(?:问题)?(?:已经|已|可以|能够|能|足够|足以)
+      (?:完整|完全|充分|直接|被|得到|得出|回答|解答|答复|出来|到|问题|这个|该|了){{0,9}}{_END}
+    )""",
     re.I | re.X,
 )
 
 _NO = re.compile(
-    rf"""(?:no|n|false|(?:not|un|ir|only\ part(?:ly|ially))\b.{{0,30}}|unsupported|irrelevant
-    |partial(?:ly)?(?:\ supported)?|incorrect
-    |不是?|否|不支持|不相关|无关|没有帮助?|部分(?:支持|相关)?){_SEPARATOR}""",
+    rf"""(?:no|nope|not|false|n|cannot|can['’]t|isn['’]t|unknown|insufficient|incomplete|incorrect
+    |partial(?:ly)?(?:\ supported)?|never|none|unsupported|irrelevant
+    |(?:not|un|ir|only\ part(?:ly|ially))\b.{{0,30}}){_END}
+    | (?:no|not|cannot|can['’]t|isn['’]t|don['’]t|doesn['’]t|insufficient|partially)\b
+    | (?:不是?|否|不支持|不相关|无关|没有帮助?|部分(?:支持|相关)?){_END}
+    | 否(?!则) | [不没未无非] | 尚 | 还(?!可以) | 部分""",
     re.I | re.X,
 )
 
+# After a yes: that it is none in the end.
 _HEDGE = re.compile(
+    r"""\b(?:but|however|although|though|except|unless|if|or|no|not|never|only|partly|partial
+    |partially|maybe|perhaps|possibly|might|yet|false|cannot)\b | n['’]t\b | [?？]
+    | 但|不过|然而|除非|部分|也许|可能|大概|尚|还需|仍|否|不|没|未|无法|缺""",
+    re.I | re.X,
+)
+
+_HEDGE_NEXT = re.compile(
     r"[\s,.;:，。；：—–-]{0,9}(?:but|however|although|partly|partially|maybe|perhaps|and\ no\b"
     r"|但|不过|然而|部分|也许|可能)",
     re.I,
@@ -50,10 +69,11 @@ _NUMBERED = re.compile(
     re.I | re.X,
 )
 
-_LABEL = re.compile(
-    r"""[\s*_|]{0,9}(?:(?:final\ |my\ |the\ )?(?:verdict|judge?ment|answer|result|conclusion
-    |supported|relevant)|判断|结论|答案|回答|结果|是否(?:支持|相关))[*_]{0,3}\s{0,9}[:：=][*_]{0,3}""",
-    re.I | re.X,
+_LABEL = label_pattern(
+    r"""(?:(?:final|my|the)\ )?
+    (?:verdict|judge?ment|conclusion|decision|answer(?:ed)?|result|output|supported|relevant
+    |(?:最终|我的)?(?:判断|结论|结果|答案|回答)|是否(?:已经?|可以|能够?|完整)*(?:回答|支持|相关))""",
+    "[:：=是为]",
 )
 
 _NONE_OF_THEM = re.compile(
@@ -62,7 +82,7 @@ _NONE_OF_THEM = re.compile(
     re.I,
 )
 
-_EDGE = " \t\"'“”‘’「」`*_|()（）[]【】-–—:：,，.。;；"
+_EDGE = " \t\"'“”‘’「」『』`*_#>|{}()（）[]【】-–—:：,，.。;；"
 
 MAX_WORDS = 300
 """Characters of a judge's words that are kept for a verdict."""
@@ -78,6 +98,71 @@ class Verdict(NamedTuple):
 
     yes: bool
     words: str
+
+
+def is_yes(answer: object) -> bool:
+    """Check whether a judge's answer is a clear yes, in Chinese or English, in words or JSON.
+
+    Everything else is not: a no, "not yet", "nonetheless", a yes with a "but", yes and no together,
+    an empty or unrelated answer. In doubt it is no yes, which costs one more step; the opposite
+    mistake would end a search without results.
+
+    Args:
+        answer: A text, or a value: True is a yes, 1 is not.
+
+    Example:
+        >>> [is_yes(answer) for answer in ("Yes.", "是的，已经回答。", '{"answered": true}', True)]
+        [True, True, True, True]
+        >>> [is_yes(answer) for answer in ("False", "否", "不能", "not yet", "Yes, but only half")]
+        [False, False, False, False, False]
+    """
+    return _yes_or_no(answer) is True
+
+
+def parse_verdict(answer: str) -> bool:
+    """Return whether a judge's answer is a yes or a no.
+
+    Raises:
+        ValueError: If it is neither, so that the judge should be asked again.
+
+    Example:
+        >>> parse_verdict("Verdict: yes"), parse_verdict("尚未回答")
+        (True, False)
+    """
+    verdict = _yes_or_no(answer)
+    if verdict is None:
+        raise ValueError("the answer is neither a clear yes nor a no")
+    return verdict
+
+
+def _yes_or_no(answer: object) -> bool | None:
+    """Return True for a yes, False for a no, None for neither."""
+    if isinstance(answer, bool):
+        return answer
+    if isinstance(answer, Mapping):
+        value = value_of(answer, _VERDICT_KEYS)
+        only = next(iter(answer.values())) if value is None and len(answer) == 1 else value
+        return _yes_or_no(only)
+    if not isinstance(answer, str):
+        return None
+    # A polite opening ("可以", "Sure") may be the whole answer.
+    text = unicodedata.normalize("NFKC", clean(answer).strip() or answer.strip())
+    if text.startswith("{"):
+        value = json_at(text)
+        return _yes_or_no(value) if isinstance(value, Mapping) else None
+    return _of_text(text.split("\n"), _HEDGE.search)
+
+
+def _of_text(lines: Iterable[str], hedges: Any) -> bool | None:
+    """Return the verdict of several lines, None if there is none or they disagree.
+
+    A model that gives reasons gives its verdict before or after them.
+    """
+    lines = [line for line in lines if line.strip(_EDGE)]
+    labelled = [line for line in lines if _LABEL.match(line)]
+    verdicts = [_of_line(line, hedges) for line in (*lines[:1], *lines[-1:], *labelled)]
+    clear = {verdict.yes for verdict in verdicts if verdict is not None}
+    return clear.pop() if len(clear) == 1 else None
 
 
 def parse_verdicts(answer: str, count: int) -> list[Verdict]:
@@ -201,7 +286,7 @@ def _verdict_of(item: Any) -> Verdict | None:
     if isinstance(item, str | int):
         if item in (0, 1, "0", "1"):  # as judges of Ragas answer
             return Verdict(item in (1, "1"), words[:MAX_WORDS])
-        verdict = _of_text(str(item))
+        verdict = _of_line(str(item))
         return (
             None if verdict is None else Verdict(verdict.yes, (words or verdict.words)[:MAX_WORDS])
         )
@@ -214,31 +299,30 @@ def _of_lines(text: str, count: int) -> dict[int, Verdict]:
     for line in text.split("\n"):
         match = _NUMBERED.fullmatch(line)
         if match is not None and 1 <= (number := int(match["number"])) <= count:
-            verdict = _of_text(match["rest"])
+            verdict = _of_line(match["rest"])
             if number in verdicts and verdict != verdicts[number]:
                 verdict = None  # twice, and not the same
             verdicts[number] = verdict
     if count == 1 and 1 not in verdicts:
-        lines = [line for line in text.split("\n") if line.strip(_EDGE)]
-        labelled = [line for line in lines if _LABEL.match(line)]
-        ends = [_of_text(line) for line in labelled or [*lines[:1], *lines[-1:]]]
-        clear = {verdict.yes for verdict in ends if verdict is not None}
-        if len(clear) == 1:
-            words = " ".join(text.split())[:MAX_WORDS]
-            verdicts[1] = Verdict(clear.pop(), words)
+        yes = _of_text(text.split("\n"), _HEDGE_NEXT.match)
+        verdicts[1] = None if yes is None else Verdict(yes, " ".join(text.split())[:MAX_WORDS])
     return _valid(verdicts)
 
 
-def _of_text(text: str) -> Verdict | None:
-    """Return the verdict with which a line begins, and what follows as its words."""
-    label = _LABEL.match(text)
-    text = (text[label.end() :] if label else text).lstrip(_EDGE)
-    if no := _NO.match(text):
-        return Verdict(False, _reason(text, no.end()))
+def _of_line(line: str, hedges: Any = _HEDGE_NEXT.match) -> Verdict | None:
+    """Return the verdict with which a line begins, and what follows as its words.
+
+    Args:
+        line: The line.
+        hedges: Searches what follows a yes for words that take it back.
+    """
+    label = _LABEL.match(line)
+    text = (line[label.end() :] if label else line).lstrip(_EDGE)
     yes = _YES.match(text)
-    if yes is None or _HEDGE.match(text, yes.end()):
-        return None
-    return Verdict(True, _reason(text, yes.end()))
+    if yes is not None:
+        return None if hedges(text, yes.end()) else Verdict(True, _reason(text, yes.end()))
+    no = _NO.match(text)
+    return None if no is None else Verdict(False, _reason(text, no.end()))
 
 
 def _reason(text: str, begin: int) -> str:

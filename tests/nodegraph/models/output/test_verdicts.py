@@ -1,8 +1,16 @@
 """Verdicts on numbered items, in the forms in which models write them."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from nodekin.nodegraph.models.output.verdicts import Verdict, parse_numbers, parse_verdicts
+from nodekin.nodegraph.models.output.verdicts import (
+    Verdict,
+    is_yes,
+    parse_numbers,
+    parse_verdict,
+    parse_verdicts,
+)
 
 
 @pytest.mark.parametrize(
@@ -104,3 +112,164 @@ def test_the_numbers_that_a_judge_lists(answer, numbers):
 def test_what_lists_no_numbers(answer):
     with pytest.raises(ValueError, match=r"\w"):
         parse_numbers(answer, 3)
+
+
+YES = [
+    *(
+        "yes",
+        "Yes.",
+        "YES!",
+        "**Yes**",
+        "- yes",
+        '"Yes"',
+        "ｙｅｓ",
+        "Yes, the answer is Skien.",
+        "True",
+    ),
+    *("Yes it can be answered.", "Yes - all of it is there", "`yes`", "Answered: yes", "y"),
+    *("Verdict: Yes", "Final answer: yes", "<think>No? Hm.</think>\nYes", "```\nyes\n```"),
+    *("Yes\n\nBoth passages say where he was born.", "He was born in Skien.\nVerdict: yes"),
+    *(
+        "是",
+        "是。",
+        "是的",
+        "是的，已经可以回答。",
+        "可以",
+        "可以回答",
+        "能",
+        "能够回答。",
+        "已经回答了",
+        "已回答",
+    ),
+    *("判断：是", "结论：是的。", "足以回答问题", "问题已经得到完整回答", "对", "答案：可以。"),
+    *('{"answered": true}', '{"answered": "yes"}', '{"answered": "是"}', '{"verdict": "Yes."}'),
+    *(
+        '```json\n{"answered": "True"}\n```',
+        '{"reason": "No gap.", "answered": true}',
+        '{"x": true}',
+    ),
+]
+NO = [
+    *(
+        "no",
+        "No.",
+        "NO",
+        "False",
+        "false.",
+        "not yet",
+        "Not yet.",
+        "n",
+        "No, yes is wrong",
+        "never",
+    ),
+    *(
+        "No, the birthplace is missing.",
+        "Cannot be answered",
+        "can't",
+        "insufficient",
+        "Answered: no",
+    ),
+    *(
+        "否",
+        "否。",
+        "不能",
+        "不是",
+        "不可以",
+        "未",
+        "尚未回答",
+        "没有",
+        "还不能回答",
+        "无法回答",
+        "非",
+        "部分回答",
+    ),
+    *(
+        "判断：否",
+        "是否可以回答：否",
+        '{"answered": false}',
+        '{"answered": "False"}',
+        '{"answered": "否"}',
+    ),
+    *("<think>Yes!</think>No", "The author is known.\nVerdict: no"),
+]
+NEITHER = [
+    *(
+        "",
+        "   ",
+        "maybe",
+        "nonetheless",
+        "Nonetheless, it is so",
+        "notable",
+        "yesterday",
+        "Yes Minister",
+    ),
+    *("Yes?", "yes and no", "Yes/no", "yes or no", "Yes, but only half of it", "Yes, partially"),
+    *(
+        "Yes, although the year is missing",
+        "Yes, it is not answered",
+        "Yes\nNo",
+        "No\nYes",
+        "truth",
+    ),
+    *(
+        "true story",
+        "是否",
+        "是不是",
+        "能否",
+        "可以吗？",
+        "是，但缺少出生地",
+        "是的，不过还不完整",
+        "是非题",
+        "能力",
+    ),
+    *("asdf", "Henrik Ibsen", "I'm sorry, but I can't help with that.", "{", '{"answered": null}'),
+    *(
+        '{"answered": 1}',
+        '{"answered": "yes and no"}',
+        "{}",
+        "1",
+        "❓",
+        "noyes",
+        "可以看出他是作家",
+    ),
+    *("The question is whether yes or no is right.", '{"a": true, "b": true}', "ok", "Sure!"),
+]
+
+
+@pytest.mark.parametrize("answer", YES)
+def test_a_real_yes(answer: str) -> None:
+    assert is_yes(answer)
+    assert parse_verdict(answer)
+
+
+@pytest.mark.parametrize("answer", NO)
+def test_a_no(answer: str) -> None:
+    assert not is_yes(answer)
+    assert not parse_verdict(answer)
+
+
+@pytest.mark.parametrize("answer", NEITHER)
+def test_neither(answer: str) -> None:
+    assert not is_yes(answer)
+    with pytest.raises(ValueError, match="neither a clear yes nor a no"):
+        parse_verdict(answer)
+
+
+def test_values() -> None:
+    assert is_yes(True)
+    assert is_yes({"answered": "yes"})
+    for value in (False, None, 1, 0, 1.0, [], ["yes"], {}, {"answered": None}, object(), b"yes"):
+        assert not is_yes(value)
+
+
+@given(st.text(max_size=80))
+def test_no_text_breaks_it(text: str) -> None:
+    assert is_yes(text) in (True, False)
+    if is_yes(text):
+        assert not is_yes(f"No. {text}")
+        assert not is_yes(f"不。{text}")
+
+
+@given(st.sampled_from(YES[:8]), st.sampled_from(["but", "not", "except", "maybe", "但", "部分"]))
+def test_a_yes_with_a_but_is_none(yes: str, but: str) -> None:
+    assert not is_yes(f"{yes.strip('.!')}, {but} it is so")
