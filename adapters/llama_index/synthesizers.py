@@ -32,14 +32,13 @@ from ...nodegraph.models.language import language_of
 from ...retrievers.answers.answer import Answer
 from ...retrievers.answers.engine import QueryEngine
 from ...retrievers.filters import Filters
-from ...retrievers.foreign.outputs import is_answer
 from ...retrievers.planned_retriever import PlannedRetriever
 from ...retrievers.plans.effects import Compute, Find
 from ...retrievers.plans.plan import Plan
 from ...retrievers.protocols import RetrieverProtocol
 from ...retrievers.results import ScoredNode
 from ...retrievers.strategies.multi_step import MultiStepRetriever
-from ...retrievers.strategies.outcome import OutcomeObserver, SubResults
+from ...retrievers.strategies.outcome import OutcomeObserver, SubResults, answer_texts
 from ...retrievers.strategies.sub_question import SubQuestionRetriever
 from ...retrievers.tracing import observe
 from .instrumentation import report_spans
@@ -49,11 +48,6 @@ from .prompt_templates import changed_prompts, default_llm, to_templates
 _WITH_PARTS = (SubQuestionRetriever.variant_name, MultiStepRetriever.name)
 
 _ANSWER = "answer: "  # how the note of a partial answer begins
-
-_ANSWERED = {
-    "zh": "问题：{question}\n答案：{answer}",
-    "en": "Question: {question}\nAnswer: {answer}",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,14 +92,8 @@ class RetrievalRecord:
 
         An answer of a query engine is among the results already.
         """
-        template = _ANSWERED[language_of(query)]
-        return [
-            NodeWithScore(
-                node=TextNode(text=template.format(question=part.question, answer=part.answer))
-            )
-            for part in self.parts or ()
-            if part.answer is not None and not any(map(is_answer, part.results[:1]))
-        ]
+        texts = answer_texts(self.parts or (), language_of(query))
+        return [NodeWithScore(node=TextNode(text=text)) for text in texts]
 
 
 def _sources(part: SubResults) -> list[NodeWithScore]:

@@ -11,14 +11,13 @@ from ...nodegraph.models.language import Language, QuotedText
 from ...nodegraph.models.llm import LLM
 from ...nodegraph.models.output.final_answer import FinalAnswer, parse_final_answer
 from ...nodegraph.node import Node
-from ..foreign.outputs import is_answer
 from ..plans.effects import Ask, Each, StreamedAsk
 from ..plans.limits import CallCounter
 from ..plans.passages import neutralize
 from ..plans.plan import Plan
 from ..plans.prompting import Prompt
 from ..results import ScoredNode
-from ..strategies.outcome import SubResults
+from ..strategies.outcome import SubResults, answer_texts
 from .answer import Answer, OmissionReason, OmittedResult, Source
 from .citations import only_cites
 from .settings import AnswerMode, AnswerSettings
@@ -29,18 +28,10 @@ T = TypeVar("T")
 _SUB_ANSWER_PLACES = {"answer": "passages", "reduce": "partials"}
 """Where in a prompt the answers to parts of the question stand."""
 
-_SUB_ANSWER_WORDS: Mapping[Language, tuple[str, str, str]] = {
-    "zh": (
-        "下面是事先根据资料对问题各部分作出的简短回答，供参考（引用时仍标资料编号）：",
-        "部分问题：",
-        "回答：",
-    ),
-    "en": (
-        "Parts of the question were answered from the passages before. Use these answers, check "
-        "them, and cite the passages, not them:",
-        "Part: ",
-        "Answer: ",
-    ),
+_SUB_ANSWER_HEADING: Mapping[Language, str] = {
+    "zh": "下面是事先根据资料对问题各部分作出的简短回答，供参考（引用时仍标资料编号）：",
+    "en": "Parts of the question were answered from the passages before. Use these answers, check "
+    "them, and cite the passages, not them:",
 }
 
 
@@ -102,15 +93,11 @@ class AnswerContext:
         They were paid for, and say what the passages of each part come to. They are not numbered:
         what is cited are passages. An answer of a query engine is a passage itself.
         """
-        answers = [
-            part for part in parts if part.answer and not any(map(is_answer, part.results[:1]))
-        ]
-        heading, question, answer = _SUB_ANSWER_WORDS[self.language]
+        answers = answer_texts(parts, self.language)
+        heading = _SUB_ANSWER_HEADING[self.language]
         for count in range(len(answers), 0, -1):
-            lines = "\n".join(
-                f"{question}{part.question}\n{answer}{part.answer}" for part in answers[:count]
-            )
-            text = f"{heading}\n<partial>\n{neutralize(lines)}\n</partial>\n"
+            lines = neutralize("\n".join(answers[:count]))
+            text = f"{heading}\n<partial>\n{lines}\n</partial>\n"
             if self.settings.length(text) <= self.settings.prompt_limit // 4:
                 self.sub_answers = text
                 break

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 
+from ...nodegraph.models.language import Language
+from ..foreign.outputs import is_answer
 from ..results import ScoredNode
 from ..tracing import Span
 
@@ -32,6 +34,24 @@ class SubResults:
     answer: str | None = None
     error: str | None = None
     tool: str | None = None
+
+
+_ANSWER: Mapping[Language, str] = {
+    "zh": "问题：{question}\n答案：{answer}",
+    "en": "Question: {question}\nAnswer: {answer}",
+}
+
+
+def answer_texts(parts: Iterable[SubResults], language: Language) -> list[str]:
+    """Return the answers to parts of a question, with their questions, for a prompt.
+
+    The answer of a query engine is left out: it is a passage among the results.
+    """
+    return [
+        _ANSWER[language].format(question=part.question, answer=part.answer)
+        for part in parts
+        if part.answer is not None and not any(map(is_answer, part.results[:1]))
+    ]
 
 
 @dataclass(frozen=True, slots=True)

@@ -162,7 +162,10 @@ def test_answers_of_engines_and_of_the_model_reach_the_final_prompt(tools):
     engine = QueryEngine(reranked, answering)
     answer = engine.query(BOTH)
     assert "rivers: How long is the Nile?\n6,650 km [1]." in prompts[0]
-    assert "<partial>\nPart: How is green tea made?\nAnswer: By steaming.\n</partial>" in prompts[0]
+    assert (
+        "<partial>\nQuestion: How is green tea made?\nAnswer: By steaming.\n</partial>"
+        in prompts[0]
+    )
     assert len(answer.cited) == 2
     asyncio.run(engine.aquery(BOTH))
     list(engine.stream(BOTH))
@@ -185,7 +188,9 @@ def test_answers_to_sub_questions_reach_the_final_prompt(passages):
         )
         prompts.clear()
         engine.query(BOTH)
-        with_answers = [prompt for prompt in prompts if "Part: How long is the Nile?" in prompt]
+        with_answers = [
+            prompt for prompt in prompts if "Question: How long is the Nile?\nAnswer" in prompt
+        ]
         assert len(with_answers) == (0 if mode == "map_reduce" and len(prompts) == 1 else 1)
     without = QueryEngine(SubQuestionRetriever(passages, strategy), answering)
     prompts.clear()
