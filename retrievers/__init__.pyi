@@ -2,7 +2,7 @@ from .analysis.text_analyzer import TextAnalyzer as TextAnalyzer
 from .answers.answer import Answer as Answer
 from .answers.answer import AnswerError as AnswerError
 from .answers.answer import Source as Source
-from .answers.conversation import Conversation as Conversation
+from .answers.engine import Conversation as Conversation
 from .answers.engine import QueryEngine as QueryEngine
 from .answers.qa import QaRetriever as QaRetriever
 from .answers.settings import AnswerSettings as AnswerSettings

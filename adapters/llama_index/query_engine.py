@@ -25,9 +25,9 @@ from ...retrievers.foreign.coercion import as_retriever
 from ...retrievers.plans.effects import Compute
 from ...retrievers.plans.plan import Plan, arun, run
 from ...retrievers.protocols import RetrieverLike
-from ...retrievers.strategies.named_tools import is_tools
 from ...retrievers.strategies.outcome import without_answers
 from ...retrievers.strategies.strategy_registry import StrategyName, make_strategy
+from ...retrievers.strategies.transform_retriever import is_tools
 from .prompt_templates import llm_or_settings
 from .retriever import NodeGraphRetriever, undecorated
 from .synthesizers import (

@@ -42,7 +42,7 @@ from ...retrievers.plans.plan import Plan
 from ...retrievers.protocols import RetrieverLike, RetrieverProtocol
 from ...retrievers.results import ScoredNode
 from ...retrievers.retriever import Retriever
-from ...retrievers.strategies.mean_search import FindMean
+from ...retrievers.strategies.hyde import FindMean
 from ...retrievers.tracing import Span, trace
 from ..tool_filters import pattern_within
 from .document_graph import GraphOptions, graph_of_documents, graph_of_nodes, objects_of

@@ -13,13 +13,11 @@ from ...nodegraph.models.output.final_answer import FinalAnswer, parse_final_ans
 from ...nodegraph.node import Node
 from ..plans.effects import Ask, Each, StreamedAsk
 from ..plans.limits import CallCounter
-from ..plans.passages import neutralize
 from ..plans.plan import Plan
-from ..plans.prompting import Prompt
+from ..plans.prompting import Prompt, neutralize
 from ..results import ScoredNode
 from ..strategies.outcome import SubResults, answer_texts
-from .answer import Answer, OmissionReason, OmittedResult, Source
-from .citations import only_cites
+from .answer import Answer, OmissionReason, OmittedResult, Source, only_cites
 from .settings import AnswerMode, AnswerSettings
 from .truncation import cut, split
 

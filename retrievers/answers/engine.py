@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import threading
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -17,8 +18,8 @@ from ..protocols import RetrieverLike
 from ..restricted_retriever import restrict
 from ..validation import check_top_k
 from .answer import Answer
+from .chat_history import Pair, parse_history
 from .context import AnswerContext
-from .conversation import Conversation, parse_history
 from .pipeline import answer_question
 from .prompts import PROMPTS
 from .qa import QaRetriever
@@ -233,3 +234,86 @@ class QueryEngine(PromptMixin):
             notes=notes,
         )
         return answer_question(context, self.retriever, self.qa, pairs, limit, filters), context
+
+
+class Conversation:
+    """Ask a query engine one question after the other; a question may refer to those before it.
+
+    The history is stored here and not in the engine: conversations of one engine are independent.
+    Several threads may share a conversation; a question that is asked while another one is being
+    answered does not see that one. An answer that fails, or is not read to its end, is not stored.
+
+    Args:
+        engine: The engine.
+        history: Earlier questions and answers; see ``QueryEngine.query``.
+
+    Example:
+        >>> from nodekin.nodegraph import NodeGraph
+        >>> from nodekin.retrievers import Retriever
+        >>> from nodekin.retrievers import QueryEngine
+        >>> graph = NodeGraph()
+        >>> ids = graph.add("The Nile is 6,650 km long.")
+        >>> def model(prompt):
+        ...     return "How long is the Nile?" if "Conversation:" in prompt else "6,650 km [1]."
+        >>> chat = QueryEngine(Retriever(graph, "ROOT"), model).conversation()
+        >>> print(chat.query("Where is the Nile?"))
+        6,650 km [1].
+        >>> chat.query("And how long is it?").searched, len(chat.history)
+        ('How long is the Nile?', 2)
+    """
+
+    def __init__(self, engine: QueryEngine, history: Iterable[Any] | None = None) -> None:
+        self.engine = engine
+        self._pairs = parse_history(history)[0]
+        self._lock = threading.Lock()
+
+    def __repr__(self) -> str:
+        return f"Conversation({self.engine!r}, {len(self.history)} pairs)"
+
+    @property
+    def history(self) -> tuple[Pair, ...]:
+        """The pairs of question and answer so far, the oldest first."""
+        with self._lock:
+            return tuple(self._pairs)
+
+    def clear(self) -> None:
+        """Remove all pairs."""
+        with self._lock:
+            self._pairs.clear()
+
+    def query(
+        self, question: str, *, top_k: int | None = None, filters: Filters | None = None
+    ) -> Answer:
+        """Return the answer to the next question; see ``QueryEngine.query``."""
+        answer = self.engine.query(question, history=self.history, top_k=top_k, filters=filters)
+        self._store(answer)
+        return answer
+
+    async def aquery(
+        self, question: str, *, top_k: int | None = None, filters: Filters | None = None
+    ) -> Answer:
+        """Return the same without blocking the event loop."""
+        history = self.history
+        answer = await self.engine.aquery(question, history=history, top_k=top_k, filters=filters)
+        self._store(answer)
+        return answer
+
+    def stream(
+        self, question: str, *, top_k: int | None = None, filters: Filters | None = None
+    ) -> AnswerStream:
+        """Return the answer to the next question as it comes; it is stored when it has ended."""
+        stream = self.engine.stream(question, history=self.history, top_k=top_k, filters=filters)
+        stream.on_end(self._store)
+        return stream
+
+    def astream(
+        self, question: str, *, top_k: int | None = None, filters: Filters | None = None
+    ) -> AsyncAnswerStream:
+        """Return the same without blocking the event loop."""
+        stream = self.engine.astream(question, history=self.history, top_k=top_k, filters=filters)
+        stream.on_end(self._store)
+        return stream
+
+    def _store(self, answer: Answer) -> None:
+        with self._lock:
+            self._pairs.append((answer.question, answer.text))

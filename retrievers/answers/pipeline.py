@@ -18,12 +18,10 @@ from ..protocols import RetrieverProtocol
 from ..results import ScoredNode
 from ..strategies.outcome import OutcomeObserver
 from ..tracing import observe, start_span
-from .answer import Answer, AnswerError, Source
-from .citations import mark_cited
+from .answer import Answer, AnswerError, Source, mark_cited
+from .chat_history import Pair, condense
 from .context import AnswerContext, merge_results
-from .conversation import Pair, condense
-from .map_rerank import map_rerank
-from .modes import map_reduce, refine, stuff
+from .modes import map_reduce, map_rerank, refine, stuff
 from .qa import QaRetriever
 from .settings import PASSAGE_PROMPTS, AnswerMode
 

@@ -11,8 +11,7 @@ from ...nodegraph.errors import nearest_names
 from ...nodegraph.models.language import Language
 from ...nodegraph.node import Node
 from ...nodegraph.splitters.tokens import count_tokens
-from ..plans.passages import passage_title
-from ..plans.prompting import Prompt
+from ..plans.prompting import Prompt, passage_title
 from ..validation import choice, seconds, whole
 
 AnswerMode = Literal["stuff", "refine", "map_reduce", "map_rerank"]

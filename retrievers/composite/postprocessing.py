@@ -13,8 +13,7 @@ from ..filters import Filters
 from ..foreign.coercion import as_retriever
 from ..foreign.foreign_retriever import check_in_graph
 from ..planned_retriever import PlannedRetriever
-from ..plans.effects import Compute, Find
-from ..plans.fetching import fetch_until_full
+from ..plans.effects import Compute, Find, fetch_until_full
 from ..plans.plan import Plan
 from ..protocols import RetrieverLike
 from ..ranking import merge

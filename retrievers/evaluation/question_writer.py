@@ -14,9 +14,8 @@ from ...nodegraph.models.output.extractions import PARSERS
 from ...nodegraph.models.output.free_text import parse_partial_answer
 from ...nodegraph.models.output.lines import normalize
 from ...nodegraph.node import Node
-from ..plans.passages import passage_title
 from ..plans.plan import run
-from ..plans.prompting import Prompt, ask_and_parse, json_instruction
+from ..plans.prompting import Prompt, ask_and_parse, json_instruction, passage_title
 from ..retriever import Retriever
 from ..tracing import trace
 from .dataset import Question

@@ -11,8 +11,7 @@ from typing import Any, Literal
 from ..filters import Filters
 from ..foreign.coercion import as_retriever
 from ..planned_retriever import PlannedRetriever
-from ..plans.effects import gather
-from ..plans.fetching import fetch_until_full
+from ..plans.effects import fetch_until_full, gather
 from ..plans.plan import Plan
 from ..protocols import RerankerProtocol, RetrieverLike
 from ..ranking import cut_scores

@@ -16,9 +16,8 @@ from ..plans.prompting import Prompt
 from ..ranking import Mode
 from ..results import OutputFormat, QueryVariant
 from .model_prompt import StrategySettings, object_schema
-from .named_tools import Tools, named_tools
 from .query_transform import QueryTransform, QueryVariants, describe_error
-from .transform_retriever import TransformRetriever, VariantResults, Variants
+from .transform_retriever import Tools, TransformRetriever, VariantResults, Variants, named_tools
 
 Choose = Callable[[str], "str | Iterable[str] | Awaitable[str | Iterable[str]]"]
 """Chooses a route's name, or several, for a query."""

@@ -13,15 +13,13 @@ from ...nodegraph.models.output.cleaning import check_answer, clean, is_no_answe
 from ...nodegraph.models.output.free_text import is_unknown
 from ...nodegraph.models.output.json_values import json_at, value_of
 from ...nodegraph.models.output.lines import label_pattern, strip_markup
-from ...nodegraph.models.output.queries import parse_sub_questions
-from ...nodegraph.models.output.questions import MAX_QUERY_LENGTH
+from ...nodegraph.models.output.queries import MAX_QUERY_LENGTH, parse_sub_questions
 from ...nodegraph.models.output.verdicts import is_yes
 from ...nodegraph.splitters.tokens import count_tokens
 from ..planned_retriever import join_notes
 from ..plans.limits import Call
-from ..plans.passages import fit_passages, neutralize
 from ..plans.plan import Plan, arun, run
-from ..plans.prompting import Prompt
+from ..plans.prompting import Prompt, fit_passages, neutralize
 from ..validation import whole
 from .model_prompt import ModelPrompt, StrategySettings, object_schema
 from .query_transform import describe_error

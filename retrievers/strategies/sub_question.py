@@ -12,23 +12,32 @@ from typing import Any
 
 from ...nodegraph.models.llm import as_llm
 from ...nodegraph.models.output.free_text import parse_partial_answer
-from ...nodegraph.models.output.queries import parse_sub_questions
-from ...nodegraph.models.output.tool_questions import ToolQuestions, parse_tool_questions
+from ...nodegraph.models.output.queries import (
+    ToolQuestions,
+    parse_sub_questions,
+    parse_tool_questions,
+)
 from ..filters import Filters
 from ..plans.effects import gather
-from ..plans.passages import fit_passages
 from ..plans.plan import Plan, arun, run
-from ..plans.prompting import Prompt, PromptReplacement, ask_and_parse
+from ..plans.prompting import Prompt, PromptReplacement, ask_and_parse, fit_passages
 from ..protocols import RetrieverLike
 from ..ranking import Mode
 from ..results import OutputFormat, ScoredNode
 from ..tracing import start_span
 from ..validation import whole
 from .model_prompt import TEXTS_SCHEMA, StrategySettings, model_or, object_schema
-from .named_tools import Tools, is_tools, named_tools
 from .outcome import SUB_QUESTION, StrategyOutcome, SubResults, are_answered
 from .query_transform import QueryTransform, QueryVariants, describe_error
-from .transform_retriever import TransformRetriever, VariantResults, Variants, fused
+from .transform_retriever import (
+    Tools,
+    TransformRetriever,
+    VariantResults,
+    Variants,
+    fused,
+    is_tools,
+    named_tools,
+)
 
 logger = logging.getLogger(__name__)
 

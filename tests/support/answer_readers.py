@@ -18,16 +18,16 @@ from nodekin.nodegraph.models.output.queries import (
     parse_query,
     parse_routes,
     parse_sub_questions,
+    parse_tool_questions,
+    split_questions,
 )
-from nodekin.nodegraph.models.output.questions import split_questions
-from nodekin.nodegraph.models.output.tool_questions import parse_tool_questions
 from nodekin.nodegraph.models.output.verdicts import (
     is_yes,
     parse_numbers,
     parse_verdict,
     parse_verdicts,
 )
-from nodekin.retrievers.answers.map_rerank import parse_ranked_answer
+from nodekin.retrievers.answers.modes import parse_ranked_answer
 from nodekin.retrievers.strategies.step_reader import StepReader
 
 

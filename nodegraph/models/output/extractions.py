@@ -28,7 +28,7 @@ from .lines import (
     unique,
     unwrap,
 )
-from .questions import QUESTION_MARKS, begins_like_question
+from .queries import QUESTION_MARKS, begins_like_question
 
 Pair = tuple[str, str]
 

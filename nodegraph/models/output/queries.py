@@ -1,23 +1,136 @@
-"""Parse queries, sub-questions and routes from a model's answer."""
+"""Parse queries, sub-questions (with tools or without) and routes from a model's answer."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
-from .cleaning import is_no_answer, usable_text
-from .json_values import find_json, texts_in
-from .lines import TEXT_KEYS, Line, normalize, parse_lines, strip_markup
-from .questions import (
-    MAX_QUERY_LENGTH,
-    is_phrase,
-    is_query,
-    is_question,
-    is_statement,
-    single_mark,
-    split_questions,
+from .cleaning import check_answer, clean, is_no_answer, usable_text
+from .json_values import find_json, parse_json, texts_in, value_of
+from .lines import (
+    QUESTION_KEYS,
+    TEXT_KEYS,
+    Line,
+    normalize,
+    parse_lines,
+    split_bullet,
+    strip_markup,
+    strip_ordinal,
+    strip_question_label,
 )
+
+MAX_QUERY_LENGTH = 400
+"""Characters of a query from a model, at most; a longer one is not used."""
+
+_MAX_PHRASE = 200
+
+QUESTION_MARKS = re.compile(r"[?？]+[\"'”’」』)）*_`]*")
+
+_STRUCTURE = re.compile(
+    r"""["”]\s?[:：=]\s?[\[{"“] | [\[{]\s?["“]?\w{1,40}["”]?\s?[:：=]\s?[\[{"“]
+    | ["”]\s?[,;]\s?["“]\w{1,40}["”]\s?[:：] | [?？]["”]\s?[,;]\s?["“]""",
+    re.X,
+)
+
+_DECORATION = "*_`\"”' "
+
+_SENTENCE_BREAK = re.compile(r"(?<=[.!])\s+(?=[A-Z\u4e00-\u9fff])|(?<=[。！])")
+
+_QUESTION = re.compile(
+    r"(?:who|whom|whose|what|when|where|which|why|how|is|are|was|were|do|does|did|can|could|should"
+    r"|would|will|has|have|in (?:what|which))\b"
+    r"|.*(?:什么|什麼|为何|为什么|如何|怎[么样]|哪|谁|几|多少|多[久长大高远重]|是否|吗|何[时地人])",
+    re.I,
+)
+
+_REQUEST = re.compile(
+    r"(?:explain|describe|list|find|tell|give|name|show|compare|define|summari[sz]e|identify|search"
+    r"|outline|discuss|provide|look)\b|(?:请|解释|说明|介绍|列出|描述|比较|查找|查询|搜索|概述|分析)",
+    re.I,
+)
+
+_OFFER = re.compile(
+    r"(?:would|do) you (?:like|want|need)|(?:shall|should|can|may|could) i\b|(?:can|could) you"
+    r"|is (?:this|that|there anything)|does (?:this|that) help|how (?:can|may) i help"
+    r"|what (?:would you like|can i)|(?:请问)?(?:您|你)(?:是否)?(?:想|需要|希望|还有|可以|能)"
+    r"|(?:还)?需要我|有什么(?:可以|我能)|我(?:可以|能)帮",
+    re.I,
+)
+
+
+def begins_like_question(text: str) -> bool:
+    """Check whether a text begins with a question word, or has a Chinese one in it."""
+    return _QUESTION.match(text) is not None
+
+
+def is_question(text: str) -> bool:
+    """Check whether a text is a question, with or without its mark.
+
+    Example:
+        >>> is_question("how long is the Nile"), is_question("尼罗河有多长")
+        (True, True)
+        >>> is_question("The Nile is long.")
+        False
+    """
+    text = text.strip()
+    return text.endswith(("?", "？")) or begins_like_question(text)
+
+
+def is_statement(line: str) -> bool:
+    """Check whether a line is a sentence that neither asks nor requests anything.
+
+    Example:
+        >>> is_statement("It is 6,650 km long."), is_statement("Describe the Nile.")
+        (True, False)
+    """
+    text = line.strip().strip(_DECORATION)
+    ends = text.endswith((".", "。", "!", "！")) and not text.endswith("...")
+    return ends and not is_question(text) and not _REQUEST.match(text)
+
+
+def is_query(text: str) -> bool:
+    """Check whether a text can be searched for: words, not too many, and no remains of JSON."""
+    is_short = len(text) <= MAX_QUERY_LENGTH and re.search(r"\w", text) is not None
+    return is_short and _STRUCTURE.search(text) is None
+
+
+def is_phrase(line: str) -> bool:
+    """Check whether a line of a list can be searched for: short, in words, and no sentence."""
+    text = line.strip().strip(_DECORATION)
+    has_words = re.search(r"[^\W\d_]{2}", text) is not None and not _OFFER.match(text)
+    return has_words and len(text) <= _MAX_PHRASE and not text.endswith((".", "。", "!", "！"))
+
+
+def single_mark(text: str) -> str:
+    """Return a question with one question mark at its end, where a model writes several.
+
+    Example:
+        >>> single_mark("How long is it??"), single_mark("它有多长？?")
+        ('How long is it?', '它有多长？')
+    """
+    return text[: len(text.rstrip("?？")) + 1]
+
+
+def split_questions(line: str) -> list[str]:
+    """Return the questions of a line that end with a mark, without sentences before them.
+
+    Example:
+        >>> split_questions("We need two things. How long is it? And how wide?")
+        ['How long is it?', 'how wide?']
+    """
+    questions = []
+    text = strip_question_label(line)
+    begin = 0
+    for marks in QUESTION_MARKS.finditer(text):
+        part = text[begin : marks.end()]
+        begin = marks.end()
+        *_, last = _SENTENCE_BREAK.split(part)
+        last = last if begins_like_question(last) else part  # "Who was St. Paul?" is one sentence
+        questions.append(single_mark(strip_markup(strip_ordinal(strip_question_label(last)))))
+    return [text for text in questions if re.search(r"\w", text) and not _OFFER.match(text)]
+
 
 _SIMPLE = re.compile(
     r"""[^\n]{0,80}?(?:\balready\b[^\n]{0,20}\b(?:simple|atomic|clear|single)
@@ -191,3 +304,106 @@ def _numbered(text: str, names: Sequence[str]) -> list[str]:
     short = len(re.findall(r"\w+", text)) <= 3 * len(numbers) + 2
     chosen = [names[number - 1] for number in numbers if short and 1 <= number <= len(names)]
     return list(dict.fromkeys(chosen))
+
+
+ToolQuestions = list[tuple[str, str]]
+"""Pairs of a tool's name and a question for it."""
+
+_QUESTIONS = ("sub_question", "subquestion", "子问题", *QUESTION_KEYS)
+
+_TOOLS = ("tool_name", "tool", "toolname", "name", "source", "工具名", "工具名称", "工具")
+
+_MAX_TOOL_LENGTH = 60
+
+_SEPARATOR = re.compile("[:：|]")
+
+
+def parse_tool_questions(answer: str, tools: Sequence[str]) -> tuple[ToolQuestions, ToolQuestions]:
+    """Return the (tool, question) pairs in an answer, and those with an unknown tool.
+
+    JSON of any shape that names both, also between other text; or lines, each with a tool before
+    or after its question.
+
+    Raises:
+        ValueError: If there are no pairs at all.
+
+    Example:
+        >>> parse_tool_questions("1. Rivers: How long is the Nile?", ["rivers", "tea"])
+        ([('rivers', 'How long is the Nile?')], [])
+    """
+    text = clean(answer)
+    check_answer(text)
+    if is_no_answer(text):
+        return [], []
+    names = {normalize(tool): tool for tool in tools}
+    pairs: dict[tuple[str, str], None] = {}
+    unknown: dict[tuple[str, str], None] = {}
+    for tool, text_of_question in _pairs(text, names):
+        question = strip_markup(text_of_question)
+        if re.search(r"\w", question):
+            name = names.get(normalize(tool.strip(" \t\"'`*_[]【】()（）")))
+            (unknown if name is None else pairs)[name or tool.strip(), question] = None
+    if not pairs and not unknown:
+        raise ValueError("there is no question for a tool in the answer")
+    return list(pairs), list(unknown)
+
+
+def _pairs(text: str, names: Mapping[str, str]) -> ToolQuestions:
+    if "{" in text or "[" in text:
+        with suppress(ValueError):
+            if pairs := list(_in_json(parse_json(text), names)):
+                return pairs
+    return [pair for line in text.splitlines() if (pair := _in_line(line, names))]
+
+
+def _in_json(value: Any, names: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    if isinstance(value, list):
+        for item in value:
+            yield from _in_json(item, names)
+    if not isinstance(value, Mapping):
+        return
+    question, tool = value_of(value, _QUESTIONS), value_of(value, _TOOLS)
+    if isinstance(question, str) and isinstance(tool, str):
+        yield tool, question
+        return
+    for key, item in value.items():
+        if normalize(str(key)) in names:  # {"rivers": ["How long is the Nile?"]}
+            questions = item if isinstance(item, list) else [item]
+            yield from ((str(key), question) for question in questions if isinstance(question, str))
+        elif isinstance(item, list | Mapping):
+            yield from _in_json(item, names)
+
+
+def _in_line(line: str, names: Mapping[str, str]) -> tuple[str, str] | None:
+    text = split_bullet(line.strip().strip("|"))[0].strip()
+    for name in sorted(names.values(), key=len, reverse=True):
+        tool = re.escape(name)
+        before = re.match(
+            rf"(?:[\W_]*{tool}[*_`\"'\])】）]*\s*(?:[:：|,，>→]|-+>?|—)"
+            rf"|[\[【(（]\s*{tool}\s*[\])】）])\s*(?=\S)",
+            *(text, re.IGNORECASE),
+        )
+        if before:
+            return name, text[before.end() :]
+        after = rf"[|>→\[【(（]\s*[`*\"']*{tool}[`*\"'\])】）]*\s*$"
+        if match := re.search(after, text, re.IGNORECASE):
+            return name, text[: match.start()].rstrip().rstrip("-").rstrip()
+    label, separator, question = _split_label(text)
+    if separator and text.rstrip("\"'*_` ").endswith(("?", "？")):
+        return label, question
+    return None
+
+
+def _split_label(text: str) -> tuple[str, str, str]:
+    """Return what stands before the first colon or bar, that, and what stands behind it.
+
+    Empty where what stands before it is too long for a tool's name, or part of a sentence.
+    """
+    separator = _SEPARATOR.search(text, 0, _MAX_TOOL_LENGTH + 10)
+    if separator is None:
+        return "", "", ""
+    label = text[: separator.start()].strip(" \t[]【】*_`\"'")
+    question = text[separator.end() :].strip()
+    if not 0 < len(label) <= _MAX_TOOL_LENGTH or re.search(r"[\[\]【】?？]", label) or not question:
+        return "", "", ""
+    return label, separator.group(), question

@@ -12,8 +12,7 @@ from llama_index.core.llms import CompletionResponse, CustomLLM, LLMMetadata, Mo
 
 from nodekin.nodegraph import ModelError
 from nodekin.nodegraph.hashing import fingerprint
-from nodekin.nodegraph.models.llm import LLM, as_llm
-from nodekin.nodegraph.models.llm_adapters import text_of
+from nodekin.nodegraph.models.llm import LLM, as_llm, text_of
 
 
 def shout(prompt):

@@ -4,8 +4,7 @@ from hypothesis import strategies as st
 
 from nodekin.nodegraph import Node
 from nodekin.retrievers import ScoredNode
-from nodekin.retrievers.answers.answer import Source
-from nodekin.retrievers.answers.citations import cited_numbers, mark_cited
+from nodekin.retrievers.answers.answer import Source, cited_numbers, mark_cited
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from nodekin.nodegraph import Document, Node, NodeGraph
 from nodekin.retrievers import Retriever, ScoredNode
 from nodekin.retrievers.answers import context
 from nodekin.retrievers.answers.context import merge_results
-from nodekin.retrievers.plans.passages import passage_title
+from nodekin.retrievers.plans.prompting import passage_title
 
 TEXT = "".join(chr(0x4E00 + n) for n in range(60))
 

@@ -3,7 +3,7 @@
 import pytest
 
 from nodekin.nodegraph import Node
-from nodekin.retrievers.plans.passages import fit_passages, neutralize, passage_title
+from nodekin.retrievers.plans.prompting import fit_passages, neutralize, passage_title
 
 PASSAGES = ["The Nile is 6,650 km long.", "The Amazon is 6,400 km long."]
 LIMIT = 6000

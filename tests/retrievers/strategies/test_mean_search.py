@@ -8,8 +8,7 @@ import pytest
 
 from nodekin.nodegraph import Embedder, NodeGraph
 from nodekin.retrievers import Retriever
-from nodekin.retrievers.strategies.hyde import HyDERetriever
-from nodekin.retrievers.strategies.mean_search import FindMean, mean_name
+from nodekin.retrievers.strategies.hyde import FindMean, HyDERetriever, mean_name
 
 
 def test_passages_are_embedded_as_passages(vectors: Any) -> None:

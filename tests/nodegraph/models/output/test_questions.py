@@ -1,4 +1,4 @@
-from nodekin.nodegraph.models.output.questions import is_question
+from nodekin.nodegraph.models.output.queries import is_question
 
 
 def test_questions_are_recognised_without_their_mark() -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from nodekin.nodegraph.models.output.tool_questions import parse_tool_questions
+from nodekin.nodegraph.models.output.queries import parse_tool_questions
 
 NAMES = ["rivers", "tea_facts", "茶叶"]
 NILE, TEA = ("rivers", "How long is the Nile?"), ("tea_facts", "Is tea green?")

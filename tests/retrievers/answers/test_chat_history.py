@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from nodekin.nodegraph import count_tokens
 from nodekin.retrievers import AnswerSettings
 from nodekin.retrievers.answers.answer import AnswerError
-from nodekin.retrievers.answers.conversation import format_history, newest_pairs, parse_history
+from nodekin.retrievers.answers.chat_history import format_history, newest_pairs, parse_history
 from nodekin.retrievers.answers.engine import QueryEngine
 
 
