@@ -32,6 +32,7 @@ from ...nodegraph.models.language import language_of
 from ...retrievers.answers.answer import Answer
 from ...retrievers.answers.engine import QueryEngine
 from ...retrievers.filters import Filters
+from ...retrievers.foreign.outputs import ForeignNode, is_answer
 from ...retrievers.planned_retriever import PlannedRetriever
 from ...retrievers.plans.effects import Compute, Find
 from ...retrievers.plans.plan import Plan
@@ -78,14 +79,20 @@ class RetrievalRecord:
             **({} if self.ended is None else {"ended": self.ended}),
         }
 
-    def missing_sources(self, nodes: Sequence[NodeWithScore]) -> list[NodeWithScore]:
-        """Return the best passage of each answer to a sub-question that is not among nodes.
+    def sources(self, nodes: Sequence[NodeWithScore]) -> list[NodeWithScore]:
+        """Return the source nodes of a response that was made from nodes, each once.
 
-        The number of nodes holds for the whole question, and the answers are part of the prompt.
+        What a query engine answered from replaces its answer, which is among the evidence. After
+        the nodes comes the best passage of each answer to a sub-question: the number of nodes
+        holds for the whole question, and these answers are part of the prompt.
         """
-        known = {node.node.node_id for node in nodes}
-        best = [_sources(p)[0] for p in self.parts or () if p.answer is not None and p.results]
-        return [*{n.node.node_id: n for n in best if n.node.node_id not in known}.values()]
+        answers = {hit.node.id: hit for hit in self.results if is_answer(hit)}
+        best = [part.results[0] for part in self.parts or () if part.answer and part.results]
+        sources: dict[str, NodeWithScore] = {}
+        for node in [*nodes, *map(to_node_with_score, best)]:
+            for source in _answered_from(answers.get(node.node_id)) or [node]:
+                sources.setdefault(source.node_id, source)
+        return [*sources.values()]
 
     def answer_nodes(self, query: str) -> list[NodeWithScore]:
         """Return the answers to sub-questions as nodes, the only thing that a synthesizer reads.
@@ -97,7 +104,19 @@ class RetrievalRecord:
 
 
 def _sources(part: SubResults) -> list[NodeWithScore]:
-    return [to_node_with_score(result) for result in part.results]
+    return RetrievalRecord([*part.results]).sources([*map(to_node_with_score, part.results)])
+
+
+def _answered_from(answer: ScoredNode | None) -> list[NodeWithScore]:
+    """Return what an answer was made from, with the answer as evidence; nothing if unknown."""
+    if answer is None or not isinstance(answer.node, ForeignNode):
+        return []
+    return [
+        result
+        for source in answer.node.sources
+        for result in _answered_from(source)
+        or [to_node_with_score(replace(source, evidence=(*source.evidence, *answer.evidence[:1])))]
+    ]
 
 
 class RecordingRetriever(PlannedRetriever):
@@ -247,7 +266,7 @@ class LlamaIndexSynthesizer(Synthesizer):
         response: Any = yield from Compute.of(
             synthesizer.synthesize, synthesizer.asynthesize, query_bundle, texts
         )
-        response.source_nodes = [*nodes, *record.missing_sources(nodes)]
+        response.source_nodes = record.sources(nodes)
         response.metadata = {}
         return response, record
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple, cast
 
@@ -23,15 +24,16 @@ class ForeignNode(Node):
     Attributes:
         original: The document or node of the framework, None of a text; the adapters turn the
             node into it again, so that nothing is lost.
+        sources: What an answer was made from.
     """
 
     original: Any = field(default=None, repr=False)
+    sources: tuple[ScoredNode, ...] = field(default=(), repr=False)
 
     def __reduce__(self) -> tuple[Callable[..., Node], tuple[Any, ...]]:
-        return _restore, (
-            *(self.text, dict(self.own_metadata), self.id, self.original),
-            *(self.start, self.end, self.document_id),
-        )
+        names = ("text", "start", "end", "id", "document_id", "original", "sources")
+        fields: dict[str, Any] = {name: getattr(self, name) for name in names}
+        return partial(ForeignNode, own_metadata=dict(self.own_metadata), **fields), ()
 
 
 def is_document(item: object) -> bool:
@@ -90,20 +92,6 @@ def _is_llama_index(item: object) -> bool:
 
 def _made_id(text: str, metadata: Mapping[str, Any], score_key: str | None) -> str:
     return Document(text, {k: v for k, v in metadata.items() if k != score_key}).id
-
-
-def _restore(
-    text: str,
-    metadata: dict[str, Any],
-    id: str,
-    original: Any,
-    start: int | None,
-    end: int | None,
-    document_id: str,
-) -> ForeignNode:
-    return ForeignNode(
-        text, metadata, start=start, end=end, id=id, document_id=document_id, original=original
-    )
 
 
 ANSWER_KEYS = ("answer", "result", "output", "response")
@@ -226,7 +214,7 @@ def _answer_result(
 ) -> list[ScoredNode]:
     if not text.strip():
         return []
-    node = text_node(text.strip(), f"{name}: {query}")
+    node = replace(text_node(text.strip(), f"{name}: {query}"), sources=tuple(sources))
     evidence = [match for source in sources for match in source.evidence]
     match = Evidence(node, 1.0, ANSWER_OF + name, query)
     return [ScoredNode(node, 1.0, (match, *evidence))]

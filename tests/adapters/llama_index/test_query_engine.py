@@ -7,12 +7,13 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from llama_index.core import Settings, get_response_synthesizer
+from llama_index.core import MockEmbedding, Settings, VectorStoreIndex, get_response_synthesizer
 from llama_index.core.callbacks import CallbackManager, CBEventType, LlamaDebugHandler
 from llama_index.core.instrumentation.events.query import QueryEndEvent, QueryStartEvent
 from llama_index.core.postprocessor import SimilarityPostprocessor
 from llama_index.core.query_engine import RetrieverQueryEngine, SubQuestionQueryEngine
 from llama_index.core.question_gen.types import BaseQuestionGenerator, SubQuestion
+from llama_index.core.schema import Document as LlamaIndexDocument
 from llama_index.core.schema import QueryBundle
 from llama_index.core.tools import QueryEngineTool
 from query_engine_scripts import (
@@ -34,7 +35,15 @@ from nodekin.adapters.llama_index import (
     from_text_node,
 )
 from nodekin.nodegraph import Document, ModelError, Node, NodeGraph
-from nodekin.retrievers import DefaultRetriever, QaRetriever, QueryEngine, Retriever, restrict
+from nodekin.retrievers import (
+    DefaultRetriever,
+    QaRetriever,
+    QueryEngine,
+    RecursiveRetriever,
+    Retriever,
+    RouterRetriever,
+    restrict,
+)
 
 # Without a strategy
 
@@ -338,3 +347,46 @@ def test_without_a_model_it_is_said_how_to_give_one(
             NodeGraphQueryEngine(
                 search, strategy=strategy, **({} if strategy == "none" else {"on_error": "raise"})
             ).query("tea")
+
+
+PLAN = "tea: Which tea is fermented?\npandas: Where do pandas live?"
+
+
+@pytest.mark.parametrize("kind", ["tools", "router", "engine", "references"])
+async def test_sources_of_engines_are_their_own_source_nodes(scripted: Any, kind: str) -> None:
+    files = {"tea": "Black tea is fermented.", "pandas": "Pandas live in bamboo."}
+    engines = {
+        name: VectorStoreIndex.from_documents(
+            [LlamaIndexDocument(text=text, metadata={"file_name": f"{name}.md", "page": 3})],
+            embed_model=MockEmbedding(embed_dim=2),
+        ).as_query_engine(llm=scripted(f"On {name}."))
+        for name, text in files.items()
+    }
+    answer = {"tools": PLAN, "router": "tea", "engine": "tea?", "references": ""}[kind]
+    llm = scripted(lambda prompt: "Both." if "Context information" in prompt else answer)
+    described = {name: (f"All on {name}", engine) for name, engine in engines.items()}
+    engine: NodeGraphQueryEngine
+    if kind == "tools":
+        tools = [QueryEngineTool.from_defaults(e, name=n) for n, e in engines.items()]
+        engine = NodeGraphQueryEngine.from_defaults(tools, llm)
+    elif kind == "router":
+        engine = NodeGraphQueryEngine(RouterRetriever(described, lambda prompt: "tea"), llm)
+    elif kind == "engine":
+        engine = NodeGraphQueryEngine(engines["tea"], llm)
+    else:
+        graph = NodeGraph(progress=False)
+        graph.add(Document("All on tea", id="entry"))
+        entries = RecursiveRetriever(
+            graph, ["ROOT"], "ROOT", "bm25", references={"entry": engines["tea"]}
+        )
+        engine = NodeGraphQueryEngine(entries, llm)
+    for response in (engine.query("All on tea?"), await engine.aquery("All on tea?")):
+        names = [source.node.metadata["file_name"] for source in response.source_nodes]
+        assert names == (["tea.md", "pandas.md"] if kind == "tools" else ["tea.md"])
+        (source, *_) = response.source_nodes
+        theirs = engines["tea"].retrieve(QueryBundle("tea"))[0].node
+        assert (source.node_id, source.text, source.node.ref_doc_id) == (
+            *(theirs.node_id, files["tea"], theirs.ref_doc_id),
+        )
+        assert "On tea." in {match["text"] for match in source.evidence}
+        assert response.metadata[source.node_id] == {"file_name": "tea.md", "page": 3}
