@@ -11,9 +11,11 @@ from langchain_core.prompts import ChatPromptTemplate, PromptTemplate
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.vectorstores import InMemoryVectorStore
 from langchain_text_splitters import RecursiveCharacterTextSplitter
+from letters import Letters
 from pydantic import Field
 
-from nodekin.adapters.langchain import NodeGraphRetriever
+from nodekin.adapters.langchain import NodeGraphRetriever, as_transform
+from nodekin.nodegraph import NodeGraph
 
 DOCUMENTS = [
     Document(
@@ -132,3 +134,19 @@ def face(retriever, **settings):
 def summary(text):
     """Return the last sentence, in place of what a model would write."""
     return [text.replace("。", "。|").replace(". ", ".|").strip("|").rpartition("|")[2]]
+
+
+def peer_graph():
+    """Return a graph of the documents, with children and summaries."""
+    graph = NodeGraph(embed=Pairs(), progress=False)
+    graph.add(DOCUMENTS)
+    graph.create_node_group("child", as_transform(splitter()))
+    graph.create_node_group("summary", summary)
+    return graph
+
+
+def loaded_graph():
+    """Return a graph of documents as loaders write them."""
+    graph = NodeGraph(embed=Letters(), progress=False)
+    graph.add(LOADED)
+    return graph

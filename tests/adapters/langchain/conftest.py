@@ -2,9 +2,8 @@ import langchain_peers
 import pytest
 from langchain_core.documents import Document
 from langchain_core.language_models import FakeListChatModel
-from letters import Letters
 
-from nodekin.adapters.langchain import NodeGraphRetriever, as_transform
+from nodekin.adapters.langchain import NodeGraphRetriever
 from nodekin.nodegraph import NodeGraph, split_sentences
 from nodekin.nodegraph.models.llm import as_llm
 from nodekin.retrievers import FusionRetriever, RerankRetriever, Retriever
@@ -100,17 +99,9 @@ def nested(strategy):
 
 @pytest.fixture
 def peer_graph():
-    """The documents, children and summaries that LangChain's own components are compared on."""
-    graph = NodeGraph(embed=langchain_peers.Pairs(), progress=False)
-    graph.add(langchain_peers.DOCUMENTS)
-    graph.create_node_group("child", as_transform(langchain_peers.splitter()))
-    graph.create_node_group("summary", langchain_peers.summary)
-    return graph
+    return langchain_peers.peer_graph()
 
 
 @pytest.fixture
 def loaded_graph():
-    """Documents as loaders write them, with a model."""
-    graph = NodeGraph(embed=Letters(), progress=False)
-    graph.add(langchain_peers.LOADED)
-    return graph
+    return langchain_peers.loaded_graph()

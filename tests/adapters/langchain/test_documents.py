@@ -5,9 +5,7 @@ import pickle
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from langchain_classic.retrievers import MultiQueryRetriever
 from langchain_core.documents import Document
-from langchain_core.language_models import FakeListChatModel
 from langchain_core.load import dumps
 from langchain_core.vectorstores import InMemoryVectorStore
 from langchain_peers import LOADED, QUERIES
@@ -142,13 +140,6 @@ def test_what_users_know_is_flat_and_what_is_ours_stands_apart():
         "evidence": [],
         "restore": {"inherited": ["topic"], "overridden": {}},
     }
-
-
-def test_the_content_is_what_is_returned():
-    node = Node("What is tea?", content="What is tea? A drink.", id="qa")
-    document = to_document(node, details="nested")
-    assert document.page_content == "What is tea? A drink."
-    assert from_document(document).text == "What is tea?"
 
 
 @pytest.mark.parametrize("content", [5, True, 2.5, ["a"], {"answer": "A drink."}])
@@ -292,10 +283,6 @@ def ours(graph):
     return NodeGraphRetriever(retriever=Retriever(graph, "ROOT", "cosine", top_k=3))
 
 
-def phrasings():
-    return FakeListChatModel(responses=["\n".join(QUERIES)])
-
-
 def unique_union(rankings):
     """As in LangChain's "RAG from scratch"."""
     flat = [dumps(document) for ranking in rankings for document in ranking]
@@ -315,12 +302,6 @@ def rag_fusion(rankings, k=60):
 def test_a_document_is_the_same_whatever_the_query(ours, theirs):
     for query in QUERIES:
         assert ours.invoke(query) == theirs.invoke(query)
-
-
-def test_langchains_multi_query_sees_that_documents_are_the_same(ours, theirs):
-    found = MultiQueryRetriever.from_llm(retriever=ours, llm=phrasings()).invoke("tea")
-    assert len({document.id for document in found}) == len(found)
-    assert found == MultiQueryRetriever.from_llm(retriever=theirs, llm=phrasings()).invoke("tea")
 
 
 @pytest.mark.parametrize("fuse", [unique_union, rag_fusion])

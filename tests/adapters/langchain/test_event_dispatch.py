@@ -67,33 +67,18 @@ async def test_an_error_of_a_wait_is_the_handlers():
     assert handler.names == ["timeout"]
 
 
+STARTS = {
+    "on_chat_model_start": "model call",
+    **dict.fromkeys(["on_chain_start", "on_retriever_start"]),
+}
+ENDS = ("on_chain_end", "on_llm_end", "on_retriever_end")
+
+
 class Diary(AsyncCallbackHandler):
     """Writes down what begins and ends, slowly."""
 
     def __init__(self):
         self.lines = []
-
-    async def _note(self, what, run_id, name):
-        await asyncio.sleep(0.002)
-        self.lines.append((what, name, run_id))
-
-    async def on_chain_start(self, serialized, inputs, *, run_id, name=None, **kwargs):
-        await self._note("start", run_id, name)
-
-    async def on_chain_end(self, outputs, *, run_id, **kwargs):
-        await self._note("end", run_id, None)
-
-    async def on_chat_model_start(self, serialized, messages, *, run_id, **kwargs):
-        await self._note("start", run_id, "model call")
-
-    async def on_llm_end(self, response, *, run_id, **kwargs):
-        await self._note("end", run_id, None)
-
-    async def on_retriever_start(self, serialized, query, *, run_id, name=None, **kwargs):
-        await self._note("start", run_id, name)
-
-    async def on_retriever_end(self, documents, *, run_id, **kwargs):
-        await self._note("end", run_id, None)
 
 
 class BlockingDiary(BaseCallbackHandler):
@@ -103,28 +88,25 @@ class BlockingDiary(BaseCallbackHandler):
         self.lines = []
         self.threads = set()
 
-    def _note(self, what, run_id, name):
+
+def noting(event):
+    what = "start" if event in STARTS else "end"
+
+    def note(self, *args, run_id, name=None, **kwargs):
         time.sleep(0.002)
-        self.lines.append((what, name, run_id))
+        self.lines.append((what, STARTS.get(event) or name, run_id))
         self.threads.add(threading.get_ident())
 
-    def on_chain_start(self, serialized, inputs, *, run_id, name=None, **kwargs):
-        self._note("start", run_id, name)
+    async def anote(self, *args, run_id, name=None, **kwargs):
+        await asyncio.sleep(0.002)
+        self.lines.append((what, STARTS.get(event) or name, run_id))
 
-    def on_chain_end(self, outputs, *, run_id, **kwargs):
-        self._note("end", run_id, None)
+    setattr(Diary, event, anote)
+    setattr(BlockingDiary, event, note)
 
-    def on_chat_model_start(self, serialized, messages, *, run_id, **kwargs):
-        self._note("start", run_id, "model call")
 
-    def on_llm_end(self, response, *, run_id, **kwargs):
-        self._note("end", run_id, None)
-
-    def on_retriever_start(self, serialized, query, *, run_id, name=None, **kwargs):
-        self._note("start", run_id, name)
-
-    def on_retriever_end(self, documents, *, run_id, **kwargs):
-        self._note("end", run_id, None)
+for event in (*STARTS, *ENDS):
+    noting(event)
 
 
 @pytest.mark.parametrize("make", [Diary, BlockingDiary])
@@ -186,12 +168,6 @@ async def test_a_handler_that_is_to_be_heard_is_heard(nested, mode, inline):
 
     with pytest.raises(KeyError, match="loud"):
         await call(nested, mode, "tea", {"callbacks": [Loud()]})
-
-
-async def test_a_sync_call_within_a_running_loop(nested, whole):
-    tracer = FinishedRuns()
-    nested.invoke("tea", {"callbacks": [tracer, Diary()]})
-    assert tree(tracer.roots[0]) == whole
 
 
 async def test_a_thread_that_outlives_its_cancelled_call(native):

@@ -1,7 +1,6 @@
 """The first lines: a retriever of documents in one, as people type them for LangChain's own."""
 
 import asyncio
-import pickle
 
 import pytest
 from blockbuster import blockbuster_ctx
@@ -9,7 +8,6 @@ from langchain_core.documents import Document
 from langchain_core.indexing import InMemoryRecordManager, aindex, index
 from langchain_peers import DOCUMENTS, Pairs, ids, splitter, texts
 from letters import Letters
-from pydantic import ValidationError
 
 from nodekin.adapters.langchain import NodeGraphRetriever
 from nodekin.nodegraph import NodeGraph, UnknownGroupError, split_sentences
@@ -83,15 +81,6 @@ async def test_documents_are_added_updated_and_removed():
     assert ids(retriever.invoke("plant")) == []
 
 
-def test_a_file_is_opened_again(tmp_path):
-    path = tmp_path / "tea.nodekin"
-    retriever = NodeGraphRetriever.from_documents(DOCUMENTS, store=path)
-    retriever.graph.close()
-    again = NodeGraphRetriever.from_documents([], store=path)
-    assert ids(again.invoke("fermented")) == ["tea"]
-    again.graph.close()
-
-
 def test_all_options_of_the_search_are_reached():
     retriever = NodeGraphRetriever.from_documents(
         DOCUMENTS,
@@ -152,18 +141,6 @@ def test_a_retriever_without_a_graph_says_so():
     retriever = NodeGraphRetriever(retriever=Retriever(graph, "ROOT"))
     with pytest.raises(ValueError, match="has no graph"):
         retriever.add_documents(DOCUMENTS)
-
-
-def test_transforms_of_nodekin_are_splitters():
-    retriever = NodeGraphRetriever.from_documents(
-        DOCUMENTS, child_splitter=lambda text: text.split(" "), details=True
-    )
-    assert retriever.invoke("fermented")[0].metadata["evidence"] == "fermented."
-
-
-def test_pickled():
-    retriever = NodeGraphRetriever.from_documents(DOCUMENTS, child_splitter=splitter(26))
-    assert pickle.loads(pickle.dumps(retriever)).invoke("salty", k=1) == [DOCUMENTS[1]]
 
 
 @pytest.fixture(params=["memory", "file"])
@@ -267,26 +244,6 @@ def test_the_default_searches_documents():
     assert [name for name, _ in with_model.retriever.inner_retrievers][2:] == ["default"]
 
 
-def test_all_that_a_retriever_can(documents):
-    documents.upsert(
-        [Document("Tea.", id="1", metadata={"n": 1}), Document("Tea!", id="2", metadata={"n": 2})]
-    )
-    assert [d.id for d in documents.invoke("tea", k=2, filter={"n": 2})] == ["2"]
-    (found,) = documents.invoke("tea")
-    assert documents.get([found.id]) == [found]
-    with pytest.raises(TypeError):
-        documents.invoke("tea", top_k=2)
-
-
-def test_what_was_got_is_what_was_put(documents):
-    document = Document("Tea.", id="t", metadata={"tags": ["a"], "day": None})
-    documents.upsert([document])
-    assert documents.get(["t"]) == [document]
-    documents.get(["t"])[0].metadata["tags"].append("b")
-    assert documents.get(["t"]) == [document]
-    assert document.metadata == {"tags": ["a"], "day": None}
-
-
 @pytest.mark.parametrize(
     "call",
     [
@@ -298,17 +255,6 @@ def test_what_was_got_is_what_was_put(documents):
 def test_unknown_arguments_are_refused(documents, call):
     with pytest.raises(TypeError, match="has no argument"):
         call(documents)
-
-
-def test_two_documents_with_one_id_change_nothing(documents, graph):
-    with pytest.raises(ValueError, match="two different documents"):
-        documents.upsert([Document("a", id="1"), Document("b", id="1")])
-    assert graph.nodes("ROOT") == []
-
-
-def test_what_is_no_graph_is_refused():
-    with pytest.raises(ValidationError, match="graph"):
-        NodeGraphRetriever(graph="graph")
 
 
 async def test_nothing_blocks_the_event_loop(tmp_path, records):

@@ -115,9 +115,3 @@ def test_in_a_chain(sentences, whole, engine):
     assert parallel.first_node() is not None
     both = ({"a": retriever, "b": retriever} | RunnableLambda(len)).get_graph()
     assert edges(both).count((HERE, "Parallel<a,b>Output")) == 2
-
-
-def test_a_config_may_say_something(whole):
-    retriever = NodeGraphRetriever(retriever=whole)
-    graph = retriever.get_graph({"metadata": {"corpus": "tea"}})
-    assert [n.metadata for n in graph.nodes.values() if n.name == HERE] == [{"corpus": "tea"}]

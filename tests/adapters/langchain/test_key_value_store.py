@@ -100,15 +100,6 @@ def test_nothing_is_lost(given):
     assert list(store.yield_keys()) == list(given)
 
 
-def test_nothing_is_shared(graph):
-    store = NodeGraphStore(graph)
-    document = Document("x", id="other", metadata={"tags": ["a"]})
-    store.mset([("x", document)])
-    document.metadata["tags"].append("b")
-    store.mget(["x"])[0].metadata["tags"].append("c")
-    assert store.mget(["x"]) == [Document("x", id="other", metadata={"tags": ["a"]})]
-
-
 def test_it_serves_langchains_parent_retriever():
     """With the same parents as in LangChain's own store."""
     texts = [Document("Tea is hot.\n\nMilk is not.", id="t"), Document("河流。\n\n入海。")]

@@ -21,33 +21,15 @@ from langchain_core.messages import (
 from langchain_core.output_parsers import StrOutputParser
 from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.prompts import ChatPromptTemplate
-from langchain_core.runnables import (
-    ConfigurableField,
-    RunnableGenerator,
-    RunnableLambda,
-    RunnablePassthrough,
-)
+from langchain_core.runnables import ConfigurableField, RunnablePassthrough
 from langchain_core.runnables.history import RunnableWithMessageHistory
-from langchain_peers import Recording, face, ids
+from langchain_peers import face, ids
 from langchain_runs import FinishedRuns
 from pydantic import ValidationError
 
 from nodekin.adapters.langchain import NodeGraphQueryEngine, NodeGraphVectorStore, answer_tool
-from nodekin.adapters.langchain.query_engine import (
-    first_fields,
-    join_chunks,
-    last_fields,
-    read_question,
-    stream_from_task,
-    stream_in_context,
-)
-from nodekin.retrievers import (
-    MultiQueryRetriever,
-    QueryEngine,
-    RecursiveRetriever,
-    Retriever,
-    trace,
-)
+from nodekin.adapters.langchain.query_engine import join_chunks, read_question
+from nodekin.retrievers import QueryEngine, RecursiveRetriever, Retriever, trace
 from nodekin.retrievers.answers.answer import AnswerError
 
 ANSWER = "Black tea is fermented [1]."
@@ -146,42 +128,12 @@ async def test_pieces_come_as_the_model_writes(engine, full, way):
 
 
 @every_way
-async def test_sources_tell_where_they_are_from(full, way):
-    made = await call(full, way, "fermented tea")
-    document, source = made["context"][0], made["sources"][0]
-    assert document.metadata["topic"] == "tea"
-    assert type(source["score"]) is float
-    assert (source["number"], source["id"], source["document_id"]) == (1, "tea", "tea")
-    assert source["text"] == document.page_content
-
-
-def test_what_documents_tell_is_chosen(native_engine):
-    plain = NodeGraphQueryEngine(engine=native_engine, output="dict")
-    metadata = plain.invoke("fermented tea")["context"][0].metadata
-    assert set(metadata) == {"topic", "language"}
-    detailed = NodeGraphQueryEngine(engine=native_engine, output="dict", details=True)
-    document = detailed.invoke("fermented tea")["context"][0]
-    assert set(document.metadata) == {"topic", "language", "score", "evidence", "start", "end"}
-    start, end = document.metadata["start"], document.metadata["end"]
-    assert document.page_content[start:end] == document.metadata["evidence"]
-
-
-@every_way
 async def test_nothing_found_asks_no_model(native, full, way):
     made = await call(full, way, "zeppelin")
     assert made["found"] is False
     assert (made["context"], made["sources"]) == ([], [])
     assert made["answer"] == "Nothing was found that answers this question."
     assert (await call(full, way, "齐柏林飞艇？"))["answer"] == "没有找到可以回答这个问题的资料。"
-
-
-@every_way
-async def test_k_and_filter_of_the_call(full, way):
-    assert [d.id for d in (await call(full, way, "tea", k=1))["context"]] == ["tea"]
-    made = await call(full, way, "tea", filter={"topic": ["rivers", "printing"]})
-    assert [d.id for d in made["context"]] == ["rivers", "press"]
-    bound = full.bind(k=1, filter={"topic": "rivers"})
-    assert [d.id for d in (await call(bound, way, "tea"))["context"]] == ["rivers"]
 
 
 @every_way
@@ -195,20 +147,6 @@ async def test_the_calls_filter_is_added_to_the_own_one(native_engine, way):
     made = await call(own, way, "tea 红茶", filter={"topic": ["rivers", "printing"]})
     assert [d.id for d in made["context"]] == ["rivers"]
     assert [d.id for d in (await call(own, way, "tea", filter={"topic": "x"}))["context"]] == []
-
-
-@every_way
-async def test_child_k_reaches_the_retriever(graph, model, way):
-    pool = RecursiveRetriever(graph, groups=["sentence"], target="ROOT", top_k=3)
-    full = NodeGraphQueryEngine(engine=QueryEngine(pool, model), output="dict")
-    assert len((await call(full, way, "tea"))["context"]) == 3
-    assert len((await call(full, way, "tea", child_k=1))["context"]) == 1
-
-
-@every_way
-async def test_a_typo_is_an_error(engine, way):
-    with pytest.raises(TypeError, match="filters"):
-        await call(engine, way, "tea", filters={})
 
 
 @pytest.mark.parametrize(
@@ -253,15 +191,6 @@ async def test_a_conversation_is_condensed_to_a_question(native, way, given):
     assert "User: Which teas" in condense
     assert "Assistant: Green" in condense
     assert "Question: Which tea is fermented?" in answer
-
-
-@every_way
-async def test_other_keys(native_engine, way):
-    engine = NodeGraphQueryEngine(
-        engine=native_engine, question_key="frage", history_key="verlauf", output="dict"
-    )
-    given = {"frage": "fermented tea", "question": "zeppelin", "verlauf": []}
-    assert (await call(engine, way, given))["question"] == "fermented tea"
 
 
 class Kept(BaseChatMessageHistory):
@@ -315,24 +244,6 @@ async def test_in_a_chain(engine, model, way):
     assert tree(root.child_runs[-1]) == RUN
 
 
-@pytest.mark.parametrize("way", ["stream", "astream"])
-async def test_pieces_go_through_a_chain(engine, way):
-    loud = RunnableGenerator(_loud, atransform=_aloud)
-    pieces = await pieces_of(engine | loud, way, "fermented tea")
-    assert len(pieces) > 5
-    assert "".join(pieces) == ANSWER.upper()
-
-
-def _loud(pieces):
-    for piece in pieces:
-        yield piece.upper()
-
-
-async def _aloud(pieces):
-    async for piece in pieces:
-        yield piece.upper()
-
-
 @every_way
 async def test_the_runs(engine, way):
     seen = FinishedRuns()
@@ -348,20 +259,6 @@ async def test_the_runs(engine, way):
         assert run.metadata["user"] == "u"
     assert answer.outputs["answer"] == ANSWER
     assert answer.error is None
-
-
-@every_way
-async def test_the_runs_of_a_strategy_within(native, model, way):
-    phrasings = MultiQueryRetriever(native, FakeListChatModel(responses=["发酵的茶\nferment"]))
-    seen = FinishedRuns()
-    engine = NodeGraphQueryEngine(engine=QueryEngine(phrasings, model))
-    assert await call(engine, way, "fermented tea", {"callbacks": [seen]}) == ANSWER
-    (answer,) = seen.roots[0].child_runs
-    retrieve, ask = map(tree, answer.child_runs)
-    assert ask == ASK
-    (name, ((strategy, (expand, *searches)),)) = retrieve
-    assert (name, strategy, expand) == ("retrieve", "multi-query", ("expand", [ASK]))
-    assert {each[0] for each in searches} == {"search"}
 
 
 @pytest.mark.parametrize("way", ["stream", "astream"])
@@ -405,21 +302,6 @@ async def test_what_a_consumer_does_between_pieces_is_not_the_engines(engine, re
     assert {var.name: value for var, value in contextvars.copy_context().items()}.keys() >= {
         var.name for var in before
     }
-
-
-@pytest.mark.parametrize("way", ["stream", "astream"])
-async def test_two_streams_read_in_turn(engine, way):
-    seen = [FinishedRuns(), FinishedRuns()]
-    if way == "stream":
-        made = [engine.stream("fermented tea", {"callbacks": [each]}) for each in seen]
-        pairs = list(zip(*made, strict=True))
-    else:
-        made = [engine.astream("fermented tea", {"callbacks": [each]}) for each in seen]
-        pairs = [(await anext(made[0]), await anext(made[1])) for _ in range(3)]
-        for each in reversed(made):
-            [piece async for piece in each]
-    assert all(one == other for one, other in pairs)
-    assert [tree(each.roots[0]) for each in seen] == [RUN, RUN]
 
 
 @pytest.mark.parametrize("way", ["stream", "astream"])
@@ -487,9 +369,12 @@ async def test_a_model_that_fails_raises_or_falls_back(native, engine, way):
 
 
 @pytest.mark.parametrize("output", ["text", "dict"])
-async def test_stream_events(native_engine, output):
+async def test_stream_events_without_blocking_the_loop(native_engine, output):
     engine = NodeGraphQueryEngine(engine=native_engine, output=output)
-    events = [e async for e in engine.astream_events("fermented tea", version="v2")]
+    given = {"input": "fermented tea", "chat_history": HISTORY}
+    with blockbuster_ctx():
+        assert await engine.ainvoke(given)
+        events = [e async for e in engine.astream_events(given, version="v2")]
     kinds = {(e["event"], e["name"]) for e in events}
     assert ("on_retriever_start", "retrieve") in kinds
     assert ("on_chain_end", "search") in kinds
@@ -504,17 +389,6 @@ async def test_stream_events(native_engine, output):
     root = next(e for e in events if e["name"] == "NodeGraphQueryEngine")["run_id"]
     asked = next(e for e in events if e["event"] == "on_chat_model_start")
     assert asked["parent_ids"][0] == root
-
-
-@pytest.mark.parametrize("output", ["text", "dict"])
-async def test_nothing_blocks_the_event_loop(native_engine, output):
-    engine = NodeGraphQueryEngine(engine=native_engine, output=output)
-    given = {"input": "fermented tea", "chat_history": HISTORY}
-    with blockbuster_ctx():
-        made = await engine.ainvoke(given)
-        pieces = [piece async for piece in engine.astream(given)]
-    assert made
-    assert pieces
 
 
 def test_fields_are_configurable(engine, native_engine):
@@ -537,13 +411,6 @@ def loud(prompt):
     return ANSWER.upper()
 
 
-def test_it_is_drawn(engine):
-    names = [node.name for node in engine.get_graph().nodes.values()]
-    assert names[1:3] == ["stuff answer", "Retriever"]
-    chain = engine | RunnableLambda(len)
-    assert "Retriever" in [node.name for node in chain.get_graph().nodes.values()]
-
-
 def test_it_says_what_it_takes_and_gives(engine, full):
     assert engine.get_input_jsonschema()
     assert engine.get_output_jsonschema()["type"] == "string"
@@ -559,11 +426,6 @@ def test_it_says_what_it_takes_and_gives(engine, full):
 def test_settings_are_checked(native_engine, settings):
     with pytest.raises(ValidationError):
         NodeGraphQueryEngine(engine=native_engine, **settings)
-
-
-def test_what_is_no_engine_is_refused(native):
-    with pytest.raises(TypeError, match="NodeGraphRetriever"):
-        NodeGraphQueryEngine(engine=native)
 
 
 class Reads(BaseChatModel):
@@ -643,12 +505,6 @@ def test_sources_are_titles_and_citations(loaded_graph, answers):
     assert tool.invoke({"question": "green tea"}).endswith("Sources:\n[1] tea.md")
 
 
-def test_the_passages_of_a_prompt_are_named_by_their_source(loaded_graph):
-    model = Recording(responses=["It is steamed [1]."])
-    QueryEngine(Retriever(loaded_graph, "ROOT", "bm25", top_k=1), model).query("green tea")
-    assert "[1] tea.md\n" in model.sent[0][0][1]
-
-
 def test_errors_of_an_engine_and_a_store_are_in_langchains_words(answers, loaded_graph):
     store = NodeGraphVectorStore(loaded_graph)
     for call in (answers.invoke, store.similarity_search, store.max_marginal_relevance_search):
@@ -656,33 +512,6 @@ def test_errors_of_an_engine_and_a_store_are_in_langchains_words(answers, loaded
             call("tea", k=0)
         with pytest.raises(TypeError, match=r"no argument 'kk'; there is k, .*filter"):
             call("tea", kk=1)
-
-
-NILE = {"role": "user", "content": "Nile?"}
-
-
-def read(input, question_key=None):
-    return read_question(input, question_key, "chat_history")
-
-
-@pytest.mark.parametrize(
-    ("input", "question"),
-    [
-        ("How long?", ("How long?", [])),
-        ({"query": "How long?"}, ("How long?", [])),
-        ({"input": "How long?", "query": "other"}, ("How long?", [])),
-        ({"question": "How long?", "chat_history": ["Nile?"]}, ("How long?", [NILE])),
-        (
-            {"input": [("human", "Nile?"), ("human", "How long?")], "chat_history": []},
-            ("How long?", [NILE]),
-        ),
-        ([ChatMessage("How long?", role="human")], ("How long?", [])),
-        ([HumanMessage(["How", {"type": "text", "text": "long?"}, {"type": "image"}])],
-         ("How\nlong?", [])),
-    ],
-)  # fmt: skip
-def test_question_and_history(input, question):
-    assert read(input) == question
 
 
 def test_a_history_has_no_messages_of_tools_and_the_system():
@@ -693,73 +522,29 @@ def test_a_history_has_no_messages_of_tools_and_the_system():
         ToolMessage("6,650 km", tool_call_id="1"),
         AIMessage("A river."),
     ]
-    question = read({"question": "How long?", "chat_history": history})
-    assert question.history == [NILE, {"role": "assistant", "content": "A river."}]
-
-
-def test_errors_name_the_keys():
-    with pytest.raises(ValueError, match=r"keys \['topic'\].*'frage'"):
-        read({"topic": "x"}, "frage")
-    with pytest.raises(TypeError, match="holds messages"):
-        read({"query": "x", "chat_history": "earlier"})
-
-
-def test_joined_chunks():
-    assert join_chunks(["How ", "long?"]) == "How long?"
+    last = ChatMessage(["How", {"type": "text", "text": "long?"}, {"type": "image"}], role="human")
+    question = read_question({"question": [last], "chat_history": history}, None, "chat_history")
+    expected = [("user", "Nile?"), ("assistant", "A river.")]
+    assert question.history == [{"role": role, "content": text} for role, text in expected]
+    assert question.text == "How\nlong?"
     assert join_chunks([{"a": "x"}, {"a": "y", "b": [1]}, {"b": [2]}]) == {"a": "xy", "b": [1, 2]}
 
 
-def test_a_generator_in_a_context_of_its_own():
-    current = contextvars.ContextVar("current", default="outside")
-    closed = []
-
-    def chunks():
-        token = current.set("inside")
-        try:
-            yield current.get()
-            yield current.get()
-        finally:
-            current.reset(token)  # an error in another context
-            closed.append(True)
-
-    stream = stream_in_context(chunks())
-    assert (next(stream), current.get()) == ("inside", "outside")
-    stream.close()
-    assert closed == [True]
-
-
-async def test_a_task_ends_with_its_consumer():
-    cancelled = []
-
-    async def produce(emit):
-        emit(1)
-        try:
-            await asyncio.Event().wait()
-        except asyncio.CancelledError:
-            cancelled.append(True)
-            raise
-
-    stream = stream_from_task(produce)
-    assert await anext(stream) == 1
-    await stream.aclose()
-    assert cancelled == [True]
-
-
-async def test_an_error_of_a_task_comes_after_its_chunks():
-    async def produce(emit):
-        emit(1)
-        raise ValueError("broken")
-
-    stream = stream_from_task(produce)
-    assert await anext(stream) == 1
-    with pytest.raises(ValueError, match="broken"):
-        await anext(stream)
-
-
-def test_the_fields_of_an_answer(native):
-    answer = QueryEngine(native, lambda prompt: "Black tea is [1].").query("fermented tea")
-    first = first_fields(answer)
-    assert [d.id for d in first["context"]] == ["tea", "rivers", "press"]
-    last = last_fields(answer)
-    assert [s["cited"] for s in last["sources"]] == [True, False, False]
-    assert (last["found"], last["notes"]) == (True, [])
+@every_way
+async def test_settings_of_the_engine_and_the_call(graph, native_engine, model, way):
+    pool = RecursiveRetriever(graph, groups=["sentence"], target="ROOT", top_k=3)
+    full = NodeGraphQueryEngine(engine=QueryEngine(pool, model), output="dict")
+    assert len((await call(full, way, "tea"))["context"]) == 3
+    assert len((await call(full, way, "tea", child_k=1))["context"]) == 1
+    keys = {"question_key": "frage", "history_key": "verlauf"}
+    named = NodeGraphQueryEngine(engine=native_engine, output="dict", details=True, **keys)
+    answer = await call(named, way, {"frage": "fermented tea", "question": "?", "verlauf": []}, k=1)
+    assert answer["question"] == "fermented tea"
+    (document,), (source,) = answer["context"], answer["sources"]
+    start, end = document.metadata["start"], document.metadata["end"]
+    assert document.page_content[start:end] == document.metadata["evidence"]
+    assert (source["number"], source["id"], source["document_id"]) == (1, "tea", "tea")
+    assert type(source["score"]) is type(document.metadata["score"]) is float
+    assert source["text"] == document.page_content
+    with pytest.raises(TypeError, match="filters"):
+        await call(named, way, "tea", filters={})

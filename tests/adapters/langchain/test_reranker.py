@@ -12,20 +12,12 @@ from langchain_classic.retrievers.document_compressors import (
     EmbeddingsFilter,
 )
 from langchain_core.documents import Document
-from langchain_core.runnables import RunnableLambda
 from langchain_peers import DOCUMENTS, QUESTIONS, Pairs, SharedLetters, face, ids, texts, theirs
 from langchain_runs import FinishedRuns
 from pydantic import ValidationError
 
 from nodekin.adapters.langchain import NodeGraphReranker, NodeGraphRetriever, from_document
-from nodekin.retrievers import (
-    NearDuplicateFilter,
-    Reranker,
-    RerankRetriever,
-    Retriever,
-    ScoredNode,
-    register_reranker,
-)
+from nodekin.retrievers import Reranker, RerankRetriever, Retriever, ScoredNode, register_reranker
 from nodekin.retrievers.protocols import RerankError
 
 TEXTS = ["black tea", "green tea", "红茶和绿茶", "rivers"]
@@ -63,20 +55,26 @@ async def test_best_first_ties_in_their_order(reranker, documents, mode):
     assert [d.metadata["n"] for d in found] == [2, 1, 0, 3]
 
 
+async def test_top_n_and_score_key(documents, mode):
+    def never(query, texts):
+        raise AssertionError
+
+    nothing = NodeGraphReranker(reranker=Reranker("ModuleReranker", model=never))
+    assert await rerank(nothing, mode, []) == []
+    own = Reranker("ModuleReranker", model=green, top_k=3)
+    assert len(await rerank(NodeGraphReranker(reranker=own), mode, documents)) == 3
+    named = NodeGraphReranker(reranker=own, top_n=1, score_key="score")
+    assert [d.metadata["score"] for d in await rerank(named, mode, documents)] == [-3.0]
+    plain = await rerank(NodeGraphReranker(reranker=own), mode, documents)
+    assert plain[0].metadata == documents[2].metadata
+
+
 async def test_documents_are_copies(reranker, documents, mode):
     before = [document.model_copy(deep=True) for document in documents]
     found = await rerank(reranker, mode, documents)
     found[0].metadata["tags"].append("b")
     found[0].metadata["new"] = 1
     assert documents == before
-
-
-async def test_nothing_gives_nothing_and_asks_no_model(mode):
-    def never(query, texts):
-        raise AssertionError
-
-    reranker = NodeGraphReranker(reranker=Reranker("ModuleReranker", model=never))
-    assert await rerank(reranker, mode, []) == []
 
 
 async def test_documents_without_ids_and_with_the_same(reranker, mode):
@@ -95,12 +93,6 @@ async def test_documents_without_ids_and_with_the_same(reranker, mode):
         (None, "black tea"),
         ("x", "black tea"),
     ]
-
-
-async def test_top_n_and_the_rerankers_own(documents, mode):
-    own = Reranker("ModuleReranker", model=green, top_k=3)
-    assert len(await rerank(NodeGraphReranker(reranker=own), mode, documents)) == 3
-    assert len(await rerank(NodeGraphReranker(reranker=own, top_n=1), mode, documents)) == 1
 
 
 async def test_a_filter_drops_and_leaves_scores_alone(documents, mode):
@@ -143,14 +135,6 @@ def test_what_is_wrong_is_refused(arguments, error):
         NodeGraphReranker(**arguments)
 
 
-async def test_score_key(documents, mode):
-    model = Reranker("ModuleReranker", model=green)
-    named = NodeGraphReranker(reranker=model, score_key="score")
-    assert (await rerank(named, mode, documents))[0].metadata["score"] == -3.0
-    without = NodeGraphReranker(reranker=model, score_key=None)
-    assert (await rerank(without, mode, documents))[0].metadata == documents[2].metadata
-
-
 async def test_what_our_retriever_found_gets_more_evidence(native, graph, reranker, mode):
     retriever = NodeGraphRetriever(retriever=native, details="nested")
     documents = retriever.invoke("fermented tea 绿茶")
@@ -167,16 +151,6 @@ async def test_what_our_retriever_found_gets_more_evidence(native, graph, rerank
         node = from_document(document)
         assert node == graph.node(document.id)
         assert node.metadata == graph.node(document.id).metadata
-
-
-def test_documents_are_kept_as_they_were_given(graph, native):
-    reranker = NodeGraphReranker(reranker=Reranker("ModuleReranker", model=green))
-    graph.add("Tea with a price.")
-    documents = NodeGraphRetriever(retriever=native).invoke("price")
-    assert reranker.compress_documents(documents, "price") == documents
-    nested = NodeGraphRetriever(retriever=native, details="nested").invoke("price")
-    (reranked,) = reranker.compress_documents(nested, "price")
-    assert reranked.metadata["nodekin"]["score"] == -5.0
 
 
 async def test_the_runs(reranker, documents, mode):
@@ -222,14 +196,6 @@ async def test_in_a_contextual_compression_retriever(native, graph, mode):
     (run,) = tracer.roots
     assert [each.name for each in run.child_runs] == ["NodeGraphRetriever", "NodeGraphReranker"]
     assert compressing.invoke("zeppelin") == []
-
-
-async def test_within_a_chain_the_run_is_below_it(reranker, documents):
-    tracer = FinishedRuns()
-    chain = RunnableLambda(lambda query: reranker.compress_documents(documents, query), name="step")
-    await chain.ainvoke("green", {"callbacks": [tracer]})
-    (run,) = tracer.roots
-    assert [each.name for each in run.child_runs] == ["NodeGraphReranker"]
 
 
 async def test_nothing_blocks_the_event_loop(documents):
@@ -298,17 +264,6 @@ def test_a_threshold_of_similarity(peer_graph, question):
 
 
 @pytest.mark.parametrize("question", QUESTIONS)
-def test_a_reranker_keeps_metadata_and_drops_what_scores_low(question):
-    model = SharedLetters()
-    expected = CrossEncoderReranker(model=model, top_n=4).compress_documents(DOCUMENTS, question)
-    scores = model.score([(question, text) for text in texts(expected)])
-    for cut in ({"cut_off": scores[1]}, {"relative_cut": scores[1] / scores[0]}):
-        reranker = NodeGraphReranker(reranker=Reranker("ModuleReranker", model=model, **cut))
-        found = reranker.compress_documents(DOCUMENTS, question)
-        assert found == [d for d, s in zip(expected, scores, strict=True) if s >= scores[1]]
-
-
-@pytest.mark.parametrize("question", QUESTIONS)
 def test_langchains_pipelines_take_results_and_reranker(peer_graph, question):
     """Near duplicates out, reranked, in another order: by LangChain's own transformers."""
     filters = pytest.importorskip(
@@ -335,29 +290,3 @@ def test_langchains_pipelines_take_results_and_reranker(peer_graph, question):
         found.append([(d.page_content, d.metadata) for d in compressing.invoke(question)])
     assert found[0] == found[1]
     assert len(found[0]) == 3
-
-
-@pytest.mark.parametrize("question", QUESTIONS)
-def test_near_duplicates_are_dropped_as_by_langchains_filter(question):
-    filters = pytest.importorskip(
-        "langchain_community.document_transformers",
-        reason="EmbeddingsRedundantFilter is in langchain-community",
-        exc_type=ImportError,
-    )
-    double = Document(
-        "Coffee is roasted. Coffee comes from beans. It is drunk hot!",
-        metadata={"source": "copy.md"}, id="double",
-    )  # fmt: skip
-    store = theirs([*DOCUMENTS, double])
-    ranked = store.similarity_search(question, k=5)
-    redundant = filters.EmbeddingsRedundantFilter(embeddings=Pairs(), similarity_threshold=0.95)
-    assert len(redundant.transform_documents(ranked)) == 4
-    for near in (NearDuplicateFilter(model=Pairs()), NearDuplicateFilter()):
-        ours = NodeGraphRetriever(retriever=RerankRetriever(store, near, top_k=4))
-        found = ours.invoke(question)
-        # Of two that are alike the better one is kept; theirs may keep the other.
-        assert found == [d for d in ranked if d.id != _worse(ranked)]
-
-
-def _worse(ranked):
-    return [document.id for document in ranked if document.id in ("coffee", "double")][-1]

@@ -15,11 +15,10 @@ from langchain_core.structured_query import (
     StructuredQuery,
 )
 from langchain_core.vectorstores import InMemoryVectorStore
-from langchain_peers import DOCUMENTS, Pairs, face, ids, splitter, theirs
+from langchain_peers import DOCUMENTS, Pairs, ids, splitter, theirs
 
 from nodekin.adapters.langchain import NodeGraphVectorStore, StructuredFilter
 from nodekin.nodegraph import Node
-from nodekin.retrievers import Retriever
 from nodekin.retrievers.filters import parse_filters
 
 MOVIES = {
@@ -129,61 +128,6 @@ def test_comparisons(comparison: Any, yes: list, no: list) -> None:
     filter = parse_filters(comparison.accept(StructuredFilter()))
     assert [v for v in yes if not filter.matches(Node("", {"f": v}))] == []
     assert [v for v in no if filter.matches(Node("", {"f": v}))] == []
-
-
-def test_a_query_without_a_filter() -> None:
-    translated = StructuredFilter().visit_structured_query(StructuredQuery(query="x", filter=None))
-    assert translated == ("x", {})
-
-
-FIELD = {
-    "eq": (Comparator.EQ, "topic", "tea"),
-    "from": (Comparator.GTE, "year", 2000),
-    "to": (Comparator.LT, "year", 2012),
-    "in": (Comparator.IN, "topic", ["tea", "coffee"]),
-}
-
-
-COMPARED = {name: Comparison(*each) for name, each in FIELD.items()}
-
-
-def _keeps(*wanted):
-    """Return a directive as an in-memory store takes it: a function."""
-
-    def keeps(document):
-        checks = {
-            Comparator.EQ: lambda value, limit: value == limit,
-            Comparator.GTE: lambda value, limit: value >= limit,
-            Comparator.LT: lambda value, limit: value < limit,
-            Comparator.IN: lambda value, limit: value in limit,
-        }
-        return all(checks[how](document.metadata[key], limit) for how, key, limit in wanted)
-
-    return keeps
-
-
-@pytest.mark.parametrize(
-    ("names", "written"),
-    [
-        (["eq"], {"topic": "tea"}),
-        (["from", "to"], {"year": {"gte": 2000, "lt": 2012}}),
-        (["in", "from"], {"topic": ["tea", "coffee"], "year": {"gte": 2000}}),
-    ],
-)
-async def test_self_query(peer_graph, names, written):
-    directive = Operation(Operator.AND, [COMPARED[name] for name in names])
-    asked = StructuredQuery(query="tea", filter=directive, limit=None)
-    retriever = SelfQueryRetriever(
-        query_constructor=RunnableLambda(lambda given: asked),
-        vectorstore=NodeGraphVectorStore(peer_graph, "ROOT", similarity="cosine"),
-        structured_query_translator=StructuredFilter(),
-    )
-    expected = ids(theirs().similarity_search("tea", filter=_keeps(*(FIELD[n] for n in names))))
-    assert ids(retriever.invoke("Tea, please")) == expected
-    assert ids(await retriever.ainvoke("Tea, please")) == expected
-    plain = face(Retriever(peer_graph, "ROOT", "cosine"))
-    assert ids(plain.invoke("tea", filter=written)) == expected
-    assert ids(plain.invoke("tea", filter=directive.accept(StructuredFilter()))) == expected
 
 
 def self_query(store, filter, limit=None, **settings):

@@ -120,11 +120,6 @@ def test_a_document_transformer_sees_the_metadata():
     assert node.start is None
 
 
-def test_only_what_looks_at_documents_sees_nodes():
-    assert as_transform(Shouting()).trans_node
-    assert not as_transform(recursive()).trans_node
-
-
 def test_split_documents_is_enough():
     class Halves:
         def split_documents(self, documents):
@@ -152,25 +147,6 @@ def test_a_transformer_can_not_change_the_nodes_metadata():
     assert made.own_metadata == {"topic": ["x", "spoilt"]}
 
 
-def test_it_takes_a_text_or_a_node():
-    transform = as_transform(recursive())
-    text = "Rivers run to the sea."
-    by_text, by_node = transform(text), transform(Node(text, {"topic": "x"}, id="n"))
-    assert [n.text for n in by_text] == [n.text for n in by_node]
-    assert [n.own_metadata for n in by_text] == [n.own_metadata for n in by_node]
-
-
-def test_in_a_group_below_another_spans_are_the_documents():
-    graph = NodeGraph(progress=False)
-    text = "Rivers run to the sea.\n\n绿茶不发酵，红茶发酵，茶树喜欢山坡。"
-    graph.add(text)
-    graph.create_node_group("line", lambda t: t.split("\n\n"))
-    graph.create_node_group("piece", as_transform(recursive()), parent="line")
-    nodes = graph.nodes("piece")
-    assert len(nodes) > 3
-    assert all(text[node.start : node.end] == node.text for node in nodes)
-
-
 def test_the_same_settings_are_the_same_rule():
     graph = NodeGraph(progress=False)
     graph.create_node_group("piece", as_transform(recursive()))
@@ -179,16 +155,9 @@ def test_the_same_settings_are_the_same_rule():
         graph.create_node_group("piece", as_transform(recursive(chunk_size=13)))
 
 
-def test_a_blank_document_gives_nothing():
-    assert grouped(as_transform(recursive()), "", " \n") == []
-
-
 @pytest.mark.parametrize("wrong", ["text", None, 5, len])
 def test_what_is_no_splitter_is_refused(wrong):
     with pytest.raises(TypeError, match="has one of create_documents, split_text"):
         as_transform(wrong)
-
-
-def test_a_class_is_refused():
     with pytest.raises(TypeError, match=r"RecursiveCharacterTextSplitter\(\.\.\.\)"):
         as_transform(RecursiveCharacterTextSplitter)

@@ -65,34 +65,6 @@ async def test_every_call_of_the_model_is_below_its_stage(retriever, mode):
     assert {run.trace_id for _, run in pairs} == {root.id}
 
 
-async def test_in_events(retriever):
-    events = [each async for each in retriever.astream_events(QUESTION, version="v2")]
-    names = {each["run_id"]: each["name"] for each in events}
-    models = [each for each in events if each["event"] == "on_chat_model_start"]
-    assert models
-    for each in models:
-        above = [names[run_id] for run_id in each["parent_ids"]]
-        assert (above[0], above[-1]) == ("NodeGraphRetriever", "ask")
-
-
-async def test_in_a_batch_each_question_has_its_own(retriever):
-    tracer = FinishedRuns()
-    questions = [QUESTION, "Do rivers dry out?"]
-    found = await retriever.abatch(questions, {"callbacks": [tracer]}, k=1)
-    assert [len(each) for each in found] == [1, 1]
-    assert sorted(run.inputs["query"] for run in tracer.roots) == sorted(questions)
-    for root in tracer.roots:
-        assert any(run.run_type == "llm" for _, run in runs_below(root))
-
-
-def test_they_are_drawn_before_what_they_ask(retriever):
-    graph = retriever.get_graph()
-    names = {id: node.name for id, node in graph.nodes.items()}
-    drawn = {(names[edge.source], names[edge.target]) for edge in graph.edges}
-    strategy = type(retriever.retriever).__name__
-    assert {(strategy, "Retriever"), ("Retriever", "NodeGraphRetriever")} <= drawn
-
-
 def test_multi_query_retriever(peer_graph):
     answer = "Which tea is fermented?\nWhere do rivers run?"
     model = FakeListChatModel(responses=[answer])

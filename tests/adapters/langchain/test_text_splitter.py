@@ -31,13 +31,6 @@ def test_offsets_are_true(splitter):
         assert source.startswith(piece.page_content, piece.metadata["start_index"])
 
 
-def test_repetitions_are_told_apart():
-    splitter = NodeTextSplitter(split_sentences)
-    starts = [piece.metadata["start_index"] for piece in splitter.create_documents([TEXT])]
-    assert starts == sorted(set(starts))
-    assert [text.strip() for text in splitter.split_text(TEXT)].count("绿茶不发酵。") == 2
-
-
 def test_where_langchains_own_go_astray():
     """Overlap in words: their search for a piece begins too far on, and does not find it."""
 
@@ -96,26 +89,14 @@ def test_a_transform_of_nodes_sees_the_metadata():
     ]
 
 
-def test_offsets_can_be_left_out():
-    (piece,) = NodeTextSplitter(add_start_index=False).create_documents(["Tea."], [{"n": 1}])
-    assert piece.metadata == {"n": 1}
-
-
 def test_it_is_one_of_langchains():
     splitter = NodeTextSplitter(chunk_size=20, chunk_overlap=0, length_function=len)
     assert isinstance(splitter, TextSplitter)
     pieces = splitter.transform_documents([Document(TEXT)])
-    assert all(len(piece.page_content) <= 20 for piece in pieces)
+    assert all(len(piece.page_content) <= 20 for piece in pieces)  # characters, as there
+    (piece,) = NodeTextSplitter(add_start_index=False).create_documents(["Tea."], [{"n": 1}])
+    assert piece.metadata == {"n": 1}
     assert [p.page_content for p in pieces] == splitter.split_text(TEXT)
-
-
-def test_a_graph_takes_it_as_a_transform():
-    graph = NodeGraph(progress=False)
-    graph.add(TEXT)
-    graph.create_node_group("theirs", NodeTextSplitter(split_sentences))
-    graph.create_node_group("ours", split_sentences)
-    for theirs, ours in zip(graph.nodes("theirs"), graph.nodes("ours"), strict=True):
-        assert (theirs.text, theirs.start, theirs.end) == (ours.text, ours.start, ours.end)
 
 
 def test_sizes_beside_a_splitter_are_refused():
@@ -142,14 +123,3 @@ def test_without_the_splitters_package_the_error_says_what_to_install():
         [sys.executable, "-c", WITHOUT], capture_output=True, text=True, check=True
     )
     assert "pip install langchain-text-splitters" in run.stdout
-
-
-@pytest.mark.parametrize("size", [40, 1000])
-def test_the_size_of_a_chunk_is_in_characters_as_in_langchains_splitters(size):
-    text = "Green tea is steamed, and black tea is fermented. " * 60
-    theirs = RecursiveCharacterTextSplitter(chunk_size=size, chunk_overlap=0)
-    ours = NodeTextSplitter(chunk_size=size, chunk_overlap=0)
-    for splitter in (theirs, ours):
-        chunks = splitter.split_text(text)
-        assert all(len(chunk) <= size for chunk in chunks)
-        assert max(map(len, chunks)) > size / 2

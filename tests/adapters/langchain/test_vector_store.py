@@ -133,14 +133,6 @@ def test_pieces_are_found_and_have_a_place():
     assert store.get_by_ids([found.id])[0].page_content == found.page_content
 
 
-def test_a_piece_can_not_be_deleted_alone():
-    store = filled(group="sentence")
-    (found,) = store.similarity_search("红茶", k=1)
-    with pytest.raises(ValueError, match=r"'sentence', which was made from the document '茶'"):
-        store.delete(["tea", found.id])
-    assert len(store.graph.nodes("ROOT")) == 4
-
-
 def test_without_a_model_words_are_compared(words):
     assert ids(words.similarity_search("steamed tea")) == ["tea"]
     assert ids(words.similarity_search("红茶", k=1)) == ["茶"]

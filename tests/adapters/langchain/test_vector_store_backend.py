@@ -112,17 +112,6 @@ def test_any_model_becomes_langchains():
     assert [d.page_content for d in store.similarity_search("茶", k=1)] == ["红茶"]
 
 
-def test_what_was_embedded_is_not_embedded_again(tmp_path):
-    model = Letters()
-    with NodeGraph(embed=model, store=tmp_path / "g.nodekin", progress=False) as graph:
-        graph.add(["tea", "河"])
-        Retriever(graph, "ROOT", "cosine").retrieve("tea")
-        assert GraphEmbeddings(graph).embed_documents(["tea", "河"]) == [
-            pytest.approx(model.vector(text)) for text in ("tea", "河")
-        ]
-    assert model.passages == ["tea", "河"]
-
-
 async def test_queries_are_embedded_without_blocking():
     model = Letters()
     embeddings = GraphEmbeddings(NodeGraph(embed=model, progress=False))

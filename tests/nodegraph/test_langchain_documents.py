@@ -1,5 +1,6 @@
 """LangChain documents go into a graph as they are."""
 
+import langchain_peers
 import pytest
 from langchain_core.document_loaders import BaseLoader
 from langchain_core.documents import Document
@@ -215,8 +216,8 @@ def test_a_store_of_langchain_embeds_what_is_searched() -> None:
     assert again("Lyft")
 
 
-def test_file_patterns_match_sources(loaded_graph):
-    graph = loaded_graph
+def test_file_patterns_match_sources():
+    graph = langchain_peers.loaded_graph()
     graph.add(
         [
             Document("a,b", metadata={"source": "https://example.com/data/tea.csv?raw=1"}),

@@ -1,12 +1,31 @@
 """Fusions beside LangChain's EnsembleRetriever."""
 
+import langchain_peers
 import pytest
 from langchain_classic.retrievers import EnsembleRetriever
 from langchain_core.documents import Document
-from langchain_peers import DOCUMENTS, QUESTIONS, Listed, Pairs, SharedLetters, ids, texts, theirs
+from langchain_peers import (
+    DOCUMENTS,
+    QUESTIONS,
+    Listed,
+    Pairs,
+    SharedLetters,
+    ids,
+    texts,
+    theirs,
+)
 
-from nodekin.adapters.langchain import NodeGraphRetriever, NodeGraphVectorStore
-from nodekin.retrievers import FusionRetriever, Reranker, RerankRetriever, Retriever
+from nodekin.adapters.langchain import (
+    NodeGraphRetriever,
+    NodeGraphVectorStore,
+)
+from nodekin.retrievers import (
+    FusionRetriever,
+    NearDuplicateFilter,
+    Reranker,
+    RerankRetriever,
+    Retriever,
+)
 
 
 @pytest.mark.parametrize("question", QUESTIONS)
@@ -14,6 +33,7 @@ from nodekin.retrievers import FusionRetriever, Reranker, RerankRetriever, Retri
 def test_weights_and_rank_constant_of_a_call_are_those_of_an_ensemble(
     peer_graph, question, weights
 ):
+    peer_graph = langchain_peers.peer_graph()
     mine = theirs().as_retriever(search_kwargs={"k": 3})
     words = NodeGraphRetriever(retriever=Retriever(peer_graph, "ROOT", "bm25", top_k=3))
     for constant in (1, 60):
@@ -54,8 +74,9 @@ def test_a_document_that_one_list_has_twice_counts_once():
 
 
 @pytest.mark.parametrize("question", QUESTIONS)
-async def test_k_and_filter_of_a_call_reach_every_branch(peer_graph, question):
+async def test_k_and_filter_of_a_call_reach_every_branch(question):
     """An ensemble ignores them; the same as where each branch was made with them."""
+    peer_graph = langchain_peers.peer_graph()
     teas = {"k": 2, "filter": lambda document: document.metadata["topic"] == "tea"}
     words = NodeGraphRetriever(retriever=Retriever(peer_graph, "ROOT", "bm25", top_k=4))
     narrow = words.model_copy(update={"k": 2, "filter": {"topic": "tea"}})
@@ -79,3 +100,29 @@ def test_within_an_ensemble():
     both = EnsembleRetriever(retrievers=[words, meaning], weights=[0.5, 0.5])
     assert both.invoke("Which tea is fermented?")[0] == DOCUMENTS[0]
     assert len(both.invoke("Which tea is fermented?")) == 4
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_near_duplicates_are_dropped_as_by_langchains_filter(question):
+    filters = pytest.importorskip(
+        "langchain_community.document_transformers",
+        reason="EmbeddingsRedundantFilter is in langchain-community",
+        exc_type=ImportError,
+    )
+    double = Document(
+        "Coffee is roasted. Coffee comes from beans. It is drunk hot!",
+        metadata={"source": "copy.md"}, id="double",
+    )  # fmt: skip
+    store = theirs([*DOCUMENTS, double])
+    ranked = store.similarity_search(question, k=5)
+    redundant = filters.EmbeddingsRedundantFilter(embeddings=Pairs(), similarity_threshold=0.95)
+    assert len(redundant.transform_documents(ranked)) == 4
+    for near in (NearDuplicateFilter(model=Pairs()), NearDuplicateFilter()):
+        ours = NodeGraphRetriever(retriever=RerankRetriever(store, near, top_k=4))
+        found = ours.invoke(question)
+        # Of two that are alike the better one is kept; theirs may keep the other.
+        assert found == [d for d in ranked if d.id != _worse(ranked)]
+
+
+def _worse(ranked):
+    return [document.id for document in ranked if document.id in ("coffee", "double")][-1]
