@@ -8,9 +8,9 @@ from contextlib import contextmanager
 
 @contextmanager
 def extra(name: str, module: str) -> Iterator[None]:
-    """Import a framework inside this; where it is not installed, the error says what to install.
+    """Import a framework inside this. Where it is not installed, the error says what to install.
 
-    Only the framework's own absence is explained so; any other failing import is left as it is.
+    Only the framework's own absence is explained so. Any other failing import is left as it is.
 
     Args:
         name: The extra of nodekin that brings the framework.

@@ -34,7 +34,7 @@ def evidence_dicts(result: ScoredNode) -> list[dict[str, Any]]:
     """Return a result's evidence as dicts that JSON can hold, the best match first.
 
     Each has the matching node's ``id``, ``group``, ``text``, ``start`` and ``end``, the ``score``
-    and ``similarity`` of the match, and the form of the ``query`` that was searched for;
+    and ``similarity`` of the match, and the form of the ``query`` that was searched for,
     ``embed_key`` where embeddings were compared, ``share`` where retrievers were fused,
     ``searched_with`` (names of metadata fields) where these were compared with the text,
     ``variants`` (dicts of ``query``, ``strategy``, ``note``) where strategies changed the query.
@@ -111,7 +111,7 @@ def shorten(text: str) -> str:
 def input_positions(
     reranked: Iterable[ScoredNode], candidates: Sequence[ScoredNode]
 ) -> list[int | None]:
-    """Return where each result of a reranker was among the candidates; None for a new one.
+    """Return where each result of a reranker was among the candidates. None for a new one.
 
     Candidates are known by their node object, so that one node can be there twice, or else by
     the node's id.
@@ -128,16 +128,16 @@ def inherited_fields(node: Node) -> tuple[list[str], dict[str, Any]]:
         The names of the inherited fields, and copies of the inherited values that fields of the
         node's own override.
     """
-    own = node.own_metadata
-    names = [field for field in node.inherited if field not in own]
-    overridden = {field: value for field, value in node.inherited.items() if field in own}
+    replaced = node.own_metadata
+    names = [field for field in node.inherited if field not in replaced]
+    overridden = {f: value for f, value in node.inherited.items() if f in replaced}
     return names, deepcopy(overridden)
 
 
 def restore_inherited(
     metadata: dict[str, Any], names: Iterable[str], overridden: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Take the inherited fields out of a node's metadata; return all that the node inherited."""
+    """Take the inherited fields out of a node's metadata. Return all that the node inherited."""
     inherited = {field: metadata.pop(field) for field in names if field in metadata}
     return {**inherited, **overridden}
 
@@ -186,7 +186,7 @@ def document_search(
 
     Args:
         graph: The node graph.
-        target: The group to answer with; None for the documents.
+        target: The group to answer with. None for the documents.
         group: The only group to search.
         similarity: As in ``Retriever``.
         **options: Other options of ``DefaultRetriever``, or of ``Retriever``.
@@ -221,10 +221,10 @@ def observe_once(
 ) -> Iterator[ObserverT]:
     """Observe the spans of the block, unless an outer block already does.
 
-    A query engine and the retriever in it both observe; each span is reported once.
+    A query engine and the retriever in it both observe. Each span is reported once.
 
     Args:
-        current: Holds the observer of the outermost block; None outside of such blocks.
+        current: Holds the observer of the outermost block. None outside of such blocks.
         create: Creates the observer, in the outermost block only.
 
     Yields:

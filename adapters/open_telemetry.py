@@ -23,7 +23,7 @@ _KINDS = {"rerank": "RERANKER", "model": "RERANKER", "short": "RERANKER", "ask":
 _MODEL_CALL = "ask"
 
 _NAMES = ("group", "target", "similarity", "mode", "index", "via", "strategy")
-"""The attributes that name parts of a set-up; other texts may be of a query or a document."""
+"""The attributes that name parts of a set-up. Other texts may be of a query or a document."""
 
 _DOCUMENTS = 50  # of one span
 
@@ -33,11 +33,11 @@ def telemetry_spans(tracer: Tracer | None = None, *, content: bool = False) -> I
     """Make an OpenTelemetry span of each stage of what is retrieved in the block.
 
     A retrieval has ``gen_ai.operation.name`` (the conventions for generative AI) and
-    ``openinference.span.kind`` (OpenInference), and the ids and scores of what was found. What
+    ``openinference.span.kind`` (OpenInference), and the ids and scores of what was documents. What
     people ask and what documents say is not in them unless ``content`` is given.
 
     Args:
-        tracer: Makes the spans; None for that of the program's provider.
+        tracer: Makes the spans. None for that of the program's provider.
         content: Whether queries, texts of results and messages of errors are attributes, too.
     """
     with observe(TelemetryObserver(tracer or telemetry.get_tracer("nodekin"), content)):
@@ -45,7 +45,7 @@ def telemetry_spans(tracer: Tracer | None = None, *, content: bool = False) -> I
 
 
 class TelemetryObserver:
-    """Begin and end a span with each stage; see ``telemetry_spans``."""
+    """Begin and end a span with each stage. See ``telemetry_spans``."""
 
     def __init__(self, tracer: Tracer, content: bool = False) -> None:
         self._tracer = tracer
@@ -84,11 +84,11 @@ class TelemetryObserver:
             if isinstance(value, (bool, int, float)) or (key in _NAMES and isinstance(value, str)):
                 started.set_attribute(f"nodekin.{key}", value)
         if span.queries:
-            found = [self._document(result) for result in _first(span)]
-            started.set_attribute("gen_ai.retrieval.documents", json.dumps(found))
-        for place, result in enumerate(_first(span)):
+            documents = [self._document(result) for result in _first(span)]
+            started.set_attribute("gen_ai.retrieval.documents", json.dumps(documents))
+        for rank, result in enumerate(_first(span)):
             for key, value in self._document(result).items():
-                started.set_attribute(f"retrieval.documents.{place}.document.{key}", value)
+                started.set_attribute(f"retrieval.documents.{rank}.document.{key}", value)
         if span.error is not None:
             started.set_attribute("error.type", type(span.error).__qualname__)
             message = str(span.error) if self._content else type(span.error).__qualname__

@@ -19,7 +19,7 @@ _MIN, _MAX = "_min", "_max"
 
 
 class FilterError(ValueError):
-    """A value that a model gave is not allowed; the message is for the model."""
+    """A value that a model gave is not allowed. The message is for the model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class FilterField:
 
     Args:
         description: What the field is, for the model.
-        type: The kind of its values: ``str``, ``int``, ``float``, ``bool`` or ``date``; a model's
+        type: The kind of its values: ``str``, ``int``, ``float``, ``bool`` or ``date``. A model's
             ``"1999"`` is then the number 1999, and ``"many"`` an error. None for that of
             ``values``, or whatever a value reads as.
         values: The only values that are allowed.
@@ -64,9 +64,9 @@ class FilterField:
             FilterError: If it is none.
         """
         if self.values:
-            allowed = {_folded(one): one for one in self.values}
+            allowed = {_folded(item): item for item in self.values}
             if _folded(value) not in allowed:
-                names = [str(one) for one in self.values]
+                names = [str(item) for item in self.values]
                 raise FilterError(
                     f"{value!r} is not allowed; it is {nearest_names(str(value), names)}"
                 )
@@ -129,7 +129,7 @@ class ToolArgument:
         name: What the model calls it.
         key: The metadata field.
         field: Its declaration.
-        bound: ``"gte"`` or ``"lte"``, for a bound; None for values.
+        bound: ``"gte"`` or ``"lte"``, for a bound. None for values.
     """
 
     name: str
@@ -157,11 +157,11 @@ class ToolArgument:
         if self.bound is not None and len(several) > 1:
             raise FilterError(f"{self.name}: a bound is one value, not {value!r:.80}")
         conditions = []
-        for one in several:
-            if not isinstance(one, str | int | float | bool) or one == "":
-                raise FilterError(f"{self.name}: {one!r:.80} is no text, number or truth value")
+        for item in several:
+            if not isinstance(item, str | int | float | bool) or item == "":
+                raise FilterError(f"{self.name}: {item!r:.80} is no text, number or truth value")
             try:
-                conditions.append(self._condition(self.field.read(one)))
+                conditions.append(self._condition(self.field.read(item)))
             except FilterError as error:
                 raise FilterError(f"{self.name}: {error}") from None
         return conditions[0] if len(conditions) == 1 else {"or": conditions}
@@ -215,7 +215,7 @@ class ToolFilters:
     Args:
         fields: Metadata fields, each with a description or a ``FilterField``.
         reserved: Names of other arguments of the tool.
-        taken: Further names that an argument can't have; it gets another one then.
+        unavailable: Further names that an argument can't have. It gets another one then.
 
     Raises:
         TypeError: If a field is neither.
@@ -233,10 +233,10 @@ class ToolFilters:
         self,
         fields: Mapping[str, str | FilterField],
         reserved: Collection[str],
-        taken: Collection[str] = (),
+        unavailable: Collection[str] = (),
     ) -> None:
         self.arguments: list[ToolArgument] = []
-        names = {*reserved, *taken}
+        names = {*reserved, *unavailable}
         for key, declared in fields.items():
             field = declared if isinstance(declared, FilterField) else FilterField(declared)
             if key in reserved:
@@ -251,7 +251,7 @@ class ToolFilters:
             self.arguments += [ToolArgument(name + e, key, field, bound) for e, bound in endings]
 
     def conditions(self, values: Mapping[str, Any]) -> Filters | None:
-        """Return the conditions of a model's values; None and empty ones are left out.
+        """Return the conditions of a model's values. None and empty ones are left out.
 
         Raises:
             FilterError: If a value is not allowed.

@@ -33,19 +33,19 @@ ItemT = TypeVar("ItemT")
 
 _BATCH = 500  # nodes that are written to the store in one call
 
-_MOST = 4_096  # nodes that the store is searched for at most
+_MAX_REQUESTED = 4_096  # nodes that the store is searched for at most
 
 _DECIMALS = 6
 
 
 class VectorBackend(Protocol):
-    """What a vector store has to do to be an index; each framework's adapter has one."""
+    """What a vector store has to do to be an index. Each framework's adapter has one."""
 
     name: str
     """The store's name in messages."""
 
     def nearest_ids(self, vector: Vectors, count: int) -> list[str]:
-        """Return the ids of so many nodes, nearest by cosine; ids of other graphs do no harm."""
+        """Return the ids of so many nodes, nearest by cosine. Ids of other graphs do no harm."""
 
     def stored(self, ids: Sequence[str]) -> dict[str, str]:
         """Return which of these nodes the store has from earlier, with their fingerprints."""
@@ -88,7 +88,7 @@ def store_indexes(
     """Return what ``as_index`` of a framework returns for a store, or a function that makes stores.
 
     Args:
-        store: A vector store of the framework, shared by all groups; or a function that makes one
+        store: A vector store of the framework, shared by all groups, or a function that makes one
             for a group.
         framework: Its name, for messages.
         kind: Its class of vector stores.
@@ -100,7 +100,7 @@ def store_indexes(
     """
     if isinstance(store, kind):
         single = backend(store)
-        return StoreIndexes(store, lambda graph, group, key: single, one_store=True)
+        return StoreIndexes(store, lambda graph, group, key: single, is_shared=True)
     if not callable(store) or isinstance(store, type):
         raise TypeError(
             f"as_index takes a {framework} vector store, or a function that makes one for a group, "
@@ -116,22 +116,22 @@ def store_indexes(
             )
         return backend(created)
 
-    return StoreIndexes(store, create, one_store=False)
+    return StoreIndexes(store, create, is_shared=False)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StoreIndexes:
-    """Make the index of a graph's group in a vector store; the same store makes equal objects.
+    """Make the index of a graph's group in a vector store. The same store makes equal objects.
 
     Attributes:
         store: The vector store, or the function that makes one for a group.
         backend: Returns the backend for a graph, a group and a key.
-        one_store: Whether all groups share one store, which has room for one embedding only.
+        is_shared: Whether all groups share one store, which has room for one embedding only.
     """
 
     store: object
     backend: Callable[[NodeGraph, str, str], VectorBackend]
-    one_store: bool
+    is_shared: bool
     _keys: dict[int, str] = field(default_factory=dict, repr=False)
 
     @property
@@ -162,7 +162,7 @@ class StoreIndexes:
                 f"a vector store is an index for the similarity 'cosine', not for "
                 f"{similarity.name!r}"
             )
-        if self.one_store and (first := self._keys.setdefault(id(graph), key)) != key:
+        if self.is_shared and (first := self._keys.setdefault(id(graph), key)) != key:
             raise ValueError(
                 f"the vector store has vectors of the embedding {first!r}, and can't have those "
                 f"of {key!r} too; search one (embed_keys=[...]), or give as_index a function that "
@@ -174,7 +174,7 @@ class StoreIndexes:
 class StoreIndex(SyncedIndex):
     """Index a group's embeddings of one key in a vector store.
 
-    The store proposes candidates; this class decides which are answers. It requests more of them
+    The store proposes candidates. This class decides which are answers. It requests more of them
     as long as filters or ties leave too few, and computes their cosines from the graph's own
     vectors. Where the store returns fewer than there are, all nodes are compared, so that none is
     missing.
@@ -228,8 +228,8 @@ class StoreIndex(SyncedIndex):
         """Return the nodes that are nearest to a vector, ties in document order.
 
         Args:
-            query: The query's vector (dimension,); one of zeros matches nothing.
-            limit: How many; None for all.
+            query: The query's vector (dimension,). One of zeros matches nothing.
+            limit: How many. None for all.
             filter: What their metadata must meet.
         """
         table = self._table
@@ -247,13 +247,13 @@ class StoreIndex(SyncedIndex):
     def _candidates(
         self, query: Vectors, limit: int | None, allowed: npt.NDArray[np.bool_], count: int
     ) -> Rows:
-        """Search the store; return all allowed nodes where they are better compared."""
+        """Search the store. Return all allowed nodes where they are better compared."""
         every: Rows = np.flatnonzero(allowed)
         if limit is None or limit >= count:
             return every
         row_by_id = self._table.rows()
         requested = (limit + limit // 4 + 4) * self._table.living // count
-        while requested <= _MOST:
+        while requested <= _MAX_REQUESTED:
             ids = self._backend.nearest_ids(query, requested)
             nearest = dict.fromkeys(row_by_id.get(node_id, -1) for node_id in ids)
             rows = np.array([row for row in nearest if row >= 0 and allowed[row]], np.int64)
@@ -288,7 +288,7 @@ class StoreIndex(SyncedIndex):
     # Following the graph
 
     def apply(self, changes: Changes, prepared: None, search_version: tuple[str, ...] = ()) -> None:
-        """Change the store, then the index; the caller has the lock."""
+        """Change the store, then the index. The caller has the lock."""
         try:
             self._change_store(changes)
         except BaseException:  # what was written is unknown: compare everything next time
@@ -343,5 +343,5 @@ class StoreIndex(SyncedIndex):
 
 def _batches(items: Iterable[ItemT]) -> Iterator[list[ItemT]]:
     distinct = list(dict.fromkeys(items))
-    for begin in range(0, len(distinct), _BATCH):
-        yield distinct[begin : begin + _BATCH]
+    for start in range(0, len(distinct), _BATCH):
+        yield distinct[start : start + _BATCH]

@@ -51,7 +51,7 @@ class RunObserver:
     documents.
 
     Args:
-        loop: The event loop that must not be blocked; None where nothing is async.
+        loop: The event loop that must not be blocked. None where nothing is async.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop | None = None) -> None:
@@ -138,8 +138,8 @@ def child_runs(
     Args:
         config: What LangChain passes to the function that a runnable runs: its run is the parent.
             None for that of the config context.
-        run_manager: That of the retriever run that is the parent; None for the config's run.
-        loop: The event loop that must not be blocked; use ``achild_runs`` there.
+        run_manager: That of the retriever run that is the parent. None for the config's run.
+        loop: The event loop that must not be blocked. Use ``achild_runs`` there.
     """
     current = child_config(var_child_runnable_config.get() or {} if config is None else config)
     if run_manager is not None:
@@ -164,7 +164,7 @@ def child_runs(
 async def achild_runs(
     config: RunnableConfig | None = None, *, run_manager: Any = None
 ) -> AsyncIterator[None]:
-    """Async version of ``child_runs``; wait for the handlers at the end."""
+    """Async version of ``child_runs``. Wait for the handlers at the end."""
     observer, loop = None, asyncio.get_running_loop()
     try:
         with child_runs(config, run_manager=run_manager, loop=loop) as observer:
@@ -226,14 +226,14 @@ _dispatching: ContextVar[bool] = ContextVar("dispatching", default=False)
 class EventDispatcher:
     """Send the events of runs to handlers from sync code, also below an event loop.
 
-    LangChain has two ways: ``handle_event`` waits for every handler, which blocks an event loop;
+    LangChain has two ways: ``handle_event`` waits for every handler, which blocks an event loop.
     ``ahandle_event`` has to be awaited, which a span that starts and ends in sync code can't do.
     With an event loop, handlers that order runs (tracers, those that stream events, and
     ``run_inline``) get an event at once. All others get it in the loop while the caller goes on:
     in order, and before any event of LangChain's own runs inside (see ``gates``).
 
     Args:
-        loop: The event loop that must not be blocked; None where there is none.
+        loop: The event loop that must not be blocked. None where there is none.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop | None = None) -> None:
@@ -283,12 +283,12 @@ class EventDispatcher:
         return threading.get_ident() == self._thread
 
     def _step(self, notification: Coroutine[Any, Any, None]) -> None:
-        """Run a coroutine up to its first wait, here and now; its rest in the loop."""
+        """Run a coroutine up to its first wait, here and now. Its rest in the loop."""
         try:
             waits_for = notification.send(None)
         except StopIteration:
             return
-        self._enqueue(_rest(notification, waits_for))
+        self._enqueue(_resume(notification, waits_for))
 
     def _enqueue(self, notification: Coroutine[Any, Any, None]) -> None:
         assert self.loop is not None
@@ -354,7 +354,7 @@ def _streams(handler: BaseCallbackHandler) -> bool:
 
 
 async def _notify(handler: BaseCallbackHandler, event: str, *args: Any, **kwargs: Any) -> None:
-    """Send an event to one handler; switch tasks only where the handler itself waits."""
+    """Send an event to one handler. Switch tasks only where the handler itself waits."""
     if getattr(handler, _ignored_by(event)):
         return
     try:
@@ -368,7 +368,7 @@ async def _notify(handler: BaseCallbackHandler, event: str, *args: Any, **kwargs
 
 
 @coroutine
-def _rest(started: Coroutine[Any, Any, None], waits_for: Any) -> Generator[Any, Any, None]:
+def _resume(started: Coroutine[Any, Any, None], waits_for: Any) -> Generator[Any, Any, None]:
     """Run the rest of a coroutine that has been started."""
     while True:
         try:

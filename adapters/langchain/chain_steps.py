@@ -30,7 +30,7 @@ class ChainStep(RunnableSerializable[Any, Any]):
 
 
 class TransformQuery(ChainStep):
-    """Transform a query with a language model; see ``transform_query``."""
+    """Transform a query with a language model. See ``transform_query``."""
 
     llm: Annotated[Any, SkipValidation]
     transform_name: str
@@ -90,7 +90,7 @@ def transform_query(
         llm: The model: a LangChain one, or in any other form that ``LLM`` takes.
         transform: ``"rewrite"`` (more clearly), ``"expand"`` (several phrasings), ``"decompose"``
             (simpler questions), ``"hyde"`` (a passage that could answer it) or ``"route"`` (the
-            name of the route that fits, by ``routes``); or the name of the strategy.
+            name of the route that fits, by ``routes``), or the name of the strategy.
         output: ``"texts"`` for a list, ``"text"`` for the first text: of ``"rewrite"`` and
             ``"route"``, which make only one, and of ``"hyde"`` with ``include_query=False``.
         **options: Those of the transform (``count``, ``include_query``, ``domain``, ``glossary``,
@@ -127,7 +127,7 @@ def transform_query(
 
 
 class FuseDocuments(ChainStep):
-    """Fuse lists of documents into one; see ``fuse_documents``."""
+    """Fuse lists of documents into one. See ``fuse_documents``."""
 
     mode: Mode = "rrf"
     weights: list[float] | None = None
@@ -183,12 +183,12 @@ def fuse_documents(
     can be held: it queries them in parallel and keeps the evidence.
 
     Args:
-        mode: ``"rrf"`` by ranks; ``"relative"``, ``"distribution"`` or ``"concat"`` by the
-            documents' ``relevance_score``, by rank where they have none; see ``fuse``.
-        weights: What each list counts; all the same by default.
-        k: How many documents at most; None for all.
-        merge_by: A metadata field by which documents are the same, in place of the id.
-        details: Whether the metadata has the fused score; see ``to_document``.
+        mode: ``"rrf"`` by ranks. ``"relative"``, ``"distribution"`` or ``"concat"`` by the
+            documents' ``relevance_score``, by rank where they have none. See ``fuse``.
+        weights: What each list counts. All the same by default.
+        k: How many documents at most. None for all.
+        merge_by: A metadata field by which documents are the same, instead of the id.
+        details: Whether the metadata has the fused score. See ``to_document``.
 
     Raises:
         pydantic.ValidationError: If a mode is unknown or a number out of range.

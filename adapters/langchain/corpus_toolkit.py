@@ -22,7 +22,7 @@ def corpus_toolkit(
 
     Args:
         tools: The tools.
-        session: What the conversation has read, which is not shown again; one for each
+        session: What the conversation has read, which is not shown again. One for each
             conversation. None to show everything each time.
         prefix: What the names begin with, where an agent has several corpora: ``"tea_"``.
 

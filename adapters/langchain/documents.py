@@ -1,4 +1,4 @@
-"""Convert nodes to LangChain documents and back; read and write documents by id."""
+"""Convert nodes to LangChain documents and back. Read and write documents by id."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from ..frameworks import (
 )
 
 NODE_KEY = "nodekin"
-"""The metadata field of nodekin's own, where it is asked for; all others are the user's."""
+"""The metadata field of nodekin's own, where it is asked for. All others are the user's."""
 
 DOCUMENT_ID_KEY = "nodekin_document_id"
-"""The metadata field in which a graph keeps what ``NodeGraphStore`` needs; never a document's."""
+"""The metadata field in which a graph keeps what ``NodeGraphStore`` needs. Never a document's."""
 
 Details: TypeAlias = Literal[False, True, "nested"]
 """What a result's document says of it besides: nothing, four flat fields, or everything."""
@@ -46,8 +46,8 @@ def to_document(item: Node | ScoredNode, *, details: Details = False) -> Documen
         item: The node or result.
         details: What the metadata has besides. True: of a result its ``score`` (a float, higher
             is better) and the text of its best match as ``evidence``, and where in the document
-            that is (``start``, ``end``), as plain values that JSON and vector stores can hold;
-            of a node where it is. ``"nested"``: one field, ``metadata["nodekin"]``, with the
+            that is (``start``, ``end``), as plain values that JSON and vector stores can hold.
+            Of a node where it is. ``"nested"``: one field, ``metadata["nodekin"]``, with the
             score, all evidence, the position in the graph, and what ``from_document`` needs to
             restore the node.
 
@@ -80,7 +80,7 @@ def to_document(item: Node | ScoredNode, *, details: Details = False) -> Documen
                 f'details="nested", which puts all of it into metadata[{NODE_KEY!r}]'
             )
         metadata = ResultMetadata(metadata, fields)
-    document = Document(content, id=_own_id(node))
+    document = Document(content, id=_document_id(node))
     document.metadata = metadata  # the constructor would make a plain dict of it
     return document
 
@@ -92,20 +92,20 @@ class ResultMetadata(dict[str, Any]):
 
     Args:
         metadata: The document's own fields, perhaps with some that were added before.
-        added: The fields to add, in place of those of the same name.
+        added: The fields to add. They replace those of the same name.
     """
 
     def __init__(self, metadata: Mapping[str, Any], added: Mapping[str, Any]) -> None:
         super().__init__({**metadata, **added})
-        own = own_fields(metadata)
-        self._added = frozenset({*added, *(field for field in metadata if field not in own)})
-        self._replaced = {field: own[field] for field in self._added if field in own}
+        fields = own_fields(metadata)
+        self._added = frozenset({*added, *(field for field in metadata if field not in fields)})
+        self._replaced = {name: fields[name] for name in self._added if name in fields}
 
     @property
     def own_fields(self) -> dict[str, Any]:
         """The fields of the document itself, with what was changed in them since."""
-        own = {field: value for field, value in self.items() if field not in self._added}
-        return {**own, **self._replaced}
+        unchanged = {field: value for field, value in self.items() if field not in self._added}
+        return {**unchanged, **self._replaced}
 
 
 def own_fields(metadata: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -113,14 +113,14 @@ def own_fields(metadata: Mapping[str, Any]) -> Mapping[str, Any]:
     return metadata.own_fields if isinstance(metadata, ResultMetadata) else metadata
 
 
-def _own_id(node: Node) -> str | None:
-    """Return a document's id; None where it had none when a retriever of LangChain returned it."""
+def _document_id(node: Node) -> str | None:
+    """Return a document's id. None where it had none when a retriever of LangChain returned it."""
     original = node.original if isinstance(node, ForeignNode) else None
     return original.id if isinstance(original, Document) else node.id or None
 
 
 def _match_fields(item: Node | ScoredNode) -> dict[str, Any]:
-    """Return the score and the best match of a result, as flat fields; only what it has."""
+    """Return the score and the best match of a result, as flat fields. Only what it has."""
     fields: dict[str, Any] = {}
     match: Node | None = None
     if isinstance(item, Node):
@@ -160,7 +160,7 @@ def nested_details(document: Document) -> dict[str, Any] | None:
 def from_document(document: Document) -> Node | SourceDocument:
     """Convert a LangChain document back to its node, or to a source document.
 
-    A document of ``to_document(..., details="nested")`` gives the node (without a graph;
+    A document of ``to_document(..., details="nested")`` gives the node (without a graph:
     ``graph.node(node.id)`` is the one in the graph). Fields that were added to its metadata since
     become the node's own. Any other document gives a nodekin ``Document``, which can be added to
     a graph.
@@ -215,12 +215,12 @@ def text_documents(
 def put_documents(
     graph: NodeGraph, documents: Iterable[Document], ids: Sequence[str | None] | None = None
 ) -> list[str]:
-    """Add documents, or update those whose id exists, all or none; return their ids.
+    """Add documents, or update those whose id exists, all or none. Return their ids.
 
     Args:
         graph: The node graph.
         documents: Whose text, metadata (copied) and id are used.
-        ids: In place of the documents' own, one for each; None for a document's own.
+        ids: One for each, instead of the documents' own. None for a document's own.
 
     Raises:
         TypeError: If they are no list, or one is no document of LangChain.
@@ -244,10 +244,10 @@ def put_documents(
             SourceDocument(
                 document.page_content,
                 deepcopy(own_fields(document.metadata)),
-                id=own or document.id or None,
+                id=new_id or document.id or None,
                 search_text=declared_search_text(document),
             )
-            for document, own in zip(documents, ids, strict=True)
+            for document, new_id in zip(documents, ids, strict=True)
         ]
     )
 
@@ -257,8 +257,8 @@ def existing_nodes(graph: NodeGraph, ids: Iterable[str], group: str | None = Non
 
     Args:
         graph: The node graph.
-        ids: Ids of nodes; those that do not exist are skipped.
-        group: The group they must be of, built where it is not; None for any.
+        ids: Ids of nodes. Those that do not exist are skipped.
+        group: The group they must be of, built where it is not. None for any.
     """
     ids = list(dict.fromkeys(ids))
     with graph.reading(*(() if group is None else [group])):
@@ -273,10 +273,10 @@ def existing_nodes(graph: NodeGraph, ids: Iterable[str], group: str | None = Non
 
 
 def delete_documents(graph: NodeGraph, ids: Iterable[str] | None) -> list[str]:
-    """Remove documents and all nodes below them; return the ids of those that existed.
+    """Remove documents and all nodes below them. Return the ids of those that existed.
 
     Raises:
-        ValueError: If there are no ids, or one is that of a node below a document; nothing is
+        ValueError: If there are no ids, or one is that of a node below a document. Nothing is
             removed.
     """
     if ids is None:  # LangChain's interfaces allow it, for all documents

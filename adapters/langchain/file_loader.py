@@ -18,7 +18,7 @@ from .documents import to_document
 class FileLoader(BaseLoader):
     """Load a file or a folder as ``NodeGraph`` reads it: known by content, tables as Markdown.
 
-    Choose this for a chain of LangChain's own; a graph reads paths itself. It can be the
+    Choose this for a chain of LangChain's own. A graph reads paths itself. It can be the
     ``loader_cls`` of LangChain's ``DirectoryLoader``, too.
 
     Args:
@@ -41,7 +41,7 @@ class FileLoader(BaseLoader):
         self.report = ReadReport()
 
     def lazy_load(self) -> Iterator[Document]:
-        """Read the files; yield their documents.
+        """Read the files. Yield their documents.
 
         What is no document (a picture, an encrypted file) is passed over in a folder, and named
         in ``report``.

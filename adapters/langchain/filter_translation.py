@@ -58,11 +58,11 @@ def as_filters(filter: Any) -> Filters | None:
     return filters
 
 
-def merge_filters(own: Any, filter: Any) -> Filters | None:
+def merge_filters(first: Any, second: Any) -> Filters | None:
     """Return filters that hold where a retriever's own and those of a call hold."""
-    if own is None and filter is None:
+    if first is None and second is None:
         return None
-    return all_of(as_filters(own), as_filters(filter))
+    return all_of(as_filters(first), as_filters(second))
 
 
 def _all(filter: Mapping[str, Any]) -> Filters:

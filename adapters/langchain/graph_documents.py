@@ -1,4 +1,4 @@
-"""Create a retriever of documents in one line; add, update and remove its documents."""
+"""Create a retriever of documents in one line. Add, update and remove its documents."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ PARENTS = "parent"
 
 
 class GraphDocuments(DocumentIndex):
-    """Create a retriever of documents and write to its graph; base of ``NodeGraphRetriever``.
+    """Create a retriever of documents and write to its graph. Base of ``NodeGraphRetriever``.
 
     ``langchain_core.indexing.index(loader, record_manager, retriever, cleanup="incremental")`` adds
     new documents to it, and removes those that the loader no longer gives, with the nodes below
@@ -55,7 +55,7 @@ class GraphDocuments(DocumentIndex):
     """
 
     graph: NodeGraph | None = None
-    """The graph that documents are added to; None for a retriever that was given none."""
+    """The graph that documents are added to. None for a retriever that was given none."""
 
     @classmethod
     def from_documents(
@@ -67,14 +67,14 @@ class GraphDocuments(DocumentIndex):
         store: str | Path | None = None,
         **options: Any,
     ) -> Self:
-        """Make a retriever of documents, by the default search of a graph; see ``from_graph``.
+        """Make a retriever of documents, by the default search of a graph. See ``from_graph``.
 
         Args:
             documents: They are copied, and come back with their ids and metadata.
-            embedding: The embedding model, to search by meaning, too; None to search by words.
-            ids: In place of the documents' own. A document without any gets a hash of its text
+            embedding: The embedding model, to search by meaning, too. None to search by words.
+            ids: Instead of the documents' own. A document without any gets a hash of its text
                 and metadata, so that the same document added twice is one.
-            store: The path of a file to keep the graph in; memory by default. With a file that
+            store: The path of a file to keep the graph in. Memory by default. With a file that
                 exists the documents are added to those in it.
             **options: See ``from_graph``.
 
@@ -126,8 +126,8 @@ class GraphDocuments(DocumentIndex):
         """Make a retriever of the documents that a graph has, and of those that it will get.
 
         Without further arguments it is a ``DefaultRetriever``: words of documents and of their
-        sentences are fused; with an embedding model the vectors of sentences, too, as far as they
-        can be trusted; links are followed where documents have titles. One ``similarity`` is
+        sentences are fused. With an embedding model the vectors of sentences, too, as far as they
+        can be trusted. Links are followed where documents have titles. One ``similarity`` is
         searched alone: words by it, or vectors of sentences. With splitters, a group,
         ``similarity_cut_off`` or ``lift`` it is one ``Retriever``. What is made is in ``graph``
         and ``retriever``.
@@ -136,22 +136,22 @@ class GraphDocuments(DocumentIndex):
             graph: The node graph, with an embedding model to search by meaning.
             k: How many documents to return at most.
             child_splitter: A text splitter of LangChain, or any transform of a node group, that
-                makes the nodes to search, in place of sentences (the group ``"child"``).
-            parent_splitter: One that makes the chunks to return, in place of the documents (the
+                makes the nodes to search instead of sentences (the group ``"child"``).
+            parent_splitter: One that makes the chunks to return instead of the documents (the
                 group ``"parent"``).
-            group: The group to search, in place of splitters: ``"ROOT"`` for the documents
+            group: The group to search, instead of splitters: ``"ROOT"`` for the documents
                 themselves, ``"FineChunk"``, or one of your own.
-            target: The group to answer with; None for the documents.
+            target: The group to answer with. None for the documents.
             **options: ``child_k``, ``filter``, ``score_threshold``, ``details`` as for
-                ``NodeGraphRetriever``; ``similarity``, ``similarity_cut_off``, ``index``,
-                ``embed_keys``, ``lift`` as for ``Retriever``; ``follow_links`` as for
+                ``NodeGraphRetriever``. ``similarity``, ``similarity_cut_off``, ``index``,
+                ``embed_keys``, ``lift`` as for ``Retriever``. ``follow_links`` as for
                 ``DefaultRetriever``.
 
         Raises:
             TypeError: If an option is unknown, or ``graph`` is no graph.
             UnknownGroupError: If the graph has no such group.
-            ValueError: If a splitter is given, and a group for which it would make another one;
-                or the graph has another group ``"child"`` or ``"parent"``.
+            ValueError: If a splitter is given, and a group for which it would make another one, or
+                the graph has another group ``"child"`` or ``"parent"``.
 
         Example:
             >>> from nodekin.adapters.langchain import NodeGraphRetriever
@@ -189,7 +189,7 @@ class GraphDocuments(DocumentIndex):
     def add_documents(
         self, documents: Iterable[Document], *, ids: Sequence[str | None] | None = None
     ) -> list[str]:
-        """Add documents, or update those whose id exists, all or none; return their ids.
+        """Add documents, or update those whose id exists, all or none. Return their ids.
 
         What was made of an earlier version of a document is removed, and the next search sees the
         change.
@@ -212,7 +212,7 @@ class GraphDocuments(DocumentIndex):
         return {"succeeded": self.add_documents(items), "failed": []}
 
     def delete(self, ids: Sequence[str] | None = None, **kwargs: Any) -> DeleteResponse:
-        """Remove documents and the nodes below them; ids that do not exist are skipped.
+        """Remove documents and the nodes below them. Ids that do not exist are skipped.
 
         Raises:
             ValueError: If no ids are given, one is that of a node below a document, or the
@@ -245,7 +245,7 @@ _SEARCH_OPTIONS = (
     *("similarity", "similarity_cut_off", "index", "embed_keys", "lift"),
     "follow_links",
 )
-"""Options of the search; for its others LangChain has names of its own (k, filter)."""
+"""Options of the search. For its others LangChain has names of its own (k, filter)."""
 
 
 def _transform(splitter: object) -> object:

@@ -40,7 +40,7 @@ def draw_runnable(
 
 
 def draw(retriever: RetrieverProtocol, graph: Graph, sources: list[Node]) -> list[Node]:
-    """Draw the way of a query through a retriever; return the nodes where it ends.
+    """Draw the way of a query through a retriever. Return the nodes where it ends.
 
     A retriever that calls a model comes before the retrievers it holds, others come after them,
     as results pass them.

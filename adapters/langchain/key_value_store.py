@@ -57,7 +57,7 @@ class NodeGraphStore(BaseStore[str, Document]):
         return [self._document(nodes[key]) if key in nodes else None for key in keys]
 
     def mset(self, key_value_pairs: Sequence[tuple[str, Document]]) -> None:
-        """Set the documents of keys, all or none; the last one of a key counts.
+        """Set the documents of keys, all or none. The last one of a key counts.
 
         Raises:
             ValueError: If the group is not that of the documents.
@@ -67,7 +67,7 @@ class NodeGraphStore(BaseStore[str, Document]):
         self.graph.add([_with_key(key, document) for key, document in documents.items()])
 
     def mdelete(self, keys: Sequence[str]) -> None:
-        """Remove documents and the nodes below them; keys that do not exist are skipped.
+        """Remove documents and the nodes below them. Keys that do not exist are skipped.
 
         Raises:
             ValueError: If the group is not that of the documents.
@@ -97,7 +97,7 @@ class NodeGraphStore(BaseStore[str, Document]):
 
 
 def _with_key(key: str, document: Document) -> Document:
-    """Return the document with the key as its id; its own, if another or none, is kept in it."""
+    """Return the document with the key as its id. Its own, if another or none, is kept in it."""
     metadata = deepcopy(document.metadata)
     if document.id != key:
         metadata[DOCUMENT_ID_KEY] = document.id

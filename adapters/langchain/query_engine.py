@@ -69,17 +69,17 @@ class NodeGraphQueryEngine(RunnableSerializable[EngineInput, Any]):
 
     Key init args:
         engine: The ``QueryEngine``.
-        output: ``"text"`` for the answer's text; ``"dict"`` for a mapping with ``answer``,
+        output: ``"text"`` for the answer's text. ``"dict"`` for a mapping with ``answer``,
             ``question``, ``context`` (the documents, in the order of their numbers), ``sources``
             (number, whether it is cited, title, ids, score, and the text the model was shown),
             ``found`` and ``notes``.
-        k: How many passages to retrieve; None for the engine's own number.
+        k: How many passages to retrieve. None for the engine's own number.
         child_k: How many children every inner retriever considers before it lifts them.
         filter: Conditions on metadata, checked before ranking.
-        question_key: Where in a mapping the question is; None for ``question``, ``input``,
+        question_key: Where in a mapping the question is. None for ``question``, ``input``,
             ``query`` or ``messages`` (a LangGraph state, whose last message is the question).
         history_key: Where in a mapping the conversation so far is: messages.
-        details: What the metadata of documents has besides its own fields; see
+        details: What the metadata of documents has besides its own fields. See
             ``NodeGraphRetriever``. Scores are in ``sources`` anyway.
 
     Instantiate:
@@ -100,10 +100,10 @@ class NodeGraphQueryEngine(RunnableSerializable[EngineInput, Any]):
 
         A question is a text, a message, messages of which the last is the question, or a mapping
         with one of these and a ``chat_history``. Each call takes ``k``, ``child_k`` and
-        ``filter``; that filter is added to the engine's own.
+        ``filter``. That filter is added to the engine's own.
 
         With ``output="dict"`` the first chunk of a stream has the question and the documents, the
-        next ones the answer, the last one the sources; their sum is what ``invoke`` returns.
+        next ones the answer, the last one the sources. Their sum is what ``invoke`` returns.
         Where the model repeats itself or an answer has to be corrected, the streamed text stays,
         and the corrected answer follows it.
 
@@ -133,16 +133,16 @@ class NodeGraphQueryEngine(RunnableSerializable[EngineInput, Any]):
     """Whether the text is returned, or a mapping with the sources."""
 
     k: int | None = Field(default=None, ge=1, strict=True)
-    """How many passages to retrieve; None for the engine's own number."""
+    """How many passages to retrieve. None for the engine's own number."""
 
     child_k: int | None = Field(default=None, ge=1, strict=True)
-    """How many children to consider before lifting; None for as many as it takes."""
+    """How many children to consider before lifting. None for as many as it takes."""
 
     filter: dict[str, Any] | None = None
     """Conditions on metadata, checked before ranking."""
 
     question_key: str | None = None
-    """Where in a mapping the question is; None for the usual names."""
+    """Where in a mapping the question is. None for the usual names."""
 
     history_key: str = "chat_history"
     """Where in a mapping the conversation is."""
@@ -182,12 +182,12 @@ class NodeGraphQueryEngine(RunnableSerializable[EngineInput, Any]):
         Args:
             input: The question, with or without the conversation before it.
             config: As everywhere in LangChain.
-            **kwargs: ``k``, ``child_k``, in place of the engine's own; ``filter``, besides it.
+            **kwargs: ``k`` and ``child_k`` replace the engine's own. ``filter`` is added to it.
         """
         return self._call_with_config(self._run, input, config, **kwargs)
 
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
-        """Return the same without blocking the event loop."""
+        """Async version of ``invoke``."""
         return await self._acall_with_config(self._arun, input, config, **kwargs)
 
     def stream(
@@ -199,7 +199,7 @@ class NodeGraphQueryEngine(RunnableSerializable[EngineInput, Any]):
     def astream(
         self, input: Any, config: RunnableConfig | None = None, **kwargs: Any
     ) -> AsyncIterator[Any]:
-        """Yield the same without blocking the event loop."""
+        """Async version of ``stream``."""
 
         async def inputs() -> AsyncIterator[Any]:
             yield input
@@ -215,7 +215,7 @@ class NodeGraphQueryEngine(RunnableSerializable[EngineInput, Any]):
     def atransform(
         self, input: AsyncIterator[Any], config: RunnableConfig | None = None, **kwargs: Any
     ) -> AsyncIterator[Any]:
-        """Yield the same without blocking the event loop."""
+        """Async version of ``transform``."""
         return self._atransform_stream_with_config(input, self._astream, config, **kwargs)
 
     def as_tool(
@@ -226,7 +226,7 @@ class NodeGraphQueryEngine(RunnableSerializable[EngineInput, Any]):
         description: str | None = None,
         arg_types: dict[str, type] | None = None,
     ) -> BaseTool:
-        """Return a tool with one argument, the question; ``answer_tool`` cites and filters too."""
+        """Return a tool with one argument, the question. ``answer_tool`` cites and filters too."""
         if args_schema is None and arg_types is None:
             arg_types = {self.question_key or "question": str}
         return super().as_tool(args_schema, name=name, description=description, arg_types=arg_types)
@@ -346,9 +346,9 @@ def read_question(input: Any, question_key: str | None, history_key: str) -> Que
     """Return the question of a runnable's input, and the conversation before it.
 
     Args:
-        input: A text; a message; messages, the last of which is the question; or a mapping with
+        input: A text. A message. Messages, the last of which is the question, or a mapping with
             one of these, and with a history beside it.
-        question_key: Where in a mapping the question is; None for ``question``, ``input``,
+        question_key: Where in a mapping the question is. None for ``question``, ``input``,
             ``query`` or ``messages``.
         history_key: Where the history is: messages in any format that LangChain takes.
 
@@ -416,7 +416,7 @@ def _role(message: BaseMessage) -> str:
 
 
 def _text(message: BaseMessage) -> str:
-    """Return the text of a message, its parts joined; parts that are no text are left out."""
+    """Return the text of a message, its parts joined. Parts that are no text are left out."""
     if isinstance(message.content, str):
         return message.content
     parts = (part if isinstance(part, str) else part.get("text") for part in message.content)

@@ -31,9 +31,9 @@ class NodeGraphReranker(BaseDocumentCompressor):
     Key init args:
         reranker: A ``Reranker``, or its argument: a name that needs no options, a function
             below ``@register_reranker``, an object with ``name`` and ``rerank``.
-        top_n: How many documents to return at most; None for the reranker's own ``top_k``.
+        top_n: How many documents to return at most. None for the reranker's own ``top_k``.
         score_key: The metadata field for the score, a float, higher is better, of the
-            input documents too; None leaves the metadata as it is.
+            input documents too. None leaves the metadata as it is.
 
     Instantiate:
         >>> def relevance(query, texts):
@@ -47,7 +47,7 @@ class NodeGraphReranker(BaseDocumentCompressor):
         >>> reranker.compress_documents(documents, "Which is green?")
         [Document(id='2', metadata={}, page_content='green tea')]
 
-        Documents are copies, with all that they have; only in those with nested details, of
+        Documents are copies, with all that they have. Only in those with nested details, of
         ``NodeGraphRetriever(details="nested")``, the reranker's score becomes the ``score``, and
         the first of the ``evidence``. A trace shows one run, with a child run for each span. A
         reranker that fails raises ``RerankError``.
@@ -70,10 +70,10 @@ class NodeGraphReranker(BaseDocumentCompressor):
     """The reranker."""
 
     top_n: int | None = Field(default=None, ge=1, strict=True)
-    """How many documents to return at most; None for the reranker's own ``top_k``."""
+    """How many documents to return at most. None for the reranker's own ``top_k``."""
 
     score_key: str | None = Field(default=None, min_length=1)
-    """The metadata field for the score; None leaves the metadata as it is."""
+    """The metadata field for the score. None leaves the metadata as it is."""
 
     @field_validator("reranker", mode="before")
     @classmethod
@@ -94,7 +94,7 @@ class NodeGraphReranker(BaseDocumentCompressor):
     async def acompress_documents(
         self, documents: Sequence[Document], query: str, callbacks: Callbacks | None = None
     ) -> Sequence[Document]:
-        """Return the same without blocking the event loop."""
+        """Async version of ``compress_documents``."""
         inputs = {"query": query, "documents": list(documents)}
         return await self._runnable.ainvoke(inputs, {"callbacks": callbacks})
 
@@ -161,7 +161,7 @@ class NodeGraphReranker(BaseDocumentCompressor):
 
 
 def _unique_ids(documents: Sequence[Document]) -> list[str]:
-    """Return the documents' ids; new ones for those that have none or that of an earlier one."""
+    """Return the documents' ids. New ones for those that have none or that of an earlier one."""
     existing = {document.id for document in documents}
     ids: dict[str, None] = {}
     for position, document in enumerate(documents):

@@ -41,7 +41,7 @@ from .graph_drawing import draw_runnable
 logger = logging.getLogger(__name__)
 
 MAX_BATCH = 256
-"""How many queries are embedded together at most; a graph caches the vectors of twice as many."""
+"""How many queries are embedded together at most. A graph caches the vectors of twice as many."""
 
 
 class NodeGraphRetriever(GraphDocuments):
@@ -54,10 +54,10 @@ class NodeGraphRetriever(GraphDocuments):
     Key init args:
         retriever: Any nodekin retriever: an object with ``retrieve`` and ``aretrieve``. Without
             one the documents of ``graph`` are searched.
-        k: How many documents to return at most; None for the retriever's own ``top_k``. They
+        k: How many documents to return at most. None for the retriever's own ``top_k``. They
             are counted as they are returned, after lifting to the target group.
         child_k: How many children (hits in smaller groups) every inner retriever considers before
-            it lifts them; None for as many as ``k`` results need.
+            it lifts them. None for as many as ``k`` results need.
         filter: Conditions on metadata, checked before ranking, beside the retriever's own.
         score_threshold: Keeps results that score this or more.
         details: What the metadata of a document has besides its own fields. False: nothing, so
@@ -65,7 +65,7 @@ class NodeGraphRetriever(GraphDocuments):
             better), ``evidence`` (the text that matched best), and where in the document it is
             (``start``, ``end``). ``"nested"``: one field ``"nodekin"`` with everything, from which
             ``from_document`` restores the node.
-        graph: The graph that documents are added to; ``from_documents`` sets it.
+        graph: The graph that documents are added to. ``from_documents`` sets it.
 
     Instantiate:
         In one line: sentences are searched, and the documents returned. Splitters of your own,
@@ -97,7 +97,7 @@ class NodeGraphRetriever(GraphDocuments):
         'Black tea is not.'
 
         Each call takes ``k``, ``child_k``, ``filter`` and ``score_threshold``, also for retrievers
-        that hold others (and ``weights``, where there is a fusion: ``with_weights``); that filter
+        that hold others (and ``weights``, where there is a fusion: ``with_weights``). That filter
         is added to the retriever's:
 
         >>> retriever.invoke("tea", k=1, filter={"language": "en"})
@@ -134,10 +134,10 @@ class NodeGraphRetriever(GraphDocuments):
     """Any nodekin retriever, or what ``as_retriever`` takes for one."""
 
     k: int | None = Field(default=None, ge=1, strict=True)
-    """How many documents to return at most; None for the retriever's own ``top_k``."""
+    """How many documents to return at most. None for the retriever's own ``top_k``."""
 
     child_k: int | None = Field(default=None, ge=1, strict=True)
-    """How many children to consider before lifting; None for as many as ``k`` results need."""
+    """How many children to consider before lifting. None for as many as ``k`` results need."""
 
     filter: dict[str, Any] | None = None
     """Conditions on metadata, checked before ranking."""
@@ -184,10 +184,10 @@ class NodeGraphRetriever(GraphDocuments):
         """Return the best documents, best first.
 
         Args:
-            input: The query; a blank one has no results.
-            config: As everywhere in LangChain; its ``run_id`` is that of the retriever's run.
+            input: The query. A blank one has no results.
+            config: As everywhere in LangChain. Its ``run_id`` is that of the retriever's run.
             **kwargs: ``k``, ``child_k``, ``score_threshold`` replace the retriever's own, and
-                ``weights`` those of the fusion that is the retriever or within it; ``filter`` is
+                ``weights`` those of the fusion that is the retriever or within it. ``filter`` is
                 added to the retriever's own.
         """
         if config is None:  # that of the config context, if any, holds
@@ -212,11 +212,11 @@ class NodeGraphRetriever(GraphDocuments):
         return_exceptions: bool = False,
         **kwargs: Any,
     ) -> list[list[Document]]:
-        """Return the documents of each query; the queries are embedded together, then searched.
+        """Return the documents of each query. The queries are embedded together, then searched.
 
         Args:
             inputs: The queries.
-            config: One for all, or one for each; a ``run_id`` in one for all is the first's.
+            config: One for all, or one for each. A ``run_id`` in one for all is the first's.
                 ``max_concurrency`` is how many are searched at once.
             return_exceptions: Whether a query that fails returns its error instead of raising it.
             **kwargs: As for ``invoke``, for all queries.
@@ -237,7 +237,7 @@ class NodeGraphRetriever(GraphDocuments):
         return_exceptions: bool = False,
         **kwargs: Any,
     ) -> list[list[Document]]:
-        """Async version of ``batch``; a cancelled one ends when all its runs have ended."""
+        """Async version of ``batch``. A cancelled one ends when all its runs have ended."""
         documents: list[Any] = []
         for queries, configs in _batches(inputs, config):
             await arun(_embed(self.retriever, queries))
@@ -297,7 +297,7 @@ class NodeGraphRetriever(GraphDocuments):
                     results = await options.retriever.aretrieve(
                         query, top_k=options.k, filters=options.filters
                     )
-            if len(results) <= _FEW:
+            if len(results) <= _MAX_WITHOUT_THREAD:
                 return self._documents(results, options)
             return await asyncio.to_thread(self._documents, results, options)
         except asyncio.CancelledError as error:  # the base class reports an Exception only
@@ -344,7 +344,7 @@ class NodeGraphRetriever(GraphDocuments):
 
 _CALL_OPTIONS = ("k", "child_k", "filter", "score_threshold", "weights")
 
-_FEW = 64
+_MAX_WITHOUT_THREAD = 64
 """As many documents are made in less time than a thread takes to start."""
 
 
@@ -359,7 +359,7 @@ class _SearchOptions(NamedTuple):
 
 
 def _with_run_id(config: RunnableConfig, kwargs: dict[str, Any]) -> RunnableConfig:
-    """Return a call's config; set its run id in ``kwargs``, where the base class reads it."""
+    """Return a call's config. Set its run id in ``kwargs``, where the base class reads it."""
     config = ensure_config(config)
     kwargs["run_id"] = kwargs.get("run_id") or config.get("run_id")
     return config

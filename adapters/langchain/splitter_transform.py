@@ -26,7 +26,7 @@ def as_transform(splitter: object) -> SplitterTransform:
 
     Args:
         splitter: An object with ``create_documents``, ``split_text``, ``transform_documents`` or
-            ``split_documents``, tried in this order. The first two see a text; the others a
+            ``split_documents``, tried in this order. The first two see a text. The others a
             document with the node's metadata and id.
 
     Raises:
@@ -100,7 +100,7 @@ class SplitterTransform:
 
 
 def _starts(chunks: list[Document], text: str) -> list[int | None]:
-    """Return the chunks' ``start_index``; None for all where one is wrong.
+    """Return the chunks' ``start_index``. None for all where one is wrong.
 
     Splitters search for it, and miss where the overlap is counted in tokens.
     """

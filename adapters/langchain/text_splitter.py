@@ -44,7 +44,7 @@ class NodeTextSplitter(TextSplitter):
             splitters, unless ``length_function`` counts something else; 4,000 by default.
         chunk_overlap: How much of the end of a chunk the next one repeats at most; 200 by
             default, and never more than a tenth of ``chunk_size``.
-        length_function: Measures a text; ``nodekin.nodegraph.count_tokens`` for (an estimate of)
+        length_function: Measures a text. ``nodekin.nodegraph.count_tokens`` for (an estimate of)
             tokens.
         add_start_index: Whether a chunk's metadata has its start, in characters; -1 for a chunk
             that is no part of the text.

@@ -46,12 +46,12 @@ def retriever_tool(
     order of the numbers.
 
     Args:
-        retriever: The retriever; with ``filter_by`` one whose results can be filtered, as
+        retriever: The retriever. With ``filter_by`` one whose results can be filtered, as
             ``as_retriever`` says.
         name: The tool's name for the model.
         description: When the model should use it.
         filter_by: Metadata fields that the model may filter by, each with its description or a
-            ``FilterField``. It gives one value or several, of which any may match; texts match in
+            ``FilterField``. It gives one value or several, of which any may match. Texts match in
             upper and lower case, ``"1999"`` the number, too. Conditions of the retriever itself
             are added, and the model can't change them. A value that is not allowed is an error
             that the model reads.
@@ -112,7 +112,7 @@ def answer_tool(
 ) -> StructuredTool:
     """Make a tool of a query engine, for agents: a question in, an answer with its sources out.
 
-    Choose ``retriever_tool`` where the agent's own model is to read the passages; this one where
+    Choose ``retriever_tool`` where the agent's own model is to read the passages. This one where
     it needs answers only: they cost the agent less context, and each is written from the
     passages only, with citations.
 
@@ -124,7 +124,7 @@ def answer_tool(
         engine: The engine, or its ``NodeGraphQueryEngine``.
         name: The tool's name for the model.
         description: When the model should use it.
-        filter_by: Metadata fields that the model may filter by; see ``retriever_tool``.
+        filter_by: Metadata fields that the model may filter by. See ``retriever_tool``.
         show: Metadata fields that the model sees with each source.
 
     Raises:
@@ -212,7 +212,7 @@ def _tool(
 
 
 def _cite(answer: Mapping[str, Any], show: Sequence[str]) -> str:
-    """Return the answer with the sources that it cites; with all, where it cites none."""
+    """Return the answer with the sources that it cites. With all, where it cites none."""
     sources = list(zip(answer["sources"], answer["context"], strict=True))
     if not answer["found"] or not sources:
         return str(answer["answer"])
@@ -255,7 +255,7 @@ def _validation_message(error: ValidationError | ValidationErrorV1) -> str:
 
 
 def _describe(metadata: Mapping[str, Any], show: Sequence[str]) -> str:
-    """Return some metadata fields in parentheses; nothing if there are none."""
+    """Return some metadata fields in parentheses. Nothing if there are none."""
     values = {name: metadata[name] for name in show if metadata.get(name) is not None}
     texts = (
         f"{name}: {value if isinstance(value, str) else json.dumps(value, default=str)}"

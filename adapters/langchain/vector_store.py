@@ -49,7 +49,7 @@ from .filter_translation import as_filters, merge_filters
 
 
 class NodeGraphVectorStoreRetriever(VectorStoreRetriever):
-    """Search a ``NodeGraphVectorStore``; ``as_retriever`` of the store makes it.
+    """Search a ``NodeGraphVectorStore``. ``as_retriever`` of the store makes it.
 
     The ``filter`` of a call is added to that of ``search_kwargs``, where LangChain's own class
     replaces it: a condition that was set holds for every call.
@@ -59,17 +59,17 @@ class NodeGraphVectorStoreRetriever(VectorStoreRetriever):
         self, query: str, *, run_manager: CallbackManagerForRetrieverRun, **kwargs: Any
     ) -> list[Document]:
         return super()._get_relevant_documents(
-            query, run_manager=run_manager, **self._with_own_filter(kwargs)
+            query, run_manager=run_manager, **self._with_filter(kwargs)
         )
 
     async def _aget_relevant_documents(
         self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, **kwargs: Any
     ) -> list[Document]:
         return await super()._aget_relevant_documents(
-            query, run_manager=run_manager, **self._with_own_filter(kwargs)
+            query, run_manager=run_manager, **self._with_filter(kwargs)
         )
 
-    def _with_own_filter(self, options: dict[str, Any]) -> dict[str, Any]:
+    def _with_filter(self, options: dict[str, Any]) -> dict[str, Any]:
         if "filter" not in options:
             return options
         filter = merge_filters(self.search_kwargs.get("filter"), options["filter"])
@@ -93,23 +93,23 @@ class NodeGraphVectorStore(VectorStore):
 
     Documents are added. With a group below them (``"MediumChunk"``, or one of your own) the
     nodes of that group are searched and returned, or with ``target="ROOT"`` their documents. A
-    document with an existing id is updated in all groups and indexes; a deleted one is removed
+    document with an existing id is updated in all groups and indexes. A deleted one is removed
     from all. Nothing is embedded before the first search, and no text twice.
 
     Setup:
         Install the extra: ``pip install "nodekin[langchain]"``.
 
     Key init args:
-        graph: The node graph. With an embedding model for search by meaning; one without is
+        graph: The node graph. With an embedding model for search by meaning. One without is
             searched by its words.
         group: The group to search.
-        similarity: As in ``Retriever``; None for ``"cosine"`` where the graph has an
+        similarity: As in ``Retriever``. None for ``"cosine"`` where the graph has an
             embedding model, else ``"bm25"``.
-        target: The group to answer with; None for the group itself.
+        target: The group to answer with. None for the group itself.
         embed_key: Which of the graph's embeddings, where it has several.
         index: As in ``Retriever``.
-        filter: Conditions on metadata for all searches; those of a search are added.
-        details: What the metadata of a document has besides its own fields; see
+        filter: Conditions on metadata for all searches. Those of a search are added.
+        details: What the metadata of a document has besides its own fields. See
             ``NodeGraphRetriever``. By default documents come back as they were added.
         relevance_score_fn: Turns a score into a number from 0 to 1. By default a negative cosine
             becomes 0, and a BM25 score ``score / (1 + score)``.
@@ -202,15 +202,15 @@ class NodeGraphVectorStore(VectorStore):
         current_time: datetime | None = None,
         **kwargs: Any,
     ) -> list[str]:
-        """Add documents, or update those whose id exists, all or none; return their ids.
+        """Add documents, or update those whose id exists, all or none. Return their ids.
 
         Args:
             documents: They are copied, and never changed.
-            ids: In place of the documents' own. Without any, a document's id is a hash of its text
+            ids: Instead of the documents' own. Without any, a document's id is a hash of its text
                 and metadata, so that the same document added twice is one.
-            batch_size: What ``index()`` passes; all documents are added together, whatever it is.
+            batch_size: What ``index()`` passes. All documents are added together, whatever it is.
             current_time: What ``TimeWeightedVectorStoreRetriever`` passes on, whose documents
-                have it in their metadata; not used.
+                have it in their metadata. Not used.
             **kwargs: None are allowed.
 
         Raises:
@@ -228,11 +228,11 @@ class NodeGraphVectorStore(VectorStore):
         ids: Sequence[str | None] | None = None,
         **kwargs: Any,
     ) -> list[str]:
-        """Add texts, with their metadata and ids where there are any; see ``add_documents``."""
+        """Add texts, with their metadata and ids where there are any. See ``add_documents``."""
         return self.add_documents(text_documents(texts, metadatas), ids=ids, **kwargs)
 
     def delete(self, ids: Sequence[str] | None = None, **kwargs: Any) -> bool:
-        """Remove documents and the nodes below them; ids that do not exist are skipped.
+        """Remove documents and the nodes below them. Ids that do not exist are skipped.
 
         Raises:
             ValueError: If no ids are given, or one is that of a node below a document.
@@ -268,7 +268,7 @@ class NodeGraphVectorStore(VectorStore):
     async def asimilarity_search_with_score(
         self, query: str, k: int = 4, *, filter: Filters | None = None, **kwargs: Any
     ) -> list[tuple[Document, float]]:
-        """Do the same; the query is embedded by the model's async method."""
+        """Async version of ``similarity_search_with_score``, with the model's async method."""
         check_kwargs("asimilarity_search_with_score", kwargs, _SEARCH)
         check_count("k", k)
         results = await self.retriever.aretrieve(query, top_k=k, filters=as_filters(filter))
@@ -280,7 +280,7 @@ class NodeGraphVectorStore(VectorStore):
         return [document for document, _ in self.similarity_search_with_score(query, k, **kwargs)]
 
     async def asimilarity_search(self, query: str, k: int = 4, **kwargs: Any) -> list[Document]:
-        """Return the same without blocking the event loop."""
+        """Async version of ``similarity_search``."""
         check_kwargs("asimilarity_search", kwargs, _SEARCH)
         scored = await self.asimilarity_search_with_score(query, k, **kwargs)
         return [document for document, _ in scored]
@@ -309,7 +309,7 @@ class NodeGraphVectorStore(VectorStore):
     async def asimilarity_search_by_vector(
         self, embedding: Sequence[float], k: int = 4, **kwargs: Any
     ) -> list[Document]:
-        """Return the same without blocking the event loop."""
+        """Async version of ``similarity_search_by_vector``."""
         return await embed_ahead(partial(self.similarity_search_by_vector, embedding, k, **kwargs))
 
     def max_marginal_relevance_search(
@@ -349,7 +349,7 @@ class NodeGraphVectorStore(VectorStore):
         filter: Filters | None = None,
         **kwargs: Any,
     ) -> list[Document]:
-        """Return the same without blocking the event loop."""
+        """Async version of ``max_marginal_relevance_search``."""
         check_kwargs("amax_marginal_relevance_search", kwargs, _DIVERSE)
         check_count("k", k)
         return await arun(self._search_diverse(query, k, fetch_k, lambda_mult, filter))
@@ -399,10 +399,10 @@ class NodeGraphVectorStore(VectorStore):
 
         Args:
             texts: The texts.
-            embedding: The embedding model; None for a store that is searched by words.
+            embedding: The embedding model. None for a store that is searched by words.
             metadatas: One for each text.
             ids: One for each text.
-            store: The path of a file to store the graph in; memory by default.
+            store: The path of a file to store the graph in. Memory by default.
             **kwargs: Arguments of the class: ``group``, ``target`` and others.
 
         Raises:
@@ -427,9 +427,9 @@ class NodeGraphVectorStore(VectorStore):
 
         Args:
             documents: They are copied, and keep their ids.
-            embedding: The embedding model; None for a store that is searched by words.
-            ids: In place of the documents' own.
-            store: The path of a file to store the graph in; memory by default.
+            embedding: The embedding model. None for a store that is searched by words.
+            ids: Instead of the documents' own.
+            store: The path of a file to store the graph in. Memory by default.
             **kwargs: Arguments of the class: ``group``, ``target`` and others.
         """
         _check_options(cls, "from_documents", kwargs)
@@ -444,7 +444,7 @@ class NodeGraphVectorStore(VectorStore):
         embedding: Embeddings | None = None,
         **kwargs: Any,
     ) -> StoreT:
-        """Do the same without blocking the event loop."""
+        """Async version of ``from_documents``."""
         return await asyncio.to_thread(cls.from_documents, documents, embedding, **kwargs)
 
     @classmethod
@@ -455,7 +455,7 @@ class NodeGraphVectorStore(VectorStore):
         metadatas: Sequence[dict[str, Any]] | None = None,
         **kwargs: Any,
     ) -> StoreT:
-        """Do the same without blocking the event loop."""
+        """Async version of ``from_texts``."""
         return await asyncio.to_thread(cls.from_texts, texts, embedding, metadatas, **kwargs)
 
     def _select_relevance_score_fn(self) -> Callable[[float], float]:
@@ -482,7 +482,7 @@ class NodeGraphVectorStore(VectorStore):
     def _nearest(
         self, embedding: Sequence[float], k: int, filter: Filters | None
     ) -> list[ScoredNode]:
-        """Search for a vector in place of a query."""
+        """Search for a vector instead of a query."""
         retriever, key = self.retriever, self._embed_key()
         if retriever.similarity.mode != "embedding":
             raise ValueError(

@@ -48,8 +48,8 @@ def as_index(store: VectorStore | MakeStore) -> StoreIndexes:
     Args:
         store: A function that makes a store, from a LangChain model that gives the graph's
             vectors, and the name of the group: each group has a store of its own then, and no
-            text is embedded twice. Or a store, whose model has to be that of the graph, best
-            ``GraphEmbeddings(graph)``. It is for one graph and one of its embeddings; several
+            text is embedded twice, or a store, whose model has to be that of the graph, best
+            ``GraphEmbeddings(graph)``. It is for one graph and one of its embeddings. Several
             groups may share it, at the price of longer searches.
 
     Raises:
@@ -101,7 +101,7 @@ class LangChainBackend:
         return [_node_id(document) for document in documents]
 
     def stored(self, ids: Sequence[str]) -> dict[str, str]:
-        """Return which of these nodes the store has; none where it has no look-up by id."""
+        """Return which of these nodes the store has. None where it has no look-up by id."""
         try:
             documents = self._store.get_by_ids(ids)
         except NotImplementedError:  # adding an id again updates it in such stores
@@ -167,7 +167,7 @@ class LangChainBackend:
 
 
 def _node_id(document: Document) -> str:
-    """Return the id of the node that a document stands for; some stores lose documents' ids."""
+    """Return the id of the node that a document stands for. Some stores lose documents' ids."""
     return document.id or str(document.metadata.get(_ID, ""))
 
 
@@ -187,13 +187,13 @@ def unit_vectors() -> Iterator[None]:
 class GraphEmbeddings(Embeddings):
     """Use a graph's embedding model, with all vectors it has computed before, in LangChain code.
 
-    The model in the graph may be a function, or one of LlamaIndex or sentence-transformers; this
+    The model in the graph may be a function, or one of LlamaIndex or sentence-transformers. This
     is a LangChain model. Vectors come from the graph, which caches them by model and text, also in
     its file where it has one.
 
     Args:
         graph: The node graph.
-        key: Which of its embeddings; None where it has but one.
+        key: Which of its embeddings. None where it has but one.
 
     Raises:
         LookupError: If the graph has no such embedding.
@@ -221,6 +221,6 @@ class GraphEmbeddings(Embeddings):
         return list(map(float, self.graph.embeddings.query_vectors([text], self.key)[0]))
 
     async def aembed_query(self, text: str) -> list[float]:
-        """Return the same by the model's async method, in a thread where it has none."""
+        """Async version of ``embed_query``, in a thread where the model has none."""
         vectors = await self.graph.embeddings.aquery_vectors([text], self.key)
         return list(map(float, vectors[0]))

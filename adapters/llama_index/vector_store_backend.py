@@ -60,13 +60,13 @@ def as_index(store: BasePydanticVectorStore | MakeStore) -> StoreIndexes:
     """
     if isinstance(store, BasePydanticVectorStore):
         backend = LlamaIndexBackend(store)
-        return StoreIndexes(store, lambda graph, group, key: backend, one_store=True)
+        return StoreIndexes(store, lambda graph, group, key: backend, is_shared=True)
     if not callable(store) or isinstance(store, type):
         raise TypeError(
             "as_index takes a LlamaIndex vector store such as SimpleVectorStore(), or a function "
             f"from the name of a group to one, not {store!r:.80}"
         )
-    return StoreIndexes(store, partial(_backend, store), one_store=False)
+    return StoreIndexes(store, partial(_backend, store), is_shared=False)
 
 
 def _backend(make: MakeStore, graph: NodeGraph, group: str, key: str) -> LlamaIndexBackend:

@@ -58,13 +58,13 @@ class ListBackend:
 def test_it_is_an_index_like_any_other(most: int) -> None:
     check_index(
         "cosine",
-        index=StoreIndexes("store", lambda graph, group, key: ListBackend(most), one_store=False),
+        index=StoreIndexes("store", lambda graph, group, key: ListBackend(most), is_shared=False),
     )
 
 
 def test_the_store_has_the_nodes_of_the_group_and_no_other() -> None:
     backend = ListBackend()
-    index = StoreIndexes(backend, lambda graph, group, key: backend, one_store=True)
+    index = StoreIndexes(backend, lambda graph, group, key: backend, is_shared=True)
     graph = NodeGraph(embed=lambda texts: [[len(text), 1] for text in texts], progress=False)
     ids = graph.add(["tea", "river"])
     retriever = Retriever(graph, "ROOT", "cosine", index=index)
@@ -78,7 +78,7 @@ def test_the_store_has_the_nodes_of_the_group_and_no_other() -> None:
 def test_equal_stores_are_one_index() -> None:
     store = object()
     first, second, other = (
-        StoreIndexes(s, lambda *_: ListBackend(), one_store=True) for s in (store, store, object())
+        StoreIndexes(s, lambda *_: ListBackend(), is_shared=True) for s in (store, store, object())
     )
     assert first == second != other
     assert hash(first) == hash(second)

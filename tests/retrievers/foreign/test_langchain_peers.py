@@ -30,9 +30,7 @@ from nodekin.retrievers import (
 
 @pytest.mark.parametrize("question", QUESTIONS)
 @pytest.mark.parametrize("weights", [[0.5, 0.5], [0.9, 0.1], [1, 0]])
-def test_weights_and_rank_constant_of_a_call_are_those_of_an_ensemble(
-    peer_graph, question, weights
-):
+def test_weights_and_rank_constant_of_a_call_are_those_of_an_ensemble(question, weights):
     peer_graph = langchain_peers.peer_graph()
     mine = theirs().as_retriever(search_kwargs={"k": 3})
     words = NodeGraphRetriever(retriever=Retriever(peer_graph, "ROOT", "bm25", top_k=3))
