@@ -99,39 +99,36 @@ def converse(
     Raises:
         BaseException: What the function raised, with a ``RemoteTraceback``.
     """
-    kind, *rest = loads(exchange(to_bytes(message)))
-    while kind == "question":
+    reply: Message = loads(exchange(to_bytes(message)))
+    while reply[0] == "question":
         try:
-            reply: Message = ("value", _answer(exchange, rest, caller, answers))
+            message = ("value", _answer(exchange, reply[1:], caller, answers))
         except Exception as error:
-            reply = _error_message(error)
-        kind, *rest = loads(exchange(to_bytes(reply)))
-    if kind == "error":
-        pickled, name, text, trace = rest
-        raise _error_of(pickled, name, text, trace, loads)
-    return rest[0]
+            message = _error_message(error)
+        reply = loads(exchange(to_bytes(message)))
+    return _value_of(reply, loads)
 
 
-def _answer(exchange: Exchange, question: list[Any], kin: Any, answers: Answers | None) -> Any:
+def _answer(exchange: Exchange, question: Message, caller: Any, answers: Answers | None) -> Any:
     """Return what a process asks for."""
     about, name, *arguments = question
     if about == "answer":  # of a model: if nobody has it, the process asks the model
-        call = partial(converse, exchange, ("yours",), kin, answers)
+        call = partial(converse, exchange, ("yours",), caller, answers)
         return call() if answers is None else answers.ask(name, call)
-    if kin is None:
+    if caller is None:
         raise ValueError("the node belongs to no graph, so it has no kin")
-    args, settings = _attached(arguments, kin)
+    args, settings = _attached(arguments, caller)
     if name == "find":
         group, nodes = args
-        return kin.find(group)(nodes)
-    if name == "reading":  # nothing is held: what is made of a state that has gone is dropped
-        with kin.reading(*args):
+        return caller.find(group)(nodes)
+    if name == "reading":  # no state is held: what is made of an old one is dropped
+        with caller.reading(*args):
             return None
     if name == "ancestry":  # a group's transform stays here
-        return [GroupName(group.name, group.by_span) for group in kin.ancestry(*args)]
+        return [GroupName(group.name, group.by_span) for group in caller.ancestry(*args)]
     if name.startswith("_"):
         raise AttributeError(f"{name!r} is private")
-    return getattr(kin, name)(*args, **settings)
+    return getattr(caller, name)(*args, **settings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,20 +149,19 @@ def _error_message(error: BaseException) -> Message:
     return "error", pickled, type(error).__name__, str(error), trace
 
 
-def _error_of(
-    pickled: bytes | None,
-    name: str,
-    text: str,
-    trace: str,
-    loads: Callable[[bytes], Any] = pickle.loads,
-) -> BaseException:
+def _value_of(reply: Message, loads: Callable[[bytes], Any] = pickle.loads) -> Any:
+    """Return what a reply brings, or raise the error that it brings."""
+    kind, *values = reply
+    if kind != "error":
+        return values[0]
+    pickled, name, text, trace = values
     error: BaseException | None = None
     with suppress(Exception):
         error = None if pickled is None else loads(pickled)
     if error is None:
         error = cast("BaseException", type(name, (RuntimeError,), {})(text))
     error.__cause__ = RemoteTraceback(trace)
-    return error
+    raise error
 
 
 def _attached(value: Any, graph: Any) -> Any:
@@ -205,46 +201,32 @@ class CallServer:
         self._send = send
         self._functions: dict[str, Callable[[Any], Any]] = {}
         self._graph = RemoteGraph(self)
-        self._asking = threading.RLock()  # a function may have threads of its own
+        self.lock = threading.RLock()  # of a conversation: a function may have threads of its own
 
     def serve(self) -> None:
         """Answer messages until they end."""
-        while (message := self._receive()) is not None:
-            self._send(self._reply(message))
+        _serving.set(self)
+        with keep_answers(_RemoteAnswers(self)):
+            while (message := self._receive()) is not None:
+                self._send(self._reply(message))
 
     def _reply(self, message: bytes) -> bytes:
         try:
             kind, key, value = pickle.loads(message)
-            if kind == "load":
-                self._functions[key] = self._loaded(value)
-                return to_bytes(("value", None))
-            token = _serving.set(self)
+            if kind == "call":
+                result = self._functions[key](_attached(value, self._graph))
+                return to_bytes(("value", result))
             try:
-                with keep_answers(_RemoteAnswers(self)):
-                    result = self._functions[key](_attached(value, self._graph))
-            finally:
-                _serving.reset(token)
-            return to_bytes(("value", result))
+                self._functions[key] = pickle.loads(value)
+            except Exception as error:
+                reason = f"{type(error).__name__}: {error}"
+                raise RuntimeError(f"the process can't load it: {reason}") from error
+            return to_bytes(("value", None))
         except BaseException as error:  # a transform may even raise SystemExit, as it may there
             return to_bytes(_error_message(error))
 
-    @staticmethod
-    def _loaded(function: bytes) -> Callable[[Any], Any]:
-        try:
-            loaded: Callable[[Any], Any] = pickle.loads(function)
-        except Exception as error:
-            raise RuntimeError(
-                f"the process can't load it: {type(error).__name__}: {error}"
-            ) from error
-        return loaded
-
-    @contextmanager
-    def conversing(self) -> Iterator[Callable[[Message], Message]]:
-        """Hold the line; give a function that sends a message and returns the next one."""
-        with self._asking:
-            yield self._exchange
-
-    def _exchange(self, message: Message) -> Message:
+    def exchange(self, message: Message) -> Message:
+        """Send a message and return the next one."""
         self._send(to_bytes(message))
         data = self._receive()
         if data is None:
@@ -254,14 +236,12 @@ class CallServer:
 
     def ask(self, method: str, *args: Any, **settings: Any) -> Any:
         """Return what a method of the caller's graph returns."""
-        with self.conversing() as exchange:
-            kind, *rest = exchange(("question", "graph", method, args, settings))
-        if kind == "error":
-            raise _error_of(*rest)
-        return _attached(rest[0], self._graph)
+        with self.lock:
+            reply = self.exchange(("question", "graph", method, args, settings))
+        return _attached(_value_of(reply), self._graph)
 
 
-_serving: ContextVar[CallServer] = ContextVar("the server of this call")
+_serving: ContextVar[CallServer] = ContextVar("the server of this process")
 
 
 class _RemoteAnswers:
@@ -271,18 +251,16 @@ class _RemoteAnswers:
         self._server = server
 
     def ask(self, key: str, call: Callable[[], Any]) -> Any:
-        with self._server.conversing() as exchange:
-            kind, *rest = exchange(("question", "answer", key))
-            if kind == "yours":
+        with self._server.lock:
+            reply = self._server.exchange(("question", "answer", key))
+            if reply[0] == "yours":
                 try:
                     answer = call()
                 except BaseException as error:
-                    exchange(_error_message(error))  # which comes back
+                    self._server.exchange(_error_message(error))  # which comes back
                     raise
-                kind, *rest = exchange(("value", answer))
-        if kind == "error":  # the answer could not be kept
-            raise _error_of(*rest)
-        return rest[0]
+                reply = self._server.exchange(("value", answer))
+        return _value_of(reply)  # an error where the answer could not be kept
 
 
 _OF_GRAPHS = ("document_ids", "links_of", "neighbours", "nodes", "nodes_by_id")
