@@ -22,9 +22,9 @@ from office_files import FIXTURES, FORMATS, Block, convert, fidelity, flat_docum
 from sample_files import sample_files
 
 from nodekin.nodegraph import NodeGraph, ReadOptions
+from nodekin.nodegraph.readers.file_records import SourceFile
 from nodekin.nodegraph.readers.read_options import ReadOptions as Options
 from nodekin.nodegraph.readers.reader_registry import find_reader
-from nodekin.nodegraph.readers.source_file import SourceFile
 
 TABLES = {
     "en": [["Year", "Output", "Region"], ["1998", "3,000 tons", "Yunnan"]],

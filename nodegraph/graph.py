@@ -17,7 +17,7 @@ from .concurrency import Workers
 from .corpus import Corpus, Refresh
 from .document import as_document, flatten
 from .errors import explain_names, nearest_names
-from .groups import GroupRegistry, GroupSummary, NodeGroup, Scope, make_group
+from .groups import PREDEFINED_STRUCTURE, GroupRegistry, GroupSummary, NodeGroup, Scope, make_group
 from .hashing import digest
 from .imported_groups import Family, ImportedGroups
 from .locking import Access, Block
@@ -38,7 +38,6 @@ from .search_text_registry import DeclaredSearchText, SearchTextRegistry
 from .splitters.sentence_splitter import SentenceSplitter
 from .store import Changes, NodeStore
 from .streamed_nodes import StreamedNodes
-from .structure import PREDEFINED_STRUCTURE
 
 if TYPE_CHECKING:
     from .models.embedder_adapters import Vectors

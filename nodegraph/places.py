@@ -8,7 +8,7 @@ from functools import lru_cache, partial
 from typing import Any, TypeAlias
 
 from .node import Node
-from .readers.pages import PAGE_BREAK
+from .readers.text import PAGE_BREAK
 from .source_names import file_name_of, headings_of, source_title
 from .splitters.headings import headings_in
 

@@ -10,15 +10,11 @@ from pathlib import Path
 
 from ...nodegraph.document import Document
 from ...nodegraph.errors import ReadError
+from ...nodegraph.readers.file_records import SourceFile
 from ...nodegraph.readers.formats import PROGRAM, FileFormat, format_by_name
-from ...nodegraph.readers.source_file import SourceFile
-from .book import read_epub
-from .html import read_html
-from .mail import read_mailbox, read_message
+from .html import read_epub, read_html, read_mailbox, read_message
 from .notebook import read_notebook
-from .office import read_docx, read_pptx
-from .open_document import read_open_document, read_rtf
-from .sheets import read_spreadsheet
+from .office import read_docx, read_open_document, read_pptx, read_rtf, read_spreadsheet
 from .symbols import symbols_in
 
 _HTML = re.compile(rb"\s*(?:<!--.{0,400}?-->\s*)?(?:<!doctype\s+html|<html[\s>])", re.I | re.S)

@@ -1,14 +1,22 @@
-"""Read HTML and what becomes HTML on the way: Word, OpenDocument, the chapters of a book."""
+"""Read HTML, and files that have HTML in them: books and e-mail."""
 
 from __future__ import annotations
 
+import posixpath
 import re
+from collections.abc import Iterator
 from html import unescape
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
 
 from ...nodegraph.document import Document
-from ...nodegraph.readers.source_file import SourceFile
-from ...nodegraph.readers.text import decoded
-from .packed_files import parser
+from ...nodegraph.readers.file_records import SourceFile
+from ...nodegraph.readers.text import decode, decoded, join_pages
+from .packed_files import opened_zip, parser, title_and_author
+
+if TYPE_CHECKING:
+    from email.message import EmailMessage  # which loads the modules of the network
+
 
 _TITLE = re.compile(r"<title[^>]*>(.*?)</title>", re.I | re.S)
 
@@ -45,3 +53,119 @@ def markdown(html: str) -> str:
     if "](#" in text:
         text = _LINK_WITHIN.sub(lambda m: f"[{m[1]}]" if m[1].isdecimal() else m[1], text)
     return text.strip()
+
+
+def read_epub(source: SourceFile) -> Document:
+    """Read a book; a page break between two chapters.
+
+    Raises:
+        ReadError: If it is damaged, or protected.
+    """
+    from xml.etree import ElementTree
+
+    with opened_zip(source, "EPUB") as archive:
+        names = set(archive.namelist())
+        if "META-INF/rights.xml" in names:
+            raise source.encrypted("EPUB")
+        try:
+            container = ElementTree.fromstring(archive.read("META-INF/container.xml"))
+            package_path = next(
+                e.attrib["full-path"] for e in container.iter() if e.tag.endswith("}rootfile")
+            )
+            package = ElementTree.fromstring(archive.read(package_path))
+        except (KeyError, StopIteration, ElementTree.ParseError) as error:
+            raise source.damaged(f"it has no list of its chapters ({error})") from error
+        base = posixpath.dirname(package_path)
+        items = {e.get("id"): e for e in package.iter() if e.tag.endswith("}item")}
+        chapters = []
+        for reference in (e for e in package.iter() if e.tag.endswith("}itemref")):
+            item = items.get(reference.get("idref"))
+            if item is None or item.get("properties") == "nav":
+                continue
+            name = posixpath.normpath(posixpath.join(base, unquote(item.get("href", ""))))
+            if name in names:
+                html, _ = decode(archive.read(name), source, declared=True)
+                chapters.append(markdown(html))
+    metadata = {**title_and_author(package.iter()), "page_unit": "chapter"}
+    return source.document(join_pages(filter(None, chapters)), metadata)
+
+
+def read_message(source: SourceFile) -> Document:
+    """Read a message: its text, with the subject as title; attachments are named, not opened."""
+    from email import message_from_binary_file
+    from email.policy import default
+
+    with source.path.open("rb") as file:
+        message = message_from_binary_file(file, policy=default)
+    return _mail_document(message, None)
+
+
+def read_mailbox(source: SourceFile) -> Iterator[Document]:
+    """Read a box of messages, a document each, which is known by its number."""
+    import mailbox
+    from email import message_from_bytes
+    from email.policy import default
+
+    box = mailbox.mbox(source.path, create=False)
+    try:
+        for number, key in enumerate(box.keys(), start=1):
+            message = message_from_bytes(box.get_bytes(key), policy=default)
+            yield _mail_document(message, str(number))
+    finally:
+        box.close()
+
+
+def _mail_document(message: EmailMessage, number: str | None) -> Document:
+    from email.utils import parsedate_to_datetime
+
+    metadata: dict[str, Any] = {}
+    for name, field in (("title", "subject"), ("from", "from"), ("to", "to"), ("cc", "cc")):
+        if value := _header(message, field):
+            metadata[name] = value
+    if date := _header(message, "date"):
+        try:
+            metadata["date"] = parsedate_to_datetime(date).isoformat()
+        except (ValueError, TypeError):
+            metadata["date"] = date
+    names = [name for part in message.walk() if (name := _file_name(part))]
+    if names:
+        metadata["attachments"] = names
+    return Document(_body(message), metadata, id=number)
+
+
+def _header(message: EmailMessage, name: str) -> str:
+    try:
+        return " ".join(str(message.get(name, "")).split())
+    except Exception:  # the parser of headers trips over broken ones in many ways
+        return ""
+
+
+def _file_name(part: Any) -> str:
+    try:
+        return str(part.get_filename() or "")
+    except Exception:  # as above
+        return ""
+
+
+def _body(message: EmailMessage) -> str:
+    plain: list[str] = []
+    pages: list[str] = []
+    for part in message.walk():
+        if part.get_content_maintype() != "text" or _file_name(part):
+            continue
+        text = _content(part)
+        (pages if part.get_content_subtype() == "html" else plain).append(text)
+    if any(text.strip() for text in plain):
+        return "\n\n".join(text.strip() for text in plain)
+    return "\n\n".join(markdown(page) for page in pages)
+
+
+def _content(part: Any) -> str:
+    data = part.get_payload(decode=True) or b""
+    charset = part.get_content_charset("utf-8")
+    for name in (charset, "utf-8", "gb18030"):
+        try:
+            return str(data.decode("gb18030" if name in ("gb2312", "gbk") else name))
+        except (UnicodeDecodeError, LookupError):
+            continue
+    return str(data.decode("utf-8", "replace"))

@@ -1,17 +1,22 @@
-"""Read Word documents and slides."""
+"""Read Office files: Word, slides, spreadsheets, OpenDocument and rich text."""
 
 from __future__ import annotations
 
+import datetime
 import logging
 import re
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
 
 from ...nodegraph.document import Document
-from ...nodegraph.readers.pages import join_pages, markdown_table
-from ...nodegraph.readers.source_file import SourceFile
+from ...nodegraph.readers.file_records import SourceFile
+from ...nodegraph.readers.text import join_pages, markdown_table
 from .html import markdown
-from .packed_files import check_zip, opened_zip, parser
+from .packed_files import check_zip, opened_zip, parser, title_and_author
+
+if TYPE_CHECKING:
+    from xml.etree import ElementTree
 
 
 def read_docx(source: SourceFile) -> Document:
@@ -33,7 +38,7 @@ def _no_image(image: Any) -> dict[str, str]:
     return {"src": ""}
 
 
-def _core_properties(source: SourceFile) -> dict[str, Any]:
+def _core_properties(source: SourceFile) -> dict[str, str]:
     """Return the title and the author that an Office file says it has."""
     from xml.etree import ElementTree
 
@@ -44,9 +49,7 @@ def _core_properties(source: SourceFile) -> dict[str, Any]:
             root = ElementTree.fromstring(archive.read("docProps/core.xml"))
         except ElementTree.ParseError:
             return {}
-    values = {element.tag.rsplit("}")[-1]: (element.text or "").strip() for element in root}
-    named = {"title": values.get("title"), "author": values.get("creator")}
-    return {name: value for name, value in named.items() if value}
+    return title_and_author(root)
 
 
 def read_pptx(source: SourceFile) -> Document:
@@ -87,3 +90,168 @@ def _shape_blocks(shape: Any) -> Iterator[str]:
             yield "\n".join(f"{'  ' * p.level}- {' '.join(p.text.split())}" for p in paragraphs)
         elif paragraphs:
             yield " ".join(paragraphs[0].text.split())
+
+
+def read_spreadsheet(source: SourceFile) -> Document:
+    """Read a workbook: each sheet is a heading and a Markdown table, a page break between two."""
+    with source.path.open("rb") as file:
+        if file.read(2) == b"PK":
+            check_zip(source, "spreadsheet")
+    with parser("python_calamine"):
+        from python_calamine import CalamineWorkbook, PasswordError
+    try:
+        book = CalamineWorkbook.from_path(str(source.path))
+    except PasswordError as error:
+        raise source.encrypted("spreadsheet") from error
+    sheets = []
+    for name in book.sheet_names:
+        rows = book.get_sheet_by_name(name).to_python(skip_empty_area=True)
+        filled = [row for row in rows if any(value != "" for value in row)]
+        sheets.append(f"# {name}\n\n{markdown_table(map(_values, filled))}")
+    return source.document(join_pages(sheets), {"page_unit": "sheet"})
+
+
+def _values(row: Iterable[object]) -> list[object]:
+    return [_value(value) for value in row]
+
+
+def _value(value: object) -> object:
+    """Return a number as it is shown: whole ones without a fraction, dates without midnight."""
+    if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
+        return int(value)
+    if isinstance(value, datetime.datetime) and value.time() == datetime.time():
+        return value.date()
+    return value
+
+
+_TAGS = {
+    "list": "ul",
+    "list-item": "li",
+    "list-header": "li",
+    "table": "table",
+    "table-row": "tr",
+    "table-cell": "td",
+    "covered-table-cell": "td",
+}
+
+_LEFT_OUT = frozenset({"annotation", "tracked-changes", "note-citation", "forms", "sequence-decls"})
+
+
+def read_open_document(source: SourceFile) -> Document:
+    """Read a text or slides of OpenDocument: headings, lists, tables, footnotes.
+
+    Raises:
+        ReadError: If it is damaged, or encrypted.
+    """
+    from xml.etree import ElementTree
+
+    with opened_zip(source, "OpenDocument file") as archive:
+        try:
+            if b"encryption-data" in archive.read("META-INF/manifest.xml"):
+                raise source.encrypted("OpenDocument file")
+            root = ElementTree.fromstring(archive.read("content.xml"))
+        except (KeyError, ElementTree.ParseError) as error:
+            raise source.damaged(f"it has no readable content ({error})") from error
+    slides = [e for e in root.iter() if _name(e) == "page"]
+    if slides:
+        pages = [markdown("".join(_html(slide))) for slide in slides]
+        return source.document(join_pages(pages), {"page_unit": "slide"})
+    return source.document(markdown("".join(_html(root))))
+
+
+def _name(element: ElementTree.Element) -> str:
+    return element.tag.rsplit("}")[-1]
+
+
+def _attribute(element: ElementTree.Element, name: str) -> str | None:
+    return next((v for k, v in element.attrib.items() if k.endswith(f"}}{name}")), None)
+
+
+def _html(element: ElementTree.Element) -> Iterator[str]:
+    """Yield an element as HTML: what a text consists of has the same parts there."""
+    from html import escape
+
+    name, tag = _name(element), ""
+    if name in _LEFT_OUT:
+        return
+    if name == "s":
+        yield " " * int(_attribute(element, "c") or 1)
+    elif name in ("tab", "line-break"):
+        yield " " if name == "tab" else "<br>"
+    elif name == "h":
+        tag = f"h{min(6, int(_attribute(element, 'outline-level') or 1))}"
+    elif name == "p":
+        tag = "h1" if _attribute(element, "class") == "title" else "p"
+    elif name == "frame" and _attribute(element, "class") == "title":
+        tag = "h1"
+    else:
+        tag = _TAGS.get(name, "")
+    inner = [escape(element.text or "")]
+    for child in element:
+        inner += _html(child)
+        inner.append(escape(child.tail or ""))
+    text = "".join(inner)
+    if name == "note":
+        text = f" ({text.strip().removeprefix('<p>').removesuffix('</p>')})"
+    if tag == "h1" and name == "frame":
+        text = text.replace("<p>", "").replace("</p>", " ")
+    yield f"<{tag}>{text}</{tag}>" if tag else text
+
+
+_FOOTNOTE = re.compile(r"\{\s*(?:\\\*)?\\footnote\b")
+
+_BRACE = re.compile(r"\\.|[{}]", re.S)
+
+_OUTLINE_LEVEL = re.compile(r"\\outlinelevel([0-5])(?!\d) ?")
+
+_MARKS = {"\ue020": "- "} | {chr(0xE010 + n): f"{'#' * (n + 1)} " for n in range(6)}
+"""Stand in a rich text where an item of a list begins, or a heading of a level."""
+
+
+_NOTE_BEGIN = re.compile(r"\s*\ue021\s*")
+
+_PRIVATE = re.compile("[\ue000-\uf8ff]")  # these marks, and bullets of symbol fonts
+
+
+def read_rtf(source: SourceFile) -> Document:
+    """Read rich text: headings, lists, tables, footnotes where they are called."""
+    with parser("striprtf"):
+        from striprtf.striprtf import rtf_to_text
+    data = source.path.read_bytes().decode("latin-1")
+    data = _with_footnotes(data).replace("{\\listtext", f"{{\\u{0xE020}?}}{{\\listtext")
+    data = _OUTLINE_LEVEL.sub(lambda match: rf"{{\u{0xE010 + int(match[1])}?}}", data)
+    text = str(rtf_to_text(data, errors="replace"))  # type: ignore[no-untyped-call]
+    return source.document("\n\n".join(_rtf_blocks(text)))
+
+
+def _with_footnotes(data: str) -> str:
+    """Return a rich text in which footnotes, which are left out otherwise, stand in brackets."""
+    parts: list[str] = []
+    at = 0
+    for match in _FOOTNOTE.finditer(data):
+        if match.start() < at:
+            continue
+        depth, end = 1, len(data)
+        for brace in _BRACE.finditer(data, match.end()):
+            depth += {"{": 1, "}": -1}.get(brace[0], 0)
+            if not depth:
+                end = brace.start()
+                break
+        parts += (data[at : match.start()], f"{{\\u{0xE021}?", data[match.end() : end], ")")
+        at = end
+    return "".join([*parts, data[at:]])
+
+
+def _rtf_blocks(text: str) -> Iterator[str]:
+    """Yield paragraphs, headings, items and tables of what ``striprtf`` returns."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    for is_row, group in groupby(lines, lambda line: line.endswith("|")):
+        block = list(group)
+        if is_row and len(block) > 1:
+            yield markdown_table(line[:-1].split("|") for line in block)
+            continue
+        for line in block:
+            mark = _MARKS.get(line[0], "")
+            plain = _PRIVATE.sub("", _NOTE_BEGIN.sub(" (", line))
+            if plain := " ".join(plain.split()):
+                yield f"{mark}{plain}"

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from xml.etree import ElementTree
 
 from ...nodegraph.errors import ReadError
+from ...nodegraph.readers.file_records import SourceFile
 from ...nodegraph.readers.formats import INSTALL_FILES
-from ...nodegraph.readers.source_file import SourceFile
 
 
 @contextmanager
@@ -28,6 +29,13 @@ def parser(module: str) -> Iterator[None]:
             f"in need of {INSTALL_FILES}",
             skippable=True,
         ) from error
+
+
+def title_and_author(elements: Iterable[ElementTree.Element]) -> dict[str, str]:
+    """Return the title and the author that elements of XML name."""
+    values = {element.tag.rsplit("}")[-1]: (element.text or "").strip() for element in elements}
+    metadata = {"title": values.get("title"), "author": values.get("creator")}
+    return {name: value for name, value in metadata.items() if value}
 
 
 @contextmanager

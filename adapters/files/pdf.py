@@ -11,7 +11,7 @@ from typing import Any
 
 from ...nodegraph.document import Document
 from ...nodegraph.errors import ReadError
-from ...nodegraph.readers.source_file import SourceFile
+from ...nodegraph.readers.file_records import SourceFile
 from .packed_files import parser
 from .pdf_layout import (
     Lines,

@@ -11,7 +11,7 @@ from itertools import pairwise
 from math import inf
 from typing import NamedTuple
 
-from ...nodegraph.readers.pages import PAGE_BREAK
+from ...nodegraph.readers.text import PAGE_BREAK
 
 _HYPHEN = "\ufffe"  # what PDFium puts in the place of a hyphen at the end of a line, and the break
 

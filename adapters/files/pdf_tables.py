@@ -11,7 +11,7 @@ from math import inf
 from operator import neg
 from typing import Any, NamedTuple
 
-from ...nodegraph.readers.pages import markdown_table
+from ...nodegraph.readers.text import markdown_table
 from .pdf_layout import Lines, TextLine, joined
 
 _NEAR = 3.0  # points between rules that are drawn as one

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ..document import Document, as_document
-from .pages import markdown_table
+from .text import markdown_table
 
 _FILE_FIELDS = frozenset(
     "source file_path file_name file_type file_size file_directory filename total_pages "

@@ -16,8 +16,7 @@ from pathlib import Path
 from ..document import Document
 from ..errors import ReadError
 from ..plugins import READERS, load_plugin, plugins
-from .file_records import Records, records_of
-from .source_file import SourceFile
+from .file_records import Records, SourceFile, records_of
 from .text import is_text, read_csv, read_json, read_json_lines, read_text
 
 logger = logging.getLogger(__name__)

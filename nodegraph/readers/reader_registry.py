@@ -13,10 +13,9 @@ from pathlib import Path
 from typing import Any, overload
 
 from ..document import Document
-from .file_records import Records, records_of
+from .file_records import Records, SourceFile, records_of
 from .foreign_loaders import as_reader
 from .formats import FileFormat, format_by_name, format_of, format_suffixes, plugin_readers
-from .source_file import SourceFile
 
 logger = logging.getLogger(__name__)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ..document import Document
 from ..errors import ReadError, nearest_names
-from .file_records import Records, documents_of
+from .file_records import Records, SourceFile, documents_of
 from .formats import FileFormat, how_to_read_more
 from .read_options import ReadOptions
 from .reader_registry import (
@@ -17,7 +17,6 @@ from .reader_registry import (
     registered_reader,
     supported_suffixes,
 )
-from .source_file import SourceFile
 
 
 def read_file(path: Path, file_id: str, options: ReadOptions | None = None) -> list[Document]:

@@ -19,7 +19,7 @@ from office_files import (
 )
 
 from nodekin.nodegraph import NodeGraph, ReadError, ReadOptions
-from nodekin.nodegraph.readers.pages import markdown_table
+from nodekin.nodegraph.readers.text import markdown_table
 
 SAMPLES = Path(__file__).parents[3] / "examples" / "files"
 
