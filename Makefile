@@ -83,25 +83,10 @@ fix: .venv/.dev  ## mend what ruff can mend, and format; the README of the packa
 	$(BIN)/ruff format .
 
 bench: .venv/.bench  ## compare with the peers; ARGS="--sizes 10000" for less
-	$(BIN)/python benchmarks/quality.py --data "$(DATA)"
-	$(BIN)/python benchmarks/published_tables.py --data "$(DATA)"
-	$(BIN)/python benchmarks/multi_hop.py --data "$(DATA)"
-	$(BIN)/python benchmarks/tune.py --data "$(DATA)"
-	$(BIN)/python benchmarks/languages.py --data "$(DATA)"
-	$(BIN)/python benchmarks/default.py --data "$(DATA)"
-	$(BIN)/python benchmarks/passages.py --data "$(DATA)"
-	$(BIN)/python benchmarks/strategies.py --data "$(DATA)"
-	$(BIN)/python benchmarks/agents.py --data "$(DATA)"
-	$(BIN)/python benchmarks/serve.py --data "$(DATA)"
-	$(BIN)/python benchmarks/real_hnsw.py --data "$(DATA)" --most 6000
-	$(BIN)/python benchmarks/files.py --data "$(DATA)"
-	$(BIN)/python benchmarks/workers.py
-	$(BIN)/python benchmarks/speed.py --data "$(DATA)" $(ARGS)
-	$(BIN)/python benchmarks/link_walk.py --data "$(DATA)"
-	$(BIN)/python benchmarks/persistence.py --data "$(DATA)" $(ARGS)
-	$(BIN)/python benchmarks/stores.py --data "$(DATA)" $(ARGS)
-	$(BIN)/python benchmarks/size.py --data "$(DATA)"
-	$(BIN)/python benchmarks/vectors.py --data "$(DATA)" $(ARGS)
+	for script in quality languages published_tables passages strategies tune files; do \
+		$(BIN)/python benchmarks/$$script.py --data "$(DATA)" || exit 1; done
+	for script in speed stores vectors; do \
+		$(BIN)/python benchmarks/$$script.py --data "$(DATA)" $(ARGS) || exit 1; done
 
 clean:
 	rm -rf .venv build *.egg-info examples/.cache .mypy_cache .ruff_cache .pytest_cache .hypothesis

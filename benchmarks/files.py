@@ -1,30 +1,41 @@
-"""Files of all formats: how true, how fast beside the bare library, how much faster on two cores.
+"""Files: how true they are read, how fast beside the bare library; the command line on a folder.
 
 Known text is written by LibreOffice (``apt-get install libreoffice-writer-nogui fonts-noto-cjk``)
-and read back. ``python benchmarks/files.py --data ../shared/data``; ``--only cores`` takes the
-small files of the tests without it.
+in each format, and read back: the F1 of characters in order, and processor time beside that of the
+bare library, run by turns.
+
+The command line works on ``--files`` Markdown files of some 6.6 kB, put together at random (fixed
+seed) from the sentences of HotpotQA and, one in five, of CMRC 2018. Every command is a new process;
+its CPU time is its own and its children's, its memory the most that was resident in one of them.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
+import random
+import re
 import shutil
+import statistics
+import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
 
-from office_files import FIXTURES, FORMATS, Block, convert, fidelity, flat_document, text_of
-from sample_files import sample_files
+from harness import arguments, bytes_on_disk, cmrc_texts, hotpotqa, in_new_process, show
+from office_files import FORMATS, Block, convert, fidelity, flat_document, text_of
 
-from nodekin.nodegraph import NodeGraph, ReadOptions
+from nodekin.nodegraph import ReadOptions
 from nodekin.nodegraph.readers.file_records import SourceFile
-from nodekin.nodegraph.readers.read_options import ReadOptions as Options
 from nodekin.nodegraph.readers.reader_registry import find_reader
+
+FILE = 6_600  # bytes of a Markdown file
 
 TABLES = {
     "en": [["Year", "Output", "Region"], ["1998", "3,000 tons", "Yunnan"]],
@@ -70,11 +81,6 @@ def blocks(texts: list[str], language: str, chapters: int) -> Iterator[Block]:
         yield ("columns", [("p", five), ("p", six)])
 
 
-def read(file: SourceFile) -> list:
-    """Read a file as nodekin does, in this process."""
-    return find_reader(file.path).records(file)
-
-
 def bare_pdf(path: Path) -> None:
     """Get the text of a PDF from PDFium as it is."""
     import pypdfium2
@@ -106,109 +112,135 @@ def ratio(ours: Callable[[], object], bare: Callable[[], object]) -> tuple[float
     """Return the processor time of a call, and how many times that of another, run in turn."""
     times: list[tuple[float, float]] = []
     for _ in range(9):
-        began = time.process_time()
+        start = time.process_time()
         bare()
         between = time.process_time()
         ours()
-        times.append((time.process_time() - between, between - began))
+        times.append((time.process_time() - between, between - start))
     least = min(own for own, _ in times)
     return least, least / min(other for _, other in times)
 
 
-def write_known(
-    folder: Path, data: Path, language: str, chapters: int, formats: Sequence[str]
-) -> tuple[list[Block], Path]:
-    """Let LibreOffice write known text; return it, and the file that it wrote the others from."""
-    texts = list(dict.fromkeys(paragraphs(data, language)))
-    known = list(blocks(texts, language, chapters))
-    source = folder / f"{language}.fodt"
-    source.write_text(flat_document(known), encoding="utf-8")
-    convert(source, *formats)
-    return known, source
+def parse(file: SourceFile) -> list[Any]:
+    """Read a file as nodekin does, in this process."""
+    return [*find_reader(file.path).records(file)]
 
 
-def show_fidelity(folder: Path, data: Path, chapters: int) -> None:
-    """Print how true what is read is to what was written, and how long it takes."""
-    print(f"{'file':<10}{'F1':>8}{'ms':>8}{'x bare':>8}")
+def fidelity_rows(folder: Path, data: Path, chapters: int) -> Iterator[list[str]]:
+    """Yield how true what is read is to what was written, and how long it takes."""
     for language in ("en", "zh"):
-        known, source = write_known(folder, data, language, chapters, FORMATS)
+        texts = list(dict.fromkeys(paragraphs(data, language)))
+        known = list(blocks(texts, language, chapters))
+        source = folder / f"{language}.fodt"
+        source.write_text(flat_document(known), encoding="utf-8")
+        convert(source, *FORMATS)
         for suffix in (".pdf", ".docx", ".html", ".odt", ".rtf", ".epub"):
-            file = SourceFile(source.with_suffix(suffix), Options())
-            ((text, _, _),) = read(file)
-            bare = BARE.get(suffix, read)
+            file = SourceFile(source.with_suffix(suffix), ReadOptions())
+            ((text, _, _),) = parse(file)
+            bare = BARE.get(suffix, parse)
             argument = file.path if suffix in BARE else file
             least, times = ratio(
-                lambda file=file: read(file), lambda bare=bare, what=argument: bare(what)
+                lambda file=file: parse(file), lambda bare=bare, what=argument: bare(what)
             )
-            line = f"{language + suffix:<10}{fidelity(text_of(known), text):>8.4f}"
-            line += f"{least * 1e3:>8.0f}" + (f"{times:>8.2f}" if suffix in BARE else "")
-            print(line)
+            beside = f"{times:.2f}" if suffix in BARE else ""
+            true = f"{fidelity(text_of(known), text):.3f}"
+            yield [f"{language}{suffix}", true, f"{1000 * least:.0f}", beside]
 
 
-def processor_seconds() -> tuple[float, float]:
-    """Return the processor time of this process, and of those that it started and that ended."""
-    from resource import RUSAGE_CHILDREN, RUSAGE_SELF, getrusage
+class Cost(NamedTuple):
+    """What a command took: CPU time in seconds, memory in millions of bytes."""
 
-    own, others = getrusage(RUSAGE_SELF), getrusage(RUSAGE_CHILDREN)
-    return own.ru_utime + own.ru_stime, others.ru_utime + others.ru_stime
+    seconds: float
+    memory: float
 
 
-def show_cores(folder: Path, count: int, repeat: int) -> None:
-    """Print how long a folder of mixed files takes with one and with two processes, in turn.
-
-    Processor times tell what two could reach at most on two free cores: all of this process's
-    work is done before or after that of the others (Amdahl 1967), though most is done meanwhile.
-    """
-    seeds = [path for path in sample_files(folder / "seeds") if path.suffix != ".mbox"]
-    docs = folder / "docs"
-    docs.mkdir()
-    larger = [path for path in folder.glob("*.*") if path.suffix in BARE] or [*FIXTURES.iterdir()]
+def write_files(data: Path, folder: Path, count: int) -> None:
+    """Write so many files."""
+    english = [d.text for d in hotpotqa(data).documents]
+    languages = {
+        "en": ([s for t in english for s in re.split(r"(?<=[.!?])\s+", t) if len(s) > 20], " "),
+        "zh": (
+            [s for t in cmrc_texts(data)[0] for s in re.split("(?<=[。！？])", t) if len(s) > 6],
+            "",
+        ),
+    }
+    rng = random.Random(331)
     for number in range(count):
-        seed = larger[number % len(larger)] if number % 10 == 0 else seeds[number % len(seeds)]
-        (docs / f"{number:05}{seed.suffix}").write_bytes(seed.read_bytes())
-    walls: dict[int, list[float]] = {1: [], 2: []}
-    spent: dict[int, list[tuple[float, float]]] = {1: [], 2: []}
-    report = ""
-    for number in range(repeat):
-        for workers in (1, 2):
-            own, others = processor_seconds()
-            began = time.perf_counter()
-            store = folder / f"{number}-{workers}.nodekin"
-            options = ReadOptions(workers=workers)
-            with NodeGraph(docs, store=store, progress=False, reading=options) as graph:
-                walls[workers].append(time.perf_counter() - began)
-                report = str(graph.read_report)
-            after = processor_seconds()
-            spent[workers].append((after[0] - own, after[1] - others))
-    print(f"\n{count} mixed files, kept in a file, least of {repeat}: {report}")
-    print(f"{'processes':<12}{'seconds':>9}{'processor: this one':>21}{'others':>8}")
-    least = {n: min(spent[n], key=sum) for n in spent}
-    for workers, (own, others) in least.items():
-        print(f"{workers:<12}{min(walls[workers]):>9.1f}{own:>21.2f}{others:>8.2f}")
-    bound = sum(least[1]) / (least[2][0] + least[2][1] / 2)
-    print(f"two are {min(walls[1]) / min(walls[2]):.2f} times as fast as one")
-    print(f"by processor times {bound:.2f} times, if this process waited for the others")
+        sentences, joint = languages["zh" if number % 5 == 0 else "en"]
+        parts, length = [f"# {rng.choice(sentences)[:40]}"], 0
+        while length < FILE:
+            if rng.random() < 0.2:
+                parts.append(f"## {rng.choice(sentences)[:30]} {rng.randrange(10_000)}")
+            parts.append(joint.join(rng.choices(sentences, k=rng.randint(2, 6))))
+            length += len(parts[-1].encode())
+        path = folder / f"part{number // 500:03}" / f"page{number:05}.md"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes("\n\n".join(parts).encode())
+
+
+def command(folder: Path, *words: str) -> Cost:
+    """Run a command of nodekin in a folder."""
+    program = [sys.executable, "-m", "nodekin", *words]
+    with (folder / "output.txt").open("ab") as output:
+        process = subprocess.Popen(program, cwd=folder, stdout=output, stderr=output)
+        _, status, used = os.wait4(process.pid, 0)
+    if status:
+        sys.exit((folder / "output.txt").read_text(encoding="utf-8")[-2000:])
+    return Cost(used.ru_utime + used.ru_stime, used.ru_maxrss / 1e3)
+
+
+def median(costs: Sequence[Cost]) -> Cost:
+    """Return the median of each figure."""
+    return Cost(*(statistics.median(column) for column in zip(*costs, strict=True)))
 
 
 def main() -> None:
-    """Run it all."""
-    arguments = argparse.ArgumentParser()
-    arguments.add_argument("--data", type=Path, default=Path("../shared/data"))
-    arguments.add_argument("--chapters", type=int, default=20)
-    arguments.add_argument("--count", type=int, default=1000)
-    arguments.add_argument("--repeat", type=int, default=3)
-    arguments.add_argument("--only", choices=["fidelity", "cores"])
-    options = arguments.parse_args()
-    with tempfile.TemporaryDirectory() as name:
-        if options.only != "cores":
-            show_fidelity(Path(name), options.data, options.chapters)
-        elif shutil.which("soffice"):
-            for language in ("en", "zh"):
-                write_known(
-                    Path(name), options.data, language, options.chapters, ("pdf", "docx", "html")
-                )
-        if options.only != "fidelity":
-            show_cores(Path(name), options.count, options.repeat)
+    """Measure, and print both tables."""
+    parser = arguments(__doc__)
+    parser.add_argument("--work", type=json.loads, help=argparse.SUPPRESS)
+    parser.add_argument("--chapters", type=int, default=20, help="of the files that are read")
+    parser.add_argument("--files", type=int, default=5_000, help="how many the commands work on")
+    parser.add_argument("--folder", type=Path, help="where to work; what was indexed there is used")
+    args = parser.parse_args()
+    if args.work:
+        write_files(Path(args.work["data"]), Path(args.work["folder"]), args.work["count"])
+        print("{}")
+        return
+    if shutil.which("soffice"):
+        with tempfile.TemporaryDirectory() as name:
+            rows = fidelity_rows(Path(name), args.data, args.chapters)
+            show("Files as they are read", ["file", "F1", "CPU ms", "x the bare library"], rows)
+    else:
+        print("skipped: no soffice (LibreOffice)")
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = args.folder or Path(temporary)
+        folder.mkdir(parents=True, exist_ok=True)
+        docs = folder / "docs"
+        costs = {"a bare `nodekin --version`": command(folder, "--version")}
+        if not docs.exists():
+            work = {"data": str(args.data), "folder": str(docs), "count": args.files}
+            in_new_process(__file__, work)  # memory of this process would count in its children
+        if not (folder / ".nodekin").exists():
+            costs["index"] = command(folder, "index", "docs", "--quiet")
+        questions = (
+            ["Which", "magazine", "was", "started", "first?"],
+            ["范廷颂是什么时候被任为主教的？"],
+        )
+        costs["search, the first"] = command(folder, "search", *questions[0])
+        costs["search"] = median([command(folder, "search", *q) for q in questions * 3])
+        costs["index again, nothing changed"] = median(
+            [command(folder, "index", "docs", "--quiet") for _ in range(3)]
+        )
+        changed = docs / "part000" / "page00000.md"
+        changed.write_bytes(changed.read_bytes() + b"\n\nOne more line.")
+        costs["index again, one file changed"] = command(folder, "index", "docs", "--quiet")
+        size = sum(path.stat().st_size for path in docs.rglob("*.md"))
+        disk = bytes_on_disk(folder / ".nodekin")
+    show(
+        f"{args.files:,} files, {size / 1e6:.0f} MB; {disk / 1e6:.0f} MB on disk",
+        ("command", "CPU s", "MB"),
+        [(name, f"{cost.seconds:.2f}", f"{cost.memory:.0f}") for name, cost in costs.items()],
+    )
 
 
 if __name__ == "__main__":

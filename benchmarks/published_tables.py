@@ -16,10 +16,20 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from comparing import compare, graph_of
-from datasets import cmrc, cmrc_answers, cmrc_files, every, size
-from harness import arguments, e5, show, with_cache
-from rerank_models import chinese
+from harness import (
+    arguments,
+    cmrc,
+    cmrc_answers,
+    cmrc_files,
+    compare,
+    e5,
+    every,
+    graph_of,
+    show,
+    size,
+    with_cache,
+)
+from quality import chinese_reranker
 
 from nodekin.nodegraph import ROOT, NodeGraph, SentenceSplitter, split_paragraphs
 from nodekin.retrievers import RecursiveRetriever, RerankRetriever, Retriever, ScoredNode
@@ -156,7 +166,7 @@ def reranking(dataset: Dataset, cache: Path, folder: Path, few: int) -> Iterator
     label = f"paragraphs, reranked ({len(some)} questions)"
     published = ["0.9411", "0.9704", "0.9741"]
     try:
-        model = chinese(cache, folder)
+        model = chinese_reranker(cache, folder)
     except (ImportError, FileNotFoundError) as error:
         missing = getattr(error, "name", None) or getattr(error, "filename", None)
         print(f"\nskipped: no {missing}")

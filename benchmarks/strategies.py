@@ -15,6 +15,12 @@ Models are scripted, so that what is measured is the machinery and not a model's
 - *garbage*: empty, refusals, nonsense, JSON of something else. Must be the same as plain.
 
 ``--model NAME`` adds a real one behind OPENAI_BASE_URL.
+
+Then agents with the tools of a corpus, beside the default retriever's first passages: gold that was
+read, and the tokens for it. An agent is scripted and sees only what the tools return: it searches
+for MuSiQue's gold sub-questions with the answers of earlier ones; on HotpotQA for the question, and
+then for the title of a gold passage that stands in what it has read; on CMRC 2018 for the question.
+Another one knows the answers alone.
 """
 
 from __future__ import annotations
@@ -24,24 +30,37 @@ import json
 import logging
 import random
 import re
-from collections.abc import Callable, Iterator, Mapping
+import statistics
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from comparing import cells, compare, graph_of
-from datasets import multi_hop, size
-from harness import arguments, show
-from quality_peers import titled
+from harness import (
+    arguments,
+    cells,
+    cmrc_answers,
+    compare,
+    every,
+    graph_of,
+    multi_hop,
+    show,
+    size,
+)
+from quality import titled
 
-from nodekin.nodegraph import ROOT, EntityExtractor
+from nodekin.nodegraph import ROOT, EntityExtractor, Node, count_tokens
 from nodekin.retrievers import (
+    CorpusTools,
+    DefaultRetriever,
     FusionRetriever,
     LinkRetriever,
     MultiStepRetriever,
     Retriever,
     SubQuestionRetriever,
+    ToolOutput,
+    ToolSession,
 )
-from nodekin.retrievers.evaluation import Dataset
+from nodekin.retrievers.evaluation import Dataset, GoldSpan, Question
 
 METRICS = ("all_gold@5", "all_gold@10")
 DEPTH = 10
@@ -177,9 +196,9 @@ def setups(dataset: Dataset, models: Mapping[str, Model]) -> Iterator[tuple[str,
 def rows(dataset: Dataset, models: Mapping[str, Model]) -> Iterator[list[str]]:
     """Measure each set-up, with the calls of the model for a question."""
     for name, retriever in setups(dataset, models):
-        evaluation = compare(dataset, {name: retriever}, METRICS)
-        calls = evaluation.costs(name)["model_calls"] / len(dataset)
-        yield [name, *cells(evaluation, name, 2), f"{calls:.1f}" if calls else ""]
+        measured = compare(dataset, {name: retriever}, METRICS)
+        calls = measured.costs(name)["model_calls"] / len(dataset)
+        yield [name, *cells(measured, name, 2), f"{calls:.1f}" if calls else ""]
 
 
 def garbage() -> Model:
@@ -201,12 +220,215 @@ def wandering() -> Model:
     return model
 
 
+Entries = Sequence[dict[str, Any]]
+
+BUDGET = 4000
+DEPTHS = (3, 5, 6, 10, 20, 40)  # six is what the default retriever returns
+
+
+class Reading(NamedTuple):
+    """Gold that was read, all there is, and the tokens that were read for it."""
+
+    gold: int
+    of: int
+    tokens: int
+    calls: int = 1
+
+
+class Step(NamedTuple):
+    """What an agent searches for, and the answer that it stops at."""
+
+    query: str
+    answer: str | None = None
+
+
+class Agent:
+    """Search with the tools, and remember what was read.
+
+    Args:
+        tools: The tools.
+        max_tokens: The budget of a search.
+        pages: How often it goes on with a search.
+    """
+
+    def __init__(self, tools: CorpusTools, max_tokens: int, pages: int) -> None:
+        self.tools, self.max_tokens, self.pages = tools, max_tokens, pages
+
+    def read(self, gold: Sequence[GoldSpan], steps: list[Step]) -> Reading:
+        """Search for the steps, and for titles of gold passages that turn up where they lead to."""
+        self.session, self.missing, self.seen = ToolSession(), list(gold), ""
+        self.gold, self.steps, self.tokens, self.calls = gold, steps, 0, 0
+        waiting, known = list(steps), {step.query for step in steps}
+        while waiting and self.tokens < BUDGET:
+            step, skip = waiting.pop(0), 0
+            for _ in range(self.pages):
+                output = self._call("search", {"query": step.query, "skip": skip}, self.max_tokens)
+                skip += len(output.entries)
+                self._look_at(output.entries, step)
+                titles = set() if step.answer else self._titles() - known
+                waiting += map(Step, sorted(titles))
+                known |= titles
+                done = not self.missing if step.answer is None else step.answer in self.seen
+                if done or titles or not output.left_out or self.tokens >= BUDGET:
+                    break
+        count, of = self._reached()
+        return Reading(count if self.tokens <= BUDGET else 0, of, self.tokens, self.calls)
+
+    def _call(self, name: str, arguments: dict[str, Any], max_tokens: int) -> ToolOutput:
+        output = self.tools.call(name, arguments, session=self.session, max_tokens=max_tokens)
+        self.tokens, self.calls = self.tokens + output.tokens, self.calls + 1
+        self.seen += "".join(entry["text"] or "" for entry in output.entries)
+        self.missing = [
+            span
+            for span in self.missing
+            if self.session.unseen(self._document(span), span.start, span.end)
+        ]
+        return output
+
+    def _document(self, span: GoldSpan) -> Node:
+        return self.tools.graph.node(span.document_id)
+
+    def _look_at(self, entries: Entries, step: Step) -> None:
+        """Read on where a passage looks like the right one, and is shown in part."""
+        for entry in entries:
+            place = {key: entry[key] for key in ("document", "start", "end")}
+            if any(overlaps(span, *place.values()) for span in self.missing):
+                self._call("read", place, 600)
+
+    def _reached(self) -> tuple[int, int]:
+        """Return how much gold was read, and how much there is."""
+        return len(self.gold) - len(self.missing), len(self.gold)
+
+    def _titles(self) -> set[str]:
+        """Return the titles of gold passages that stand in what was read."""
+        titles = (str(self._document(span).metadata.get("title", "")) for span in self.missing)
+        return {
+            t for title in titles if (t := re.sub(r"\s*\(.*?\)$", "", title)) in self.seen and t
+        }
+
+
+class Reader(Agent):
+    """Know the answers of the steps and no gold: what counts is that they stand in what was read.
+
+    As long as an answer does not, it reads on in the first passage of a page that is shown in part.
+    """
+
+    def _look_at(self, entries: Entries, step: Step) -> None:
+        parts = [entry for entry in entries if entry["text"] and not entry["whole"]]
+        if parts and str(step.answer) not in self.seen:
+            self._call("read", {key: parts[0][key] for key in ("document", "start", "end")}, 600)
+
+    def _reached(self) -> tuple[int, int]:
+        return sum(str(step.answer) in self.seen for step in self.steps), len(self.steps)
+
+
+def overlaps(span: GoldSpan, document_id: str, start: int, end: int) -> bool:
+    """Return whether a part of a document has some of a gold span."""
+    return span.document_id == document_id and span.start < end and start < span.end
+
+
+def decompositions(data: Path) -> list[list[Step]]:
+    """Return the gold sub-questions of MuSiQue's questions, with earlier answers put in."""
+    file = data / "musique" / "musique_train.json"
+    result = []
+    for row in json.loads(file.read_text(encoding="utf-8")):
+        steps = list[Step]()
+        for part in row["question_decomposition"]:
+            text = re.sub(r"#(\d)", lambda m: steps[int(m[1]) - 1].answer or "", part["question"])  # noqa: B023
+            steps.append(Step(text.replace(" >> ", ", "), part["answer"]))
+        result.append(steps)
+    return result
+
+
+def agent_tasks(data: Path) -> Iterator[tuple[Dataset, list[list[Step]]]]:
+    """Yield the sets that are there, and the steps of each of their questions."""
+    for dataset in multi_hop(data):
+        is_musique = dataset.name == "MuSiQue"
+        yield (
+            dataset,
+            decompositions(data) if is_musique else [[Step(one.text)] for one in dataset.questions],
+        )
+    dataset = every(cmrc_answers(data), 200)
+    yield dataset, [[Step(one.text, one.answers[0])] for one in dataset.questions]
+
+
+def spans_of(question: Question, lengths: dict[str, int]) -> list[GoldSpan]:
+    """Return the gold of a question as parts of documents."""
+    return [
+        gold
+        if isinstance(gold, GoldSpan)
+        else GoldSpan(gold.document_id, 0, lengths[gold.document_id])
+        for gold in question.gold
+    ]
+
+
+def agent_rows(data: Path, max_tokens: int, pages: int) -> Iterator[list[str]]:
+    """Yield a row for each system on each set."""
+    for dataset, steps in agent_tasks(data):
+        graph = graph_of(dataset)
+        lengths = {document.id: len(document.text) for document in dataset.documents}
+        gold_of = [spans_of(question, lengths) for question in dataset.questions]
+        agent = Agent(CorpusTools(graph), max_tokens, pages)
+        readings = [agent.read(gold, parts) for gold, parts in zip(gold_of, steps, strict=True)]
+        ours = per_token(readings)
+        yield agent_row(dataset.name, "agent, search and read", readings, ours)
+        if steps[0][0].answer:
+            reader = Reader(agent.tools, max_tokens, pages)
+            readings = [
+                reader.read(gold, parts) for gold, parts in zip(gold_of, steps, strict=True)
+            ]
+            yield agent_row(dataset.name, "agent that knows no gold: answers", readings, ours)
+        retriever = DefaultRetriever(graph)
+        for place in DEPTHS:
+            readings = []
+            for question, gold in zip(dataset.questions, gold_of, strict=True):
+                nodes = [one.node for one in retriever.retrieve(question.text, top_k=place)]
+                tokens = sum(count_tokens(node.text) for node in nodes)
+                places = [(node.document_id, node.start, node.end) for node in nodes]
+                count = sum(any(overlaps(span, *one) for one in places) for span in gold)
+                readings.append(Reading(count, len(gold), tokens))
+            yield agent_row(dataset.name, f"top_k={place}", readings, ours)
+        texts = {document.id: document.text for document in dataset.documents}
+        ideal = [
+            Reading(
+                len(gold),
+                len(gold),
+                sum(count_tokens(texts[s.document_id][s.start : s.end]) for s in gold),
+            )
+            for gold in gold_of
+        ]
+        yield agent_row(dataset.name, "the gold and nothing else", ideal, ours)
+
+
+def per_token(readings: list[Reading]) -> float:
+    """Return how many gold passages, or places, were read for 1,000 tokens."""
+    tokens = sum(reading.tokens for reading in readings)
+    return 1000 * sum(reading.gold for reading in readings) / tokens
+
+
+def agent_row(name: str, system: str, readings: list[Reading], ours: float) -> list[str]:
+    """Return what a system reached, and how many times its gold per token the agent's is."""
+    whole = statistics.mean(reading.gold == reading.of for reading in readings)
+    return [
+        name,
+        system,
+        f"{whole:.2f}",
+        f"{sum(reading.gold for reading in readings) / sum(r.of for r in readings):.2f}",
+        f"{statistics.mean(reading.tokens for reading in readings):,.0f}",
+        f"{statistics.mean(reading.calls for reading in readings):.1f}",
+        f"{per_token(readings):.2f}",
+        f"{ours / per_token(readings):.2f}",
+    ]
+
+
 def main() -> None:
     """Run each set that is there."""
     logging.getLogger("nodekin").setLevel(logging.ERROR)  # garbage is said to be that each time
     parser = arguments(__doc__)
     parser.add_argument("--model", help="a model behind OPENAI_BASE_URL, for rows of its own")
     parser.add_argument("--questions", type=int, help="only so many questions of each set")
+    parser.add_argument("--tokens", type=int, default=80, help="of one search of an agent")
+    parser.add_argument("--pages", type=int, default=10, help="of one search of an agent")
     options = parser.parse_args()
     real = {} if options.model is None else {"model": real_model(options.model)}
     for whole in multi_hop(options.data):
@@ -221,7 +443,10 @@ def main() -> None:
         else:
             models["reading oracle"] = hotpotqa_reader(options.data, dataset)
         header = ["system", *METRICS, "calls a question"]
-        show(size(dataset), header, rows(dataset, models))
+        show(f"Strategies, {size(dataset)}", header, rows(dataset, models))
+    columns = ["set", "system", f"all gold within {BUDGET:,} tokens", "gold", "tokens", "calls"]
+    columns += ["gold per 1,000 tokens", "the agent's is ... times that"]
+    show("Agents", columns, agent_rows(options.data, options.tokens, options.pages))
 
 
 if __name__ == "__main__":

@@ -4,8 +4,7 @@ CMRC 2018's development set (400 questions, evenly chosen, over 848 paragraphs),
 994 passages), MuSiQue (100 over 1,890), and functions of the standard library by their
 documentation (400 of 1,200), without a model, five minutes at most each. Gold are documents. The
 second table has what ``evaluate`` takes beside the retrievals themselves, over 1,000 questions of
-CMRC, in seconds of the processor: of questions that a retriever is asked for the first time, as an
-evaluation asks them, each time in a process of its own, and of questions that it had before.
+CMRC, in seconds of the processor, each time in a process of its own.
 """
 
 from __future__ import annotations
@@ -20,9 +19,8 @@ from statistics import median
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from code_questions import functions
-from datasets import hotpotqa, musique
-from harness import arguments, show
+from harness import arguments, hotpotqa, musique, show
+from languages import functions
 
 from nodekin.nodegraph import Document, NodeGraph
 from nodekin.retrievers import DefaultRetriever, Retriever
@@ -69,7 +67,7 @@ def tuned(options: Namespace) -> Iterator[list[str]]:
         except FileNotFoundError as error:
             yield [f"skipped: no {error.filename}", *[""] * 7]
             continue
-        began = time.process_time()
+        start = time.process_time()
         result = tune(docs, dataset, metric=METRIC, seconds=options.seconds, progress=False)
         figures = result.evaluation.figures
         figure = {name: figures[name][METRIC].value or 0.0 for name in figures}
@@ -78,7 +76,7 @@ def tuned(options: Namespace) -> Iterator[list[str]]:
             dataset.name,
             f"{len(result.trials)}",
             f"{result.seconds:.0f}",
-            f"{time.process_time() - began:.0f}",
+            f"{time.process_time() - start:.0f}",
             f"{result.trials[0].mean():.4f}",
             f"{best:.4f}",
             f"{figure['default']:.4f}",
@@ -95,39 +93,31 @@ RETRIEVERS: dict[str, Callable[[NodeGraph], Any]] = {
 def costs(options: Namespace) -> Iterator[list[str]]:
     """Time the retrievals of 1,000 questions, alone, in an evaluation, and with a file of it."""
     for name in RETRIEVERS:
-        rounds: list[list[list[float]]] = [[], []]
+        rounds = []
         for _ in range(3):
-            times = []
-            for way in range(3):
-                with ProcessPoolExecutor(1, get_context("spawn")) as fresh:
-                    times.append(fresh.submit(cost, options.data, name, way).result())
-            for known in (0, 1):
-                rounds[known].append([of_way[known] for of_way in times])
-        for when, measured in zip(("the first time", "again"), rounds, strict=True):
-            alone, *more = map(median, zip(*measured, strict=True))
-            times = [f"{each:.3f} ({each / alone:.2f})" for each in more]
-            yield [f"{name}, {when}", f"{alone:.3f}", *times]
+            with ProcessPoolExecutor(1, get_context("spawn"), max_tasks_per_child=1) as fresh:
+                ways = [fresh.submit(cost, options.data, name, way) for way in range(3)]
+                rounds.append([way.result() for way in ways])
+        alone, *more = map(median, zip(*rounds, strict=True))
+        yield [name, f"{alone:.3f}", *(f"{each:.3f} ({each / alone:.2f})" for each in more)]
 
 
-def cost(data: Path, name: str, way: int) -> list[float]:
-    """Return the processor's seconds of 1,000 questions that are new, and of the same again."""
+def cost(data: Path, name: str, way: int) -> float:
+    """Return the processor's seconds of 1,000 questions."""
     docs, dataset = cmrc_questions(data, 1000)
     graph = NodeGraph(progress=False)
     graph.add(docs)
     retriever = RETRIEVERS[name](graph)
     str(evaluate({"one": retriever}, Dataset([Question("", "all is loaded")]), progress=False))
-    seconds = []
-    for _ in range(3):
-        with TemporaryDirectory() as folder:
-            path = Path(folder, "results.jsonl") if way == 2 else None
-            began = time.process_time()
-            if way:
-                str(evaluate({"one": retriever}, dataset, progress=False, path=path))
-            else:
-                for question in dataset.questions:
-                    retriever.retrieve(question.text, top_k=5)
-            seconds.append(time.process_time() - began)
-    return [seconds[0], min(seconds[1:])]
+    with TemporaryDirectory() as folder:
+        path = Path(folder, "results.jsonl") if way == 2 else None
+        start = time.process_time()
+        if way:
+            str(evaluate({"one": retriever}, dataset, progress=False, path=path))
+        else:
+            for question in dataset.questions:
+                retriever.retrieve(question.text, top_k=5)
+        return time.process_time() - start
 
 
 def main() -> None:

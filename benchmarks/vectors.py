@@ -1,32 +1,37 @@
 """Retrieval by vectors against bare FAISS on the same vectors, in one run.
 
-Texts and queries are those of ``speed.py``, in documents of ten lines; the vectors come from
-``fake_model.py`` and those of the queries are known beforehand on all sides. Bare FAISS gets
-queries as arrays and filters as ready-made bitmaps, and returns row numbers: what nodekin takes
-beyond it is finding out about changes, reading nodes and checking metadata. Both HNSW have 16
-neighbours and a breadth of 100 to build, 256 to search. Recall is the share of the exact ten that
-HNSW finds; of fewer than some 15,000 vectors nodekin compares all even so, since that is quicker
-(``real_hnsw.py`` measures the graph alone). Parents: the frameworks' own retrievers around the same
-FAISS index. Ratios are to bare FAISS.
+Texts and queries are those of ``speed.py``, in documents of ten lines. The vectors come from a
+model that costs nothing; those of the queries are known beforehand on all sides, and no query is
+asked twice. Bare FAISS gets queries as arrays and filters as ready-made bitmaps, and returns row
+numbers: what nodekin takes beyond it is finding out about changes, reading nodes and checking
+metadata. Recall is the share of the exact ten that is found. Parents: the frameworks' own
+retrievers around the same FAISS index. Ratios are to bare FAISS.
 """
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-import fake_model
 import numpy as np
 import numpy.typing as npt
-from harness import arguments, cmrc, milliseconds_each, seconds, show
+from harness import (
+    DIMENSION,
+    arguments,
+    cmrc_texts,
+    fake_embed,
+    fake_embedder,
+    milliseconds_each,
+    seconds,
+    show,
+)
 from speed import passages
 
 LINES = 10
 TOP_K = 10
+QUESTIONS = 800  # none is asked twice by the same system
 BATCH = 100
 SHARES = (1, 10, 50)  # percent of the documents that a filter keeps
-NEIGHBOURS, BUILD_BREADTH, BREADTH = 16, 100, 256
 Vectors = npt.NDArray[np.float32]
 
 
@@ -42,17 +47,10 @@ class Corpus(NamedTuple):
 class Bare:
     """FAISS alone."""
 
-    def __init__(self, corpus: Corpus, exact: bool) -> None:
+    def __init__(self, corpus: Corpus) -> None:
         import faiss
 
-        self.exact = exact
-        if exact:
-            self.index: Any = faiss.IndexFlatIP(fake_model.DIMENSION)
-        else:
-            metric = faiss.METRIC_INNER_PRODUCT
-            self.index = faiss.IndexHNSWFlat(fake_model.DIMENSION, NEIGHBOURS, metric)
-            self.index.hnsw.efConstruction = BUILD_BREADTH
-            self.index.hnsw.efSearch = BREADTH
+        self.index: Any = faiss.IndexFlatIP(DIMENSION)
         self.build, _ = seconds(lambda: self.index.add(corpus.vectors))
 
     def searching(self, percent: int | None) -> Callable[[Vectors], list[list[int]]]:
@@ -64,11 +62,7 @@ class Bare:
             documents = np.arange(self.index.ntotal) // LINES
             kept = np.packbits(documents % 100 < percent, bitorder="little")
             selector = faiss.IDSelectorBitmap(kept)
-            settings["params"] = (
-                faiss.SearchParameters(sel=selector)
-                if self.exact
-                else faiss.SearchParametersHNSW(sel=selector, efSearch=BREADTH)
-            )
+            settings["params"] = faiss.SearchParameters(sel=selector)
         return lambda queries: self.index.search(queries, TOP_K, **settings)[1].tolist()
 
 
@@ -76,7 +70,12 @@ def nodekin_graph(corpus: Corpus) -> Any:
     """Return a graph of documents of ten lines, embedded."""
     from nodekin.nodegraph import Document, NodeGraph
 
-    model = fake_model.embedder(batch_size=1024)
+    known = dict(zip(corpus.queries, corpus.asked, strict=True))
+
+    def queries(texts: Sequence[str]) -> Vectors:
+        return np.stack([known[t] if t in known else fake_embed([t])[0] for t in texts])
+
+    model = fake_embedder(batch_size=1024, embed_queries=queries)
     graph = NodeGraph(embed=model, progress=False)
     graph.create_node_group("passage", str.splitlines)
     step = range(0, len(corpus.texts), LINES)
@@ -97,24 +96,26 @@ def searching(graph: Any, percent: int | None, target: str | None = None) -> Any
     return Retriever(graph, "passage", "cosine", top_k=TOP_K, filters=filters, target=target)
 
 
-def filters_table(corpus: Corpus, graph: Any, exact: Bare, bare: Bare) -> Iterator[list[str]]:
+def filters_table(corpus: Corpus, graph: Any, bare: Bare) -> Iterator[list[str]]:
     """Compare one query, a batch of queries and filters."""
-    ask = corpus.queries[:BATCH]
-    rows = range(BATCH)
+    rows = range(len(corpus.queries))
+    batches = [slice(at, at + BATCH) for at in range(0, len(rows), BATCH)]
     texts = {text: at for at, text in enumerate(corpus.texts)}
     for percent in (None, *SHARES):
         retriever, search = searching(graph, percent), bare.searching(percent)
-        one = milliseconds_each(retriever.retrieve, ask)
+        half = len(batches) // 2
+        one = milliseconds_each(retriever.retrieve, corpus.queries[: half * BATCH])
         theirs = milliseconds_each(lambda at, s=search: s(corpus.asked[at : at + 1]), rows)
         cells = [f"{theirs:.2f}", f"{one:.2f}", f"{one / theirs:.2f}"]
-        many = milliseconds_each(lambda _, r=retriever: r.batch(ask), range(3)) / BATCH
-        theirs = milliseconds_each(lambda _, s=search: s(corpus.asked[:BATCH]), range(3)) / BATCH
+        ask: Any = lambda part, r=retriever: r.batch(corpus.queries[part])  # noqa: E731
+        many = milliseconds_each(ask, batches[half:]) / BATCH
+        bare_ask: Any = lambda part, s=search: s(corpus.asked[part])  # noqa: E731
+        theirs = milliseconds_each(bare_ask, batches) / BATCH
         cells += [f"{theirs:.3f}", f"{many:.3f}", f"{many / theirs:.2f}"]
-        best = exact.searching(percent)(corpus.asked[:BATCH])
-        found = [[texts[r.node.text] for r in results] for results in retriever.batch(ask)]
-        recalls = [_recall(best, each) for each in (search(corpus.asked[:BATCH]), found)]
+        found = [[texts[r.node.text] for r in rs] for rs in retriever.batch(corpus.queries[:BATCH])]
+        cells.append(f"{_recall(search(corpus.asked[:BATCH]), found):.3f}")
         name = "all" if percent is None else f"{percent} %"
-        yield [name, *cells, *(f"{recall:.3f}" for recall in recalls)]
+        yield [name, *cells]
 
 
 def _recall(best: Sequence[Sequence[int]], found: Sequence[Sequence[int]]) -> float:
@@ -196,8 +197,8 @@ def _parents(corpus: Corpus) -> dict[str, str]:
 
 def parents_table(corpus: Corpus, graph: Any, bare: Bare) -> Iterator[list[str]]:
     """Compare retrievers that search children and return their parents."""
-    ask, search = corpus.queries[:BATCH], bare.searching(None)
-    least = milliseconds_each(lambda at: search(corpus.asked[at : at + 1]), range(BATCH))
+    ask, search = corpus.queries, bare.searching(None)
+    least = milliseconds_each(lambda at: search(corpus.asked[at : at + 1]), range(len(ask)))
     yield ["bare FAISS, children only", f"{least:.2f}", "1.00", f"{TOP_K} children"]
     retriever = searching(graph, None, target="ROOT")
     systems = {
@@ -212,36 +213,21 @@ def parents_table(corpus: Corpus, graph: Any, bare: Bare) -> Iterator[list[str]]
             yield [name, f"not installed: {error.name}", "", ""]
             continue
         each = milliseconds_each(retrieve, ask)
-        count = sum(len(retrieve(query)) for query in ask) / len(ask)
+        count = sum(len(retrieve(query)) for query in ask[:BATCH]) / BATCH
         yield [name, f"{each:.2f}", f"{each / least:.2f}", f"{count:.1f} parents"]
 
 
 def measure(corpus: Corpus) -> None:
-    """Measure one size, exactly and by HNSW."""
-    from nodekin.retrievers.indexes import nearest_vectors
-
-    as_it_comes = nearest_vectors.exact_up_to
-    most = as_it_comes(fake_model.DIMENSION)
-    exact = Bare(corpus, exact=True)
-    size = len(corpus.texts)
-    for exactly in (True, False):
-        up_to = size if exactly else 0
-        nearest_vectors.exact_up_to = lambda dimension, up_to=up_to: up_to  # type: ignore[misc]
-        kind = "exact" if exactly else "HNSW"
-        default = "as it comes" if exactly == (size <= most) else "told to"
-        bare = exact if exactly else Bare(corpus, exact=False)
-        graph = nodekin_graph(corpus)
-        built, _ = seconds(lambda g=graph: searching(g, None).retrieve(corpus.queries[0]))
-        header = ["nodes a filter keeps", "FAISS, one ms", "nodekin", "ratio", "FAISS, 100 at once"]
-        header += ["nodekin", "ratio", "recall@10 of FAISS", "nodekin"]
-        title = f"{size:,} x {fake_model.DIMENSION}, {kind} ({default})"
-        show(title, header, filters_table(corpus, graph, exact, bare))
-        print(f"\nBuilt in {built:.1f} s with nodes and vectors; FAISS alone {bare.build:.1f} s.")
-        header = ["children searched, parents returned", "ms", "ratio", "answers with"]
-        show(f"{title}: parents", header, parents_table(corpus, graph, bare))
-        del graph, bare
-        gc.collect()
-    nearest_vectors.exact_up_to = as_it_comes
+    """Measure one size."""
+    bare, graph = Bare(corpus), nodekin_graph(corpus)
+    built, _ = seconds(lambda: searching(graph, None).retrieve("warm up"))
+    title = f"{len(corpus.texts):,} vectors of {DIMENSION} numbers"
+    header = ["nodes a filter keeps", "FAISS, one ms", "nodekin", "ratio", "FAISS, 100 at once"]
+    header += ["nodekin", "ratio", "recall@10"]
+    show(title, header, filters_table(corpus, graph, bare))
+    print(f"\nBuilt in {built:.1f} s with nodes and vectors; FAISS alone {bare.build:.1f} s.")
+    header = ["children searched, parents returned", "ms", "ratio", "answers with"]
+    show(f"{title}: parents", header, parents_table(corpus, graph, bare))
 
 
 def main() -> None:
@@ -249,11 +235,11 @@ def main() -> None:
     parser = arguments(__doc__)
     parser.add_argument("--sizes", type=int, nargs="+", default=[10_000, 100_000])
     options = parser.parse_args()
-    paragraphs, questions = cmrc(options.data)
-    queries = list(dict.fromkeys(question.text for question in questions))[:BATCH]
+    paragraphs, questions = cmrc_texts(options.data)
+    queries = list(dict.fromkeys(questions))[:QUESTIONS]
     for size in options.sizes:
         texts = list(dict.fromkeys(passages(paragraphs, size + size // 10)))[:size]
-        measure(Corpus(texts, fake_model.embed(texts), queries, fake_model.embed(queries)))
+        measure(Corpus(texts, fake_embed(texts), queries, fake_embed(queries)))
 
 
 if __name__ == "__main__":

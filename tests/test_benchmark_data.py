@@ -1,4 +1,4 @@
-"""The data sets that the benchmarks read: their sizes, and gold that can be retrieved."""
+"""The benchmarks: the data sets that they read, and the page that they make."""
 
 import sys
 from pathlib import Path
@@ -9,20 +9,19 @@ from nodekin.retrievers.evaluation import GoldSpan
 
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 
-pytestmark = pytest.mark.data
-
 
 @pytest.fixture
-def datasets(monkeypatch):
-    pytest.importorskip("numpy")
+def harness(monkeypatch):
+    monkeypatch.setenv("TQDM_DISABLE", "1")  # which the benchmarks set
     monkeypatch.syspath_prepend(str(BENCHMARKS))
-    import datasets
+    import harness
 
-    assert Path(datasets.__file__).parent == BENCHMARKS
-    yield datasets
-    del sys.modules["datasets"]
+    assert Path(harness.__file__).parent == BENCHMARKS
+    yield harness
+    del sys.modules["harness"]
 
 
+@pytest.mark.data
 @pytest.mark.parametrize(
     ("name", "documents", "questions", "missing"),
     [
@@ -33,19 +32,37 @@ def datasets(monkeypatch):
         ("musique", 1890, 100, 0),
     ],
 )
-def test_gold_is_in_the_documents(data, datasets, name, documents, questions, missing):
+def test_gold_is_in_the_documents(data, harness, name, documents, questions, missing):
     try:
-        dataset = getattr(datasets, name)(data)
+        dataset = getattr(harness, name)(data)
     except (FileNotFoundError, SystemExit) as error:
         pytest.skip(f"no data: {error}")
     assert (len(dataset.documents), len(dataset)) == (documents, questions)
     assert len(dataset.missing_gold(dataset.documents)) == missing
 
 
-def test_places_of_answers_are_where_the_answers_are(data, datasets):
-    dataset = datasets.cmrc_answers(data)
+@pytest.mark.data
+def test_places_of_answers_are_where_the_answers_are(data, harness):
+    dataset = harness.cmrc_answers(data)
     texts = {document.id: document.text for document in dataset.documents}
     for question in dataset.questions:
         (gold,) = question.gold
         assert isinstance(gold, GoldSpan)
         assert texts[gold.document_id][gold.start : gold.end] == question.answers[0]
+
+
+def test_the_page_is_made_of_the_results(harness):
+    page = (BENCHMARKS / "README.md").read_text(encoding="utf-8")
+    assert page == harness.page(), "run python benchmarks/harness.py"
+    assert len(page.encode()) <= 15_000
+
+
+def test_a_table_takes_the_place_of_the_one_with_its_title(harness, monkeypatch, tmp_path):
+    (tmp_path / "results").mkdir()
+    (tmp_path / "results" / "head.md").write_text("# Page\n")
+    (tmp_path / "speed.py").touch()
+    monkeypatch.setattr(harness, "HERE", tmp_path)
+    for value in ("1", "2"):
+        harness.save("speed", "Times", ["system", "ms"], [["ours", value]])
+    assert harness.page().endswith("| system | ms |\n| --- | --- |\n| ours | 2 |\n")
+    assert "| 1 |" not in harness.page()

@@ -12,7 +12,7 @@ from ...nodegraph.document import Document
 from ...nodegraph.errors import nearest_names
 from ..validation import choice
 from .dataset import Dataset, Gold, GoldDocument, GoldPassage, Question
-from .rows import check_row, is_csv, read_csv, read_json, read_json_lines
+from .dataset_rows import check_row, is_csv, read_csv, read_json, read_json_lines
 
 QUESTION_NAMES = ("question", "query", "input", "user_input", "prompt", "messages")
 """Under which a question is looked for, in this order."""

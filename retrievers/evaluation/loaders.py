@@ -14,9 +14,7 @@ from ...nodegraph.errors import nearest_names
 from ...nodegraph.models.output.lines import normalize
 from ..validation import whole
 from .dataset import Dataset, Gold, GoldDocument, GoldPassage, GoldSpan, Question
-from .framework_datasets import load_langchain, load_llama_index, load_ragas
-from .public_datasets import load_beir, load_squad
-from .rows import (
+from .dataset_rows import (
     Row,
     field_names,
     get_text,
@@ -26,6 +24,8 @@ from .rows import (
     read_json,
     read_json_lines,
 )
+from .framework_datasets import load_langchain, load_llama_index, load_ragas
+from .public_datasets import load_beir, load_squad
 
 _logger = logging.getLogger("nodekin")
 

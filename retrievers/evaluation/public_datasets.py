@@ -12,7 +12,7 @@ from ...nodegraph.document import Document
 from ...nodegraph.errors import nearest_names
 from ..validation import choice
 from .dataset import Dataset, Gold, GoldDocument, GoldPassage, GoldSpan, Question
-from .rows import get_text, read_json, read_json_lines
+from .dataset_rows import get_text, read_json, read_json_lines
 
 _logger = logging.getLogger("nodekin")
 
