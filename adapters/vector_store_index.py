@@ -276,13 +276,13 @@ class StoreIndex(SyncedIndex):
     def _cosines(self, rows: Rows, query: Vectors) -> npt.NDArray[np.float64]:
         """Return what the built-in index computes, to the last bit."""
         ids = [self._table.ids[row] for row in rows.tolist()]
-        units = unit(self._vectors(self._graph.nodes_by_id(ids)))
+        units = unit(self._vectors(self._graph.reader.nodes_by_id(ids)))
         cosines = (units * query.astype(np.float64)).sum(axis=1)
         scores: npt.NDArray[np.float64] = np.clip(np.round(cosines, _DECIMALS), -1, 1) + 0.0
         return scores
 
     def _vectors(self, nodes: Sequence[Node]) -> Vectors:
-        texts = self._graph.searched_texts(nodes)
+        texts = self._graph.reader.searched_texts(nodes)
         return self._graph.embeddings.vectors(texts, self._key, what=self._group)
 
     # Following the graph
@@ -311,7 +311,7 @@ class StoreIndex(SyncedIndex):
             self._table.compact()
 
     def _change_store(self, changes: Changes) -> None:
-        texts = self._graph.searched_texts(changes.added)
+        texts = self._graph.reader.searched_texts(changes.added)
         new = {
             node.id: digest("unit", self._model, text)
             for node, text in zip(changes.added, texts, strict=True)
@@ -332,7 +332,7 @@ class StoreIndex(SyncedIndex):
 
     def _add(self, nodes: Sequence[Node], fingerprints: Mapping[str, str]) -> None:
         for batch in _batches(nodes):
-            texts = self._graph.searched_texts(batch)
+            texts = self._graph.reader.searched_texts(batch)
             vectors = unit(self._graph.embeddings.vectors(texts, self._key, what=self._group))
             self._stored.update((node.id, "") for node in batch)  # perhaps, if it fails
             added = {node.id: fingerprints[node.id] for node in batch}

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import itertools
-import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from .build_writer import Failure
 from .builder import GroupBuilder
@@ -17,36 +15,27 @@ from .concurrency import Workers
 from .corpus import Corpus, Refresh
 from .document import as_document, flatten
 from .errors import explain_names, nearest_names
-from .groups import PREDEFINED_STRUCTURE, GroupRegistry, GroupSummary, NodeGroup, Scope, make_group
+from .graph_reader import GraphReader, OnError
+from .groups import PREDEFINED_STRUCTURE, GroupRegistry, GroupSummary, Scope, make_group
 from .hashing import digest
-from .imported_groups import Family, ImportedGroups
-from .locking import Access, Block
+from .imported_groups import ImportedGroups
+from .locking import Access
 from .memory_store import as_store
 from .models.embedder import as_embedders
 from .models.embedding_cache import EmbeddingCache
 from .navigation import as_node, find
-from .node import MEMBER, ROOT, Link, Node
-from .observation import current_observation
+from .node import ROOT, Link, Node
 from .places import outlines_of, pages_of, place_of
 from .random_ids import report_changed_files, stable_document
 from .readers.read_options import ReadOptions
 from .readers.read_report import ReadReport
-from .retries import retried
 from .search_engine import SearchEngine, as_engine
-from .search_text import DEFAULT, SearchTextOption, as_search_text, rule_sources
-from .search_text_registry import DeclaredSearchText, SearchTextRegistry
+from .search_text import SearchTextOption, as_search_text
 from .splitters.sentence_splitter import SentenceSplitter
-from .store import Changes, NodeStore
-from .streamed_nodes import StreamedNodes
+from .store import NodeStore
 
 if TYPE_CHECKING:
     from .models.embedder_adapters import Vectors
-    from .vector_table import VectorTable
-    from .word_table import WordTable
-
-T = TypeVar("T")
-
-OnError = Literal["raise", "skip"]
 
 _EMBEDDED_AT_ONCE = 16_384  # nodes
 
@@ -117,12 +106,10 @@ class NodeGraph:
         self._engine = as_engine(index)
         self._embedders = as_embedders(embed)
         self._registry = GroupRegistry(PREDEFINED_STRUCTURE)
-        self._ancestries: dict[str, list[NodeGroup]] = {}  # of groups as they are declared now
-        self._declared_searches: dict[str, DeclaredSearchText] = {}
         self._set_up()
         for name, (size, overlap) in PREDEFINED.items():
             self.create_node_group(name, SentenceSplitter, chunk_size=size, chunk_overlap=overlap)
-        for group in self._imports:
+        for group in self.imports:
             self._registry.declare(group, replace=True)
         for path in () if source is None else flatten(source):
             if not isinstance(path, str | Path):
@@ -133,14 +120,20 @@ class NodeGraph:
                 self.add(Path(path))
 
     def _set_up(self) -> None:
+        """Make what is derived from the settings, and not pickled."""
         self._access = Access(self._store)
-        self._builder = GroupBuilder(self._store, self._access, self.attach, self.progress)
-        self._corpus = Corpus(self._store, self._access, self._read_options, self.progress)
-        self._search_texts = SearchTextRegistry(self._search_text, self.ancestry)
-        self._imports = ImportedGroups(self._store)
+        self._builder = GroupBuilder(
+            self._store, self._access, lambda node: self.reader.attach(node), self.progress
+        )
+        self.reader: GraphReader = GraphReader(
+            *(self, self._store, self._access, self._builder),
+            *(self._registry, self._search_text, self._engine),
+        )
+        self._corpus: Corpus = Corpus(self._store, self._access, self._read_options, self.progress)
+        self.imports: ImportedGroups = ImportedGroups(
+            self._store, self._access, self.reader, self._check_outside
+        )
         self.embeddings = EmbeddingCache(self._store, self._embedders, self.progress)
-        self._shared: dict[object, object] = {}
-        self._shared_lock = threading.Lock()
 
     def __getstate__(self) -> dict[str, Any]:
         from .workers.remote_calls import is_sending
@@ -149,8 +142,7 @@ class NodeGraph:
             raise TypeError(
                 "a graph stays in its process; a transform with trans_node=True asks node.graph"
             )
-        derived = {"_access", "_builder", "_corpus", "embeddings", "_shared", "_shared_lock"}
-        derived.update(("_search_texts", "_imports"))
+        derived = {"_access", "_builder", "_corpus", "embeddings", "imports", "reader"}
         return {k: v for k, v in self.__dict__.items() if k not in derived}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -292,12 +284,7 @@ class NodeGraph:
 
     def close(self) -> None:
         """Keep the indexes beside the store, and close it; the next use opens it again."""
-        with self._shared_lock:
-            for index in self._shared.values():
-                if callable(keep := getattr(index, "close", None)):
-                    keep()
-            self._shared.clear()
-        self._access.forget()
+        self.reader.close()
         self._engine.close()
         self._store.close()
 
@@ -352,56 +339,16 @@ class NodeGraph:
         group = make_group(
             name, transform, parent, trans_node, num_workers, version, settings, scope, search_text
         )
-        self._declare(group, replace)
-        if replace and self.is_imported(name):
-            self._imports.drop(name)
-
-    def _declare(self, group: NodeGroup, replace: bool) -> None:
-        with self._access.writing_registry():
-            self._registry.declare(group, replace)
-            self._ancestries, self._declared_searches = {}, {}
-
-    def import_group(
-        self, name: str, families: Iterable[Family], parent: str = ROOT, *, id_field: str
-    ) -> None:
-        """Declare a group whose nodes come from elsewhere, or add nodes to it.
-
-        They are kept in the store: a graph that is opened from its file has the group. A document
-        whose text changes in another way than by an import has no nodes in it any more.
-
-        Args:
-            name: The group's name.
-            families: The nodes, each family with its parent; in place of earlier ones of the same
-                parents.
-            parent: The group of the parents: ``ROOT`` or an imported one.
-            id_field: The metadata field of an imported node that has the id by which its own
-                children name it.
-
-        Raises:
-            UnknownGroupError: If there is no parent group.
-            ValueError: If the group is there and was not imported.
-            TypeError: If metadata has a value that a store can't hold.
-        """
-        if name in (ROOT, *(group.name for group in self._registry)) and not self.is_imported(name):
-            raise ValueError(
-                f"the group {name!r} is there with another rule; name the imported one otherwise"
-            )
-        self.ancestry(parent)
-        self._check_outside()
-        with self._access.changing():
-            group = self._imports.put(name, parent, families, id_field)
-        self._declare(group, replace=True)
-
-    def is_imported(self, group: str) -> bool:
-        """Return whether a group was declared by ``import_group``."""
-        return group in self._imports
+        self.reader.declare(group, replace)
+        if replace and name in self.imports:
+            self.imports.drop(name)
 
     @property
     def groups(self) -> dict[str, GroupSummary]:
         """All groups by name, ``ROOT`` first: parent, size, whether built. Builds nothing."""
         summaries = {ROOT: GroupSummary(ROOT, None, self._store.count(ROOT), True)}
         for group in self._registry:
-            built = self._fresh(group.name)
+            built = self.reader.is_fresh(group.name)
             size = self._store.count(group.name)
             summaries[group.name] = GroupSummary(group.name, group.parent, size, built)
         return summaries
@@ -472,11 +419,11 @@ class NodeGraph:
         mode = self.on_error if on_error is None else _check_on_error(on_error)
         keys = self._embedding_keys(embed)
         for name in groups:
-            self._builder.retry(self.ancestry(name))
+            self._builder.retry(self.reader.lineage(name))
         pool = None if workers is None else as_workers(workers)
         try:
-            with Block(partial(self._begin_built, groups, mode, pool), self._access.end):
-                built = {group.name for name in groups for group in self.ancestry(name)}
+            with self.reader.building(groups, mode, pool):
+                built = {group.name for name in groups for group in self.reader.lineage(name)}
             for name in dict.fromkeys(groups) if keys else ():
                 self._embed(name, keys, pool)
         finally:
@@ -493,36 +440,17 @@ class NodeGraph:
 
     def _embed(self, group: str, keys: Sequence[str], workers: Workers | None) -> None:
         """Embed the nodes of a group, some thousands at a time, while nobody has to wait."""
-        groups = self.searched_groups(group)
-        with self.reading(*groups):
+        groups = self.reader.searched_groups(group)
+        with self.reader.reading(*groups):
             ids = self._store.ids(group)
         for begin in range(0, len(ids), _EMBEDDED_AT_ONCE):
-            with self.reading(*groups):
-                nodes = self.existing_nodes(ids[begin : begin + _EMBEDDED_AT_ONCE])
-                texts = self.searched_texts(nodes)
+            with self.reader.reading(*groups):
+                nodes = self.reader.existing_nodes(ids[begin : begin + _EMBEDDED_AT_ONCE])
+                texts = self.reader.searched_texts(nodes)
             for key in keys:
                 self.embeddings.embed(texts, key, group, workers)
 
-    def ancestry(self, name: str) -> list[NodeGroup]:
-        """Return the groups from the first below ``ROOT`` down to this one.
-
-        Raises:
-            UnknownGroupError: If there is no such group.
-        """
-        return [*self._lineage(name)]
-
-    def _lineage(self, name: str) -> list[NodeGroup]:
-        ancestries = self._ancestries  # another thread's new declaration begins another one
-        if name not in ancestries:
-            ancestries[name] = self._registry.lineage(name)
-        return ancestries[name]
-
     # Nodes
-
-    def document_ids(self) -> list[str]:
-        """Return the ids of all documents, in the order they were first added."""
-        with self.reading(ROOT):
-            return self._store.document_ids()
 
     def nodes(self, group: str) -> list[Node]:
         """Return all nodes of a group in document order, built where they are missing.
@@ -531,8 +459,8 @@ class NodeGraph:
             UnknownGroupError: If there is no such group.
             TransformError: If a transform raises.
         """
-        with self.reading(group):
-            return [self.attach(node) for node in self._store.nodes(group)]
+        with self.reader.reading(group):
+            return [self.reader.attach(node) for node in self._store.nodes(group)]
 
     def node(self, id: str) -> Node:
         """Return one node by its id; a document's id is that of its node in ``ROOT``.
@@ -540,25 +468,8 @@ class NodeGraph:
         Raises:
             LookupError: If there is none, or none any more.
         """
-        (node,) = self._store.get([id])
-        return node if node is not None and node.graph is self else self._attached(id, node)
-
-    def nodes_by_id(self, ids: Sequence[str]) -> list[Node]:
-        """Return nodes by their ids, in the order of the ids; quicker than one after the other.
-
-        Raises:
-            LookupError: If one is not there, or not any more.
-        """
-        stored = self._store.get(ids)
-        return [
-            node if node is not None and node.graph is self else self._attached(i, node)
-            for i, node in zip(ids, stored, strict=True)
-        ]
-
-    def _attached(self, i: str, node: Node | None) -> Node:
-        if node is None:
-            raise LookupError(f"no node {i!r} in the graph; it may have been removed or changed")
-        return self.attach(node)
+        (node,) = self.reader.nodes_by_id([id])
+        return node
 
     def find(self, group: str) -> Callable[[Any], list[Node]]:
         """Return a function that takes nodes to their kin in a group: up, down or across.
@@ -577,7 +488,7 @@ class NodeGraph:
             >>> [n.text for n in graph.find("line")(graph.nodes("word")[1])]
             ['One. Two.']
         """
-        self.ancestry(group)
+        self.reader.lineage(group)
         return lambda nodes: find(self, group, flatten(nodes))
 
     def children(self, node: Node) -> dict[str, list[Node]]:
@@ -592,15 +503,13 @@ class NodeGraph:
         below = [group.name for group in self._registry if group.parent == node.group]
         below = [name for name in below if self._builder.started(name)]
         in_transform = self._builder.guard.running is not None
-        with self.reading(*(() if in_transform else below)):
+        with self.reader.reading(*(() if in_transform else below)):
             current = self.node(node.id)
-            return {name: self.children_in(name, current) for name in below if self._fresh(name)}
-
-    def children_in(self, group: str, node: Node) -> list[Node]:
-        """Return a node's children in one group of which its own is the parent."""
-        if self.ancestry(group)[-1].scope == "group":
-            return [n for n in self.linked(node, MEMBER, incoming=True) if n.group == group]
-        return [self.attach(child) for child in self._store.children(group, node)]
+            return {
+                name: self.reader.children_in(name, current)
+                for name in below
+                if self.reader.is_fresh(name)
+            }
 
     def neighbours(self, node: Node) -> tuple[Node | None, Node | None]:
         """Return the nodes before and after a node in its group and document, across parents.
@@ -619,12 +528,12 @@ class NodeGraph:
             >>> graph.neighbours(two) == (one, three), graph.neighbours(one) == (None, two)
             (True, True)
         """
-        with self.reading():
+        with self.reader.reading():
             current = self.node(node.id)
             if current.group == ROOT or not current.document_id:
                 return None, None
             before, after = self._store.neighbours(current)
-            return before and self.attach(before), after and self.attach(after)
+            return before and self.reader.attach(before), after and self.reader.attach(after)
 
     # Links
 
@@ -669,11 +578,7 @@ class NodeGraph:
 
     def links(self, node: Node | str, *, incoming: bool = False) -> list[Link]:
         """Return the links from a node, or to it."""
-        return self.links_of([_id(node)], incoming=incoming)[0]
-
-    def links_of(self, ids: Sequence[str], *, incoming: bool = False) -> list[list[Link]]:
-        """Return the links from (or to) each of many nodes, by their ids."""
-        return self._store.links(ids, incoming=incoming)
+        return self.reader.links_of([_id(node)], incoming=incoming)[0]
 
     def linked(
         self, node: Node | str, type: str | None = None, *, incoming: bool = False
@@ -684,7 +589,7 @@ class NodeGraph:
             link.source if incoming else link.target for link in links if type in (None, link.type)
         )
         nodes = [
-            self.attach(target_node)
+            self.reader.attach(target_node)
             for target_node in self._store.get(ids)
             if target_node is not None
         ]
@@ -711,49 +616,9 @@ class NodeGraph:
             LookupError: If the graph has no such embedding.
             EmbeddingError: If the model fails.
         """
-        texts = self.searched_texts([node])
+        texts = self.reader.searched_texts([node])
         vector: Vectors = self.embeddings.vectors(texts, self.embeddings.key(key))[0]
         return vector
-
-    def attach(self, node: Node) -> Node:
-        """Let a node that came from the store know its graph."""
-        if node.graph is None:
-            object.__setattr__(node, "graph", self)
-        return node
-
-    # What is searched
-
-    def searched_texts(self, nodes: Sequence[Node]) -> list[str]:
-        """Return what is searched and embedded of each node: see ``Node.searched_text``.
-
-        Raises:
-            ValueError: If a function of the user's fails on a node.
-            TypeError: If it returns no text.
-        """
-        return self._search_texts.texts(nodes)
-
-    def searched_sources(self, node: Node) -> tuple[str, ...]:
-        """Return what is searched beside a node's text: names of metadata fields and groups."""
-        rule = self._searched(node.group).rule
-        return rule_sources(rule or node.search_text or node.inherited_search_text or DEFAULT, node)
-
-    def searched_groups(self, group: str) -> tuple[str, ...]:
-        """Return the groups to build for a search: the group, and those searched with it."""
-        return (group, *self._searched(group).groups)
-
-    def search_version(self, group: str) -> tuple[str, ...]:
-        """Name what the searched texts of a group depend on beside its nodes.
-
-        As long as it is the same, the texts change with the nodes only.
-        """
-        declared = self._searched(group)
-        return (declared.version, *(str(self.revision(name)) for name in declared.groups))
-
-    def _searched(self, group: str) -> DeclaredSearchText:
-        declared = self._declared_searches  # another thread's new declaration begins another one
-        if group not in declared:
-            declared[group] = self._search_texts.declared(group)
-        return declared[group]
 
     def _searched_digests(self) -> set[str]:
         """Return the hashes of all searched texts, for which nothing is built."""
@@ -761,148 +626,14 @@ class NodeGraph:
         with self._access.reading():
             for group in (ROOT, *self._store.groups()):
                 with suppress(LookupError):  # a group that is searched with it is not declared
-                    if all(self._fresh(name) for name in self._searched(group).groups):
-                        nodes = map(self.attach, self._store.nodes(group))
-                        digests.update(digest(self.searched_texts([node])[0]) for node in nodes)
+                    if all(
+                        self.reader.is_fresh(name) for name in self.reader.searched(group).groups
+                    ):
+                        nodes = map(self.reader.attach, self._store.nodes(group))
+                        digests.update(
+                            digest(self.reader.searched_texts([node])[0]) for node in nodes
+                        )
         return digests
-
-    # For what is built on the graph
-
-    def reading(self, *groups: str) -> AbstractContextManager[None]:
-        """Hold one consistent state in which the groups are built, until the block ends.
-
-        Raises:
-            UnknownGroupError: If there is no such group.
-            TransformError: If a transform raises while a group is built.
-        """
-        return Block(partial(self.begin_reading, groups), self.end_reading)
-
-    def begin_reading(self, groups: tuple[str, ...]) -> AbstractContextManager[int]:
-        """Do what ``reading`` does as its block begins; ``end_reading`` takes what is returned.
-
-        For a query, which has no time for a block.
-        """
-        if (observation := current_observation.get()) is not None:
-            observation.note_groups(self, *groups)
-        held = self._access.begin()
-        if groups in self._access.state.built:  # nearly always
-            return held
-        self._access.end(held)
-        return self._begin_built(groups, self.on_error)
-
-    def end_reading(self, held: AbstractContextManager[int]) -> None:
-        """Let go of the state that ``begin_reading`` has held."""
-        self._access.end(held)
-
-    def _begin_built(
-        self, groups: tuple[str, ...], on_error: OnError, workers: Workers | None = None
-    ) -> AbstractContextManager[int]:
-        """Hold a state in which the groups are built; build them before, where they are not."""
-        if (observation := current_observation.get()) is not None:
-            observation.note_groups(self, *groups)
-        held = self._begin_if_fresh(groups)
-        attempts = itertools.count(1)
-        while held is None:
-            # Where documents change as fast as groups are built, they are asked to wait.
-            with self._access.change_lock if next(attempts) > 2 else nullcontext():
-                for name in groups:
-                    retried(partial(self._builder.build, self.ancestry(name), on_error, workers))
-                held = self._begin_if_fresh(groups)
-        return held
-
-    def _begin_if_fresh(self, groups: tuple[str, ...]) -> AbstractContextManager[int] | None:
-        """Hold a state if the groups are built in it; return what ends it."""
-        held = self._access.begin()
-        fresh = False
-        try:
-            fresh = all(map(self._fresh, groups))
-        finally:
-            if not fresh:
-                self._access.end(held)
-        if fresh:
-            self._access.state.built.add(groups)
-        return held if fresh else None
-
-    def _fresh(self, group: str) -> bool:
-        return self._builder.fresh(self._lineage(group))
-
-    def held_state(self) -> object:
-        """Return what stands for the state that is held, of the graph and of its declarations.
-
-        It is the same object again as long as nothing has changed, and the graph was not closed.
-        """
-        return self._access.state
-
-    def state(self) -> int:
-        """Return a number that changes with every change of the graph, links included."""
-        with self._store.snapshot() as number:
-            return number
-
-    def revision(self, group: str) -> int:
-        """Return a counter that grows with every change of the group's nodes."""
-        return self._access.cached(("revision", group), lambda: self._store.revision(group))
-
-    def changes(self, group: str, since: int, *, stream: bool = False) -> Changes:
-        """Return what happened to a group's nodes after a revision; 0 for everything.
-
-        Args:
-            group: The group.
-            since: The revision.
-            stream: Whether everything is read as it is iterated, while the graph is held.
-        """
-        if stream and not self._store.follows(group, since):
-            nodes = StreamedNodes(
-                lambda: map(self.attach, self._store.nodes(group)), self._store.count(group)
-            )
-            return Changes(self._store.revision(group), [], nodes, complete=True)
-        changes = self._store.changes(group, since)
-        for node in changes.added:
-            self.attach(node)
-        return changes
-
-    def ids(self, group: str) -> list[str]:
-        """Return the ids of a group's nodes, in document order; the graph must be held."""
-        return self._store.ids(group)
-
-    def existing_nodes(self, ids: Sequence[str]) -> list[Node]:
-        """Return those of some nodes that exist; the others have been removed or changed."""
-        return [self.attach(node) for node in self._store.get(ids) if node is not None]
-
-    def vector_table(self, group: str, *names: str) -> VectorTable | None:
-        """Return where an engine has the vectors of a group; None where there is none.
-
-        Args:
-            group: The group.
-            names: What tells apart the tables of a group.
-        """
-        return self._engine.vector_table(self._store, group, *names)
-
-    def word_table(self, group: str, *names: str) -> WordTable | None:
-        """Return where an engine has the words of a group; None where each process searches them.
-
-        Args:
-            group: The group.
-            names: What tells apart the tables of a group.
-
-        Raises:
-            TransientStoreError: If the engine can't be reached.
-        """
-        return self._engine.word_table(self._store, group, *names)
-
-    def index_file(self, name: str) -> Path | None:
-        """Return where an index that can be made again may be kept, None where nothing lasts."""
-        folder = self._store.index_folder
-        return None if folder is None else folder / f"{name}.index"
-
-    def shared(self, key: object, make: Callable[[], T]) -> T:
-        """Return what was made for the key before, or make it: an index that many may use.
-
-        It lives as long as the graph is open, and is left out when the graph is pickled.
-        """
-        with self._shared_lock:
-            if key not in self._shared:
-                self._shared[key] = make()
-            return self._shared[key]  # type: ignore[return-value]
 
 
 def _id(node: Node | str) -> str:

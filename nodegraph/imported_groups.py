@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from .codec import decode, encode
+from .graph_reader import GraphReader
 from .groups import NodeGroup, make_group
 from .hashing import digest
+from .locking import Access
 from .node import NO_METADATA, ROOT, Node
 from .search_text import SearchText
 from .store import NodeStore
@@ -67,14 +69,25 @@ class ImportedNodes:
 
 
 class ImportedGroups:
-    """Keep imported groups in a graph's store.
+    """Groups of a graph whose nodes come from elsewhere; ``graph.imports`` is the one of a graph.
+
+    They are kept in the store: a graph that is opened from its file has them. ``in`` tells whether
+    a group is one of them.
 
     Args:
         store: The graph's store.
+        access: Who may read and write the graph.
+        reader: Declares the groups in the graph.
+        check: Raises where the graph can't be changed now.
     """
 
-    def __init__(self, store: NodeStore) -> None:
+    def __init__(
+        self, store: NodeStore, access: Access, reader: GraphReader, check: Callable[[], None]
+    ) -> None:
         self._store = store
+        self._access = access
+        self._reader = reader
+        self._check = check
 
     def __contains__(self, group: object) -> bool:
         return isinstance(group, str) and group in self._store.get_values(_GROUPS, [group])
@@ -87,14 +100,38 @@ class ImportedGroups:
             yield from (self._group(name, *rows[name]) for name in ready)
             waiting = [name for name in waiting if name not in ready]
 
-    def put(self, group: str, parent: str, families: Iterable[Family], id_field: str) -> NodeGroup:
-        """Add nodes to a group, in place of earlier ones of the same parents; return the group.
+    def add(
+        self, name: str, families: Iterable[Family], parent: str = ROOT, *, id_field: str
+    ) -> None:
+        """Declare a group whose nodes come from elsewhere, or add nodes to it.
 
-        The same nodes again change nothing.
+        The same nodes again change nothing. A document whose text changes in another way than by
+        an import has no nodes in the group any more.
+
+        Args:
+            name: The group's name.
+            families: The nodes, each family with its parent. They replace earlier ones of the same
+                parents.
+            parent: The group of the parents: ``ROOT`` or an imported one.
+            id_field: The metadata field of an imported node that has the id by which its own
+                children name it.
 
         Raises:
+            UnknownGroupError: If there is no parent group.
+            ValueError: If the group is there and was not imported.
             TypeError: If metadata has a value that a store can't hold.
         """
+        if name == ROOT or (name in self._reader.group_names() and name not in self):
+            raise ValueError(
+                f"the group {name!r} is there with another rule; name the imported one otherwise"
+            )
+        self._reader.lineage(parent)
+        self._check()
+        with self._access.changing():
+            group = self._put(name, parent, families, id_field)
+        self._reader.declare(group, replace=True)
+
+    def _put(self, group: str, parent: str, families: Iterable[Family], id_field: str) -> NodeGroup:
         values = {
             family.parent: encode(
                 [digest(family.text), [_to_row(node) for node in family.nodes]]

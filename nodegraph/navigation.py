@@ -17,7 +17,7 @@ def find(graph: Kin, group: str, items: Iterable[Any]) -> list[Node]:
         ValueError: If a node is not of this graph.
     """
     nodes: dict[str, Node] = {}
-    with graph.reading(group):
+    with graph.reader.reading(group):
         path = path_to(graph, group)
         for item in items:
             node = as_node(item)
@@ -38,7 +38,7 @@ def as_node(item: Any) -> Node:
 
 def path_to(graph: Kin, group: str) -> list[str]:
     """Return the names of the groups from ``ROOT`` down to a group."""
-    return [ROOT, *(ancestor.name for ancestor in graph.ancestry(group))]
+    return [ROOT, *(ancestor.name for ancestor in graph.reader.lineage(group))]
 
 
 def kin(graph: Kin, path: list[str], node: Node) -> list[Node]:
@@ -62,7 +62,7 @@ def kin(graph: Kin, path: list[str], node: Node) -> list[Node]:
         ancestor = graph.node(ancestor.parent_id)
     nodes = [ancestor]
     for name in path[path.index(ancestor.group) + 1 :]:
-        children = (child for parent in nodes for child in graph.children_in(name, parent))
+        children = (child for parent in nodes for child in graph.reader.children_in(name, parent))
         nodes = list({child.id: child for child in children}.values())
     if nodes and nodes[0].group != ancestor.group and ancestor is not node:
         return _at_the_place_of(graph, node, nodes)
@@ -71,7 +71,7 @@ def kin(graph: Kin, path: list[str], node: Node) -> list[Node]:
 
 def _at_the_place_of(graph: Kin, node: Node, kin: list[Node]) -> list[Node]:
     """Return those kin by a common ancestor that stand where the node does, if that counts."""
-    if node.start is None or node.end is None or not graph.ancestry(kin[0].group)[-1].by_span:
+    if node.start is None or node.end is None or not graph.reader.lineage(kin[0].group)[-1].by_span:
         return kin
     return [
         other

@@ -35,35 +35,19 @@ class Named(Protocol):
         ...
 
 
-class Kin(Protocol):
-    """What a node's graph offers to the node, and to those who walk from node to node."""
+class KinReader(Protocol):
+    """What those read who walk from node to node; ``GraphReader`` has more."""
 
     def reading(self, *groups: str) -> AbstractContextManager[None]:
         """Hold one state in which the groups are built."""
         ...
 
-    def ancestry(self, name: str) -> Sequence[Named]:
+    def lineage(self, name: str) -> Sequence[Named]:
         """Return the groups from the first below ``ROOT`` down to this one."""
-        ...
-
-    def node(self, id: str) -> Node:
-        """Return one node by its id."""
-        ...
-
-    def children(self, node: Node) -> dict[str, list[Node]]:
-        """Return a node's children by group."""
         ...
 
     def children_in(self, group: str, node: Node) -> list[Node]:
         """Return a node's children in one group."""
-        ...
-
-    def links(self, node: Node) -> list[Link]:
-        """Return the links from a node."""
-        ...
-
-    def find(self, group: str) -> Callable[[Any], list[Node]]:
-        """Return a function that takes nodes to their kin in a group."""
         ...
 
     def searched_texts(self, nodes: Sequence[Node]) -> list[str]:
@@ -74,7 +58,32 @@ class Kin(Protocol):
         """Return what is searched beside a node's text."""
         ...
 
-    def linked(self, node: Node, type: str | None = None) -> list[Node]:
+
+class Kin(Protocol):
+    """What a node's graph offers to the node, and to those who walk from node to node."""
+
+    @property
+    def reader(self) -> KinReader:
+        """What is read of a whole graph."""
+        ...
+
+    def node(self, id: str) -> Node:
+        """Return one node by its id."""
+        ...
+
+    def children(self, node: Node) -> dict[str, list[Node]]:
+        """Return a node's children by group."""
+        ...
+
+    def links(self, node: Node) -> list[Link]:
+        """Return the links from a node."""
+        ...
+
+    def find(self, group: str) -> Callable[[Any], list[Node]]:
+        """Return a function that takes nodes to their kin in a group."""
+        ...
+
+    def linked(self, node: Node, type: str | None = None, *, incoming: bool = False) -> list[Node]:
         """Return the nodes that a node is linked to."""
         ...
 
@@ -183,14 +192,14 @@ class Node:
             ValueError: If a function of the user's fails.
         """
         if self.graph is not None:
-            return self.graph.searched_texts([self])[0]
+            return self.graph.reader.searched_texts([self])[0]
         return (self.search_text or self.inherited_search_text or DEFAULT)(self)
 
     @property
     def searched_sources(self) -> tuple[str, ...]:
         """Names of the metadata fields and groups of which ``searched_text`` has more than text."""
         if self.graph is not None:
-            return self.graph.searched_sources(self)
+            return self.graph.reader.searched_sources(self)
         return (self.search_text or self.inherited_search_text or DEFAULT).sources(self)
 
     @property

@@ -3,18 +3,19 @@
 from typing import TYPE_CHECKING
 
 from ..nodegraph.lazy_names import attach_stub
-from . import protocols
+from . import default_search
 
 if TYPE_CHECKING:
     from ..nodegraph.graph import NodeGraph
+    from .protocols import RetrieverProtocol
 
 __getattr__, __dir__, __all__ = attach_stub(__name__, __file__)
 
 
-def _search_by_default(graph: "NodeGraph") -> protocols.RetrieverProtocol:
+def _make_default(graph: "NodeGraph") -> "RetrieverProtocol":
     from .composite.default_retriever import DefaultRetriever
 
     return DefaultRetriever(graph)
 
 
-protocols.search_by_default = _search_by_default
+default_search.make_default = _make_default

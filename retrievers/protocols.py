@@ -31,12 +31,6 @@ class RetrieverProtocol(Protocol):
 RetrieverLike: TypeAlias = RetrieverProtocol | Any
 """A retriever, or what ``as_retriever`` takes for one: that of another framework, as it is."""
 
-search_by_default: Callable[[NodeGraph], RetrieverProtocol]
-"""Makes the retriever of a graph that stands where a retriever is expected.
-
-The package sets it: the default retriever is made of retrievers that take a graph themselves.
-"""
-
 
 class Index(Protocol[PreparedT]):
     """Makes one similarity fast on one group of one graph.

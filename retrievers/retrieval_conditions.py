@@ -153,10 +153,10 @@ def _below(node: Node, group: str) -> list[Node]:
     """Return the nodes of a group that were made from a node."""
     if (graph := node.graph) is None:
         return []
-    path = [ROOT, *(ancestor.name for ancestor in graph.ancestry(group))]
+    path = [ROOT, *(ancestor.name for ancestor in graph.reader.lineage(group))]
     nodes = [node]
     for name in path[path.index(node.group) + 1 :] if node.group in path else ():
-        nodes = [child for parent in nodes for child in graph.children_in(name, parent)]
+        nodes = [child for parent in nodes for child in graph.reader.children_in(name, parent)]
     return nodes
 
 

@@ -118,8 +118,8 @@ class Retriever(BaseRetriever):
         self.group_name = group_name
         self.target = group_name if target is None else target
         for item in self.graphs:
-            item.ancestry(self.group_name)
-            item.ancestry(self.target)
+            item.reader.lineage(self.group_name)
+            item.reader.lineage(self.target)
         self.similarity = with_index(get_similarity(similarity), index)
         self._scopes = search_scopes(self.similarity, self.graphs, embed_keys)
         self._embedded = [(p.key, p.graphs) for p in self._scopes if p.key is not None]

@@ -57,7 +57,7 @@ def reading(groups: Mapping[GraphT, Iterable[str]]) -> AbstractContextManager[No
     """
     if len(groups) == 1:
         ((graph, names),) = groups.items()
-        return graph.reading(*names)
+        return graph.reader.reading(*names)
     return _reading_all(groups)
 
 
@@ -65,11 +65,11 @@ def reading(groups: Mapping[GraphT, Iterable[str]]) -> AbstractContextManager[No
 def _reading_all(groups: Mapping[GraphT, Iterable[str]]) -> Iterator[None]:
     with ExitStack() as locks:
         for graph in sorted(groups, key=id):
-            locks.enter_context(graph.reading(*groups[graph]))
+            locks.enter_context(graph.reader.reading(*groups[graph]))
         yield
 
 
-@dataclass(slots=True)  # not frozen, which takes a microsecond more a query
+@dataclass(frozen=True, slots=True)
 class Search:
     """Answer queries whose embeddings are known.
 
@@ -156,12 +156,9 @@ class Search:
         """Hold the graphs, with all that is needed of them built and up to date, and search."""
         plan = self.plans.latest
         if plan is not None and plan.serves(self):
-            held = plan.begin()
-            try:
+            with reading(plan.groups):
                 if plan.is_current():
                     return self._search_held(queries, vectors, plan)
-            finally:
-                plan.end(held)
         plan = self.plans.latest = self.ready()
         with reading(plan.groups):
             plan.sync()
@@ -177,7 +174,7 @@ class Search:
             index.ready()
         groups = {graph: self._read_groups(graph) for graph in self.graphs}
         for graph in self.graphs[1:]:  # built before any is held: writers don't have to wait
-            with graph.reading(*groups[graph]):
+            with graph.reader.reading(*groups[graph]):
                 pass
         return SearchPlan(self, groups, indexes)
 
@@ -185,8 +182,6 @@ class Search:
         self, queries: Sequence[str], vectors: Sequence[Sequence[Any]], plan: SearchPlan
     ) -> list[list[ScoredNode]]:
         """Search every scope; the graphs are held, and the indexes up to date."""
-        if plan.is_plain:
-            return self._search_plainly(queries, vectors, plan.indexes[0])
         prepare = self.similarity.prepare
         rankings = []
         for number, (scope, opened) in enumerate(zip(self.scopes, plan.indexes, strict=True)):
@@ -206,29 +201,6 @@ class Search:
         if len(rankings) == 1:
             return rankings[0]
         return [merge_results(of_query, self._place) for of_query in zip(*rankings, strict=True)]
-
-    def _search_plainly(
-        self,
-        queries: Sequence[str],
-        vectors: Sequence[Sequence[Any]],
-        indexes: Sequence[Index[Any]],
-    ) -> list[list[ScoredNode]]:
-        """Search the only index, whose hits are the results."""
-        (scope,), (index,) = self.scopes, indexes
-        prepare, graph, limit = self.similarity.prepare, scope.graphs[0], self.limit
-        searched = queries if scope.key is None else vectors[0][0]
-        prepared = [prepare(query, indexes) for query in searched]
-        cut_off, results = self._cut_off(scope.key), []
-        hits_of_queries = _search_index(index, prepared, limit, self.conditions.filter)
-        for query, (ids, scores) in zip(queries, hits_of_queries, strict=True):
-            if len(ids) > limit:
-                ids, scores = ids[:limit], scores[:limit]
-            if cut_off > -math.inf:
-                ids = [i for i, score in zip(ids, scores, strict=True) if score >= cut_off]
-                scores = [score for score in scores if score >= cut_off]
-            match = self._match(scope, query, index)
-            results.append(scored_nodes(graph.nodes_by_id(ids), scores, match))
-        return results
 
     def _search_scope(
         self,
@@ -286,11 +258,11 @@ class Search:
         for begin in range(0, len(rows), self.limit):  # as many as may be enough, at once
             some = rows[begin : begin + self.limit]
             if len(graphs) == 1:
-                nodes_of_one = graphs[0].nodes_by_id([i for _, _, i in some])
+                nodes_of_one = graphs[0].reader.nodes_by_id([i for _, _, i in some])
                 yield from scored_nodes(nodes_of_one, [score for score, _, _ in some], matches[0])
                 continue
             nodes = {
-                graph: iter(graph.nodes_by_id([i for _, n, i in some if graphs[n] is graph]))
+                graph: iter(graph.reader.nodes_by_id([i for _, n, i in some if graphs[n] is graph]))
                 for graph in {graphs[at] for _, at, _ in some}
             }
             for score, at, _ in some:
@@ -302,7 +274,7 @@ class Search:
 
     def _read_groups(self, graph: NodeGraph) -> list[str]:
         """Return the groups to build and hold, with those whose texts are searched, too."""
-        searched = [name for group in self.groups for name in graph.searched_groups(group)]
+        searched = [name for group in self.groups for name in graph.reader.searched_groups(group)]
         return [*dict.fromkeys((*searched, self.target))]
 
     @property
@@ -359,10 +331,9 @@ class SearchPlan:
     Attributes:
         groups: What is to be built and held, by graph.
         indexes: Of each scope.
-        is_plain: Whether there is one index, whose hits are the results.
     """
 
-    __slots__ = ("_of", "_only", "_states", "groups", "indexes", "is_plain")
+    __slots__ = ("_of", "_states", "groups", "indexes")
 
     def __init__(
         self,
@@ -371,10 +342,7 @@ class SearchPlan:
         indexes: Sequence[Sequence[Index[Any]]],
     ) -> None:
         self.groups, self.indexes = groups, indexes
-        self.is_plain = [*map(len, indexes)] == [1] and not search.lifting
         self._of = search.scopes, search.similarity, search.groups, search.target
-        held = [(graph, tuple(names)) for graph, names in groups.items()]
-        self._only = held[0] if len(held) == 1 else None
         self._states: list[tuple[NodeGraph, object]] = []
 
     def serves(self, search: Search) -> bool:
@@ -387,32 +355,16 @@ class SearchPlan:
             and target == search.target
         )
 
-    def begin(self) -> Any:
-        """Hold the graphs, as ``reading`` does in a block; ``end`` takes what is returned."""
-        if self._only is not None:
-            graph, names = self._only
-            return graph.begin_reading(names)
-        block = reading(self.groups)
-        block.__enter__()
-        return block
-
-    def end(self, held: Any) -> None:
-        """Let go of the graphs."""
-        if self._only is not None:
-            self._only[0].end_reading(held)
-        else:
-            held.__exit__(None, None, None)
-
     def sync(self) -> None:
         """Bring the indexes up to date; the graphs are held."""
         for index in chain.from_iterable(self.indexes):
             index.sync()
-        self._states = [(graph, graph.held_state()) for graph in self.groups]
+        self._states = [(graph, graph.reader.held_state()) for graph in self.groups]
 
     def is_current(self) -> bool:
         """Return whether nothing has changed since ``sync``; the graphs are held."""
         for graph, state in self._states:
-            if graph.held_state() is not state:
+            if graph.reader.held_state() is not state:
                 return False
         return bool(self._states)
 

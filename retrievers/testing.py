@@ -313,7 +313,7 @@ class _IndexCheck:
                 with NodeGraph(embed=self.embed, progress=False, **options) as graph:
                     graph.create_node_group("line", str.splitlines)
                     if damaged:
-                        _damage(graph.index_file("any"))
+                        _damage(graph.reader.index_file("any"))
                         with _without_warnings():
                             self.rankings(graph)
                     self.compare_queries(self.rankings(graph), before, f"after {what}")

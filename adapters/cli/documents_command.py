@@ -71,9 +71,9 @@ def list_documents(
 
 def documents_of(graph: NodeGraph) -> Iterator[Node]:
     """Yield the documents of a graph; few of their texts are in memory at a time."""
-    ids = iter(graph.document_ids())
+    ids = iter(graph.reader.document_ids())
     while some := list(islice(ids, _AT_ONCE)):
-        yield from graph.nodes_by_id(some)
+        yield from graph.reader.nodes_by_id(some)
 
 
 def _fits(name: str, pattern: str) -> bool:
@@ -153,7 +153,7 @@ def _find(graph: NodeGraph, name: str) -> tuple[Node, int | None]:
     """
     numbered = re.fullmatch(r"(.+):([0-9]{1,9})", name)
     wanted = [(name, None), (numbered[1], int(numbered[2]))] if numbered else [(name, None)]
-    ids = graph.document_ids()
+    ids = graph.reader.document_ids()
     known = set(ids)
     for text, line in wanted:
         path = Path(text).expanduser().absolute()
@@ -213,7 +213,7 @@ def remove(names: tuple[str, ...], store: Path | None, as_json: bool, quiet: boo
     home, settings = find_index(store, ())
     assert home is not None  # without folders there is one, or an error
     with open_graph(home, settings, quiet=quiet) as graph:
-        before = graph.document_ids()
+        before = graph.reader.document_ids()
         items = [_removable(graph, settings.sources, name) for name in names]
         graph.remove(items)
         gone = [item for item in items if isinstance(item, Path)]
@@ -223,7 +223,7 @@ def remove(names: tuple[str, ...], store: Path | None, as_json: bool, quiet: boo
             if not any(path == source or path in source.parents for path in gone)
         )
         home.save(replace(settings, sources=sources))
-        left = len(graph.document_ids())
+        left = len(graph.reader.document_ids())
     removed = len(before) - left
     if as_json:
         header = {"format": FORMAT, "command": "remove"}

@@ -250,7 +250,7 @@ def _update(
         if source not in indexed:
             refresh.added.extend(graph.add(source))
             report.include(graph.read_report)
-    known = set(graph.document_ids()) if parts else set[str]()
+    known = set(graph.reader.document_ids()) if parts else set[str]()
     for part in parts:  # of a source; it may have been taken out
         refresh.added.extend(i for i in graph.add(part) if i not in known)
     home.save(settings)  # from here on a run that is interrupted is continued by the next one

@@ -261,9 +261,9 @@ def existing_nodes(graph: NodeGraph, ids: Iterable[str], group: str | None = Non
         group: The group they must be of, built where it is not. None for any.
     """
     ids = list(dict.fromkeys(ids))
-    with graph.reading(*(() if group is None else [group])):
+    with graph.reader.reading(*(() if group is None else [group])):
         try:
-            nodes = graph.nodes_by_id(ids)
+            nodes = graph.reader.nodes_by_id(ids)
         except LookupError:  # some are missing: one by one
             nodes = []
             for id in ids:

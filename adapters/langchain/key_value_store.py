@@ -46,7 +46,7 @@ class NodeGraphStore(BaseStore[str, Document]):
     def __init__(self, graph: NodeGraph, group: str = ROOT, *, details: Details = False) -> None:
         if not isinstance(graph, NodeGraph):
             raise TypeError(f"graph is a NodeGraph, not {graph!r:.80}")
-        graph.ancestry(group)
+        graph.reader.lineage(group)
         self.graph = graph
         self.group = group
         self.details = details

@@ -524,7 +524,7 @@ class NodeGraphVectorStore(VectorStore):
     ) -> list[Document]:
         """Choose among results by the nodes that matched, which may be below them."""
         matches = [result.evidence[0] if result.evidence else result for result in results]
-        texts = self.graph.searched_texts([match.node for match in matches])
+        texts = self.graph.reader.searched_texts([match.node for match in matches])
         vectors = self.graph.embeddings.vectors(texts, self._embed_key())
         positions = maximal_marginal_relevance(vector, vectors, k, lambda_mult)
         return [document for document, _ in self._with_scores(results[at] for at in positions)]

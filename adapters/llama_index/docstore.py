@@ -59,7 +59,7 @@ class NodeGraphDocstore(BaseDocumentStore):
         self.graph = graph
         self._groups = None if groups is None else tuple(groups)
         for name in self._groups or ():
-            graph.ancestry(name)
+            graph.reader.lineage(name)
 
     @property
     def groups(self) -> list[str]:
@@ -67,7 +67,7 @@ class NodeGraphDocstore(BaseDocumentStore):
         names = self._groups
         if names is None:  # those that are built; the others would be built for nothing
             names = tuple(name for name, group in self.graph.groups.items() if group.size)
-        lineages = [self.graph.ancestry(name) for name in names if name != ROOT]
+        lineages = [self.graph.reader.lineage(name) for name in names if name != ROOT]
         return list(dict.fromkeys([ROOT, *(g.name for lineage in lineages for g in lineage)]))
 
     # Nodes
@@ -90,7 +90,7 @@ class NodeGraphDocstore(BaseDocumentStore):
             ValueError: If there is none, and ``raise_error`` is set.
         """
         groups = self.groups
-        with self.graph.reading(*groups):
+        with self.graph.reader.reading(*groups):
             node = find_node(self.graph, doc_id)
             if node is not None and node.group in groups:
                 text_node = to_text_node(node)
@@ -137,7 +137,7 @@ class NodeGraphDocstore(BaseDocumentStore):
     def get_all_ref_doc_info(self) -> dict[str, RefDocInfo] | None:
         """Return for each document the ids of its nodes."""
         groups = self.groups
-        with self.graph.reading(*groups):
+        with self.graph.reader.reading(*groups):
             return {root.id: self._info(root, groups) for root in self.graph.nodes(ROOT)}
 
     async def aget_all_ref_doc_info(self) -> dict[str, RefDocInfo] | None:
@@ -147,7 +147,7 @@ class NodeGraphDocstore(BaseDocumentStore):
     def get_ref_doc_info(self, ref_doc_id: str) -> RefDocInfo | None:
         """Return the ids of a document's nodes, None if there is no such document."""
         groups = self.groups
-        with self.graph.reading(*groups):
+        with self.graph.reader.reading(*groups):
             root = find_node(self.graph, ref_doc_id)
             return None if root is None or root.group != ROOT else self._info(root, groups)
 

@@ -104,7 +104,7 @@ def graph_of_nodes(
     graph = _new_graph(options, has_nodes=bool(nodes))
     if nodes:
         return graph, _search(graph, import_flat(graph, nodes), options)
-    imported = [name for name in graph.groups if graph.is_imported(name)]
+    imported = [name for name in graph.groups if name in graph.imports]
     return graph, _search(graph, imported[-1] if imported else ROOT, options)
 
 

@@ -322,15 +322,15 @@ class NodeGraphIndex:
         Raises:
             TypeError: If the index was made of nodes: a document would have none.
         """
-        imported = [name for name in self.graph.groups if self.graph.is_imported(name)]
+        imported = [name for name in self.graph.groups if name in self.graph.imports]
         if imported:
             raise TypeError(
                 f"the groups {imported} are imported nodes, of which new documents have none; "
                 "parse them and call import_nodes(index.graph, nodes)"
             )
-        before = self.graph.revision(ROOT)
+        before = self.graph.reader.revision(ROOT)
         ids = self.graph.add([*documents])
-        changed = {node.id for node in self.graph.changes(ROOT, before).added}
+        changed = {node.id for node in self.graph.reader.changes(ROOT, before).added}
         return [id in changed for id in ids]
 
     def delete_ref_doc(self, ref_doc_id: str, delete_from_docstore: bool = True) -> None:

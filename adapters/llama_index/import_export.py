@@ -544,7 +544,7 @@ def import_nodes(
     families = hierarchy.families(names)
     parents = _parent_groups(hierarchy, names)
     for name in parents:
-        if name in graph.groups and not graph.is_imported(name):
+        if name in graph.groups and name not in graph.imports:
             raise ValueError(
                 f"the group {name!r} is there with another rule; name the groups of the import "
                 "otherwise: groups=[...]"
@@ -553,7 +553,7 @@ def import_nodes(
         embed_key = graph.embeddings.key(embed_key)
     ids = graph.add(list(hierarchy.documents.values()))
     for name, parent in parents.items():
-        graph.import_group(name, families[name], parent, id_field=LLAMA_INDEX_ID)
+        graph.imports.add(name, families[name], parent, id_field=LLAMA_INDEX_ID)
     graph.build(*parents)
     vectors = 0 if embed_key is None else _take_vectors(graph, hierarchy, parents, embed_key)
     return ImportResult(tuple(ids), tuple(parents), tuple(hierarchy.blank), vectors)
@@ -589,7 +589,7 @@ def import_flat(
     group = EMBEDDED_NODES if embed_keys else NODES
     families = hierarchy.families(dict.fromkeys(hierarchy.nodes, group))
     graph.add(list(hierarchy.documents.values()))
-    graph.import_group(group, families.get(group, []), id_field=LLAMA_INDEX_ID)
+    graph.imports.add(group, families.get(group, []), id_field=LLAMA_INDEX_ID)
     graph.build(group)
     for embed_key in embed_keys:
         _take_vectors(graph, hierarchy, [group], embed_key)
@@ -603,7 +603,7 @@ def _take_vectors(
     vectors: dict[str, list[float]] = {}
     for group in groups:
         nodes = graph.nodes(group)
-        for node, text in zip(nodes, graph.searched_texts(nodes), strict=True):
+        for node, text in zip(nodes, graph.reader.searched_texts(nodes), strict=True):
             original = hierarchy.nodes.get(id_in_llama_index(node))
             if original is None or original.embedding is None:
                 continue
@@ -660,9 +660,9 @@ def export_nodes(graph: NodeGraph, *groups: str) -> list[TextNode]:
     """
     roots = [ROOT] if ROOT in groups or not groups else []
     names = dict.fromkeys(
-        [*roots, *(group.name for name in groups for group in graph.ancestry(name))]
+        [*roots, *(group.name for name in groups for group in graph.reader.lineage(name))]
     )
-    with graph.reading(*names):
+    with graph.reader.reading(*names):
         return relate([node for name in names for node in graph.nodes(name)])
 
 
@@ -707,7 +707,7 @@ def export_index_nodes(graph: NodeGraph, group: str, target: str) -> list[IndexN
         2
     """
     index_nodes = []
-    with graph.reading(group, target):
+    with graph.reader.reading(group, target):
         find = graph.find(target)
         for node in graph.nodes(group):
             for number, match in enumerate(find(node)):

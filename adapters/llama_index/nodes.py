@@ -183,7 +183,7 @@ def all_relationships(node: Node, groups: Collection[str] | None = None) -> Rela
     if (given := original_properties(node).get("related")) is not None:
         return {**relationships, **_related_by_name(given)}
     if isinstance(graph, NodeGraph):
-        with suppress(LookupError), graph.reading():
+        with suppress(LookupError), graph.reader.reading():
             before, after = graph.neighbours(node)
             if before is not None:
                 relationships[NodeRelationship.PREVIOUS] = related(id_in_llama_index(before))
@@ -206,7 +206,7 @@ def _children(graph: NodeGraph, node: Node, groups: Collection[str] | None) -> I
     for name, group in graph.groups.items():
         if group.parent == node.group and group.size and (groups is None or name in groups):
             # What was made from the whole group has no parent, only members.
-            yield from (n for n in graph.children_in(name, node) if n.parent_id == node.id)
+            yield from (n for n in graph.reader.children_in(name, node) if n.parent_id == node.id)
 
 
 def node_record(node: Node) -> dict[str, Any]:
@@ -580,9 +580,9 @@ def find_node(graph: NodeGraph, node: BaseNode | str) -> Node | None:
         node = node.node_id if record is None else str(record["id"])
     by_original_id = Exact(LLAMA_INDEX_ID, normalize=False)
     for group in graph.groups:
-        if graph.is_imported(group):
+        if group in graph.imports:
             index = by_original_id.open(graph, group)
-            with graph.reading(group):
+            with graph.reader.reading(group):
                 index.sync()
                 for match in index.search(node, 1, Filter()).ids:
                     return graph.node(match)

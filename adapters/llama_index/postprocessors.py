@@ -257,7 +257,7 @@ class LiftPostprocessor(NamedByClass, BaseNodePostprocessor):
         """
         if not isinstance(graph, NodeGraph):
             raise TypeError(f"graph is a NodeGraph, not {graph!r:.80}")
-        graph.ancestry(self.target)
+        graph.reader.lineage(self.target)
         self._graph = graph
         return self
 
@@ -273,7 +273,7 @@ class LiftPostprocessor(NamedByClass, BaseNodePostprocessor):
         query = "" if query_bundle is None else query_bundle.query_str
         find = graph.find(self.target)
         lifted: dict[str, tuple[Node | None, list[NodeWithScore]]] = {}
-        with graph.reading(self.target):
+        with graph.reader.reading(self.target):
             for hit in nodes:
                 node = find_node(graph, hit.node)
                 targets: Sequence[Node | None] = () if node is None else find(node)

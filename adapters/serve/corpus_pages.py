@@ -45,10 +45,10 @@ class CorpusPages:
 
     def documents(self, skip: int = 0, like: str = "") -> dict[str, Any]:
         """Return some documents, of those whose id has a text in it."""
-        ids = self.graph.document_ids()
+        ids = self.graph.reader.document_ids()
         if like := like.strip().casefold():
             ids = [i for i in ids if like in i.casefold()]
-        nodes = self.graph.nodes_by_id(ids[skip : skip + AT_ONCE])
+        nodes = self.graph.reader.nodes_by_id(ids[skip : skip + AT_ONCE])
         return {
             "total": len(ids),
             "skip": skip,

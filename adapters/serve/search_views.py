@@ -27,7 +27,7 @@ def explained_search(
     with trace("search") as traced:
         results: list[ScoredNode] = retriever.retrieve(query, top_k=top_k)
     milliseconds = 1000 * (time.perf_counter() - start)
-    with graph.reading():  # one state for all places
+    with graph.reader.reading():  # one state for all places
         records = result_records(results)
     stages = [stage_record(child) for child in traced.children]
     return {"milliseconds": milliseconds, "results": records, "stages": stages}

@@ -19,7 +19,7 @@ from typing import Any, cast
 
 from ..document import flatten
 from ..models.answer_cache import Answers, keep_answers
-from ..node import Kin, Node
+from ..node import Kin, KinReader, Node
 
 Exchange = Callable[[bytes], bytes]
 """Sends a message to a process, and returns its reply."""
@@ -122,13 +122,14 @@ def _answer(exchange: Exchange, question: Message, caller: Any, answers: Answers
         group, nodes = args
         return caller.find(group)(nodes)
     if name == "reading":  # no state is held: what is made of an old one is dropped
-        with caller.reading(*args):
+        with caller.reader.reading(*args):
             return None
-    if name == "ancestry":  # a group's transform stays here
-        return [GroupName(group.name, group.by_span) for group in caller.ancestry(*args)]
+    if name == "lineage":  # a group's transform stays here
+        return [GroupName(group.name, group.by_span) for group in caller.reader.lineage(*args)]
     if name.startswith("_"):
         raise AttributeError(f"{name!r} is private")
-    return getattr(caller, name)(*args, **settings)
+    asked = caller.reader if hasattr(getattr(caller, "reader", None), name) else caller
+    return getattr(asked, name)(*args, **settings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,7 +264,30 @@ class _RemoteAnswers:
         return _value_of(reply)  # an error where the answer could not be kept
 
 
-_OF_GRAPHS = ("document_ids", "links_of", "neighbours", "nodes", "nodes_by_id")
+_OF_GRAPHS = ("neighbours", "nodes")
+
+_OF_READERS = ("document_ids", "links_of", "nodes_by_id")
+
+
+class _RemoteReader:
+    """Ask the reader of the caller's graph for what ``KinReader`` names, and a little more."""
+
+    def __init__(self, server: CallServer) -> None:
+        self._server = server
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        if name not in _OF_READERS and (name.startswith("_") or not hasattr(KinReader, name)):
+            raise AttributeError(
+                f"a transform that runs in another process has no graph.reader.{name}; it has a "
+                "node's kin, links and embedding, and graph.nodes, find, neighbours"
+            )
+        return partial(self._server.ask, name)
+
+    @contextmanager
+    def reading(self, *groups: str) -> Iterator[None]:
+        """Have the groups built."""
+        self._server.ask("reading", *groups)
+        yield
 
 
 class RemoteGraph:
@@ -271,6 +295,7 @@ class RemoteGraph:
 
     def __init__(self, server: CallServer) -> None:
         self._server = server
+        self.reader = _RemoteReader(server)
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         if name not in _OF_GRAPHS and (name.startswith("_") or not hasattr(Kin, name)):
@@ -283,9 +308,3 @@ class RemoteGraph:
     def find(self, group: str) -> Callable[[Any], list[Node]]:
         """Return a function that takes nodes to their kin in a group."""
         return lambda nodes: self._server.ask("find", group, [*flatten(nodes)])
-
-    @contextmanager
-    def reading(self, *groups: str) -> Iterator[None]:
-        """Have the groups built."""
-        self._server.ask("reading", *groups)
-        yield

@@ -209,10 +209,10 @@ class QaRetriever(PlannedRetriever):
         conditions = self.retriever.conditions(filters)
         for graph in self.retriever.graphs if query.strip() else ():
             index = _SAME_QUESTION.open(graph, self.group)
-            with graph.reading(self.group):
+            with graph.reader.reading(self.group):
                 index.sync()
                 hits = index.search(_SAME_QUESTION.key(query), None, conditions.filter)
-                nodes = graph.nodes_by_id(hits.ids)
+                nodes = graph.reader.nodes_by_id(hits.ids)
             for node in nodes:
                 if (answer := answer_of(node)) is not None:
                     evidence = Evidence(node, 1.0, _EXACT, query, filters=conditions.filters)

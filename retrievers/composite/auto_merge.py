@@ -107,7 +107,7 @@ class AutoMergeRetriever(PostprocessRetriever):
         target = self.target
         if target is not None:
             for graph in groups:
-                graph.ancestry(target)  # raises if there is no such group
+                graph.reader.lineage(target)  # raises if there is no such group
         elif all(len(path_to(graph, name)) < 3 for graph in groups for name in groups[graph]):
             target = ROOT
         hierarchy = _Hierarchy(target, hits, conditions)
@@ -227,7 +227,7 @@ class _Hierarchy:
         if (parent, group) not in self._child_counts:
             node = self._nodes[parent]
             assert node.graph is not None
-            self._child_counts[parent, group] = len(node.graph.children_in(group, node))
+            self._child_counts[parent, group] = len(node.graph.reader.children_in(group, node))
         return self._child_counts[parent, group]
 
 

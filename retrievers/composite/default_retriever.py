@@ -135,7 +135,7 @@ class DefaultRetriever(PlannedRetriever):
             target = PASSAGES
             if target not in graph.groups:
                 graph.create_node_group(target, PassageSplitter)
-        graph.ancestry(target)
+        graph.reader.lineage(target)
         parse_filters(filters)
         self.graph = graph
         self.target = target
@@ -226,7 +226,7 @@ class DefaultRetriever(PlannedRetriever):
         """Return where the choice is kept, for all retrievers of the graph with this target."""
         keys = tuple(branch.embed_keys[0] for branch in self._vectors)
         key = ("default choice", self.target, self.follow_links, keys)
-        choices: dict[str, _Choice] = self.graph.shared(key, dict)
+        choices: dict[str, _Choice] = self.graph.reader.shared(key, dict)
         return choices
 
     def _choose(self) -> _Choice:
@@ -235,10 +235,12 @@ class DefaultRetriever(PlannedRetriever):
         whole = Bm25().open(self.graph, self.target)
         for index in (words, whole):
             index.ready()
-        with self.graph.reading(self.sentences, self.target):
+        with self.graph.reader.reading(self.sentences, self.target):
             words.sync()
             whole.sync()
-            targets = self.graph.nodes_by_id(_spread(self.graph.ids(self.target), 4 * _PROBES))
+            targets = self.graph.reader.nodes_by_id(
+                _spread(self.graph.reader.ids(self.target), 4 * _PROBES)
+            )
             if isinstance(self.follow_links, bool):
                 links = self.follow_links
             else:
@@ -258,7 +260,7 @@ class DefaultRetriever(PlannedRetriever):
         """Return a sentence of each of some targets that have three or more."""
         probes: list[Node] = []
         for target in targets:
-            sentences = self.graph.children_in(self.sentences, target)
+            sentences = self.graph.reader.children_in(self.sentences, target)
             if len(sentences) >= 3 and len(probes) < _PROBES:
                 probes.append(sentences[len(sentences) // 2])
         return probes
@@ -267,7 +269,7 @@ class DefaultRetriever(PlannedRetriever):
         """Return for how many sentences the nearest other one is of the same target."""
         right = 0
         for probe, hits in zip(probes, found, strict=True):
-            nodes = self.graph.nodes_by_id(hits.ids)
+            nodes = self.graph.reader.nodes_by_id(hits.ids)
             others = [node for node in nodes if node.text != probe.text]
             right += bool(others) and others[0].parent == probe.parent
         return right / max(1, len(probes))
@@ -296,7 +298,7 @@ def _sentence_group(graph: NodeGraph, target: str) -> str:
     """Return the group of the target's sentences: one that is there, or one of its own."""
     own = f"{target} sentence"
     graph.create_node_group(own, split_sentences, parent=target)
-    version = graph.ancestry(own)[-1].transform_version
-    declared = [graph.ancestry(name)[-1] for name in graph.groups if name != ROOT]
+    version = graph.reader.lineage(own)[-1].transform_version
+    declared = [graph.reader.lineage(name)[-1] for name in graph.groups if name != ROOT]
     same = [g.name for g in declared if (g.parent, g.transform_version) == (target, version)]
     return min(same, key=lambda name: name == own)

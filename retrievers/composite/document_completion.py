@@ -104,7 +104,7 @@ class DocumentCompletionRetriever(PostprocessRetriever):
         if best.graph is None or not best.document_id:
             return None
         try:
-            with best.graph.reading(*{node.group for node in nodes}):
+            with best.graph.reader.reading(*{node.group for node in nodes}):
                 root = best.graph.node(best.document_id)
                 if self.length(root.text) <= self.limit and conditions.allow_whole(root, nodes):
                     return root

@@ -162,11 +162,11 @@ class LinkGraph:
     ) -> list[tuple[str, _Entity]]:
         """Return the entities, the rarest first, and add rows for their passages."""
         key = ("link graph", self.group, self.via, self.types, self.options.max_passages_per_entity)
-        by_state: dict[int, dict[str, _Entity | None]] = self.graph.shared(key, dict)
-        cache = by_state.get(self.graph.state())
+        by_state: dict[int, dict[str, _Entity | None]] = self.graph.reader.shared(key, dict)
+        cache = by_state.get(self.graph.reader.state())
         if cache is None or len(cache) > _MAX_CACHED_ENTITIES:
             by_state.clear()
-            cache = by_state[self.graph.state()] = {}
+            cache = by_state[self.graph.reader.state()] = {}
         self._read_entities([i for i in mentions if i not in cache], cache)
         entities = [(i, entity) for i in mentions if (entity := cache[i]) is not None]
         entities.sort(key=lambda item: (-item[1].rarity, item[1].order))
@@ -179,7 +179,7 @@ class LinkGraph:
 
     def _read_entities(self, ids: Sequence[str], cache: dict[str, _Entity | None]) -> None:
         """Put entities into the cache; None for other nodes, and for entities not to follow."""
-        nodes = self.graph.nodes_by_id(ids)
+        nodes = self.graph.reader.nodes_by_id(ids)
         cache.update((node.id, None) for node in nodes)
         nodes = [node for node in nodes if node.group == self.via]
         of_nodes = [*self._links([node.id for node in nodes])]
@@ -219,8 +219,8 @@ class LinkGraph:
 
     def _links(self, ids: Sequence[str]) -> Iterator[list[tuple[str, Link]]]:
         """Return for each node the nodes at the other ends of its links, and the links."""
-        outgoing = self.graph.links_of(ids)
-        incoming = self.graph.links_of(ids, incoming=True)
+        outgoing = self.graph.reader.links_of(ids)
+        incoming = self.graph.reader.links_of(ids, incoming=True)
         for links_out, links_in in zip(outgoing, incoming, strict=True):
             ends = [(link.target, link) for link in links_out]
             ends += [(link.source, link) for link in links_in]

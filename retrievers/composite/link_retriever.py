@@ -131,7 +131,7 @@ class LinkRetriever(PlannedRetriever):
         if not isinstance(graph, NodeGraph):
             raise TypeError(f"graph is a NodeGraph, not {graph!r:.80}")
         if via is not None:
-            graph.ancestry(via)
+            graph.reader.lineage(via)
         self.inner = as_retriever(inner)
         check_in_graph(self.inner, "LinkRetriever")
         self.graph = graph
@@ -200,7 +200,7 @@ class LinkRetriever(PlannedRetriever):
         index = self.bm25.open(self.graph, group)
         index.ready()
         lowest = min(0.0, min(hit.score for hit in hits))  # a reranker's scores may be negative
-        with self.graph.reading(*[group] if self.via is None else [group, self.via]):
+        with self.graph.reader.reading(*[group] if self.via is None else [group, self.via]):
             index.sync()
             passages = linked_passages(self.graph, group, index)
             titles = self._titles(query)
@@ -317,7 +317,7 @@ class LinkRetriever(PlannedRetriever):
             ]
             best = dict(reversed(allowed))  # the first conditions that each meets
             chosen = list(dict.fromkeys(passage for passage, _ in allowed))[: self.options.named]
-            for node in self.graph.nodes_by_id(chosen):
+            for node in self.graph.reader.nodes_by_id(chosen):
                 match = Evidence(node, score, NAMED, query, filters=best[node.id])
                 before = by_id[node.id].evidence if node.id in by_id else ()
                 named[node.id] = ScoredNode(node, score, (match, *before))
@@ -350,7 +350,7 @@ class LinkRetriever(PlannedRetriever):
         """Check that the entities are linked to the group of the hits, if to one group only."""
         if self.via is None:
             return
-        entities = self.graph.ancestry(self.via)[-1]
+        entities = self.graph.reader.lineage(self.via)[-1]
         if entities.scope == "group" and entities.parent != group:
             raise ValueError(
                 f"the hits are of group {group!r}, and {self.via!r} is linked to "
@@ -372,7 +372,7 @@ class LinkRetriever(PlannedRetriever):
             ranking.append(_Ranked(score, hit.score, hit.node, hit.evidence, pair))
         linked = [(i, pair) for i, pair in pairs.items() if i not in hit_ids]
         linked = nsmallest(limit, linked, key=lambda item: (-item[1].score, -item[1].own_score))
-        nodes = self.graph.nodes_by_id([i for i, _ in linked])
+        nodes = self.graph.reader.nodes_by_id([i for i, _ in linked])
         for node, (_, pair) in zip(nodes, linked, strict=True):
             score, own_score = pair.score + lowest, pair.own_score + lowest
             ranking.append(_Ranked(score, own_score, node, (), pair))
@@ -393,7 +393,7 @@ class LinkRetriever(PlannedRetriever):
         """
         pairs = [ranked.pair for ranked in ranking if ranked.pair is not None]
         ids = list(dict.fromkeys(node_id for pair in pairs for node_id in pair.ends))
-        nodes = dict(zip(ids, self.graph.nodes_by_id(ids), strict=True))
+        nodes = dict(zip(ids, self.graph.reader.nodes_by_id(ids), strict=True))
         results = []
         for score, _, node, evidence, pair in ranking:
             if pair is not None:

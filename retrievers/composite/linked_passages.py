@@ -99,7 +99,7 @@ class _PassagesOfEngine:
         wanted = dict.fromkeys(ids)
         if new := [node_id for node_id in wanted if node_id not in self._nodes]:
             self._nodes.update(dict.fromkeys(new))
-            for node in self._graph.existing_nodes(new):
+            for node in self._graph.reader.existing_nodes(new):
                 if node.group == self._group:
                     self._nodes[node.id] = node
         return {node_id for node_id in wanted if self._nodes[node_id] is not None}

@@ -53,7 +53,7 @@ class QueryWords:
         for title in titles:
             if " " not in title.name:
                 continue
-            links = (link for some in graph.links_of(title.entities) for link in some)
+            links = (link for some in graph.reader.links_of(title.entities) for link in some)
             mentions = {link.target for link in links}
             of_name = bm25.prepare(title.name, [index]).weights
             columns = np.array([i for i, term in enumerate(terms) if term in of_name], np.int64)
@@ -75,7 +75,7 @@ class QueryWords:
         new = [i for i in ids if i not in name.mentions and i not in name.without]
         if not new:
             return
-        texts = self._graph.searched_texts(self._graph.nodes_by_id(new))
+        texts = self._graph.reader.searched_texts(self._graph.reader.nodes_by_id(new))
         for passage, text in zip(new, texts, strict=True):
             (name.mentions if has_name(text, name.name) else name.without).add(passage)
 

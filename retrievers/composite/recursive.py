@@ -366,7 +366,7 @@ class _GroupPool(Retriever):
             shared = [names[0] for names in zip(*paths, strict=False) if len(set(names)) == 1]
             self.target = shared[-1]
             for one in self.graphs:
-                one.ancestry(self.target)
+                one.reader.lineage(self.target)
 
     def leading(self, filters: Filters) -> _GroupPool:
         """Return a copy that finds what refers to others, as far as conditions let it."""

@@ -26,7 +26,7 @@ class TitleIndex(SyncedIndex):
         """Return the index of a group of entities, shared by all who use it."""
 
         def make() -> TitleIndex:
-            if graph.word_table(group) is not None:
+            if graph.reader.word_table(group) is not None:
                 logger.warning(
                     "the titles among %r are held in this process, and not in the engine; "
                     "LinkOptions(named=0, repetition=0) does without them",
@@ -34,7 +34,7 @@ class TitleIndex(SyncedIndex):
                 )
             return cls(graph, group)
 
-        return graph.shared(("title index", group), make)
+        return graph.reader.shared(("title index", group), make)
 
     def clear(self) -> None:
         """Remove everything."""

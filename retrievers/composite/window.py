@@ -113,7 +113,7 @@ class WindowRetriever(PostprocessRetriever):
             return [hit]
         cross_parents = self.boundary == "document"
         try:
-            with hit.graph.reading(hit.group):
+            with hit.graph.reader.reading(hit.group):
                 node = hit.graph.node(hit.id)
                 if not conditions.met_by(node):  # it has changed since
                     return [hit]
@@ -176,11 +176,11 @@ def _neighbours(
     if node.parent_id is None:
         return
     parent = graph.node(node.parent_id)
-    siblings = graph.children_in(node.group, parent)
+    siblings = graph.reader.children_in(node.group, parent)
     place = next((at for at, sibling in enumerate(siblings) if sibling.id == node.id), None)
     if place is None:
         return
     yield from siblings[place + 1 :] if step == 1 else siblings[:place][::-1]
     if cross_parents:
         for next_parent in _neighbours(graph, parent, step, cross_parents):
-            yield from graph.children_in(node.group, next_parent)[::step]
+            yield from graph.reader.children_in(node.group, next_parent)[::step]

@@ -41,14 +41,14 @@ class CorpusView:
         Raises:
             ToolError: If there is no document ``after`` (any more).
         """
-        known = self.graph.document_ids()
+        known = self.graph.reader.document_ids()
         if after is not None:
             if after not in known or not self.allows(self.graph.node(after)):
                 raise ToolError(f"there is no page {after!r:.80}; list from the beginning")
             known = known[known.index(after) + 1 :]
         ids = (i for i in known if is_below(i, folder))
         while some := list(islice(ids, _AT_ONCE)):
-            yield from (node for node in self.graph.nodes_by_id(some) if self.allows(node))
+            yield from (node for node in self.graph.reader.nodes_by_id(some) if self.allows(node))
 
     def document(self, name: str) -> Node:
         """Return the document with this id, or the only one whose path ends so.
@@ -56,7 +56,7 @@ class CorpusView:
         Raises:
             ToolError: If there is none or there are several; with those that are like it.
         """
-        ids = self.graph.document_ids()
+        ids = self.graph.reader.document_ids()
         found = [name] if name in set(ids) else [i for i in ids if i.endswith(f"/{name}")]
         if not found:
             nodes = self.documents()

@@ -166,7 +166,7 @@ class SearchTools:
         names = self._link_names(result)
         if not names:
             return []
-        sentences = self.view.graph.children_in(self._default.sentences, result.node)
+        sentences = self.view.graph.reader.children_in(self._default.sentences, result.node)
         mentions = [each for each in sentences if any(_spelling(n, each.text) for n in names)]
         return [span for each in mentions if (span := span_of(each))]
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from ...nodegraph.graph import NodeGraph
-from .. import protocols
+from .. import default_search
 from ..protocols import RetrieverProtocol
 from .foreign_retriever import ConfiguredRetriever, ForeignRetriever, PushFilters
 from .retriever_adapters import adapt_retriever, is_native
@@ -107,7 +107,7 @@ def _ours(source: Any) -> RetrieverProtocol | None:
             filters=store.native_filters(options.get("filter")),
         )
     if isinstance(source, NodeGraph):
-        return protocols.search_by_default(source)
+        return default_search.make_default(source)
     return source if is_native(source) else None
 
 

@@ -80,7 +80,7 @@ class Exact:
     def open(self, graph: NodeGraph, group: str, key: str | None = None) -> ExactIndex:
         """Return the group's index, shared by all who use the same settings."""
         name = ("exact index", group, self.field, self.normalize)
-        return graph.shared(name, lambda: ExactIndex(graph, group, self))
+        return graph.reader.shared(name, lambda: ExactIndex(graph, group, self))
 
     def prepare(self, query: str, indexes: Sequence[ExactIndex]) -> str:
         """Return the key to look up."""

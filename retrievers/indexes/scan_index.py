@@ -85,5 +85,5 @@ class ScanIndex(SyncedIndex):
         return Hits([node.id for _, node in best], [score for score, _ in best])
 
     def _vectors(self, nodes: Sequence[Node]) -> Any:
-        texts = self._graph.searched_texts(nodes)
+        texts = self._graph.reader.searched_texts(nodes)
         return self._graph.embeddings.vectors(texts, self._key or "default", what=self._group)

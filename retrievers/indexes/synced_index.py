@@ -163,12 +163,12 @@ class SyncedIndex:
     def is_current(self) -> bool:
         """Return whether the index has the last change of the group."""
         return (
-            self._revision == self._graph.revision(self._group)
+            self._revision == self._graph.reader.revision(self._group)
             and self._search_version == self._current_search_version()
         )
 
     def _current_search_version(self) -> tuple[str, ...]:
-        return self._graph.search_version(self._group) if self.uses_search_text else ()
+        return self._graph.reader.search_version(self._group) if self.uses_search_text else ()
 
     def _since(self, search_version: tuple[str, ...]) -> int:
         """Return the revision after which changes count; 0 where another text is searched."""
@@ -184,10 +184,10 @@ class SyncedIndex:
             self._load()
             search_version = self._current_search_version()
             since = self._since(search_version)
-            changes = self._graph.changes(self._group, since, stream=self.streams)
+            changes = self._graph.reader.changes(self._group, since, stream=self.streams)
             prepared = self.prepare(changes.added)
             if not changes.complete and not self.accepts(prepared):
-                changes = self._graph.changes(self._group, 0, stream=self.streams)
+                changes = self._graph.reader.changes(self._group, 0, stream=self.streams)
                 prepared = self.prepare(changes.added)
             self.apply(changes, prepared, search_version)
 
@@ -196,7 +196,7 @@ class SyncedIndex:
 
         For ``ready``: it builds the group, and holds the graph only until it returns.
         """
-        with self._graph.reading(*self._graph.searched_groups(self._group)):
+        with self._graph.reader.reading(*self._graph.reader.searched_groups(self._group)):
             if self.is_current():
                 return None
             with self._lock:
@@ -204,7 +204,7 @@ class SyncedIndex:
                 search_version = self._current_search_version()
                 since = self._since(search_version)
                 revision = self._revision
-            changes = self._graph.changes(self._group, since)
+            changes = self._graph.reader.changes(self._group, since)
             return PendingChanges(revision, changes, search_version)
 
     def apply(self, changes: Changes, prepared: Any, search_version: tuple[str, ...] = ()) -> None:
@@ -276,10 +276,12 @@ class SyncedIndex:
                 logger.warning("the index in %s can't be used: %s", path, error)
 
     def _path(self) -> Path | None:
-        if self._graph.index_file("index") is None:  # a file's name may take long to compute
+        if self._graph.reader.index_file("index") is None:  # a file's name may take long to compute
             return None
         name = self.file_name()
-        return None if name is None else self._graph.index_file(f"{name}-{digest(self._group)}")
+        return (
+            None if name is None else self._graph.reader.index_file(f"{name}-{digest(self._group)}")
+        )
 
     def _identity(self) -> dict[str, Any]:
         return {**self.header(), "group": self._group}

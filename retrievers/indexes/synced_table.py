@@ -148,7 +148,7 @@ class SyncedTable(ABC, Generic[TableT, RecentT]):
 
     def _table(self) -> TableT:
         """Return the table of what is searched of the group's nodes now."""
-        text = self._graph.search_version(self._group)[0]
+        text = self._graph.reader.search_version(self._group)[0]
         tables = self._tables
         if text not in tables:
             tables[text] = self._make_table(text)
@@ -156,23 +156,25 @@ class SyncedTable(ABC, Generic[TableT, RecentT]):
 
     def _behind(self) -> tuple[TableT, TableState | None] | None:
         """Return the table and its state; None where it has the graph's."""
-        with self._graph.reading(*self._graph.searched_groups(self._group)):
+        with self._graph.reader.reading(*self._graph.reader.searched_groups(self._group)):
             table = self._table()
             state = table.state()
             return None if _is_current(state, self._version()) else (table, state)
 
     def _version(self) -> Version:
         """Return the state of the group: a table that was written for another one is behind."""
-        return self._graph.revision(self._group), self._graph.search_version(self._group)
+        return self._graph.reader.revision(self._group), self._graph.reader.search_version(
+            self._group
+        )
 
     def _update(self) -> None:
         """Write what the table has missed; what is new in the meantime remains."""
-        with self._graph.reading(*self._graph.searched_groups(self._group)):
+        with self._graph.reader.reading(*self._graph.reader.searched_groups(self._group)):
             table, (_, version) = self._table(), self._version()
             state = table.state()
             since = _since(state, version)
-            changes = self._graph.changes(self._group, since, stream=True)
-            ids = self._graph.ids(self._group) if changes.complete else []
+            changes = self._graph.reader.changes(self._group, since, stream=True)
+            ids = self._graph.reader.ids(self._group) if changes.complete else []
         if changes.complete:
             self._write_all(table, ids, TableState(changes.revision, version, 0, 0))
             return
@@ -189,7 +191,7 @@ class SyncedTable(ABC, Generic[TableT, RecentT]):
         dimension = 0
         what = f"{self.what} of {self._group}"
         for begin in track(batches, len(batches), what, " batches", show):
-            nodes = self._graph.existing_nodes(ids[begin : begin + _BATCH])
+            nodes = self._graph.reader.existing_nodes(ids[begin : begin + _BATCH])
             dimension = self._write(table, [], nodes, None, dimension) or dimension
         self._write(table, [], [], state._replace(dimension=dimension), dimension)
 
@@ -216,7 +218,7 @@ class SyncedTable(ABC, Generic[TableT, RecentT]):
         with self._lock:
             if self._recent is not None and self._recent[0] == key:
                 return self._recent[1]
-        changes = self._graph.changes(self._group, _since(state, version[1]))
+        changes = self._graph.reader.changes(self._group, _since(state, version[1]))
         nodes = list(changes.added)
         recent = self._compared(table, changes.removed, nodes, changes.complete)
         with self._lock:

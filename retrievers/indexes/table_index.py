@@ -90,7 +90,7 @@ class TableIndex(SyncedTable[VectorTable, _Recent]):
     # Following the graph
 
     def _make_table(self, text: str) -> VectorTable:
-        table = self._graph.vector_table(self._group, self._model, text)
+        table = self._graph.reader.vector_table(self._group, self._model, text)
         if table is None:
             raise ValueError(
                 f"{self._graph!r:.80} has no engine that searches vectors; open a VectorIndex"
@@ -132,7 +132,7 @@ class TableIndex(SyncedTable[VectorTable, _Recent]):
 
     def _vectors(self, nodes: Sequence[Node]) -> Floats:
         """Return the unit vectors of nodes, (nodes, dimension)."""
-        texts = self._graph.searched_texts(nodes)
+        texts = self._graph.reader.searched_texts(nodes)
         return unit(self._graph.embeddings.vectors(texts, self._key, what=self._group))
 
     def _compared(

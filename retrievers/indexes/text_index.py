@@ -266,7 +266,7 @@ class TextIndex(SyncedIndex):
     def _added(self, nodes: Sequence[Node]) -> list[str]:
         """Number nodes; return their texts."""
         self.table.add(nodes)
-        return self._graph.searched_texts(nodes)
+        return self._graph.reader.searched_texts(nodes)
 
     def _invert(self, texts: Sequence[str]) -> InvertedTexts:
         return inverted(self._analyzer, texts)

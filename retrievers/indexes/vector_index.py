@@ -81,20 +81,20 @@ class VectorIndex(SyncedIndex):
         if texts is not None:
             for begin in range(0, len(texts), _PORTION):
                 self._vectors_of(texts[begin : begin + _PORTION])
-            with self._graph.reading(*self._graph.searched_groups(self._group)):
+            with self._graph.reader.reading(*self._graph.reader.searched_groups(self._group)):
                 self.sync()
         self._link()
 
     def _missed_texts(self) -> list[str] | None:
         """Return the texts of the nodes that the index has missed, None where it is current."""
-        with self._graph.reading(*self._graph.searched_groups(self._group)):
+        with self._graph.reader.reading(*self._graph.reader.searched_groups(self._group)):
             if self.is_current():
                 return None
             with self._lock:
                 self._load()
                 since = self._since(self._current_search_version())
-            new = self._graph.changes(self._group, since, stream=True).added
-            return list(chain.from_iterable(map(self._graph.searched_texts, _portions(new))))
+            new = self._graph.reader.changes(self._group, since, stream=True).added
+            return list(chain.from_iterable(map(self._graph.reader.searched_texts, _portions(new))))
 
     def _link(self) -> None:
         """Switch to a graph of many vectors; others search without it while it is built."""
@@ -198,7 +198,7 @@ class VectorIndex(SyncedIndex):
         return self._embedded(nodes) if isinstance(nodes, list) else None
 
     def _embedded(self, nodes: Sequence[Node]) -> Floats:
-        return self._vectors_of(self._graph.searched_texts(nodes))
+        return self._vectors_of(self._graph.reader.searched_texts(nodes))
 
     def _vectors_of(self, texts: Sequence[str]) -> Floats:
         return self._graph.embeddings.vectors(texts, self._key, what=self._group)

@@ -146,7 +146,7 @@ class WordIndex(SyncedTable[WordTable, _RecentWords]):
     # Following the graph
 
     def _make_table(self, text: str) -> WordTable:
-        table = self._graph.word_table(self._group, "words", self._analyzed_by[0], text)
+        table = self._graph.reader.word_table(self._group, "words", self._analyzed_by[0], text)
         if table is None:
             raise ValueError(
                 f"{self._graph!r:.80} has no engine that searches words; open a TextIndex"
@@ -162,7 +162,7 @@ class WordIndex(SyncedTable[WordTable, _RecentWords]):
 
     def _begin(self, table: WordTable, ids: Sequence[str]) -> None:
         step = max(1, len(ids) // _SAMPLE)
-        sample = self._rows(self._graph.existing_nodes(ids[::step]))
+        sample = self._rows(self._graph.reader.existing_nodes(ids[::step]))
         table.begin(sum(row.length for row in sample) / max(1, len(sample)))
 
     def _write(
@@ -183,7 +183,7 @@ class WordIndex(SyncedTable[WordTable, _RecentWords]):
         """Return nodes with their terms."""
         nodes = list(nodes)
         rows: list[WordedNode] = []
-        for texts in batches(self._graph.searched_texts(nodes)):
+        for texts in batches(self._graph.reader.searched_texts(nodes)):
             postings = inverted(self._analyzer, texts)
             by_text = np.argsort(postings.rows, kind="stable")
             terms = np.repeat(np.arange(len(postings.terms)), postings.sizes)[by_text].tolist()

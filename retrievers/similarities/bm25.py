@@ -106,7 +106,7 @@ class Bm25:
         Raises:
             TransientStoreError: If there is an engine, and it can't be reached.
         """
-        if graph.word_table(group) is None:
+        if graph.reader.word_table(group) is None:
             return self.open_here(graph, group)
         if self.method == "okapi":
             return self.open_here(graph, group, 'method="okapi" weighs by all terms')
@@ -114,7 +114,7 @@ class Bm25:
 
         analyzer = self.analyzer
         name = ("word index", group, analyzer if isinstance(analyzer, Hashable) else id(analyzer))
-        return graph.shared(name, lambda: WordIndex(graph, group, analyzer))
+        return graph.reader.shared(name, lambda: WordIndex(graph, group, analyzer))
 
     def open_here(self, graph: NodeGraph, group: str, reason: str = "") -> TextIndex:
         """Return an index in this process, for what needs the postings of all nodes.
@@ -129,7 +129,7 @@ class Bm25:
         analyzer = self.analyzer  # the index refers to it, so its id is not reused
 
         def make() -> TextIndex:
-            if reason and graph.word_table(group) is not None:
+            if reason and graph.reader.word_table(group) is not None:
                 logger.warning(
                     "the words of group %r are indexed in this process, and not in the engine: %s",
                     *(group, reason),
@@ -137,7 +137,7 @@ class Bm25:
             return TextIndex(graph, group, analyzer)
 
         name = ("text index", group, analyzer if isinstance(analyzer, Hashable) else id(analyzer))
-        return graph.shared(name, make)
+        return graph.reader.shared(name, make)
 
     def prepare(self, query: str, indexes: Sequence[TextIndex | WordIndex]) -> TermWeights:
         """Analyse a query and weigh its terms by the statistics of all indexes together.

@@ -58,10 +58,10 @@ class Cosine:
         graph.embeddings.embedder(embed_key)
 
         def make() -> VectorIndex | TableIndex:
-            in_store = graph.vector_table(group, embed_key) is not None
+            in_store = graph.reader.vector_table(group, embed_key) is not None
             return (TableIndex if in_store else VectorIndex)(graph, group, embed_key)
 
-        return graph.shared(("vector index", group, embed_key), make)
+        return graph.reader.shared(("vector index", group, embed_key), make)
 
     def prepare(
         self, query: npt.NDArray[np.float32], indexes: Sequence[VectorIndex | TableIndex]

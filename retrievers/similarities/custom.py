@@ -67,7 +67,7 @@ class CustomSimilarity:
         """Return the index of a group's nodes, shared by all custom similarities."""
         from ..indexes.scan_index import ScanIndex
 
-        return graph.shared(("nodes", group, key), lambda: ScanIndex(graph, group, key))
+        return graph.reader.shared(("nodes", group, key), lambda: ScanIndex(graph, group, key))
 
     def prepare(
         self, query: Any, indexes: Sequence[ScanIndex]

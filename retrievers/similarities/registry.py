@@ -222,7 +222,7 @@ class _Indexed:
         """Return the index, shared by all retrievers with the same settings."""
         similarity, make = self._similarity, self._make
         identity = similarity if isinstance(similarity, Hashable) else id(similarity)
-        return graph.shared(
+        return graph.reader.shared(
             ("index", make, group, key, identity), lambda: make(graph, group, key, similarity)
         )
 
@@ -240,7 +240,7 @@ class Unranked:
         """Return the group's index, shared by all."""
         from ..indexes.filter_index import FilterIndex
 
-        return graph.shared(("filter index", group), lambda: FilterIndex(graph, group))
+        return graph.reader.shared(("filter index", group), lambda: FilterIndex(graph, group))
 
     def prepare(self, query: str, indexes: Sequence[FilterIndex]) -> None:
         """Do nothing: there is no query."""

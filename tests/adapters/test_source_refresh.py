@@ -38,7 +38,7 @@ def test_it_looks_once_in_some_seconds(graph, folder) -> None:
     assert refresh(graph) is False
     clock.now = 6
     assert refresh(graph) is True
-    assert len(graph.document_ids()) == 2
+    assert len(graph.reader.document_ids()) == 2
     clock.now = 20
     assert refresh(graph) is False
 
@@ -58,7 +58,7 @@ def test_after_a_long_look_it_waits_longer(graph, folder, monkeypatch) -> None:
     assert refresh(graph) is False
     clock.now = 211
     assert refresh(graph) is True
-    assert not graph.document_ids()
+    assert not graph.reader.document_ids()
 
 
 def test_nothing_is_read_where_nothing_changed(graph, folder, monkeypatch) -> None:
@@ -76,7 +76,7 @@ def test_the_same_size_at_another_time(graph, folder) -> None:
     (folder / "tea.md").write_text("Black tea is steamed.", "utf-8")
     os.utime(folder / "tea.md", ns=(0, 12345))
     assert refresh(graph) is True
-    assert graph.node(graph.document_ids()[0]).text.startswith("Black")
+    assert graph.node(graph.reader.document_ids()[0]).text.startswith("Black")
 
 
 def test_who_comes_meanwhile_does_not_wait(graph, monkeypatch) -> None:

@@ -492,7 +492,7 @@ def test_a_reader_does_not_wait_for_who_builds_and_waits_for_it(graph: NodeGraph
     def ask_inside() -> None:
         assert begun.wait(PATIENCE)
         try:
-            with graph.reading("line"):
+            with graph.reader.reading("line"):
                 graph.nodes("slow")
         finally:
             go_on.set()

@@ -85,7 +85,7 @@ async def test_results_are_in_order_and_an_error_is_raised():
 def test_one_after_the_other_where_a_graph_is_locked():
     gauge, graph = ConcurrencyGauge(), NodeGraph(progress=False)
     graph.add("Tea.")
-    with graph.reading():
+    with graph.reader.reading():
         run_in_threads([lambda: gauge.complete("?")] * 3)
     assert gauge.most == 1
 

@@ -45,7 +45,7 @@ def test_opened_again_everything_is_built(docs: Path, tmp_path: Path) -> None:
         assert graph.groups["line"].built
         assert graph.groups["line"].size == 6
         assert graph.nodes("line") == lines
-        assert graph.revision("ROOT") == opened(None, tmp_path).revision("ROOT")
+        assert graph.reader.revision("ROOT") == opened(None, tmp_path).reader.revision("ROOT")
 
 
 def test_what_changed_while_it_was_closed_is_found(docs: Path, tmp_path: Path) -> None:
@@ -84,12 +84,12 @@ def test_only_the_source_that_is_named_is_looked_at(docs: Path, tmp_path: Path) 
 def test_a_folder_that_has_moved_is_known_by_its_name(docs: Path, tmp_path: Path) -> None:
     with opened(docs, tmp_path) as graph:
         lines = graph.nodes("line")
-        revision = graph.revision("ROOT")
+        revision = graph.reader.revision("ROOT")
     moved = tmp_path / "elsewhere" / "docs"
     moved.parent.mkdir()
     shutil.move(docs, moved)
     with opened(moved, tmp_path) as graph:
-        assert graph.revision("ROOT") == revision
+        assert graph.reader.revision("ROOT") == revision
         assert graph.nodes("line") == lines
         assert graph.refresh().unchanged == 3
         (moved / "a.txt").unlink()

@@ -164,9 +164,9 @@ def test_with_closes_what_was_shared() -> None:
         return "index"
 
     with NodeGraph() as graph:
-        assert graph.shared("key", make) == graph.shared("key", make) == "index"
+        assert graph.reader.shared("key", make) == graph.reader.shared("key", make) == "index"
         assert made == ["index"]
-    assert graph.shared("key", make) == "index"
+    assert graph.reader.shared("key", make) == "index"
     assert made == ["index", "index"]
 
 

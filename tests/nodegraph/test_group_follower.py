@@ -112,12 +112,12 @@ def test_only_what_changed_is_told_and_written(graph: NodeGraph) -> None:
     graph.add([Document(f"{letter} {n}") for letter in "acegi" for n in range(3)])
     graph.build("letter")
     Letters.told.clear()
-    with graph.reading("letter"):
-        revision = graph.revision("letter")
+    with graph.reader.reading("letter"):
+        revision = graph.reader.revision("letter")
         places = {node.text: node.order for node in graph.nodes("letter")}
     graph.add(Document("d 1", id="d"))
-    with graph.reading("letter"):
-        changes = graph.changes("letter", revision)
+    with graph.reader.reading("letter"):
+        changes = graph.reader.changes("letter", revision)
         assert [node.text for node in changes.added] == ["d"]
         assert not changes.removed
         assert Letters.told == ["d 1"]

@@ -26,8 +26,8 @@ def test_an_unknown_parent_is_told_with_the_nearest_names(graph: NodeGraph) -> N
         lambda graph: graph.nodes("wrod"),
         lambda graph: graph.find("wrod"),
         lambda graph: graph.build("wrod"),
-        lambda graph: graph.ancestry("wrod"),
-        lambda graph: graph.reading("wrod").__enter__(),
+        lambda graph: graph.reader.lineage("wrod"),
+        lambda graph: graph.reader.reading("wrod").__enter__(),
     ],
 )
 def test_an_unknown_group_is_told_with_the_nearest_names(

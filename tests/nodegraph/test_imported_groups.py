@@ -20,8 +20,8 @@ WORDS = [Family("b", "two", [Node("t", {"tags": ("x",)}), Node("w")])]
 def imported(store: Path | None = None) -> NodeGraph:
     graph = NodeGraph(store=store, progress=False)
     graph.add([Document("one two", id="1"), Document("three", id="2")])
-    graph.import_group("line", LINES, id_field="key")
-    graph.import_group("word", WORDS, "line", id_field="key")
+    graph.imports.add("line", LINES, id_field="key")
+    graph.imports.add("word", WORDS, "line", id_field="key")
     return graph
 
 
@@ -39,7 +39,7 @@ def test_nodes_are_those_that_were_given() -> None:
     assert (one.text, one.start, two.start, three.content) == ("one", 0, 4, 3)
     assert [n.text for n in graph.find("word")(two)] == ["t", "w"]
     assert graph.nodes("word")[0].own_metadata == {"tags": ("x",)}
-    assert [graph.is_imported(name) for name in ("line", "word", "ROOT", "MediumChunk")] == [
+    assert [name in graph.imports for name in ("line", "word", "ROOT", "MediumChunk")] == [
         *(True, True, False, False)
     ]
 
@@ -63,11 +63,14 @@ def test_copies_have_them() -> None:
 
 def test_the_same_nodes_again_change_nothing() -> None:
     graph = imported()
-    before, versions = rows(graph), [graph.revision(name) for name in ("line", "word")]
-    graph.import_group("line", LINES, id_field="key")
+    before, versions = rows(graph), [graph.reader.revision(name) for name in ("line", "word")]
+    graph.imports.add("line", LINES, id_field="key")
     assert all(graph.groups[name].built for name in ("line", "word"))
-    assert (rows(graph), [graph.revision(name) for name in ("line", "word")]) == (before, versions)
-    graph.import_group("line", [Family("2", "three", [Node("th")])], id_field="key")
+    assert (rows(graph), [graph.reader.revision(name) for name in ("line", "word")]) == (
+        before,
+        versions,
+    )
+    graph.imports.add("line", [Family("2", "three", [Node("th")])], id_field="key")
     assert [n.text for n in graph.nodes("line")] == ["one", "two", "th"]
 
 
@@ -89,7 +92,7 @@ def test_an_imported_group_may_become_another_one(tmp_path: Path) -> None:
         with pytest.raises(ValueError, match="exists with another rule"):
             graph.create_node_group("line", str.splitlines)
         graph.create_node_group("line", str.split, replace=True)
-        assert not graph.is_imported("line")
+        assert "line" not in graph.imports
         assert len(graph.nodes("line")) == 3
     with NodeGraph(store=tmp_path / "graph.db") as graph:
         graph.create_node_group("line", str.split)
@@ -101,11 +104,11 @@ def test_what_can_not_be_imported() -> None:
     graph = imported()
     graph.create_node_group("own", str.split)
     with pytest.raises(ValueError, match="'own' is there with another rule"):
-        graph.import_group("own", LINES, id_field="key")
+        graph.imports.add("own", LINES, id_field="key")
     with pytest.raises(UnknownGroupError, match="'lines'"):
-        graph.import_group("word", WORDS, "lines", id_field="key")
+        graph.imports.add("word", WORDS, "lines", id_field="key")
     with pytest.raises(TypeError, match="can't be kept in a file"):
-        graph.import_group(
+        graph.imports.add(
             "line", [Family("1", "one two", [Node("one", {"x": object()})])], id_field="key"
         )
     assert len(rows(graph)) == 5

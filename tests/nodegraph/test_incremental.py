@@ -96,7 +96,7 @@ class Incremental(RuleBasedStateMachine):
         assert [facts(n) for n in self.graph.nodes(name)] == [facts(n) for n in anew.nodes(name)]
         orders = [node.order for node in self.graph.nodes(name)]
         assert orders == sorted(set(orders))
-        for group in anew.ancestry(name):
+        for group in anew.reader.lineage(name):
             failed = {f.document for f in self.graph.failures if f.group == group.name}
             assert failed == {f.document for f in anew.failures if f.group == group.name}
 
@@ -112,8 +112,8 @@ class Incremental(RuleBasedStateMachine):
     def follow(self, name: str) -> None:
         """Bring a copy up to date by the changes alone, as an index does."""
         revision, copy = self.copies.get(name, (0, {}))
-        with self.graph.reading(name):
-            changes = self.graph.changes(name, revision)
+        with self.graph.reader.reading(name):
+            changes = self.graph.reader.changes(name, revision)
             now = {node.id: (*facts(node), node.order) for node in self.graph.nodes(name)}
         if changes.complete:
             copy.clear()

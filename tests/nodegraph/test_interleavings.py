@@ -136,7 +136,7 @@ class World:
         """Build those of the groups for which another thread is not building already."""
         building = self.graph._builder._building
         for name in names:
-            locks = [building.get(group.name) for group in self.graph.ancestry(name)]
+            locks = [building.get(group.name) for group in self.graph.reader.lineage(name)]
             if all(lock is None or free(lock) for lock in locks):
                 self.graph.build(name)
 

@@ -61,11 +61,11 @@ def test_another_place_in_the_parent_counts_as_a_change() -> None:
     graph.create_node_group("word", str.split, parent="line")
     graph.add(Document("x y\nx y x", id="a"))
     graph.build("word")
-    revision = graph.revision("word")
+    revision = graph.reader.revision("word")
     graph.add(Document("x y x", id="a"))
     nodes = graph.nodes("word")  # the second x: the same start and parent, further on in it
     assert [(n.start, n.offset) for n in nodes] == [(0, 0), (2, 2), (4, 4)]
-    assert nodes[2].id in {node.id for node in graph.changes("word", revision).added}
+    assert nodes[2].id in {node.id for node in graph.reader.changes("word", revision).added}
 
 
 def test_writing_what_is_there_is_no_change(store: NodeStore) -> None:

@@ -1,4 +1,4 @@
-"""What a package's face promises to type checkers is what it has, and nothing is loaded before."""
+"""A package hands out the names of its stub, and loads nothing before they are used."""
 
 import ast
 import importlib
@@ -14,50 +14,25 @@ from nodekin.nodegraph import Node
 REPO = Path(__file__).parents[2]
 
 
-def table(face: ast.Module) -> dict[str, list[str]]:
-    """Return what a face hands to ``lazy_names``: names by module."""
-    for node in ast.walk(face):
-        if isinstance(node, ast.Call) and ast.unparse(node.func) == "lazy_names":
-            places: dict[str, str] = ast.literal_eval(node.args[1])
-            return {module: names.split() for module, names in places.items()}
-    return {}
-
-
 FACES = {
-    ".".join(("nodekin", *path.parent.relative_to(REPO).parts)): tree
-    for room in ("nodegraph", "retrievers")
-    for path in sorted((REPO / room).rglob("__init__.py"))
-    if table(tree := ast.parse(path.read_text(encoding="utf-8")))
-}
-
-
-def test_the_packages_that_most_programs_import_are_lazy() -> None:
-    assert {"nodekin.nodegraph", "nodekin.retrievers"} <= set(FACES)
-
-
-@pytest.mark.parametrize("package", FACES)
-def test_type_checkers_see_what_is_there(package: str) -> None:
-    typed = {
-        "." * node.level + (node.module or ""): [alias.name for alias in node.names]
-        for block in FACES[package].body
-        if isinstance(block, ast.If)
-        for node in block.body
+    ".".join(("nodekin", *stub.parent.relative_to(REPO).parts)): {
+        alias.name: "." * node.level + (node.module or "")
+        for node in ast.parse(stub.read_text(encoding="utf-8")).body
         if isinstance(node, ast.ImportFrom)
+        for alias in node.names
     }
-    assert {module: sorted(names) for module, names in table(FACES[package]).items()} == {
-        module: sorted(names) for module, names in typed.items()
-    }
+    for room in ("nodegraph", "retrievers", "adapters")
+    for stub in sorted((REPO / room).rglob("__init__.pyi"))
+}
 
 
 @pytest.mark.parametrize("package", FACES)
 def test_every_name_is_that_of_its_module(package: str) -> None:
     face = importlib.import_module(package)
-    for module, names in table(FACES[package]).items():
-        for name in names:
-            # A file of the package with a name's own name would be found in its place.
-            assert not (Path(*face.__path__) / f"{name}.py").exists()
-            assert getattr(face, name) is getattr(importlib.import_module(module, package), name)
-            assert name in dir(face)
+    assert face.__all__ == sorted(FACES[package])
+    for name, module in FACES[package].items():
+        assert getattr(face, name) is getattr(importlib.import_module(module, package), name)
+        assert name in dir(face)
 
 
 @pytest.mark.parametrize("package", ["nodekin.nodegraph", "nodekin.retrievers"])
@@ -68,6 +43,7 @@ def test_importing_a_package_imports_none_of_its_modules(package: str) -> None:
         package,
         "nodekin.nodegraph",
         "nodekin.nodegraph.lazy_names",
+        "nodekin.retrievers.default_search",
     }
 
 

@@ -240,7 +240,7 @@ def test_a_change_of_links_is_a_change_of_their_group(graph: NodeGraph) -> None:
     (word, *_), (line, other, *_) = graph.nodes("word"), graph.nodes("line")
 
     def revisions() -> list[int]:
-        return [graph.revision(group) for group in ("ROOT", "line", "word")]
+        return [graph.reader.revision(group) for group in ("ROOT", "line", "word")]
 
     before = revisions()
     graph.link(line, other)
@@ -250,8 +250,8 @@ def test_a_change_of_links_is_a_change_of_their_group(graph: NodeGraph) -> None:
     graph.unlink(word, line, "member")
     assert [a == b for a, b in zip(before, linked, strict=True)] == [True, False, True]
     assert [a == b for a, b in zip(linked, unlinked, strict=True)] == [True, False, True]
-    assert graph.changes("line", before[1]).added == []
-    assert graph.changes("line", before[1]).revision == unlinked[1]
+    assert graph.reader.changes("line", before[1]).added == []
+    assert graph.reader.changes("line", before[1]).revision == unlinked[1]
 
 
 def test_links_that_a_transform_makes_differently_are_a_change(tmp_path: Path) -> None:
@@ -264,10 +264,10 @@ def test_links_that_a_transform_makes_differently_are_a_change(tmp_path: Path) -
         graph.add([Document("Tea is green.", id="tea"), Document("Rivers run.", id="river")])
         graph.create_node_group("all", linked, scope="group", version="1")
         graph.build("all")
-        before = graph.revision("all")
+        before = graph.reader.revision("all")
         target = "river"
         graph.update([Document("Rivers run on.", id="river")])
         graph.build("all")
-        assert graph.revision("all") != before
+        assert graph.reader.revision("all") != before
         (node,) = graph.nodes("all")
         assert [link.target for link in graph.links(node)] == ["river"]

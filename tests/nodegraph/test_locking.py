@@ -215,7 +215,7 @@ def test_changing_a_graph_while_reading_it_is_an_error(change: Callable[[NodeGra
     graph = small()
 
     def change_inside() -> None:
-        with graph.reading("word"):
+        with graph.reader.reading("word"):
             change(graph)
 
     error = outcome(change_inside)
@@ -236,7 +236,7 @@ def test_building_while_reading_is_an_error_before_any_work() -> None:
     graph.create_node_group("letter", letters, parent="word")
 
     def build_inside() -> None:
-        with graph.reading("word"):
+        with graph.reader.reading("word"):
             graph.nodes("letter")
 
     error = outcome(build_inside)
@@ -246,7 +246,7 @@ def test_building_while_reading_is_an_error_before_any_work() -> None:
     graph.build("letter")
 
     def read_inside() -> list[str]:
-        with graph.reading("word"):
+        with graph.reader.reading("word"):
             return [n.text for n in graph.nodes("letter")]
 
     assert outcome(read_inside) == ["a", "b", "c"]

@@ -46,10 +46,10 @@ def test_new_metadata_reaches_the_nodes_without_running_text_rules() -> None:
     ids = [node.id for node in graph.nodes("word")]
     assert texts(graph.nodes("topic")) == ["a: old", "b: old", "c: o"]
     calls.clear()
-    revision = graph.revision("word")
+    revision = graph.reader.revision("word")
     graph.add(Document("a b", {"topic": "new"}, id="1"))
     assert [node.metadata["topic"] for node in graph.nodes("word")] == ["new", "new", "o"]
     assert [node.id for node in graph.nodes("word")] == ids
-    assert [node.id for node in graph.changes("word", revision).added] == ids[:2]
+    assert [node.id for node in graph.reader.changes("word", revision).added] == ids[:2]
     assert texts(graph.nodes("topic")) == ["a: new", "b: new", "c: o"]
     assert calls == {"topic of a": 1, "topic of b": 1}

@@ -21,7 +21,7 @@ def opened(store: Path | None = None) -> NodeGraph:
 def test_a_change_is_seen_and_what_is_built_is_none(kind: str, tmp_path: Path) -> None:
     with opened(None if kind == "memory" else tmp_path / "graph") as graph:
         with observing() as observation:
-            with graph.reading("line"):
+            with graph.reader.reading("line"):
                 pass
             graph.nodes("word")  # is built now
             assert observation.is_current()

@@ -29,11 +29,11 @@ def test_a_million_tiny_nodes() -> None:
     assert text[node.start : node.end] == node.text
     assert graph.find("ROOT")([children[0], node]) == [graph.node(last)]
 
-    revision = graph.revision("line")
+    revision = graph.reader.revision("line")
     graph.add(Document("one\nmore", id="more"))
     nodes = graph.nodes("line")
     assert len(nodes) == len({n.id for n in nodes}) == 1_000_002
-    changes = graph.changes("line", revision)
+    changes = graph.reader.changes("line", revision)
     assert [n.text for n in changes.added] == ["one", "more"]
     assert not changes.complete
 
@@ -66,7 +66,7 @@ def test_pairs_come_and_go_whole_while_others_read() -> None:
 
     def read(group: str) -> None:
         while not finished.is_set():
-            with graph.reading(group):
+            with graph.reader.reading(group):
                 nodes = graph.nodes(group)
                 size = graph.groups[group].size
                 roots = [node.id for node in graph.nodes("ROOT")]

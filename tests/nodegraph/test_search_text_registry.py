@@ -26,12 +26,12 @@ def test_versions_are_those_of_what_is_declared() -> None:
     graph.create_node_group("b", str.split, search_text="title")
     graph.create_node_group("c", str.split, search_text=SearchText("title"))
     graph.create_node_group("d", str.split, search_text=SearchText(["title"], groups="a"))
-    versions = {name: graph.search_version(name) for name in "abcd"}
-    assert versions["a"] == graph.search_version("ROOT") != versions["b"] == versions["c"]
+    versions = {name: graph.reader.search_version(name) for name in "abcd"}
+    assert versions["a"] == graph.reader.search_version("ROOT") != versions["b"] == versions["c"]
     assert versions["d"][0] not in versions["b"]
-    assert graph.searched_groups("d") == ("d", "a")
+    assert graph.reader.searched_groups("d") == ("d", "a")
     before = versions["d"]
     graph.add("text")
     graph.build("a")
-    assert graph.search_version("d") != before
-    assert graph.search_version("b") == versions["b"]
+    assert graph.reader.search_version("d") != before
+    assert graph.reader.search_version("b") == versions["b"]

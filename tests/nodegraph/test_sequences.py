@@ -168,5 +168,5 @@ def test_derived_links_of_a_file_that_moved_stay_derived(tmp_path: Path) -> None
             graph.refresh()
             check_as_anew(graph, GROUPS)
             for name in GROUPS:
-                for links in graph.links_of([node.id for node in graph.nodes(name)]):
+                for links in graph.reader.links_of([node.id for node in graph.nodes(name)]):
                     assert all(link.derived for link in links)

@@ -38,7 +38,7 @@ class LengthIndex:
 
     def sync(self) -> None:
         """Read everything."""
-        self._nodes = self._graph.changes(self._group, 0).added
+        self._nodes = self._graph.reader.changes(self._group, 0).added
 
     def search(self, query: int, limit: int | None, filter: Filter) -> Hits:
         """Score by the difference."""

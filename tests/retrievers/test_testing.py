@@ -166,7 +166,7 @@ class Unlocked(WordIndex):
     def sync(self) -> None:
         if not self.is_current():
             version = self._current_search_version()
-            changes = self._graph.changes(self._group, self._since(version))
+            changes = self._graph.reader.changes(self._group, self._since(version))
             self._revision, self._search_version = changes.revision, version
             self.apply(changes, None, version)
 
@@ -277,7 +277,7 @@ class StaleTexts(TextIndex):
 class StaleBm25(Bm25):
     def open(self, graph: NodeGraph, group: str, key: str | None = None) -> TextIndex:
         make = lambda: StaleTexts(graph, group, self.analyzer)  # noqa: E731
-        return graph.shared(("stale texts", group), make)
+        return graph.reader.shared(("stale texts", group), make)
 
 
 def test_an_index_of_an_earlier_search_text_is_refused() -> None:

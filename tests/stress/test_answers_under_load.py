@@ -82,7 +82,7 @@ def questions(graph: NodeGraph) -> dict[str, Callable[[str], Answer]]:
         return [(r.node.id, r.node.text, dict(r.node.metadata), r.score) for r in found]
 
     def held(query: str) -> Answer:
-        with graph.reading("word", "all"):
+        with graph.reader.reading("word", "all"):
             whole = [(n.text, len(graph.linked(n))) for n in graph.nodes("all")]
             return [*whole, *listed(query), *graph.find("ROOT")(graph.nodes("word"))]
 

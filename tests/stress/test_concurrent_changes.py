@@ -91,7 +91,7 @@ class Threads:
 
     def read(self, choose: random.Random) -> None:
         name = choose.choice(list(GROUPS))
-        with self.graph.reading(name):
+        with self.graph.reader.reading(name):
             for node in self.graph.nodes(name):
                 assert node.parent_id is None or node.parent is not None
 

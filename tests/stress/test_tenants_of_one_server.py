@@ -133,7 +133,7 @@ def change(tenant: Tenant, others: list[Tenant], rng: random.Random) -> None:
     name = f"more{rng.randrange(3)}"
     if rng.random() < 0.5:
         tenant.graph.add(tenant.document(name, rng.choice(TOPICS)))
-    elif name in tenant.graph.document_ids():
+    elif name in tenant.graph.reader.document_ids():
         try:
             tenant.graph.remove(name)
         except LookupError as error:  # another thread was quicker

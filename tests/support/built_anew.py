@@ -85,7 +85,7 @@ def declare(
 
 def facts(graph: NodeGraph, group: str) -> list[dict[str, Any]]:
     """Return all that is known of the nodes of a group, which is built where it is not."""
-    with graph.reading(group):
+    with graph.reader.reading(group):
         nodes = graph.nodes(group)
         orders = [node.order for node in nodes]
         assert orders == sorted(set(orders)) or group == "ROOT"

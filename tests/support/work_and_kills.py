@@ -163,14 +163,14 @@ def check_kills(server: Server, kills: int, name: str, **options: Any) -> None:
     for thread in threads:
         thread.join(PATIENCE)
     assert not work.errors, work.errors
-    ids = set(work.graph.document_ids())
+    ids = set(work.graph.reader.document_ids())
     for document, there in work.written.items():
         with tally.trying((document, "acknowledged")):
             assert (document in ids) == there
     tally.check()
     work.graph.close()
     again = opened(**options)
-    assert set(again.document_ids()) == ids
+    assert set(again.reader.document_ids()) == ids
     assert {n.document_id for n in again.nodes("line")} == ids
     vectors = Retriever(again, "line", "cosine", top_k=10_000)
     assert {result.node.document_id for result in _when_ready(vectors)} == ids

@@ -76,8 +76,8 @@ def around(node: Node) -> list[object]:
     siblings = line.children["word"]
     first = node.graph.find("word")(node.root)[0]  # type: ignore[union-attr]
     before, _ = node.graph.neighbours(node)  # type: ignore[union-attr, attr-defined]
-    with node.graph.reading("line"):  # type: ignore[union-attr]
-        ancestors = [group.name for group in node.graph.ancestry("word")]  # type: ignore[union-attr]
+    with node.graph.reader.reading("line"):  # type: ignore[union-attr]
+        ancestors = [group.name for group in node.graph.reader.lineage("word")]  # type: ignore[union-attr]
     return [
         f"{node.text} in {line.text!r} of {node.root.id}, {len(siblings)}, {ancestors}",
         Node(node.text, {"before": before.text if before else None, "place": node.place}),

@@ -335,7 +335,9 @@ def test_processes_share_what_one_has_written(file: Path) -> None:
         assert "put" not in engine.calls
         fill(another, numbers=[8])
         assert answers(another) == answers(graph) == expected(range(9))
-        assert not any(isinstance(i, VectorIndex | TextIndex) for i in graph._shared.values())
+        assert not any(
+            isinstance(i, VectorIndex | TextIndex) for i in graph.reader._shared.values()
+        )
 
 
 def test_a_thread_that_reads_an_earlier_state_sees_that_state(file: Path) -> None:
@@ -343,7 +345,7 @@ def test_a_thread_that_reads_an_earlier_state_sees_that_state(file: Path) -> Non
     with opened(file, engine) as graph, opened(file, engine) as another:
         fill(graph)
         before = answers(graph)
-        with graph.reading("line"):
+        with graph.reader.reading("line"):
             another.remove(document(3).id)
             fill(another, numbers=[8])
             assert answers(another) == expected([0, 1, 2, 4, 5, 6, 7, 8])
@@ -376,7 +378,9 @@ def test_what_is_being_written_is_compared_beside_it(file: Path) -> None:
         fill(graph)
         answers(graph)
         assert answers(another)
-        (index,) = (i for i in another._shared.values() if isinstance(i, TableIndex | WordIndex))
+        (index,) = (
+            i for i in another.reader._shared.values() if isinstance(i, TableIndex | WordIndex)
+        )
         with index._table().updating() as free:
             assert free
             graph.remove(document(3).id)
@@ -393,7 +397,9 @@ def test_who_lost_the_lock_writes_nothing_that_counts(file: Path) -> None:
         answers(graph)
         fill(graph, numbers=[8])
         assert answers(another)
-        (index,) = (i for i in another._shared.values() if isinstance(i, TableIndex | WordIndex))
+        (index,) = (
+            i for i in another.reader._shared.values() if isinstance(i, TableIndex | WordIndex)
+        )
 
         table = index._table()
 

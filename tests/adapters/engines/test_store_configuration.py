@@ -34,7 +34,7 @@ def test_a_file_or_folder_lasts(tmp_path: Path, kind: str) -> None:
         Path(options["store"]).parent.mkdir(exist_ok=True)
         with NodeGraph(**options, progress=False) as graph:
             graph.add("text")
-        assert len(NodeGraph(**store_options(segment(kind, uri=uri))).document_ids()) == 1
+        assert len(NodeGraph(**store_options(segment(kind, uri=uri))).reader.document_ids()) == 1
     assert (tmp_path / "graph.nodekin").exists()
 
 

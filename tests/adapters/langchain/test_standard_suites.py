@@ -140,7 +140,7 @@ class AlmostSame:
     def open(self, graph, group, key=None):
         from nodekin.retrievers.indexes.scan_index import ScanIndex
 
-        return graph.shared(("letters", group), lambda: ScanIndex(graph, group))
+        return graph.reader.shared(("letters", group), lambda: ScanIndex(graph, group))
 
     def prepare(self, query, indexes):
         def scores(nodes, vectors):

@@ -163,8 +163,8 @@ def test_the_fingerprint_is_the_same_in_another_process():
     code = """
 from nodekin.nodegraph.hashing import fingerprint
 from nodekin.nodegraph.models.llm import LLM
-from nodekin.nodegraph.models.output import PARSERS
-from nodekin.nodegraph.models import fill_template
+from nodekin.nodegraph.models.output.extractions import PARSERS
+from nodekin.nodegraph.models.language import fill_template
 from nodekin.nodegraph.extractors.llm_extractor import PROMPTS, LLMExtractor
 print(fingerprint(LLMExtractor(LLM(lambda prompt: "x", "m"), "qa", limit=3)))
 """

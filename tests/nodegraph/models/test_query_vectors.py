@@ -124,7 +124,11 @@ def test_who_holds_a_graph_waits_for_no_one():
     model = Slow()
     graph = NodeGraph(embed=model, progress=False)
     graph.add([Document("tea")])
-    with ThreadPoolExecutor(1) as pool, ThreadPoolExecutor(1) as pool_of_one, graph.reading("ROOT"):
+    with (
+        ThreadPoolExecutor(1) as pool,
+        ThreadPoolExecutor(1) as pool_of_one,
+        graph.reader.reading("ROOT"),
+    ):
         other = pool.submit(graph.embeddings.query_vectors, ["tea"], "default")
         assert model.begun.wait(300)
         letting = pool_of_one.submit(lambda: (until_asked(model, 2), model.let.set()))

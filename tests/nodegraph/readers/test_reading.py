@@ -291,9 +291,9 @@ def test_refresh(docs: Path) -> None:
     write(docs / "rows.jsonl", "\n".join(map(json.dumps, rows)))
     graph = NodeGraph(docs)
     graph.add(Document("by hand", id="hand"))
-    revision = graph.revision("ROOT")
+    revision = graph.reader.revision("ROOT")
     assert graph.refresh().unchanged == 7
-    assert graph.revision("ROOT") == revision
+    assert graph.reader.revision("ROOT") == revision
 
     os.utime(docs / "touched.txt", (0, 0))
     write(docs / "changed.txt", "new")

@@ -92,7 +92,7 @@ def read_generations(line: Connection, path: Path) -> list[int]:
     seen: list[int] = []
     line.send("ready")
     while not line.poll():
-        with graph.reading("word"):
+        with graph.reader.reading("word"):
             documents = [node.metadata["of"] for node in graph.nodes("ROOT")]
             words = [node.text for node in graph.nodes("word")]
         assert len(set(documents)) == 1
@@ -260,7 +260,7 @@ def test_a_graph_is_used_on_both_sides_of_a_fork(tmp_path: Path, closes: bool) -
 def test_a_fork_between_reads_of_one_state_disturbs_neither(tmp_path: Path) -> None:
     graph = opened(tmp_path / "graph")
     graph.add(Document("tea", id="tea"))
-    with graph.reading():
+    with graph.reader.reading():
         pid = os.fork()
         if pid == 0:  # the child of a thread that reads; it looks with an object of its own
             code = 1
@@ -443,7 +443,7 @@ def test_a_state_that_is_read_stays_open_and_a_file_that_is_closed_opens_again(
 ) -> None:
     graph = NodeGraph(store=SQLiteStore(tmp_path / "graph"), progress=False)
     graph.add([Document("tea", id="tea"), Document("cup", id="cup")])
-    with graph.reading():
+    with graph.reader.reading():
         nodes = iter(graph.nodes("ROOT"))
         first = next(nodes)
         closing = threading.Thread(target=graph.close)
@@ -500,7 +500,7 @@ def test_nodes_that_were_read_are_bounded_and_let_their_graph_go(tmp_path: Path)
     graph = opened(tmp_path / "graph.db")
     graph.add([Document("long " * 200_000, id=str(number)) for number in range(10)])
     for number in range(10):
-        with graph.reading():
+        with graph.reader.reading():
             assert graph.node(str(number)).graph is graph
         assert graph._store._file._cache.size < 6_000_000  # type: ignore[attr-defined]
     alive = weakref.ref(graph)

@@ -107,9 +107,9 @@ def test_documents_come_back_as_they_were(path: Path) -> None:
         for node in graph.nodes("same"):
             assert node.content == (node.text, 1)
             assert node.metadata == {**METADATA, "name": node.document_id}
-        before = graph.revision("ROOT")
+        before = graph.reader.revision("ROOT")
         graph.add(documents)  # nothing has changed, whatever the values look like
-        assert graph.revision("ROOT") == before
+        assert graph.reader.revision("ROOT") == before
         graph.remove(STRANGE)
         assert graph.nodes("word") == graph.nodes("ROOT") == []
 

@@ -93,7 +93,7 @@ def test_links_of_a_file_of_the_first_format(tmp_path: Path) -> None:
     database.execute("PRAGMA user_version = 1")
     database.close()
     with NodeGraph(store=tmp_path / "graph") as graph:
-        (cites,), (member,) = graph.links_of(["a", "b"])
+        (cites,), (member,) = graph.reader.links_of(["a", "b"])
         assert cites == Link("a", "b", "cites", 0.5)
         assert (cites.metadata, cites.derived, member.derived) == ({"page": 3}, False, True)
         graph.remove("a")

@@ -91,7 +91,7 @@ def test_a_group_that_needs_itself_is_an_error_from_a_process_too() -> None:
 
 def test_the_way_back_ends(beside: Beside) -> None:
     beside.load(lambda node: node.root.text)
-    node = NodeGraph(progress=False).attach(Node("x", id="1", document_id="1"))
+    node = NodeGraph(progress=False).reader.attach(Node("x", id="1", document_id="1"))
     message = to_bytes(("call", "it", node))
     beside.exchange(message)  # a question, to which no answer will come
     beside.messages.put(None)

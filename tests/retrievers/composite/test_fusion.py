@@ -177,7 +177,7 @@ def test_on_a_graph_nested_and_pickled() -> None:
     assert {e.group for e in fusion("green tea")[0].evidence} == {"line", "ROOT"}
     assert [r.node.id for r in fusion("tea", filters={"year": 2})] == ["2"]
     assert fusion("") == []
-    with graph.reading("line"):
+    with graph.reader.reading("line"):
         assert len(fusion("tea")) == 2
     text = FusionRetriever([lines], output_format="content", join=True)("tea green")
     assert text == "green tea\nriver\ntea"
@@ -273,7 +273,7 @@ def test_branches_are_asked_at_once_and_while_a_graph_is_held_one_by_one() -> No
     fusion("together")
     assert len(set(threads)) == 2
     threads.clear()
-    with graph.reading("ROOT"):
+    with graph.reader.reading("ROOT"):
         assert len(fusion("tea")) == 1
     assert set(threads) == {threading.get_ident()}
 

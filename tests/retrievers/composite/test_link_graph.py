@@ -55,7 +55,7 @@ def strengths(matrix: LinkMatrix) -> list[dict[str, float]]:
 
 def test_links_and_entities_connect_passages(graph: NodeGraph) -> None:
     rarity = math.log(5 / 2) / math.log(5)
-    with graph.reading("ROOT", "entity"):
+    with graph.reader.reading("ROOT", "entity"):
         matrix = link_graph(graph).connections(["a", "b"])
         (entity,) = graph.nodes("entity")
     assert matrix.passages == ["a", "b", "c"]
@@ -79,7 +79,7 @@ def test_links_and_entities_connect_passages(graph: NodeGraph) -> None:
     ],
 )
 def test_bounds(graph: NodeGraph, options: dict[str, object], passages: list[str]) -> None:
-    with graph.reading("ROOT", "entity"):
+    with graph.reader.reading("ROOT", "entity"):
         assert link_graph(graph, **options).connections(["b"]).passages == passages
 
 
@@ -90,7 +90,7 @@ def test_what_a_title_names_is_closer_than_what_a_text_does() -> None:
     graph.create_node_group(
         "entity", lambda nodes: [LinkedText(Node("E", about), nodes)], scope="group"
     )
-    with graph.reading("ROOT", "entity"):
+    with graph.reader.reading("ROOT", "entity"):
         from_a, from_c = strengths(link_graph(graph).connections(["a", "c"]))
     rarity = math.log(5 / 4) / math.log(5)
     shares = {"b": 1.0, "c": IN_TITLE, "d": UNTITLED}

@@ -86,10 +86,10 @@ def test_the_results_are_those_of_memory_and_no_process_has_the_words(
     same(graphs, via="entity")
     same(graphs, via="entity", filters={"part": [1, 2]})
     same(graphs, via="entity", options=LinkOptions(max_passages_per_entity=3, max_passages=12))
-    kinds = {type(index) for index in graphs[0]._shared.values()}
+    kinds = {type(index) for index in graphs[0].reader._shared.values()}
     assert WordIndex in kinds
     assert TextIndex not in kinds
-    assert TextIndex in {type(index) for index in graphs[1]._shared.values()}
+    assert TextIndex in {type(index) for index in graphs[1].reader._shared.values()}
 
 
 def test_every_engine_has_the_results_of_memory(engine: Engine) -> None:
@@ -125,11 +125,11 @@ def test_terms_are_added_up_to_the_scores_of_a_search(graphs: list[NodeGraph]) -
             bm25 = Bm25()
             index = bm25.open(graph, "ROOT")
             index.ready()
-            with graph.reading("ROOT"):
+            with graph.reader.reading("ROOT"):
                 index.sync()
                 passages = linked_passages(graph, "ROOT", index)
-                known = passages.known([*graph.ids("ROOT"), "other"])
-                ids = [i for i in [*graph.ids("ROOT"), "other"] if i in known]
+                known = passages.known([*graph.reader.ids("ROOT"), "other"])
+                ids = [i for i in [*graph.reader.ids("ROOT"), "other"] if i in known]
                 of_terms = passages.term_scores(ids, bm25.prepare(query, [index]))
             assert "other" not in ids
             scores.append(of_terms.tolist())
@@ -146,7 +146,7 @@ def test_an_entity_of_many_passages_is_not_read_to_its_end(
     hub = graph.nodes("entity")[0]
     graph.link(hub.id, [f"d{number}" for number in range(60)])
     read: list[str] = []
-    existing = graph.existing_nodes
+    existing = graph.reader.existing_nodes
 
     def noting(ids: list[str]) -> Any:
         read.extend(ids)
@@ -159,7 +159,7 @@ def test_an_entity_of_many_passages_is_not_read_to_its_end(
         options=LinkOptions(max_passages_per_entity=4, seeds=1, named=0, repetition=0),
     )
     retriever("warm up")
-    monkeypatch.setattr(graph, "existing_nodes", noting)
+    monkeypatch.setattr(graph.reader, "existing_nodes", noting)
     assert retriever(QUERIES[0])
     assert 0 < len(read) < 40
 
@@ -202,10 +202,10 @@ def test_what_a_filter_leaves_is_that_of_the_table(graphs: list[NodeGraph]) -> N
     for graph in graphs:
         index = Bm25().open(graph, "ROOT")
         index.ready()
-        with graph.reading("ROOT"):
+        with graph.reader.reading("ROOT"):
             index.sync()
             passages = linked_passages(graph, "ROOT", index)
-            ids = graph.ids("ROOT")
+            ids = graph.reader.ids("ROOT")
             passages.known(ids)
             assert passages.meeting(parse_filters(None)) is None
             meets = passages.meeting(parse_filters({"part": {"gte": 1}}))

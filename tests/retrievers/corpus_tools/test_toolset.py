@@ -387,7 +387,7 @@ def test_a_match_of_a_whole_document_is_cut() -> None:
 
 def test_outline_of_the_corpus_and_of_a_document(graph, tools) -> None:
     documents = tools.call("outline").entries
-    assert [entry["document"] for entry in documents] == graph.document_ids()
+    assert [entry["document"] for entry in documents] == graph.reader.document_ids()
     assert [e["document"] for e in tools.call("outline", {"document": "plays"}).entries] == [
         "plays/brand.md"
     ]

@@ -26,7 +26,7 @@ def test_gaps_are_closed(monkeypatch: pytest.MonkeyPatch, key: str | None) -> No
     for number in range(12):
         graph.add(Document("x" * (number + 1), id=str(number % 3)))
         index.ready()
-        with graph.reading("ROOT"):
+        with graph.reader.reading("ROOT"):
             index.sync()
             hits = index.search(longest, 1, Filter())
         assert (hits.ids, hits.scores) == ([str(number % 3)], [number + 1])

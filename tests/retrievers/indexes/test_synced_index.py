@@ -27,19 +27,13 @@ OKAPI = Bm25(method="okapi")
 QUERIES = ["长江是河", "茶", "tea", "green 茶 a", "\ud800x 江", "a b c"]
 
 
-class KeepingGraph(NodeGraph):
-    """A graph in memory with a place for indexes."""
-
-    folder: Path
-
-    def index_file(self, name: str) -> Path:
-        return self.folder / hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()
-
-
 def new_graph(folder: Path | None, documents: Any = (), group: str = "line") -> NodeGraph:
-    graph = NodeGraph(progress=False) if folder is None else KeepingGraph(progress=False)
-    if isinstance(graph, KeepingGraph) and folder is not None:
-        graph.folder = folder
+    """Make a graph in memory, with a place for indexes where a folder is given."""
+    graph = NodeGraph(progress=False)
+    if folder is not None:
+        graph.reader.index_file = lambda name: (  # type: ignore[method-assign]
+            folder / hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()
+        )
     graph.create_node_group(group, str.splitlines)
     graph.add(list(documents))
     return graph
@@ -360,7 +354,7 @@ class Lengths(SyncedIndex):
             raise OSError(f"failed in {where}")
 
     def synced(self) -> dict[str, str]:
-        with self._graph.reading(self._group):
+        with self._graph.reader.reading(self._group):
             self.sync()
         return self.texts
 

@@ -192,7 +192,7 @@ def test_a_process_uses_the_table_that_another_has_written(
     assert [r.node.document_id for r in retrievers[0]("line 1 1")][:2] == ["1", "copy"]
     (row,) = table_rows(postgres_server, first)
     assert row[2] == 31
-    assert not any(isinstance(index, VectorIndex) for index in second._shared.values())
+    assert not any(isinstance(index, VectorIndex) for index in second.reader._shared.values())
     for graph in (first, second):
         graph.close()
 
@@ -203,10 +203,10 @@ def test_what_the_table_has_missed_is_compared_beside_it(address: str, small: No
         each.add(documents(20))
     retrievers = [Retriever(g, "line", "cosine", top_k=8) for g in (graph, expected)]
     assert rows(retrievers[0]("x")) == rows(retrievers[1]("x"))
-    table = other.vector_table("line", "x")
+    table = other.reader.vector_table("line", "x")
     assert table is not None
     Retriever(other, "line", "cosine")("x")
-    (index,) = (i for i in other._shared.values() if isinstance(i, TableIndex))
+    (index,) = (i for i in other.reader._shared.values() if isinstance(i, TableIndex))
     with index._table().updating() as free:  # another process is at it
         assert free
         for each in (graph, expected):
@@ -357,7 +357,7 @@ def test_the_address_says_where_vectors_are_searched(postgres_server: RunningSer
             graph.add("text")
             retriever = Retriever(graph, "line", "cosine")
             assert len(retriever("x")) == 1
-            (kinds[vectors],) = map(type, graph._shared.values())
+            (kinds[vectors],) = map(type, graph.reader._shared.values())
     assert [*kinds.values()] == [TableIndex, TableIndex, VectorIndex, TableIndex]
 
 
@@ -377,7 +377,7 @@ def test_without_pgvector_vectors_are_in_memory(without_pgvector: str) -> None:
     with opened(without_pgvector) as graph:
         graph.add("text")
         assert len(Retriever(graph, "line", "cosine")("x")) == 1
-        assert [type(index) for index in graph._shared.values()] == [VectorIndex]
+        assert [type(index) for index in graph.reader._shared.values()] == [VectorIndex]
     graph = opened(f"{without_pgvector}&vectors=pgvector")
     with pytest.raises(StoreError, match=r"plain@.* has no pgvector.*CREATE EXTENSION vector"):
         Retriever(graph, "line", "cosine")("x")

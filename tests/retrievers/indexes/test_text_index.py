@@ -258,7 +258,7 @@ def test_a_group_in_a_file_is_never_held_whole(tmp_path) -> None:
     with NodeGraph(store=tmp_path / "graph.db", progress=False) as graph:
         graph.create_node_group("line", str.splitlines)
         graph.add("\n".join([*(f"line {number}" for number in range(12_000)), "the last"]))
-        with graph.reading("line"):
+        with graph.reader.reading("line"):
             pass
         retriever = Retriever(graph, "line", Bm25(analyzer=analyzer))
         assert retriever("7", top_k=1)[0].node.text == "line 7"

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from nodekin.nodegraph import Document, NodeGraph
 from nodekin.nodegraph.errors import EmbeddingError
+from nodekin.nodegraph.graph_reader import GraphReader
 from nodekin.nodegraph.models.embedder import Embedder
 from nodekin.retrievers import Retriever
 from nodekin.retrievers.filters import Filter, parse_filters
@@ -72,14 +73,14 @@ def new_graph(documents: dict[str, Document], model: Embedder = LETTER_MODEL) ->
 
 def synced(index: VectorIndex, graph: NodeGraph) -> VectorIndex:
     index.ready()
-    with graph.reading("line"):
+    with graph.reader.reading("line"):
         index.sync()
     return index
 
 
 def ask(index: VectorIndex, query: str, limit: int | None = 5, filters=None) -> list[tuple]:
     vector = index._graph.embeddings.query_vectors([query], "default")[0]
-    with index._graph.reading("line"):
+    with index._graph.reader.reading("line"):
         index.sync()
         hits = index.search(vector, limit, parse_filters(filters))
     return list(zip(hits.ids, hits.scores, strict=True))
@@ -116,7 +117,7 @@ def run(steps: list[tuple]) -> None:
                 assert [i for i, _ in got] == [i for i, _ in expected]
                 assert [s for _, s in got] == pytest.approx([s for _, s in expected], abs=1e-5)
             vectors = graph.embeddings.query_vectors(queries, "default")
-            with graph.reading("line"):
+            with graph.reader.reading("line"):
                 many = index.search_many(list(vectors), limit, parse_filters(filters))
             for query, hits in zip(queries, many, strict=True):
                 assert list(zip(hits.ids, hits.scores, strict=True)) == ask(
@@ -154,7 +155,7 @@ def test_nothing_to_find() -> None:
     graph.add(Document("ab\ncd", {"color": "red"}, id="1"))
     synced(index, graph)
     assert ask(index, "a", 5, {"color": "blue"}) == []
-    with graph.reading("line"):
+    with graph.reader.reading("line"):
         (zeros,) = index.search_many([np.zeros(9, np.float32)], 5, Filter())
     assert zeros.ids == []  # a vector of zeros has no direction
     assert len(ask(index, "a", 5, {"color": "red"})) == 2
@@ -174,7 +175,7 @@ def test_scores_are_plain_floats_within_bounds() -> None:
 def test_a_query_of_another_dimension() -> None:
     graph = new_graph({"1": Document("ab", id="1")})
     index = synced(VectorIndex(graph, "line", "default"), graph)
-    with graph.reading("line"):
+    with graph.reader.reading("line"):
         for vector in (np.ones(5, np.float32), np.ones((1, 8), np.float32)):
             with pytest.raises(EmbeddingError, match=r"group 'line' have 9: the .* 'letters'"):
                 index.search(vector, 3, Filter())
@@ -214,7 +215,7 @@ def test_a_model_that_fails_harms_nothing() -> None:
     graph.add(Document("ef", id="2"))
     with pytest.raises((EmbeddingError, OSError)):
         index.ready()
-    with graph.reading("line"), pytest.raises((EmbeddingError, OSError)):
+    with graph.reader.reading("line"), pytest.raises((EmbeddingError, OSError)):
         index.sync()
     assert index.size == 2
     broken[0] = False
@@ -227,7 +228,7 @@ def test_an_interrupt_leaves_nothing_half_done(monkeypatch: pytest.MonkeyPatch) 
     graph = new_graph({"1": Document("ab\ncd", id="1")})
     index = synced(VectorIndex(graph, "line", "default"), graph)
     graph.add(Document("ab\nef", id="2"))
-    with monkeypatch.context() as patch, graph.reading("line"):
+    with monkeypatch.context() as patch, graph.reader.reading("line"):
         patch.setattr(VectorRows, "extend", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
             index.sync()
@@ -256,7 +257,7 @@ def test_metadata_that_changes_often_does_not_grow_the_index(
 @pytest.fixture
 def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Let graphs have a place for indexes, and write them at once."""
-    monkeypatch.setattr(NodeGraph, "index_file", lambda self, name: tmp_path / f"{name}.index")
+    monkeypatch.setattr(GraphReader, "index_file", lambda self, name: tmp_path / f"{name}.index")
     monkeypatch.setattr(synced_index, "_UNSAVED", 0)
     monkeypatch.setattr(synced_index, "_WORTH_SAVING", 0)
     return tmp_path
@@ -270,9 +271,11 @@ DOCUMENTS = {
 def counting_changes(graph: NodeGraph, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Note from which revision changes are asked."""
     asked: list[int] = []
-    changes = graph.changes
+    changes = graph.reader.changes
     monkeypatch.setattr(
-        graph, "changes", lambda g, since, **how: asked.append(since) or changes(g, since, **how)
+        graph.reader,
+        "changes",
+        lambda g, since, **how: asked.append(since) or changes(g, since, **how),
     )
     return asked
 
@@ -286,7 +289,7 @@ def test_kept_and_taken_up_again(kept: Path, monkeypatch: pytest.MonkeyPatch, ex
     assert len(list(kept.iterdir())) == 1
     asked = counting_changes(graph, monkeypatch)
     again = synced(VectorIndex(graph, "line", "default"), graph)
-    assert set(asked) <= {graph.revision("line")}  # nothing but what is new was asked for
+    assert set(asked) <= {graph.reader.revision("line")}  # nothing but what is new was asked for
     assert ask(again, "abd", None) == before
     assert ask(again, "abd", 1, {"n": 1}) == ask(index, "abd", 1, {"n": 1})
 
@@ -506,7 +509,7 @@ def test_every_answer_is_that_of_one_state() -> None:
         vector = graph.embeddings.query_vectors(["ab"], "default")[0]
         while not finished.is_set():
             index.ready()
-            with graph.reading("line"):
+            with graph.reader.reading("line"):
                 index.sync()
                 hits = index.search(vector, None, Filter())
                 texts = [graph.node(i).text for i in hits.ids]

@@ -64,12 +64,12 @@ def test_no_process_holds_an_index() -> None:
     graphs = graphs_with(MemoryEngine(words=True))
     same(graphs, top_k=3)
     same(graphs, target="ROOT", lift="sum")
-    (index,) = graphs[0]._shared.values()
+    (index,) = graphs[0].reader._shared.values()
     assert isinstance(index, WordIndex)
     assert index._statistics is not None
     assert len(index._statistics[1]._terms) < len(WORDS) + 10  # those of the queries
     assert index._recent is None
-    assert any(isinstance(index, TextIndex) for index in graphs[1]._shared.values())
+    assert any(isinstance(index, TextIndex) for index in graphs[1].reader._shared.values())
 
 
 @pytest.mark.parametrize(("k1", "b"), [(0.0, 0.75), (0.4, 0.1), (1.2, 0.0), (9.0, 1.0)])
@@ -137,7 +137,7 @@ def test_nodes_without_a_term_count_in_the_average() -> None:
     graphs = [opened(MemoryEngine(words=True)), opened()]
     for texts in (["...\ntea", "!"], ["tea\n?"], ["..."], ["tea"], ["tea", "green tea"]):
         for graph in graphs:
-            graph.remove(graph.document_ids())
+            graph.remove(graph.reader.document_ids())
             graph.add([Document(text, id=str(n)) for n, text in enumerate(texts)])
         same(graphs)
 

@@ -150,7 +150,7 @@ def test_a_thread_that_holds_a_graph_waits_for_no_other(library: NodeGraph) -> N
         threads.append(threading.current_thread().name)
         return "done"
 
-    with library.reading("ROOT"):
+    with library.reader.reading("ROOT"):
         assert run_in_threads([work, work]) == ["done", "done"]
     assert threads == [threading.current_thread().name] * 2
     together = threading.Barrier(2, timeout=300)

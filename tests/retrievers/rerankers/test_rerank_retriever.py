@@ -166,7 +166,7 @@ def test_on_a_graph_nested_and_pickled() -> None:
     assert [r.node.id for r in first("tea")] == ["1"]
     assert [r.node.id for r in retriever("tea")] == ["1", "2"]
     assert [r.node.id for r in retriever("tea", filters={"year": 2})] == ["2"]
-    with graph.reading("line"):
+    with graph.reader.reading("line"):
         assert len(retriever("tea")) == 2
     again = pickle.loads(pickle.dumps(RerankRetriever(fixed(), "KeywordFilter", required="c")))
     assert letters(again("q")) == "c"

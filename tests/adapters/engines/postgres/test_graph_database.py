@@ -44,12 +44,16 @@ def test_a_server_that_is_down_is_named_and_comes_back(mortal: RunningServer) ->
     retriever = Retriever(graph, "word")
     assert len(retriever("text")) == 1
     mortal.kill()
-    for use in (lambda: graph.add(document("b")), lambda: retriever("text"), graph.document_ids):
+    for use in (
+        lambda: graph.add(document("b")),
+        lambda: retriever("text"),
+        graph.reader.document_ids,
+    ):
         with pytest.raises(StoreError, match=r"postgresql://postgres@.*\?schema=graph_"):
             use()
     mortal.start()
     graph.add(document("c"))
-    assert graph.document_ids() == ["a", "c"]
+    assert graph.reader.document_ids() == ["a", "c"]
     assert len(retriever("text")) == 2
     graph.close()
 
@@ -111,7 +115,7 @@ def test_nothing_acknowledged_is_lost_when_the_server_is_killed(mortal: RunningS
     assert not errors
     store.close()
     again = PostgresStore(address)
-    ids = set(again.document_ids())
+    ids = set(again.reader.document_ids())
     assert set(acknowledged) <= ids
     assert set(again.get_values("vectors")) == ids
     assert not ids & set(refused)
@@ -327,7 +331,7 @@ def test_a_graph_repeats_what_gave_way(postgres_server: RunningServer, address: 
             f"EXECUTE FUNCTION {schema}.refuse()"
         )
     assert graph.add(document("a")) == ["a"]
-    assert graph.document_ids() == ["a"]
+    assert graph.reader.document_ids() == ["a"]
     graph.close()
 
 

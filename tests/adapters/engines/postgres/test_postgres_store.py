@@ -68,7 +68,7 @@ def test_a_graph_by_address_answers_as_one_in_memory(address: str) -> None:
     answers = []
     for store in (address, address, None):
         graph = opened(store)
-        if not graph.document_ids():
+        if not graph.reader.document_ids():
             graph.add(DOCUMENTS)
         retriever = Retriever(graph, "line")
         answers.append(
@@ -285,7 +285,7 @@ def test_an_index_of_words_is_stored_on_the_machine(address: str, tmp_path: Path
     assert [*folder.iterdir()]
     with opened(cached) as graph, opened(address) as other:
         assert [(r.node.id, r.score) for r in Retriever(graph, "line")("tea 7")] == before
-        (index,) = graph._shared.values()
+        (index,) = graph.reader._shared.values()
         assert index._loaded  # type: ignore[attr-defined]
         other.add(Document("tea 7", id="new"))
         other.remove("3")

@@ -1,0 +1,326 @@
+"""What indexes, retrievers and adapters read of a graph."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, Protocol, TypeVar
+
+from .builder import GroupBuilder
+from .concurrency import Workers
+from .groups import GroupRegistry, NodeGroup
+from .locking import Access, Block
+from .node import MEMBER, ROOT, Kin, Link, Node
+from .observation import current_observation
+from .retries import retried
+from .search_engine import SearchEngine
+from .search_text import DEFAULT, SearchTextRule, rule_sources
+from .search_text_registry import DeclaredSearchText, SearchTextRegistry
+from .store import Changes, NodeStore
+from .streamed_nodes import StreamedNodes
+
+if TYPE_CHECKING:
+    from .vector_table import VectorTable
+    from .word_table import WordTable
+
+T = TypeVar("T")
+
+OnError = Literal["raise", "skip"]
+
+
+class Graph(Kin, Protocol):
+    """The graph that a reader is of."""
+
+    on_error: OnError
+
+
+class GraphReader:
+    """Read a graph: its states, what has changed in it, what is searched of its nodes.
+
+    ``graph.reader`` is the one of a graph. Users need ``NodeGraph`` only; this is for those who
+    write an index, a retriever that looks at nodes, or an adapter.
+
+    Args:
+        graph: The graph.
+        store: Its store.
+        access: Who may read and write it.
+        builder: Builds its groups.
+        registry: Its groups.
+        search_text: What is searched of nodes; None for what the documents declare.
+        engine: Where vectors and words of groups are searched.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        store: NodeStore,
+        access: Access,
+        builder: GroupBuilder,
+        registry: GroupRegistry,
+        search_text: SearchTextRule | None,
+        engine: SearchEngine,
+    ) -> None:
+        self._graph = graph
+        self._store = store
+        self._access = access
+        self._builder = builder
+        self._registry = registry
+        self._engine = engine
+        self._search_texts = SearchTextRegistry(search_text, self.lineage)
+        self._lineages: dict[str, list[NodeGroup]] = {}  # of groups as they are declared now
+        self._declared_searches: dict[str, DeclaredSearchText] = {}
+        self._shared: dict[object, object] = {}
+        self._shared_lock = threading.Lock()
+
+    # Groups
+
+    def group_names(self) -> list[str]:
+        """Return the names of the groups that are declared."""
+        return [group.name for group in self._registry]
+
+    def lineage(self, name: str) -> list[NodeGroup]:
+        """Return the groups from the first below ``ROOT`` down to this one.
+
+        Raises:
+            UnknownGroupError: If there is no such group.
+        """
+        return [*self._lineage(name)]
+
+    def _lineage(self, name: str) -> list[NodeGroup]:
+        lineages = self._lineages  # another thread's new declaration begins another one
+        if name not in lineages:
+            lineages[name] = self._registry.lineage(name)
+        return lineages[name]
+
+    def declare(self, group: NodeGroup, replace: bool) -> None:
+        """Declare a group; what followed from the groups as they were is forgotten."""
+        with self._access.writing_registry():
+            self._registry.declare(group, replace)
+            self._lineages, self._declared_searches = {}, {}
+
+    # States
+
+    def reading(self, *groups: str) -> AbstractContextManager[None]:
+        """Hold one consistent state in which the groups are built, until the block ends.
+
+        Raises:
+            UnknownGroupError: If there is no such group.
+            TransformError: If a transform raises while a group is built.
+        """
+        return Block(partial(self._start, groups), self._access.end)
+
+    def _start(self, groups: tuple[str, ...]) -> AbstractContextManager[int]:
+        if (observation := current_observation.get()) is not None:
+            observation.note_groups(self, *groups)
+        held = self._access.begin()
+        if groups in self._access.state.built:  # nearly always
+            return held
+        self._access.end(held)
+        return self._start_built(groups, self._graph.on_error)
+
+    def building(
+        self, groups: tuple[str, ...], on_error: OnError, workers: Workers | None = None
+    ) -> AbstractContextManager[None]:
+        """Hold a state in which the groups are built, with other settings than the graph's."""
+        return Block(partial(self._start_built, groups, on_error, workers), self._access.end)
+
+    def _start_built(
+        self, groups: tuple[str, ...], on_error: OnError, workers: Workers | None = None
+    ) -> AbstractContextManager[int]:
+        """Hold a state in which the groups are built; build them before, where they are not."""
+        if (observation := current_observation.get()) is not None:
+            observation.note_groups(self, *groups)
+        held = self._start_if_fresh(groups)
+        attempts = itertools.count(1)
+        while held is None:
+            # Where documents change as fast as groups are built, they are asked to wait.
+            with self._access.change_lock if next(attempts) > 2 else nullcontext():
+                for name in groups:
+                    retried(partial(self._builder.build, self._lineage(name), on_error, workers))
+                held = self._start_if_fresh(groups)
+        return held
+
+    def _start_if_fresh(self, groups: tuple[str, ...]) -> AbstractContextManager[int] | None:
+        """Hold a state if the groups are built in it; return what ends it."""
+        held = self._access.begin()
+        fresh = False
+        try:
+            fresh = all(map(self.is_fresh, groups))
+        finally:
+            if not fresh:
+                self._access.end(held)
+        if fresh:
+            self._access.state.built.add(groups)
+        return held if fresh else None
+
+    def is_fresh(self, group: str) -> bool:
+        """Return whether a group is built in the state that is held."""
+        return self._builder.fresh(self._lineage(group))
+
+    def held_state(self) -> object:
+        """Return what stands for the state that is held, of the graph and of its declarations.
+
+        It is the same object again as long as nothing has changed, and the graph was not closed.
+        """
+        return self._access.state
+
+    def state(self) -> int:
+        """Return a number that changes with every change of the graph, links included."""
+        with self._store.snapshot() as number:
+            return number
+
+    def revision(self, group: str) -> int:
+        """Return a counter that grows with every change of the group's nodes."""
+        return self._access.cached(("revision", group), lambda: self._store.revision(group))
+
+    def changes(self, group: str, since: int, *, stream: bool = False) -> Changes:
+        """Return what happened to a group's nodes after a revision; 0 for everything.
+
+        Args:
+            group: The group.
+            since: The revision.
+            stream: Whether everything is read as it is iterated, while the graph is held.
+        """
+        if stream and not self._store.follows(group, since):
+            nodes = StreamedNodes(
+                lambda: map(self.attach, self._store.nodes(group)), self._store.count(group)
+            )
+            return Changes(self._store.revision(group), [], nodes, complete=True)
+        changes = self._store.changes(group, since)
+        for node in changes.added:
+            self.attach(node)
+        return changes
+
+    # Nodes
+
+    def document_ids(self) -> list[str]:
+        """Return the ids of all documents, in the order they were first added."""
+        with self.reading(ROOT):
+            return self._store.document_ids()
+
+    def ids(self, group: str) -> list[str]:
+        """Return the ids of a group's nodes, in document order; the graph must be held."""
+        return self._store.ids(group)
+
+    def nodes_by_id(self, ids: Sequence[str]) -> list[Node]:
+        """Return nodes by their ids, in the order of the ids; quicker than one after the other.
+
+        Raises:
+            LookupError: If one is not there, or not any more.
+        """
+        stored = self._store.get(ids)
+        return [
+            node if node is not None and node.graph is self._graph else self._attached(i, node)
+            for i, node in zip(ids, stored, strict=True)
+        ]
+
+    def _attached(self, i: str, node: Node | None) -> Node:
+        if node is None:
+            raise LookupError(f"no node {i!r} in the graph; it may have been removed or changed")
+        return self.attach(node)
+
+    def existing_nodes(self, ids: Sequence[str]) -> list[Node]:
+        """Return those of some nodes that exist; the others have been removed or changed."""
+        return [self.attach(node) for node in self._store.get(ids) if node is not None]
+
+    def children_in(self, group: str, node: Node) -> list[Node]:
+        """Return a node's children in one group of which its own is the parent."""
+        if self._lineage(group)[-1].scope == "group":
+            return [n for n in self._graph.linked(node, MEMBER, incoming=True) if n.group == group]
+        return [self.attach(child) for child in self._store.children(group, node)]
+
+    def links_of(self, ids: Sequence[str], *, incoming: bool = False) -> list[list[Link]]:
+        """Return the links from (or to) each of many nodes, by their ids."""
+        return self._store.links(ids, incoming=incoming)
+
+    def attach(self, node: Node) -> Node:
+        """Let a node that came from the store know its graph."""
+        if node.graph is None:
+            object.__setattr__(node, "graph", self._graph)
+        return node
+
+    # What is searched
+
+    def searched_texts(self, nodes: Sequence[Node]) -> list[str]:
+        """Return what is searched and embedded of each node: see ``Node.searched_text``.
+
+        Raises:
+            ValueError: If a function of the user's fails on a node.
+            TypeError: If it returns no text.
+        """
+        return self._search_texts.texts(nodes)
+
+    def searched_sources(self, node: Node) -> tuple[str, ...]:
+        """Return what is searched beside a node's text: names of metadata fields and groups."""
+        rule = self.searched(node.group).rule
+        return rule_sources(rule or node.search_text or node.inherited_search_text or DEFAULT, node)
+
+    def searched_groups(self, group: str) -> tuple[str, ...]:
+        """Return the groups to build for a search: the group, and those searched with it."""
+        return (group, *self.searched(group).groups)
+
+    def search_version(self, group: str) -> tuple[str, ...]:
+        """Name what the searched texts of a group depend on beside its nodes.
+
+        As long as it is the same, the texts change with the nodes only.
+        """
+        declared = self.searched(group)
+        return (declared.version, *(str(self.revision(name)) for name in declared.groups))
+
+    def searched(self, group: str) -> DeclaredSearchText:
+        """Return the search text that holds for a group."""
+        declared = self._declared_searches  # another thread's new declaration begins another one
+        if group not in declared:
+            declared[group] = self._search_texts.declared(group)
+        return declared[group]
+
+    # Indexes
+
+    def close(self) -> None:
+        """Store and forget the indexes; the next use opens them again."""
+        with self._shared_lock:
+            for index in self._shared.values():
+                if callable(keep := getattr(index, "close", None)):
+                    keep()
+            self._shared.clear()
+        self._access.forget()
+
+    def vector_table(self, group: str, *names: str) -> VectorTable | None:
+        """Return where an engine has the vectors of a group; None where there is none.
+
+        Args:
+            group: The group.
+            names: What tells apart the tables of a group.
+        """
+        return self._engine.vector_table(self._store, group, *names)
+
+    def word_table(self, group: str, *names: str) -> WordTable | None:
+        """Return where an engine has the words of a group; None where each process searches them.
+
+        Args:
+            group: The group.
+            names: What tells apart the tables of a group.
+
+        Raises:
+            TransientStoreError: If the engine can't be reached.
+        """
+        return self._engine.word_table(self._store, group, *names)
+
+    def index_file(self, name: str) -> Path | None:
+        """Return where an index that can be made again may be kept, None where nothing lasts."""
+        folder = self._store.index_folder
+        return None if folder is None else folder / f"{name}.index"
+
+    def shared(self, key: object, make: Callable[[], T]) -> T:
+        """Return what was made for the key before, or make it: an index that many may use.
+
+        It lives as long as the graph is open, and is left out when the graph is pickled.
+        """
+        with self._shared_lock:
+            if key not in self._shared:
+                self._shared[key] = make()
+            return self._shared[key]  # type: ignore[return-value]
