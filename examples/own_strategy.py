@@ -11,7 +11,7 @@ from typing import Any
 from nodekin.nodegraph import NodeGraph, split_sentences
 from nodekin.retrievers import Prompt, Retriever, StrategySettings
 from nodekin.retrievers.plans.plan import Plan
-from nodekin.retrievers.strategies.query_transform import QueryTransform, QueryVariants
+from nodekin.retrievers.strategies.model_prompt import QueryTransform, QueryVariants
 from nodekin.retrievers.strategies.transform_retriever import TransformRetriever
 
 QUESTION = "如果塔科马的那条狗没有死，今天造桥的人还会先吹风吗？"

@@ -61,12 +61,12 @@ from .similarities.registry import register_index as register_index
 from .similarities.registry import register_similarity as register_similarity
 from .strategies.hyde import HyDE as HyDE
 from .strategies.hyde import HyDERetriever as HyDERetriever
+from .strategies.model_prompt import QueryTransform as QueryTransform
+from .strategies.model_prompt import QueryVariants as QueryVariants
 from .strategies.model_prompt import StrategySettings as StrategySettings
 from .strategies.multi_query import MultiQueryRetriever as MultiQueryRetriever
 from .strategies.multi_query import QueryExpansion as QueryExpansion
 from .strategies.multi_step import MultiStepRetriever as MultiStepRetriever
-from .strategies.query_transform import QueryTransform as QueryTransform
-from .strategies.query_transform import QueryVariants as QueryVariants
 from .strategies.rewrite import QueryRewrite as QueryRewrite
 from .strategies.rewrite import QueryRewriteRetriever as QueryRewriteRetriever
 from .strategies.router import RouterRetriever as RouterRetriever

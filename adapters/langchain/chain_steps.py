@@ -10,7 +10,7 @@ from langchain_core.runnables import RunnableConfig, RunnableSerializable
 from pydantic import ConfigDict, Field, PrivateAttr, SkipValidation, model_validator
 
 from ...retrievers.foreign.outputs import fuse_outputs
-from ...retrievers.strategies.query_transform import QueryTransform
+from ...retrievers.strategies.model_prompt import QueryTransform
 from ...retrievers.strategies.strategy_registry import make_transform
 from .callbacks import achild_runs, child_runs
 from .documents import Details, to_document

@@ -15,8 +15,7 @@ from llama_index.core.schema import QueryBundle, QueryType
 from llama_index.core.tools import ToolMetadata
 
 from ...retrievers.plans.plan import Plan, arun, run
-from ...retrievers.strategies.model_prompt import StrategySettings
-from ...retrievers.strategies.query_transform import QueryTransform
+from ...retrievers.strategies.model_prompt import QueryTransform, StrategySettings
 from ...retrievers.strategies.strategy_registry import TransformName, make_transform
 from ...retrievers.strategies.sub_question import QueryDecomposition
 from .instrumentation import report_spans

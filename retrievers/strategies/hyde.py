@@ -20,8 +20,7 @@ from ..ranking import Mode
 from ..results import OutputFormat, Results, ScoredNode
 from ..retriever import Retriever
 from ..validation import whole
-from .model_prompt import StrategySettings, model_or
-from .query_transform import QueryTransform, QueryVariants
+from .model_prompt import QueryTransform, QueryVariants, StrategySettings, model_or
 from .transform_retriever import TransformRetriever, VariantResults, Variants
 
 Pairs = list[tuple[str, Sequence[str]]]

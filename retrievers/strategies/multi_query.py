@@ -11,8 +11,14 @@ from ..protocols import RetrieverLike
 from ..ranking import Mode
 from ..results import OutputFormat
 from ..validation import whole
-from .model_prompt import TEXTS_SCHEMA, StrategySettings, model_or, object_schema
-from .query_transform import QueryTransform, QueryVariants
+from .model_prompt import (
+    TEXTS_SCHEMA,
+    QueryTransform,
+    QueryVariants,
+    StrategySettings,
+    model_or,
+    object_schema,
+)
 from .transform_retriever import TransformRetriever
 
 PROMPT = Prompt(

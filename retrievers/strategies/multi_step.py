@@ -20,9 +20,8 @@ from ..ranking import with_variant
 from ..results import OutputFormat, QueryVariant, Results, ScoredNode
 from ..tracing import start_span
 from ..validation import check_top_k, seconds, whole
-from .model_prompt import StrategySettings, model_or
+from .model_prompt import StrategySettings, describe_error, model_or
 from .outcome import SUB_QUESTION, StrategyOutcome, SubResults
-from .query_transform import describe_error
 from .step_reader import StepReader
 from .steps import Ended, MultiStep, Step, merge_steps, same_question
 

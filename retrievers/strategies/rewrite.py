@@ -10,8 +10,7 @@ from ..plans.plan import Plan
 from ..plans.prompting import Prompt
 from ..protocols import RetrieverLike
 from ..results import OutputFormat
-from .model_prompt import StrategySettings, model_or, object_schema
-from .query_transform import QueryTransform, QueryVariants
+from .model_prompt import QueryTransform, QueryVariants, StrategySettings, model_or, object_schema
 from .transform_retriever import TransformRetriever
 
 PROMPT = Prompt(

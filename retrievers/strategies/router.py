@@ -15,8 +15,13 @@ from ..plans.plan import Plan
 from ..plans.prompting import Prompt
 from ..ranking import Mode
 from ..results import OutputFormat, QueryVariant
-from .model_prompt import StrategySettings, object_schema
-from .query_transform import QueryTransform, QueryVariants, describe_error
+from .model_prompt import (
+    QueryTransform,
+    QueryVariants,
+    StrategySettings,
+    describe_error,
+    object_schema,
+)
 from .transform_retriever import Tools, TransformRetriever, VariantResults, Variants, named_tools
 
 Choose = Callable[[str], "str | Iterable[str] | Awaitable[str | Iterable[str]]"]

@@ -21,8 +21,7 @@ from ..plans.limits import Call
 from ..plans.plan import Plan, arun, run
 from ..plans.prompting import Prompt, fit_passages, neutralize
 from ..validation import whole
-from .model_prompt import ModelPrompt, StrategySettings, object_schema
-from .query_transform import describe_error
+from .model_prompt import ModelPrompt, StrategySettings, describe_error, object_schema
 from .steps import Step
 
 logger = logging.getLogger(__name__)

@@ -12,9 +12,9 @@ from ..planned_retriever import PlannedRetriever
 from ..protocols import RetrieverLike
 from ..validation import with_settings
 from .hyde import HyDE, HyDERetriever
+from .model_prompt import QueryTransform
 from .multi_query import MultiQueryRetriever, QueryExpansion
 from .multi_step import MultiStepRetriever
-from .query_transform import QueryTransform
 from .rewrite import QueryRewrite, QueryRewriteRetriever
 from .router import QueryRouter, RouterRetriever
 from .sub_question import QueryDecomposition, SubQuestionRetriever

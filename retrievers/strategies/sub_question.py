@@ -26,9 +26,16 @@ from ..ranking import Mode
 from ..results import OutputFormat, ScoredNode
 from ..tracing import start_span
 from ..validation import whole
-from .model_prompt import TEXTS_SCHEMA, StrategySettings, model_or, object_schema
+from .model_prompt import (
+    TEXTS_SCHEMA,
+    QueryTransform,
+    QueryVariants,
+    StrategySettings,
+    describe_error,
+    model_or,
+    object_schema,
+)
 from .outcome import SUB_QUESTION, StrategyOutcome, SubResults, are_answered
-from .query_transform import QueryTransform, QueryVariants, describe_error
 from .transform_retriever import (
     Tools,
     TransformRetriever,

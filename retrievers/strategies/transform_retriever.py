@@ -20,8 +20,7 @@ from ..protocols import RetrieverLike, RetrieverProtocol
 from ..ranking import Mode, check_mode, fuse, with_variant
 from ..results import OutputFormat, QueryVariant, Results, ScoredNode
 from ..tracing import start_span
-from .model_prompt import StrategySettings
-from .query_transform import QueryTransform, QueryVariants, describe_error
+from .model_prompt import QueryTransform, QueryVariants, StrategySettings, describe_error
 
 
 @dataclass(frozen=True, slots=True)

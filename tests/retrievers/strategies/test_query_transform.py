@@ -9,8 +9,8 @@ from nodekin.nodegraph import ModelError
 from nodekin.retrievers import StrategySettings, trace
 from nodekin.retrievers.plans.plan import run
 from nodekin.retrievers.strategies.hyde import HyDE
+from nodekin.retrievers.strategies.model_prompt import QueryTransform
 from nodekin.retrievers.strategies.multi_query import QueryExpansion
-from nodekin.retrievers.strategies.query_transform import QueryTransform
 from nodekin.retrievers.strategies.rewrite import QueryRewrite
 from nodekin.retrievers.strategies.router import QueryRouter
 from nodekin.retrievers.strategies.strategy_registry import simple_strategies
