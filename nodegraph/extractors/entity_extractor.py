@@ -146,9 +146,11 @@ def _titled(passage: Node, field: str) -> tuple[str, str]:
     title, body = passage.metadata.get(field), passage.text
     if isinstance(title, str):
         return title, body
-    head, _, rest = body.partition("\n")
+    head, _, remaining = body.partition("\n")
     head = head.strip().lstrip("#").strip()
-    wrapped = _SENTENCE_END.search(head) or rest.lstrip()[:1].islower()  # goes on in lower case
-    if wrapped or not rest.strip() or len(head) > _TITLE:
+    wrapped = (
+        _SENTENCE_END.search(head) or remaining.lstrip()[:1].islower()
+    )  # goes on in lower case
+    if wrapped or not remaining.strip() or len(head) > _TITLE:
         return "", body
-    return (head, rest) if head else ("", body)
+    return (head, remaining) if head else ("", body)

@@ -53,9 +53,9 @@ _POSSESSIVE = re.compile("['’]s$")
 
 ARTICLES = ("the", "a", "an")
 
-_LONGEST = 8  # capitalised words in a name
+_MAX_LENGTH = 8  # capitalised words in a name
 
-_LONGEST_UNSPACED = 20  # characters
+_MAX_UNSPACED_LENGTH = 20  # characters
 
 
 def name_key(name: str) -> str:
@@ -107,15 +107,15 @@ def names_in(text: str, is_name: Callable[[str], bool]) -> list[str]:
     plain = [_plain(term) for term in terms]
     taken = [False] * len(terms)
     names: list[str] = []
-    for length in range(_LONGEST, 0, -1):
-        for begin in range(len(terms) - length + 1):
-            if any(taken[begin : begin + length]) or plain[begin] in ARTICLES:
+    for length in range(_MAX_LENGTH, 0, -1):
+        for start in range(len(terms) - length + 1):
+            if any(taken[start : start + length]) or plain[start] in ARTICLES:
                 continue
-            if length == 1 and not (begin and terms[begin][0].isupper() and len(plain[begin]) > 1):
+            if length == 1 and not (start and terms[start][0].isupper() and len(plain[start]) > 1):
                 continue
-            if is_name(key := " ".join(plain[begin : begin + length])):
+            if is_name(key := " ".join(plain[start : start + length])):
                 names.append(key)
-                taken[begin : begin + length] = [True] * length
+                taken[start : start + length] = [True] * length
     for term, used in zip(plain, taken, strict=True):
         if not used and _HAS_UNSPACED.match(term):
             names += _unspaced_names(term, is_name)
@@ -124,15 +124,15 @@ def names_in(text: str, is_name: Callable[[str], bool]) -> list[str]:
 
 def _unspaced_names(text: str, is_name: Callable[[str], bool]) -> Iterator[str]:
     """Yield the names in a text without spaces, from its begin, the longest at each place."""
-    begin = 0
-    while begin < len(text) - 1:
-        ends = range(min(len(text), begin + _LONGEST_UNSPACED), begin + 1, -1)
-        end = next((end for end in ends if is_name(text[begin:end])), None)
+    start = 0
+    while start < len(text) - 1:
+        ends = range(min(len(text), start + _MAX_UNSPACED_LENGTH), start + 1, -1)
+        end = next((end for end in ends if is_name(text[start:end])), None)
         if end is None:
-            begin += 1
+            start += 1
         else:
-            yield text[begin:end]
-            begin = end
+            yield text[start:end]
+            start = end
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,8 +172,8 @@ class ParsedText:
     def upper(self) -> Iterator[str]:
         """The words with a capital letter that they do not have for their place alone."""
         for run in self.runs:
-            rest = zip(run.words[run.begins :], run.plain[run.begins :], strict=True)
-            yield from (plain for word, plain in rest if word[0].isupper())
+            remaining = zip(run.words[run.begins :], run.plain[run.begins :], strict=True)
+            yield from (plain for word, plain in remaining if word[0].isupper())
 
     @property
     def first(self) -> set[str]:
@@ -209,11 +209,11 @@ class ParsedText:
         for run in self.runs:
             first, words = _first(run, small), run.plain
             ends = [i for i, word in enumerate(run.words) if i >= first and not word[0].islower()]
-            for number, begin in enumerate(ends):
-                if words[begin] in ARTICLES:
+            for number, start in enumerate(ends):
+                if words[start] in ARTICLES:
                     continue
-                for end in ends[number : number + _LONGEST]:
-                    if is_name(key := " ".join(words[begin : end + 1])):
+                for end in ends[number : number + _MAX_LENGTH]:
+                    if is_name(key := " ".join(words[start : end + 1])):
                         yield key
 
 

@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Any, Literal, get_args
 
 from ..errors import ModelError, check_integer, nearest_names
-from ..models.answer_cache import kept_answer
+from ..models.answer_cache import cached_answer
 from ..models.chat_prompt import PromptTemplate, prompt_text
 from ..models.language import Language, fill_template, language_of, retry_note
 from ..models.llm import LLM, as_llm
@@ -112,7 +112,7 @@ class LLMExtractor:
             return []
         language = language_of(text) if self.language == "auto" else self.language
         prompt = self._prompt(text, language)
-        answer = kept_answer(self.llm.name, prompt, lambda: self._ask(text, prompt, language))
+        answer = cached_answer(self.llm.name, prompt, lambda: self._ask(text, prompt, language))
         try:
             items = PARSERS[self.task](answer)
         except ValueError:  # it was kept by another task, or by an older version

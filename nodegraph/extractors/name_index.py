@@ -14,7 +14,7 @@ from .entity_names import ARTICLES, ParsedText, is_unspaced, name_key, parse
 Finder = Callable[[str], Iterable[str]]
 """Takes a passage's text; returns the names in it."""
 
-_FEW = 64  # names that are looked for one after the other in a text without spaces
+_FEW_NAMES = 64  # names that are looked for one after the other in a text without spaces
 
 _REMOVED = 1000  # passages that may be in postings beside as many as there are
 
@@ -217,7 +217,7 @@ class NameIndex:
                 keys.update(dict.fromkeys(passage.names))
             else:
                 keys.update(dict.fromkeys(text.known(self._is_name, self._small)))
-                keys.update(dict.fromkeys(_known_in_title(passage, self._is_name)))
+                keys.update(dict.fromkeys(_names_in_title(passage, self._is_name)))
                 keys.update(dict.fromkeys(self._substrings(passage.unspaced)))
             for key in keys:
                 self._have(number, key)
@@ -245,7 +245,7 @@ class NameIndex:
         for number, keys in candidates.items():
             if any(" " in key for key in keys):
                 passage = self._passages[number]
-                known = {*_known_in_title(passage, keys.__contains__)}
+                known = {*_names_in_title(passage, keys.__contains__)}
                 if not keys <= known:
                     text = parse(passage.source.body)
                     known.update(text.known(keys.__contains__, self._small))
@@ -255,12 +255,12 @@ class NameIndex:
         unspaced = [key for key in new if is_unspaced(key)]
         if not unspaced:
             return
-        wanted = set(unspaced)
+        requested = set(unspaced)
         for number, passage in self._passages.items():
             if passage.unspaced and number not in changed:
-                here: Iterable[str] = wanted
-                if len(wanted) > _FEW:
-                    here = wanted.intersection(self._substrings(passage.unspaced))
+                here: Iterable[str] = requested
+                if len(requested) > _FEW_NAMES:
+                    here = requested.intersection(self._substrings(passage.unspaced))
                 for key in here:
                     if key in passage.unspaced:
                         self._have(number, key)
@@ -299,7 +299,7 @@ class NameIndex:
         return [self._passages[number].source for number in sorted(numbers, key=self._order)]
 
 
-def _known_in_title(passage: _IndexedPassage, is_name: Callable[[str], bool]) -> Iterator[str]:
+def _names_in_title(passage: _IndexedPassage, is_name: Callable[[str], bool]) -> Iterator[str]:
     """Yield the known names in a passage's title, where every capital letter may begin one."""
     if passage.source.title:
         yield from parse(passage.source.title).known(is_name, lambda word: False)

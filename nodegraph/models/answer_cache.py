@@ -40,7 +40,7 @@ class AnswerCache:
 
     def __init__(self, store: str | Path | NodeStore | None = None) -> None:
         self._store = as_store(store)
-        self._is_own = not isinstance(store, NodeStore)
+        self._closes_store = not isinstance(store, NodeStore)
         self._lock = threading.Lock()
         self._pending: dict[tuple[object, str], tuple[int, Future[Any]]] = {}
 
@@ -59,7 +59,7 @@ class AnswerCache:
 
     def close(self) -> None:
         """Close the file, if there is one of its own; the next use opens it again."""
-        if self._is_own:
+        if self._closes_store:
             self._store.close()
 
     def ask(self, key: str, call: Callable[[], Any]) -> Any:
@@ -156,7 +156,7 @@ def keep_answers(cache: Answers) -> Iterator[None]:
         _current.reset(token)
 
 
-def kept_answer(model: str, prompt: str, call: Callable[[], str]) -> str:
+def cached_answer(model: str, prompt: str, call: Callable[[], str]) -> str:
     """Return the graph's answer to a prompt, in a transform; elsewhere that of the call."""
     cache = _current.get()
     if cache is None:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-_PLACE = re.compile(r"\{([A-Za-z_]\w*)\}")
+_PLACEHOLDER = re.compile(r"\{([A-Za-z_]\w*)\}")
 
 _ROLES = {"human": "user", "user": "user", "ai": "assistant", "assistant": "assistant"}
 
@@ -86,9 +86,9 @@ def prompt_text(prompt: object, names: Sequence[str]) -> str:
         'What is {query}?'
     """
     if isinstance(prompt, ChatPrompt):
-        return prompt.map(lambda text: _with_own_names(text, names))
+        return prompt.map(lambda text: _with_native_names(text, names))
     if isinstance(prompt, str):
-        return _with_own_names(prompt, names)
+        return _with_native_names(prompt, names)
     variables = getattr(prompt, "input_variables", None)  # LangChain
     if variables is None:
         variables = getattr(prompt, "template_vars", None)  # LlamaIndex
@@ -109,19 +109,19 @@ def _template_text(template: Any, variables: list[str], names: Sequence[str]) ->
     }
     # ("placeholder", "{chat_history}") is optional: filled where there is something to fill it.
     optional = [v for v in getattr(template, "optional_variables", None) or () if v in placeholders]
-    variables += [v for v in optional if _own_name(v, names, variables) in names]
+    variables += [v for v in optional if _native_name(v, names, variables) in names]
     values: dict[str, Any] = {}
     for variable in variables:
-        name = _own_name(variable, names, variables)
+        name = _native_name(variable, names, variables)
         if name not in names:
-            allowed = " and ".join(f"{{{known}}}" for known in names)
+            allowed = " and ".join(f"{{{alias}}}" for alias in names)
             kind = "a place for messages" if variable in placeholders else "a place"
             raise ValueError(
                 f"the prompt template has {kind} {variable!r}, which nothing fills; there is "
                 f"{allowed}: leave it out, or fill it with template.partial({variable}=...)"
             )
-        mark = f"\ue000{name}\ue001"
-        values[variable] = [("human", mark)] if variable in placeholders else mark
+        signal = f"\ue000{name}\ue001"
+        values[variable] = [("human", signal)] if variable in placeholders else signal
     if callable(getattr(template, "format_prompt", None)):
         messages = template.format_prompt(**values).to_messages()
     else:
@@ -143,15 +143,15 @@ def _role_and_text(message: Any) -> tuple[str, str]:
     return _ROLES.get(role, role), text
 
 
-def _with_own_names(text: str, names: Sequence[str]) -> str:
-    places = list(dict.fromkeys(_PLACE.findall(text)))
-    own = {place: _own_name(place, names, places) for place in places}
-    return _PLACE.sub(lambda place: f"{{{own[place[1]]}}}", text)
+def _with_native_names(text: str, names: Sequence[str]) -> str:
+    fields = list(dict.fromkeys(_PLACEHOLDER.findall(text)))
+    native = {field: _native_name(field, names, fields) for field in fields}
+    return _PLACEHOLDER.sub(lambda field: f"{{{native[field[1]]}}}", text)
 
 
-def _own_name(name: str, names: Sequence[str], others: Sequence[str]) -> str:
+def _native_name(name: str, names: Sequence[str], others: Sequence[str]) -> str:
     """Return the name of ours that says the same as one of a framework; else the name itself."""
     if name in names:
         return name
-    same = (known for aliases in _ALIASES if name in aliases for known in aliases)
-    return next((known for known in same if known in names and known not in others), name)
+    same = (alias for aliases in _ALIASES if name in aliases for alias in aliases)
+    return next((alias for alias in same if alias in names and alias not in others), name)

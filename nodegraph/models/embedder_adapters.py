@@ -60,10 +60,10 @@ def adapt_embedder(model: Any) -> EmbedderCalls:
     for passages, query, overridden in _FRAMEWORKS:
         if has(model, passages, query):
             aquery = getattr(model, f"a{query}", None)
-            has_async = _own_method(model, overridden) is not None
+            has_async = _overriding_method(model, overridden) is not None
             return EmbedderCalls(
                 getattr(model, passages),
-                partial(_one_by_one, getattr(model, query)),
+                partial(_sequentially, getattr(model, query)),
                 partial(_all_at_once, aquery) if callable(aquery) else None,
                 getattr(model, f"a{passages}", None) if has_async else None,
             )
@@ -92,7 +92,7 @@ _DEFAULTS = ("Embeddings", "BaseEmbedding")
 """LangChain's and LlamaIndex's base classes, whose async methods call the others."""
 
 
-def _own_method(model: Any, name: str) -> AsyncEmbedTexts | None:
+def _overriding_method(model: Any, name: str) -> AsyncEmbedTexts | None:
     """Return an async method, unless it is that of a framework's base class."""
     owners = (cls.__name__ for cls in type(model).__mro__ if name in vars(cls))
     method: AsyncEmbedTexts | None = attribute(model, name)
@@ -165,7 +165,7 @@ def attribute(model: object, name: str) -> Any:
         return None
 
 
-def _one_by_one(call: Callable[[str], Any], texts: Iterable[str]) -> list[Any]:
+def _sequentially(call: Callable[[str], Any], texts: Iterable[str]) -> list[Any]:
     return [call(text) for text in texts]
 
 

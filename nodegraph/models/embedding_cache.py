@@ -92,17 +92,17 @@ class EmbeddingCache:
         import numpy as np
 
         embedder = self.embedder(key)
-        places: dict[str, list[int]] = {}
-        for place, text in enumerate(texts):
-            places.setdefault(digest(text), []).append(place)
-        by_digest = {name: texts[at[0]] for name, at in places.items()}
+        positions: dict[str, list[int]] = {}
+        for position, text in enumerate(texts):
+            positions.setdefault(digest(text), []).append(position)
+        by_digest = {name: texts[at[0]] for name, at in positions.items()}
         table: Vectors | None = None
         with closing(self._passages.vectors(embedder, by_digest, f"embedding {what}")) as vectors:
             for name, vector in vectors:
                 if table is None:
                     table = np.zeros((len(texts), len(vector)), np.float32)
                 check_dimension(embedder, table.shape[1], len(vector))
-                table[places[name]] = vector
+                table[positions[name]] = vector
         if table is None:
             return np.zeros((0, self._passages.dimension(embedder) or 0), np.float32)
         table.flags.writeable = False

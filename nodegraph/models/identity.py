@@ -136,8 +136,8 @@ def _object(value: Any, depth: int) -> list[Any]:
     stated = _stated(value)
     cls = type(value)
     # The parts of a package move; a class that names no model is known by its place alone.
-    place = cls.__module__.split(".")[0] if stated else cls.__module__
-    return [place, cls.__qualname__, stated, _describe(_settings(value), depth)]
+    position = cls.__module__.split(".")[0] if stated else cls.__module__
+    return [position, cls.__qualname__, stated, _describe(_settings(value), depth)]
 
 
 def _settings(value: Any) -> dict[str, Any]:

@@ -18,7 +18,7 @@ _KANA = re.compile("[\u3041-\u30ff]")
 _WORD = re.compile(r"[^\W\d_\u3041-\u9fff\uf900-\ufaff]+")
 
 
-_PLACE = re.compile(r"\{(\w+)\}")
+_PLACEHOLDER = re.compile(r"\{(\w+)\}")
 
 _TAG = re.compile(r"</?([A-Za-z][\w-]{0,40})>")
 
@@ -66,15 +66,15 @@ def fill_template(template: str, **values: object) -> str:
     """
     tags = _TAG.findall(template)
 
-    def value(place: re.Match[str]) -> str:
-        if place[1] not in values:
-            return place[0]
-        value = values[place[1]]
+    def value(match: re.Match[str]) -> str:
+        if match[1] not in values:
+            return match[0]
+        value = values[match[1]]
         return value if isinstance(value, QuotedText) else neutralize(str(value), tags)
 
     if isinstance(template, ChatPrompt):
-        return template.map(lambda text: _PLACE.sub(value, text))
-    return _PLACE.sub(value, template)
+        return template.map(lambda text: _PLACEHOLDER.sub(value, text))
+    return _PLACEHOLDER.sub(value, template)
 
 
 def neutralize(text: str, tags: Iterable[str]) -> str:

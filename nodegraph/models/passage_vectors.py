@@ -108,7 +108,7 @@ class PassageVectors:
         """Embed texts batch by batch; yield their vectors once they are in the store."""
         if not texts:
             return
-        if _asks_ahead.get() and self.embeds_async(embedder):
+        if _embed_ahead_active.get() and self.embeds_async(embedder):
             raise PassagesToEmbed(self, embedder, texts)
         texts = yield from self._same_model(embedder, texts)
         of_texts = batches(list(texts), embedder.batch_size)
@@ -166,8 +166,8 @@ class PassageVectors:
 
             at_once = max(1, embedder.num_workers)
             of_texts = batches(list(missing), embedder.batch_size)
-            for begin in range(0, len(of_texts), at_once):
-                calls = [partial(embed, batch) for batch in of_texts[begin : begin + at_once]]
+            for start in range(0, len(of_texts), at_once):
+                calls = [partial(embed, batch) for batch in of_texts[start : start + at_once]]
                 for vectors in await run_in_tasks(calls, at_once):
                     await in_thread(self._keep, embedder, vectors)
 
@@ -209,14 +209,14 @@ class PassageVectors:
 
         if embedder.name not in self._earlier:
             self._earlier[embedder.name] = self._earlier_kinds(embedder)
-        rest = dict(texts)
+        remaining = dict(texts)
         for kind in list(self._earlier[embedder.name]):
-            stored = self._store.get_values(kind, list(rest)[:_AT_ONCE])
-            sample = sorted(stored, key=lambda name: -len(rest[name]))[:_COMPARED]
+            stored = self._store.get_values(kind, list(remaining)[:_AT_ONCE])
+            sample = sorted(stored, key=lambda name: -len(remaining[name]))[:_COMPARED]
             if not sample:
                 continue
             self._earlier[embedder.name].remove(kind)
-            vectors = embedder.passages([rest[name] for name in sample])
+            vectors = embedder.passages([remaining[name] for name in sample])
             self._keep(embedder, dict(zip(sample, vectors, strict=True)))
             kept = [np.frombuffer(stored[name], "<f4") for name in sample]
             same = all(
@@ -235,16 +235,18 @@ class PassageVectors:
                 for names in batches(list(values), _AT_ONCE):
                     self._store.put_values(_kind(embedder), {n: values[n] for n in names})
                 self._store.delete_values(kind)
-            rest = yield from self._stored(embedder, rest)
-        return rest
+            remaining = yield from self._stored(embedder, remaining)
+        return remaining
 
     def _earlier_kinds(self, embedder: Embedder) -> list[str]:
         """Return where the vectors of models are whose names differ in the fingerprint alone."""
-        made = _FINGERPRINT.search(embedder.name)
-        if made is None:
+        fingerprinted = _FINGERPRINT.search(embedder.name)
+        if fingerprinted is None:
             return []
         current = {*map(_kind, self._embedders.values())}
-        own = re.compile(re.escape(_kind(embedder)[: -len(made[0])]) + _FINGERPRINT.pattern)
+        own = re.compile(
+            re.escape(_kind(embedder)[: -len(fingerprinted[0])]) + _FINGERPRINT.pattern
+        )
         return [kind for kind in self._store.kinds() if own.match(kind) and kind not in current]
 
     def dimension(self, embedder: Embedder) -> int | None:
@@ -257,7 +259,7 @@ class PassageVectors:
         return self._dimensions[embedder.name]
 
 
-_asks_ahead: ContextVar[bool] = ContextVar("passages are embedded ahead", default=False)
+_embed_ahead_active: ContextVar[bool] = ContextVar("passages are embedded ahead", default=False)
 
 
 class PassagesToEmbed(Exception):
@@ -283,7 +285,7 @@ async def embed_ahead(call: Callable[[], T]) -> T:
     """
 
     def work() -> T:
-        _asks_ahead.set(True)  # in the thread's own context
+        _embed_ahead_active.set(True)  # in the thread's own context
         return call()
 
     while True:

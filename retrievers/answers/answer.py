@@ -160,7 +160,7 @@ def cited_numbers(text: str) -> list[int]:
     return list(numbers)
 
 
-def mark_cited(
+def flag_cited(
     sources: Sequence[Source], text: str, certain: Iterable[int] = ()
 ) -> tuple[list[Source], list[str]]:
     """Return sources with ``cited`` set, and notes on citations that are the number of no source.

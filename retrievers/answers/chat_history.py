@@ -37,8 +37,8 @@ def condense(context: AnswerContext, pairs: Sequence[Pair]) -> Plan[str]:
     question, settings = context.question, context.settings
     with start_span("condense", question=question, pairs=len(pairs)) as span:
         empty = settings.length(context.prompt("condense", history=""))
-        room = min(settings.history_window, settings.prompt_limit - empty)
-        selected, notes = newest_pairs(pairs, room, settings.length, context.language)
+        space = min(settings.history_window, settings.prompt_limit - empty)
+        selected, notes = newest_pairs(pairs, space, settings.length, context.language)
         context.notes += notes
         prompt = ""
         while selected:
@@ -136,11 +136,11 @@ def newest_pairs(
     if pairs and not selected:
         question, answer = pairs[-1]
 
-        def has_room(text: str) -> bool:
+        def has_space(text: str) -> bool:
             return length(format_history([(question, text)], language)) <= limit
 
-        if has_room(""):
-            selected = [(question, cut(answer, has_room))]
+        if has_space(""):
+            selected = [(question, cut(answer, has_space))]
             notes.append("the last answer in the history was cut: it is too long for the prompt")
     if omitted := len(pairs) - len(selected):
         notes.append(

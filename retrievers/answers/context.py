@@ -23,7 +23,7 @@ from .truncation import cut, split
 
 T = TypeVar("T")
 
-_SUB_ANSWER_PLACES = {"answer": "passages", "reduce": "partials"}
+_SUB_ANSWER_FIELDS = {"answer": "passages", "reduce": "partials"}
 """Where in a prompt the answers to parts of the question stand."""
 
 _SUB_ANSWER_HEADING: Mapping[Language, str] = {
@@ -80,9 +80,9 @@ class AnswerContext:
     def prompt(self, name: str, **values: object) -> str:
         """Return a prompt with the question and values in their places."""
         prompt = self.prompts[name]
-        place = _SUB_ANSWER_PLACES.get(name)
-        if place and self.sub_answers:
-            values[place] = QuotedText(f"{self.sub_answers}\n{values.get(place, '')}")
+        field = _SUB_ANSWER_FIELDS.get(name)
+        if field and self.sub_answers:
+            values[field] = QuotedText(f"{self.sub_answers}\n{values.get(field, '')}")
         return prompt.fill(self.language, question=self.searched, **values)
 
     def use_sub_answers(self, parts: Sequence[SubResults]) -> None:
@@ -114,7 +114,7 @@ class AnswerContext:
             lambda sources: self.prompt(name, passages=format_sources(sources), **values),
         )
 
-    def has_room(self, name: str, sources: Sequence[Source] = (), **values: object) -> bool:
+    def has_space(self, name: str, sources: Sequence[Source] = (), **values: object) -> bool:
         """Return whether a prompt with these passages is short enough."""
         return self.is_short(self.prompt(name, passages=format_sources(sources), **values))
 
@@ -122,7 +122,7 @@ class AnswerContext:
         """Return whether a prompt is short enough, also with so much more."""
         return self.settings.length(prompt) + reserve <= self.settings.prompt_limit
 
-    def check_room(self, name: str) -> None:
+    def check_space(self, name: str) -> None:
         """Check that there is room for a passage in a prompt.
 
         Raises:
@@ -182,7 +182,7 @@ class AnswerContext:
         for result in (source.result, *source.merged):
             self.omitted.append(OmittedResult(result, reason))
 
-    def number_parts(self, has_room: Callable[[Source], bool]) -> list[Source]:
+    def number_parts(self, has_space: Callable[[Source], bool]) -> list[Source]:
         """Number all candidates, and return them in parts that fit, in order.
 
         Parts of one source have its number. A source of which nothing fits is omitted.
@@ -190,7 +190,7 @@ class AnswerContext:
         parts: list[Source] = []
         for candidate in self.candidates:
             source = self.number(candidate)
-            texts = split(source.text, lambda text, s=source: has_room(replace(s, text=text)))  # type: ignore[misc]
+            texts = split(source.text, lambda text, s=source: has_space(replace(s, text=text)))  # type: ignore[misc]
             if not texts:
                 self.omit(candidate, "context_window")
                 continue
@@ -200,21 +200,21 @@ class AnswerContext:
 
     def limit_parts(self, parts: Sequence[Source], limit: int) -> list[Source]:
         """Return the first parts, and omit the others: sources without a part, or their ends."""
-        selected, rest = list(parts[:limit]), parts[limit:]
+        selected, remaining = list(parts[:limit]), parts[limit:]
         texts: dict[int, list[str]] = {}
         for part in selected:
             texts.setdefault(part.number, []).append(part.text)
-        incomplete = {part.number for part in rest}
+        incomplete = {part.number for part in remaining}
         sources, self.sources = self.sources, []
         for source in sources:
             if source.number not in texts:
                 self.omit(source, "calls")
                 continue
             if source.number in incomplete:
-                own = texts[source.number]
-                source = replace(source, text="\n".join(own), complete=False)
+                read = texts[source.number]
+                source = replace(source, text="\n".join(read), complete=False)
                 self.notes.append(
-                    f"only the first {len(own)} parts of [{source.number}] were read: more "
+                    f"only the first {len(read)} parts of [{source.number}] were read: more "
                     f"would take more than {self.settings.max_calls} calls of the model"
                 )
             self.sources.append(source)
@@ -274,10 +274,10 @@ def format_sources(sources: Iterable[Source]) -> QuotedText:
     )
 
 
-def shorten(source: Source, has_room: Callable[[Source], bool]) -> Source | None:
+def shorten(source: Source, has_space: Callable[[Source], bool]) -> Source | None:
     """Return a source cut around its best match so that it fits; None if nothing of it does."""
     text = cut(
-        source.text, lambda text: has_room(replace(source, text=text)), _match_offset(source)
+        source.text, lambda text: has_space(replace(source, text=text)), _match_offset(source)
     )
     return replace(source, text=text, complete=False) if text else None
 
@@ -318,8 +318,8 @@ class Packing(Generic[T]):
 
     def add(self, item: T) -> bool:
         """Add an item if there is room for it; return whether there is."""
-        own = self._length(self._prompt_of([item])) - self._empty
-        total = self._total + own + bool(self.items)  # a line break
+        read = self._length(self._prompt_of([item])) - self._empty
+        total = self._total + read + bool(self.items)  # a line break
         if total > self._limit:
             total = self._length(self._prompt_of([*self.items, item]))
         if total > self._limit:
@@ -342,7 +342,7 @@ class Packing(Generic[T]):
 def merge_results(
     results: Sequence[ScoredNode],
     title: Callable[[Node], str],
-    has_room: Callable[[Source], bool],
+    has_space: Callable[[Source], bool],
 ) -> tuple[list[Source], list[OmittedResult]]:
     """Return the sources that results make, best first, and the results that add nothing.
 
@@ -353,10 +353,10 @@ def merge_results(
     Args:
         results: Best first.
         title: Returns the line above a passage.
-        has_room: Whether there is room in a prompt for so long a source.
+        has_space: Whether there is room in a prompt for so long a source.
     """
     omitted: list[OmittedResult] = []
-    merging = _Merging(has_room, omitted)
+    merging = _Merging(has_space, omitted)
     first_with: dict[str, ScoredNode] = {}
     for rank, result in enumerate(results):
         text = str(result.node.content)
@@ -385,11 +385,11 @@ class _Merging:
     compared with those of other places.
     """
 
-    def __init__(self, has_room: Callable[[Source], bool], omitted: list[OmittedResult]) -> None:
+    def __init__(self, has_space: Callable[[Source], bool], omitted: list[OmittedResult]) -> None:
         self.sources: dict[int, Source] = {}  # by rank
         self._spans: dict[int, _Span] = {}
         self._stretches: dict[tuple[_Document, int], set[int]] = {}
-        self._has_room = has_room
+        self._has_space = has_space
         self._omitted = omitted
 
     def add(self, rank: int, source: Source) -> None:
@@ -429,7 +429,7 @@ class _Merging:
                 continue
             first, second = min(rank, other), max(rank, other)
             joint = self._join(first, second)
-            if self._has_room(joint):
+            if self._has_space(joint):
                 joint_span = min(span[0], other_span[0]), max(span[1], other_span[1])
                 return other, joint, joint_span
         return None

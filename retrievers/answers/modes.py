@@ -33,8 +33,8 @@ def stuff(context: AnswerContext) -> Plan[FinalAnswer]:
         if packing.add(source):
             context.sources.append(source)
             continue
-        too_long = not context.has_room("answer", [source])
-        shorter = shorten(source, partial(_has_room, context)) if too_long else None
+        too_long = not context.has_space("answer", [source])
+        shorter = shorten(source, partial(_has_space, context)) if too_long else None
         if shorter is None:
             context.omit(candidate, "context_window")
         else:
@@ -45,13 +45,13 @@ def stuff(context: AnswerContext) -> Plan[FinalAnswer]:
     context.sources = packing.fitting()
     for source in packing.items[len(context.sources) :]:
         context.omit(source, "context_window")
-    context.check_room("answer")
+    context.check_space("answer")
     prompt = context.prompt("answer", passages=format_sources(context.sources))
     return (yield from context.ask(prompt, last=True))
 
 
-def _has_room(context: AnswerContext, source: Source) -> bool:
-    return context.has_room("answer", [*context.sources, source])
+def _has_space(context: AnswerContext, source: Source) -> bool:
+    return context.has_space("answer", [*context.sources, source])
 
 
 def refine(context: AnswerContext) -> Plan[FinalAnswer]:
@@ -65,15 +65,17 @@ def refine(context: AnswerContext) -> Plan[FinalAnswer]:
     """
     settings = context.settings
     # An earlier answer may take a third of the room: passages must fit beside it.
-    room = settings.prompt_limit - settings.length(context.prompt("refine", passages="", answer=""))
-    reserve = max(0, room) // 3
+    space = settings.prompt_limit - settings.length(
+        context.prompt("refine", passages="", answer="")
+    )
+    reserve = max(0, space) // 3
 
-    def has_room(source: Source) -> bool:
+    def has_space(source: Source) -> bool:
         prompt = context.prompt("refine", passages=format_sources([source]), answer="")
-        return context.has_room("answer", [source]) and context.is_short(prompt, reserve)
+        return context.has_space("answer", [source]) and context.is_short(prompt, reserve)
 
-    all_parts = parts = context.number_parts(has_room)
-    context.check_room("refine")
+    all_parts = parts = context.number_parts(has_space)
+    context.check_space("refine")
     best: FinalAnswer | None = None
     failure: ModelError | None = None
     calls = 0
@@ -110,7 +112,7 @@ def refine(context: AnswerContext) -> Plan[FinalAnswer]:
 
 def _shorten_answer(context: AnswerContext, answer: str, part: Source) -> str:
     """Return an earlier answer, cut where it leaves no room for the next passage."""
-    short = cut(answer, lambda text: context.has_room("refine", [part], answer=text))
+    short = cut(answer, lambda text: context.has_space("refine", [part], answer=text))
     if short != answer:
         context.notes.append("the answer so far was cut: it left no room for further passages")
     return short
@@ -127,10 +129,10 @@ def map_reduce(context: AnswerContext) -> Plan[FinalAnswer]:
         ModelError: If every call for a passage fails, or the last one does when a part of its
             answer was streamed.
     """
-    parts = context.number_parts(lambda source: context.has_room("partial", [source]))
+    parts = context.number_parts(lambda source: context.has_space("partial", [source]))
     max_parts = (context.settings.max_calls + 1) // 2  # the other calls are for reducing
     parts = context.limit_parts(parts, max_parts)
-    context.check_room("partial")
+    context.check_space("partial")
     prompts = [context.prompt("partial", passages=format_sources([part])) for part in parts]
     partials = yield from _ask_all(context, prompts, [f"[{part.number}]" for part in parts])
     while len(partials) > 1:
@@ -161,7 +163,7 @@ def _ask_all(
 def _group_partials(context: AnswerContext, partials: Sequence[str]) -> list[list[str]]:
     """Return partial answers in groups that fit, of two or more; too long ones are cut for it."""
 
-    def has_room(group: Sequence[str]) -> bool:
+    def has_space(group: Sequence[str]) -> bool:
         return context.is_short(_reduce_prompt(context, group))
 
     groups: list[list[str]] = []
@@ -172,7 +174,7 @@ def _group_partials(context: AnswerContext, partials: Sequence[str]) -> list[lis
         if len(packing.items) == 1:
             note = "partial answers were cut: they are too long for the context window"
             context.notes.append(note)
-            packing.items[:] = _cut_pair(packing.items[0], answer, has_room)
+            packing.items[:] = _cut_pair(packing.items[0], answer, has_space)
             continue
         packing = _reduce_packing(context)
         if not packing.add(answer):
@@ -188,11 +190,11 @@ def _reduce_packing(context: AnswerContext) -> Packing[str]:
     )
 
 
-def _cut_pair(first: str, second: str, has_room: Callable[[Sequence[str]], bool]) -> list[str]:
+def _cut_pair(first: str, second: str, has_space: Callable[[Sequence[str]], bool]) -> list[str]:
     """Return two partial answers, cut so that both fit in one prompt."""
-    short = cut(first, lambda text: has_room([text, text]))
-    rest = cut(second, lambda text: has_room([short, text]))
-    return [text for text in (short, rest) if text] or [first]
+    short = cut(first, lambda text: has_space([text, text]))
+    remaining = cut(second, lambda text: has_space([short, text]))
+    return [text for text in (short, remaining) if text] or [first]
 
 
 def _reduce_prompt(context: AnswerContext, partials: Iterable[str]) -> str:
@@ -247,9 +249,9 @@ def map_rerank(context: AnswerContext) -> Plan[FinalAnswer]:
     Raises:
         ModelError: If every call fails.
     """
-    parts = context.number_parts(lambda source: context.has_room("rank", [source]))
+    parts = context.number_parts(lambda source: context.has_space("rank", [source]))
     parts = context.limit_parts(parts, context.settings.max_calls)
-    context.check_room("rank")
+    context.check_space("rank")
     ranked = yield from context.gather(
         [
             ask_and_parse(
@@ -294,8 +296,8 @@ def parse_ranked_answer(answer: str) -> RankedAnswer:
         90.0
     """
     text, confidence = answer, None
-    begin = re.match(r"(?:.*</\w+>)?\s*(?:```\w*\s*)?(?=\{)", answer, re.S)
-    value = json_at(answer, begin.end()) if begin else None
+    start = re.match(r"(?:.*</\w+>)?\s*(?:```\w*\s*)?(?=\{)", answer, re.S)
+    value = json_at(answer, start.end()) if start else None
     if isinstance(value, Mapping):
         fields = {str(name).casefold(): str(content) for name, content in value.items()}
         text = next((fields[name] for name in ("answer", "回答", "答案") if name in fields), "")

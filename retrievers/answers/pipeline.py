@@ -18,7 +18,7 @@ from ..protocols import RetrieverProtocol
 from ..results import ScoredNode
 from ..strategies.outcome import OutcomeObserver
 from ..tracing import observe, start_span
-from .answer import Answer, AnswerError, Source, mark_cited
+from .answer import Answer, AnswerError, Source, flag_cited
 from .chat_history import Pair, condense
 from .context import AnswerContext, merge_results
 from .modes import map_reduce, map_rerank, refine, stuff
@@ -109,7 +109,7 @@ def _steps(
     context.candidates, context.omitted = merge_results(
         results,
         context.settings.title,
-        lambda source: all(context.has_room(name, [source], answer="") for name in names),
+        lambda source: all(context.has_space(name, [source], answer="") for name in names),
     )
     if not context.candidates:
         return _cited_answer(context, FinalAnswer("", False))
@@ -147,7 +147,7 @@ def _preset_answer(
 def _cited_answer(context: AnswerContext, answer: FinalAnswer) -> Answer:
     """Return the model's answer with the sources that it cites."""
     text = answer.text or context.prompt("not_found")
-    sources, notes = mark_cited(context.sources, answer.text, context.certain)
+    sources, notes = flag_cited(context.sources, answer.text, context.certain)
     return context.build_answer(text, sources, answer.answered, notes)
 
 
@@ -159,7 +159,7 @@ def _extracted_answer(context: AnswerContext, error: ModelError) -> Answer:
     passages = "\n\n".join(
         f"[{source.number}] {source.title}".rstrip() + f"\n{source.text}" for source in best
     )
-    sources = mark_cited(context.sources, "", [source.number for source in best])[0]
+    sources = flag_cited(context.sources, "", [source.number for source in best])[0]
     return context.build_answer(context.prompt("extract", passages=passages), sources, True, [note])
 
 

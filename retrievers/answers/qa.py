@@ -252,14 +252,14 @@ class QaRetriever(PlannedRetriever):
         return [(result, overlap(terms, analyze(result.node.text))) for result in results]
 
 
-def overlap(some: Iterable[str], others: Iterable[str]) -> float:
+def overlap(several: Iterable[str], others: Iterable[str]) -> float:
     """Return Dice's coefficient of two bags of terms: twice what both have, by what they have.
 
     Example:
         >>> overlap(["what", "is", "tea"], ["what", "is", "ice"])
         0.6666666666666666
     """
-    first, second = Counter(some), Counter(others)
+    first, second = Counter(several), Counter(others)
     total = sum(first.values()) + sum(second.values())
     return 2 * sum((first & second).values()) / total if total else 0.0
 

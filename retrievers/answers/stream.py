@@ -125,7 +125,7 @@ async def _async_texts(plan: Plan[Answer], context: AnswerContext) -> AsyncGener
 
 def _end(context: AnswerContext) -> Iterator[str]:
     """Yield the text of the answer that was not streamed; report that it is complete."""
-    if rest := context.remaining_text():
-        yield rest
+    if remaining := context.remaining_text():
+        yield remaining
     for callback in context.callbacks:
         callback(context.current_answer())

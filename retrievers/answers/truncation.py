@@ -70,8 +70,8 @@ def split(text: str, is_short: LengthCheck) -> list[str]:
         if not part:
             break
         parts.append(part)
-        rest = text[start + len(part) : ends[0]]
-        spans[at] = (ends[0] - len(rest.lstrip()), ends[0])
+        remaining = text[start + len(part) : ends[0]]
+        spans[at] = (ends[0] - len(remaining.lstrip()), ends[0])
     return parts
 
 

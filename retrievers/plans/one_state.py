@@ -42,19 +42,19 @@ class _Payments:
         self._lock = threading.Lock()
         self._values: dict[Hashable, list[Any]] = {}
         self._used: dict[Hashable, int] = {}
-        self.graphs_held = False
+        self.graphs_locked = False
 
-    def begin(self, graphs_held: bool) -> None:
+    def begin(self, graphs_locked: bool) -> None:
         """Begin another run."""
         self._used = {}
-        self.graphs_held = graphs_held
+        self.graphs_locked = graphs_locked
 
     def take(self, key: Hashable) -> list[Any]:
         """Return what was said to the same in an earlier run, if this time is not a further one."""
         with self._lock:
-            place = self._used.get(key, 0)
-            self._used[key] = place + 1
-            return self._values.get(key, [])[place : place + 1]
+            position = self._used.get(key, 0)
+            self._used[key] = position + 1
+            return self._values.get(key, [])[position : position + 1]
 
     def add(self, key: Hashable, value: Any) -> None:
         """Remember what was said."""
@@ -78,7 +78,7 @@ def paid(key: Hashable, function: Callable[[], T]) -> T:
     for value in payments.take(key):
         known: T = value
         return known
-    if payments.graphs_held:
+    if payments.graphs_locked:
         raise _UnpaidError(lambda: payments.add(key, function()))
     value = function()
     payments.add(key, value)
@@ -123,9 +123,9 @@ def _run(plan_of: PlanOf[T], queries: Sequence[str], payments: _Payments) -> lis
         if observation.is_current():
             return results
     if len(queries) > 1:
-        return [one for half in _halves(queries) for one in _run(plan_of, half, payments)]
+        return [result for half in _halves(queries) for result in _run(plan_of, half, payments)]
     while True:
-        outcome = _run_held(plan_of, queries, payments, observation)
+        outcome = _run_locked(plan_of, queries, payments, observation)
         if isinstance(outcome, list):
             return outcome
         outcome()
@@ -150,16 +150,18 @@ async def _arun(plan_of: PlanOf[T], queries: Sequence[str], payments: _Payments)
         if await asyncio.to_thread(observation.is_current):
             return results
     if len(queries) > 1:
-        return [one for half in _halves(queries) for one in await _arun(plan_of, half, payments)]
+        return [
+            result for half in _halves(queries) for result in await _arun(plan_of, half, payments)
+        ]
     while True:  # a thread that holds graphs does all by itself
-        held = partial(_run_held, plan_of, queries, payments, observation)
+        held = partial(_run_locked, plan_of, queries, payments, observation)
         outcome = await asyncio.to_thread(held)
         if isinstance(outcome, list):
             return outcome
         await asyncio.to_thread(outcome)
 
 
-def _run_held(
+def _run_locked(
     plan_of: PlanOf[T], queries: Sequence[str], payments: _Payments, observation: Observation
 ) -> list[T] | Callable[[], None]:
     """Run a plan while all that it reads is held; return what is to be done before, if anything."""
@@ -174,7 +176,7 @@ def _run_held(
 
 @contextmanager
 def _attempt(payments: _Payments, held: Observation | None = None) -> Iterator[Observation]:
-    payments.begin(graphs_held=held is not None)
+    payments.begin(graphs_locked=held is not None)
     token = _payments.set(payments)
     try:
         with observing(held) as observation:

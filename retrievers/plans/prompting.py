@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 PromptMixinT = TypeVar("PromptMixinT", bound="PromptMixin")
 
-_PLACE = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}")
+_PLACEHOLDER = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,13 +60,13 @@ class Prompt:
             text = self.of(language)
             if not isinstance(text, str):
                 raise TypeError(f"a prompt is a text, not {text!r:.80}")
-            places = dict.fromkeys(_PLACE.findall(text))
+            placeholders = dict.fromkeys(_PLACEHOLDER.findall(text))
             for name in self.required:
-                if name not in places:
+                if name not in placeholders:
                     raise ValueError(
                         f"the prompt {text!r:.80} has no place for {name!r}; write {{{name}}} in it"
                     )
-            for name in places:
+            for name in placeholders:
                 if name not in names:
                     raise ValueError(
                         f"the prompt {text!r:.80} has a place for {name!r}, which nothing fills; "
@@ -313,16 +313,16 @@ def fit_passages(
         ('[1] Tea is a drink.', 1)
     """
     passages: list[str] = []
-    room = limit
+    space = limit
     for number, text in enumerate(texts, 1):
         passage = f"[{number}] {neutralize(text.strip())}"
         size = length(passage)
-        if size > room:
-            if not passages or (cut_last and room > limit // 20):
-                passages.append(f"{passage[: max(0, len(passage) * room // size - 4)]} ...")
+        if size > space:
+            if not passages or (cut_last and space > limit // 20):
+                passages.append(f"{passage[: max(0, len(passage) * space // size - 4)]} ...")
             break
         passages.append(passage)
-        room -= size
+        space -= size
     return "\n\n".join(passages), len(passages)
 
 

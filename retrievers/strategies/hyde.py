@@ -105,8 +105,10 @@ class FindMean(Effect[list[Results]]):
         self, results: Sequence[list[ScoredNode]], blank: Sequence[list[ScoredNode]]
     ) -> list[list[ScoredNode]]:
         """Return the results in the order of the queries."""
-        rest, rest_of_blank = iter(results), iter(blank)
-        return [next(rest if query.strip() else rest_of_blank) for query in self.queries]
+        results_iterator, blank_iterator = iter(results), iter(blank)
+        return [
+            next(results_iterator if query.strip() else blank_iterator) for query in self.queries
+        ]
 
 
 def mean_name(query: str, texts: Sequence[str]) -> str:

@@ -267,19 +267,19 @@ class RouterRetriever(TransformRetriever):
         self, variants: Variants, limit: int | None, filters: Filters | None
     ) -> Plan[list[list[VariantResults]]]:
         """Search the chosen routes; the default one too where all of them fail."""
-        rankings = yield from self.search_each(variants, limit, filters)
+        rankings = yield from self.search_variant_groups(variants, limit, filters)
         defaults = [
             (query, QueryVariants((query,), tools=(self.default,)) if use_default else _NOTHING)
             for (query, group), ranking in zip(variants, rankings, strict=True)
-            for use_default in [self._needs_default(group, ranking)]
+            for use_default in [self._uses_default(group, ranking)]
         ]
-        more = yield from self.search_each(defaults, limit, filters)
+        more = yield from self.search_variant_groups(defaults, limit, filters)
         rankings = [[*ranking, *new] for ranking, new in zip(rankings, more, strict=True)]
         for (query, _), ranking in zip(variants, rankings, strict=True):
             self.check_failures(query, ranking)
         return rankings
 
-    def _needs_default(self, group: QueryVariants, rankings: Sequence[VariantResults]) -> bool:
+    def _uses_default(self, group: QueryVariants, rankings: Sequence[VariantResults]) -> bool:
         keeps = self.query_transform.settings.on_error == "keep"
         failed = all(ranking.error is not None for ranking in rankings)
         return keeps and failed and self.default not in group.tools

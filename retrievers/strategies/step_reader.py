@@ -348,8 +348,8 @@ def _has_content(value: object) -> bool:
 
 
 def _in_json(text: str) -> dict[str, object]:
-    begin = text.find("{")
-    value = json_at(text, begin) if begin >= 0 else None
+    start = text.find("{")
+    value = json_at(text, start) if start >= 0 else None
     if isinstance(value, list) and value:
         value = value[0]
     if not isinstance(value, Mapping):

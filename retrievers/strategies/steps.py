@@ -78,7 +78,7 @@ class MultiStep:
     note: str | None = None
 
 
-def same_question(one: str, other: str) -> bool:
+def same_question(first: str, other: str) -> bool:
     """Return whether two questions have the same words, in any order and inflection.
 
     Example:
@@ -87,7 +87,7 @@ def same_question(one: str, other: str) -> bool:
         >>> same_question("他的父亲是谁", "他的母亲是谁？")
         False
     """
-    return _words(one) == _words(other)
+    return _words(first) == _words(other)
 
 
 def _words(text: str) -> frozenset[str]:
@@ -143,8 +143,8 @@ def _key(result: ScoredNode) -> tuple[str, str]:
 
 def _results_after(supporting: Sequence[ScoredNode], step: Step) -> Sequence[ScoredNode]:
     """Return a step's results: the best one with its answer, its own first, the others."""
-    own = step.results[0]
-    first = [own] if own in supporting[:1] else [*supporting[:1], own]
+    native = step.results[0]
+    first = [native] if native in supporting[:1] else [*supporting[:1], native]
     first += [result for result in supporting if result not in first]
     return [*first, *(result for result in step.results if result not in first)]
 

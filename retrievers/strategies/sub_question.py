@@ -295,7 +295,7 @@ Answer:""",
 
 PARTIAL_NAME = "partial answer"
 
-LONGEST_CONTEXT = 6000
+MAX_CONTEXT_LENGTH = 6000
 """Characters of the passages in the prompt of a partial answer; whole passages, best first."""
 
 
@@ -404,10 +404,10 @@ class SubQuestionRetriever(TransformRetriever):
         )
         if not isinstance(answers, bool | PartialAnswers):
             raise TypeError(f"answers is True, False or PartialAnswers(...), not {answers!r:.80}")
-        own = answers if isinstance(answers, PartialAnswers) else PartialAnswers()
+        native = answers if isinstance(answers, PartialAnswers) else PartialAnswers()
         self.answers = answers is not False
-        self.answer_llm = self.query_transform.llm if own.llm is None else as_llm(own.llm)
-        self._prompts = {PARTIAL_NAME: PARTIAL.replaced(own.prompt)}
+        self.answer_llm = self.query_transform.llm if native.llm is None else as_llm(native.llm)
+        self._prompts = {PARTIAL_NAME: PARTIAL.replaced(native.prompt)}
 
     def grouped(
         self, query: str, *, top_k: int | None = None, filters: Filters | None = None
@@ -533,7 +533,7 @@ class SubQuestionRetriever(TransformRetriever):
         language = self.query_transform.prompt_language(ranking.query)
         with start_span("partial answer", query=ranking.query) as span:
             texts = [str(result.node.content) for result in ranking.results]
-            context, count = fit_passages(texts, LONGEST_CONTEXT, cut_last=False)
+            context, count = fit_passages(texts, MAX_CONTEXT_LENGTH, cut_last=False)
             partial_prompt = self._prompts[PARTIAL_NAME]
             prompt = partial_prompt.fill(language, query=ranking.query, context=context)
             span.attributes.update(passages=count, left_out=len(texts) - count)

@@ -267,26 +267,28 @@ class TransformRetriever(PromptMixin, PlannedRetriever):
         Raises:
             Exception: If all searches for a query failed, or any did with ``on_error="raise"``.
         """
-        rankings = yield from self.search_each(variants, limit, filters)
+        rankings = yield from self.search_variant_groups(variants, limit, filters)
         for (query, _), ranking in zip(variants, rankings, strict=True):
             self.check_failures(query, ranking)
         # If nothing was found for what the model wrote, the query is searched for as it is.
         useless = [
-            place
-            for place, ((query, group), ranking) in enumerate(zip(variants, rankings, strict=True))
+            position
+            for position, ((query, group), ranking) in enumerate(
+                zip(variants, rankings, strict=True)
+            )
             if query not in group.queries and not any(found.results for found in ranking)
         ]
-        queries = [variants[place][0] for place in useless]
-        plain = yield from self.search_each(
+        queries = [variants[position][0] for position in useless]
+        plain = yield from self.search_variant_groups(
             [(query, QueryVariants((query,))) for query in queries if self.inner is not None],
             *(limit, filters),
         )
-        for place, (found,) in zip(useless, plain, strict=False):
+        for position, (found,) in zip(useless, plain, strict=False):
             noted = replace(found, problem=f"nothing was found for the {self.variant_name}")
-            rankings[place] = [noted]
+            rankings[position] = [noted]
         return rankings
 
-    def search_each(
+    def search_variant_groups(
         self, variants: Variants, limit: int | None, filters: Filters | None
     ) -> Plan[list[list[VariantResults]]]:
         """Search for all variants, in each retriever for all of its own at once.
@@ -384,8 +386,8 @@ def fused(
     """Fuse rankings into one, as long as the longest unless ``top_k`` is set; keep a single one."""
     if len(rankings) == 1:
         return list(rankings[0][:top_k])
-    longest = max(map(len, rankings), default=0)
-    return fuse(rankings, mode, weights, longest if top_k is None else top_k)
+    largest = max(map(len, rankings), default=0)
+    return fuse(rankings, mode, weights, largest if top_k is None else top_k)
 
 
 def check_weight(weight: float, name: str) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 
-LONGEST_ANSWER = 100_000
+MAX_ANSWER_LENGTH = 100_000
 """Characters of an answer that are parsed, thoughts left out: several times what models write."""
 
 THOUGHT_TAG = r"(?:think(?:ing)?|thoughts?|reasoning|reflection)"
@@ -113,10 +113,10 @@ def clean(answer: str) -> str:
         opening = _OPENING.match(text)
         if opening is None:
             break
-        rest = text[opening.end() :].lstrip()
-        if not rest and not opening[0].rstrip(" \t\n*_").endswith((":", "：")):
+        remaining = text[opening.end() :].lstrip()
+        if not remaining and not opening[0].rstrip(" \t\n*_").endswith((":", "：")):
             break
-        text = rest
+        text = remaining
     text = _strip_opening(text)
     before, line_end, last = text.rpartition("\n")
     return before.rstrip() if line_end and _CLOSING.match(last) else text
@@ -153,8 +153,8 @@ def _strip_opening(text: str) -> str:
     Only a polite one, or one that names the task: "Here is a river: ..." may be content.
     """
     polite = _POLITE.match(text)
-    begin = polite.end() if polite else 0
-    leads = _LEADS.match(text, begin)
+    start = polite.end() if polite else 0
+    leads = _LEADS.match(text, start)
     if leads is None or not (polite or _NAMES_TASK.match(leads[0])):
         return text
     return text[leads.end() :] or text
@@ -166,7 +166,7 @@ def usable_text(answer: str) -> str:
     Raises:
         ValueError: If it is empty, or a refusal.
     """
-    text = clean(answer)[:LONGEST_ANSWER]
+    text = clean(answer)[:MAX_ANSWER_LENGTH]
     check_answer("" if is_opening(text) else text)
     return text
 

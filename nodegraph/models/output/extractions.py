@@ -28,7 +28,7 @@ from .lines import (
     unique,
     unwrap,
 )
-from .queries import QUESTION_MARKS, begins_like_question
+from .queries import QUESTION_END, looks_like_question
 
 Pair = tuple[str, str]
 
@@ -133,7 +133,7 @@ def parse_questions(answer: str) -> list[str]:
         lines = [line for line in _content_lines(text) if not ANSWER_LABEL.match(line)]
         questions = [question for line in lines for question in _questions_of(line)]
         if not questions:  # some leave out the question marks
-            plain = filter(begins_like_question, map(strip_question_label, lines))
+            plain = filter(looks_like_question, map(strip_question_label, lines))
             questions = [line for line in plain if len(line) <= _MAX_QUESTION]
     questions = [question for question in questions if re.search(r"\w", question)]
     if not questions:
@@ -225,13 +225,13 @@ def _is_short(word: str) -> bool:
 def _questions_of(line: str) -> Iterator[str]:
     """Yield the questions of a line: up to each question mark that is not inside quotes."""
     text = strip_question_label(line)
-    begin, end = 0, len(text.rstrip("。. *_`"))
-    for marks in QUESTION_MARKS.finditer(text):
-        is_quoted = marks[0].rstrip("*_`")[-1:] not in "?？"
-        if is_quoted and marks.end() < end:
+    start, end = 0, len(text.rstrip("。. *_`"))
+    for endings in QUESTION_END.finditer(text):
+        is_quoted = endings[0].rstrip("*_`")[-1:] not in "?？"
+        if is_quoted and endings.end() < end:
             continue  # in the middle of the sentence
-        yield strip_markup(strip_question_label(text[begin : marks.end()]))
-        begin = marks.end()
+        yield strip_markup(strip_question_label(text[start : endings.end()]))
+        start = endings.end()
 
 
 def _at_labels(line: str) -> list[str]:

@@ -10,30 +10,30 @@ from types import MappingProxyType
 from ..language import Language
 from .cleaning import THOUGHT_TAG
 
-NO_ANSWER_MARKS: Mapping[Language, str] = MappingProxyType({"zh": "无答案", "en": "NO_ANSWER"})
+NO_ANSWER_SIGNALS: Mapping[Language, str] = MappingProxyType({"zh": "无答案", "en": "NO_ANSWER"})
 """The text that prompts request where the passages do not answer the question."""
 
 _OPEN = r"[【「\[(（*`\"'“<]{0,4}"
 
 _SHUT = r"[】」\])）*`\"'”>。.!！\s]{0,8}"
 
-_ONLY_MARK = re.compile(rf"\s*{_OPEN}(?:无答案|no[_ ]answer){_SHUT}\Z", re.I)
+_ONLY_SIGNAL = re.compile(rf"\s*{_OPEN}(?:无答案|no[_ ]answer){_SHUT}\Z", re.I)
 
-_MARK_FIRST = re.compile(
+_LEADING_SIGNAL = re.compile(
     rf"\s*{_OPEN}(?:NO_ANSWER\b|无答案(?=[】」\])）*`。.!！，,：:；;\n])){_SHUT}[，,：:；;—–-]?\s*"
 )
 
-_MARK_LAST = re.compile(rf"{_OPEN}(?:(?<!\w)NO_ANSWER|无答案){_SHUT}\Z")
+_TRAILING_SIGNAL = re.compile(rf"{_OPEN}(?:(?<!\w)NO_ANSWER|无答案){_SHUT}\Z")
 
 _PREFIXES = "|".join(
-    mark[:end] for mark in NO_ANSWER_MARKS.values() for end in range(len(mark), 0, -1)
+    signal[:end] for signal in NO_ANSWER_SIGNALS.values() for end in range(len(signal), 0, -1)
 )
 
-_MAYBE_MARK_LAST = re.compile(rf"{_OPEN}(?:(?:{_PREFIXES}){_SHUT})?\Z")
+_MAYBE_TRAILING_SIGNAL = re.compile(rf"{_OPEN}(?:(?:{_PREFIXES}){_SHUT})?\Z")
 
-_MAX_MARK = 40  # characters of a mark with brackets and punctuation
+_MAX_SIGNAL = 40  # characters of a mark with brackets and punctuation
 
-_THOUGHTS_BEGIN = re.compile(rf"\s*<({THOUGHT_TAG})>", re.I)
+_THOUGHTS_START = re.compile(rf"\s*<({THOUGHT_TAG})>", re.I)
 
 _MAYBE_THOUGHTS = re.compile(r"(?:<[a-z]{0,10})?\Z", re.I)
 
@@ -84,18 +84,18 @@ def parse_final_answer(answer: str) -> FinalAnswer:
         >>> parse_final_answer("这道题无答案。")
         FinalAnswer(text='这道题无答案。', answered=True)
     """
-    if thoughts := _THOUGHTS_BEGIN.match(answer):
+    if thoughts := _THOUGHTS_START.match(answer):
         closing = _closing_tag(thoughts[1]).search(answer, thoughts.end())
         answer = answer[closing.end() :] if closing else ""
     elif thoughts := _THOUGHTS_END.search(answer):
         answer = answer[thoughts.end() :]
     label = _LABEL.match(answer)
     text = answer[label.end() if label else 0 :].lstrip()
-    if _ONLY_MARK.match(text):
+    if _ONLY_SIGNAL.match(text):
         return FinalAnswer("", False)
-    first = _MARK_FIRST.match(text)
+    first = _LEADING_SIGNAL.match(text)
     text = text[first.end() :] if first else text
-    end = _last_mark(text)
+    end = _trailing_signal(text)
     return FinalAnswer(text[:end].strip(), not first and end is None)
 
 
@@ -154,7 +154,7 @@ class FinalAnswerParser:
         end = _THOUGHTS_END.search(lines)
         last = lines.rpartition("\n")[2].lstrip(" \t")
         self._line = last if len(last) < _MAX_TAG else "."
-        if end is None or (not self._in_body and _THOUGHTS_BEGIN.match(self._pending + chunk)):
+        if end is None or (not self._in_body and _THOUGHTS_START.match(self._pending + chunk)):
             return chunk
         self._has_thoughts, self._in_body, self._pending, self._returned = True, False, "", 0
         return lines[end.end() :]
@@ -163,7 +163,7 @@ class FinalAnswerParser:
         """Drop thoughts, label and mark from the pending text; return whether that is done."""
         text = self._pending = self._pending.lstrip()
         if self._closing is None and not self._has_thoughts:
-            if thoughts := _THOUGHTS_BEGIN.match(text):
+            if thoughts := _THOUGHTS_START.match(text):
                 self._has_thoughts = True
                 self._closing = _closing_tag(thoughts[1])
                 text = text[thoughts.end() :]
@@ -182,11 +182,11 @@ class FinalAnswerParser:
             words = " ".join(re.sub(r"[\s*:：]+", " ", text).split()).casefold()
             if any(label.startswith(words) for label in _LABELS):
                 return False
-        if first := _MARK_FIRST.match(text):
+        if first := _LEADING_SIGNAL.match(text):
             text = text[first.end() :]
             if not text:
                 return False  # the mark may go on
-        elif _maybe_only_mark(text):
+        elif _maybe_only_signal(text):
             return False
         self._pending = text
         return True
@@ -196,28 +196,28 @@ def _closing_tag(name: str) -> re.Pattern[str]:
     return re.compile(f"</{name}>", re.I)
 
 
-def _last_mark(text: str) -> int | None:
+def _trailing_signal(text: str) -> int | None:
     """Return where an answer ends that a mark follows as a sentence of its own."""
-    mark = _MARK_LAST.search(text, max(0, len(text) - _MAX_MARK))
-    if mark is None:
+    signal = _TRAILING_SIGNAL.search(text, max(0, len(text) - _MAX_SIGNAL))
+    if signal is None:
         return None
-    before = text[: mark.start()].rstrip()
-    apart = "\n" in text[len(before) : mark.start()] or before.endswith(tuple("。.!！?？"))
-    return len(before) if apart or NO_ANSWER_MARKS["en"] in mark[0] else None
+    before = text[: signal.start()].rstrip()
+    apart = "\n" in text[len(before) : signal.start()] or before.endswith(tuple("。.!！?？"))
+    return len(before) if apart or NO_ANSWER_SIGNALS["en"] in signal[0] else None
 
 
-def _maybe_only_mark(text: str) -> bool:
+def _maybe_only_signal(text: str) -> bool:
     """Check whether a text could go on to be nothing but a mark."""
-    if len(text) > _MAX_MARK:
+    if len(text) > _MAX_SIGNAL:
         return False
     inner = text.lstrip(" \t\r\n【「[(（*`\"'“<").casefold().replace(" ", "_")
-    marks = NO_ANSWER_MARKS.values()
-    return bool(_ONLY_MARK.match(text)) or any(m.casefold().startswith(inner) for m in marks)
+    endings = NO_ANSWER_SIGNALS.values()
+    return bool(_ONLY_SIGNAL.match(text)) or any(m.casefold().startswith(inner) for m in endings)
 
 
 def _certain(text: str) -> int:
     """Return how many characters of a text stay, whatever follows."""
     text = text.rstrip()
-    tail = max(0, len(text) - _MAX_MARK)
-    mark = _MAYBE_MARK_LAST.search(text, tail)
-    return len(text[: mark.start() if mark else None].rstrip())
+    tail = max(0, len(text) - _MAX_SIGNAL)
+    signal = _MAYBE_TRAILING_SIGNAL.search(text, tail)
+    return len(text[: signal.start() if signal else None].rstrip())

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from .cleaning import LONGEST_ANSWER, check_answer, clean, is_no_answer, is_opening, strip_lead
-from .json_values import begins_like_json, find_json, texts_in, value_of
+from .cleaning import MAX_ANSWER_LENGTH, check_answer, clean, is_no_answer, is_opening, strip_lead
+from .json_values import find_json, looks_like_json, texts_in, value_of
 from .lines import TEXT_KEYS, normalize, strip_label, unwrap
 
 MAX_PASSAGE_LENGTH = 2000
@@ -70,7 +70,7 @@ def parse_passage(answer: str, query: str) -> str:
         >>> parse_passage("Passage: The Nile is 6,650 km long.", "How long is the Nile?")
         'The Nile is 6,650 km long.'
     """
-    cleaned = clean(answer)[:LONGEST_ANSWER]
+    cleaned = clean(answer)[:MAX_ANSWER_LENGTH]
     check_answer(cleaned)
     if _is_data(cleaned):
         raise ValueError("the answer is data and no passage")
@@ -95,7 +95,7 @@ _FAILURE_KEYS = ("error", "errors", "detail", "traceback", "exception", "错误"
 
 def _is_data(text: str) -> bool:
     """Check whether a cleaned answer is JSON that is broken, or tells of a failure."""
-    if not (begins_like_json(text) or text.startswith("{")):
+    if not (looks_like_json(text) or text.startswith("{")):
         return False
     value = find_json(text)
     if value is None:
@@ -113,7 +113,7 @@ def parse_partial_answer(answer: str) -> str | None:
         >>> parse_partial_answer("Answer: Cao Xueqin"), parse_partial_answer("资料中没有提到。")
         ('Cao Xueqin', None)
     """
-    text = clean(answer)[:LONGEST_ANSWER]
+    text = clean(answer)[:MAX_ANSWER_LENGTH]
     if not re.search(r"\w", text):
         raise ValueError("the answer is empty")
     try:

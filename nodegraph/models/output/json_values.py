@@ -17,16 +17,16 @@ _MAX_DEPTH = 40
 
 _FOLLOWING = re.compile(r"[ \t\r\n,]*(?=[{\[\"])")
 
-_BARE_KEY = r"\w[\w -]{0,40}[\"'”]?[ \t]{0,8}[:=：]"
+_UNQUOTED_KEY = r"\w[\w -]{0,40}[\"'”]?[ \t]{0,8}[:=：]"
 
-_START = re.compile(rf"\[\s*[\"'“\[{{]|\{{\s*(?:[\"'“\[{{/#]|{_BARE_KEY}|\Z)")
+_START = re.compile(rf"\[\s*[\"'“\[{{]|\{{\s*(?:[\"'“\[{{/#]|{_UNQUOTED_KEY}|\Z)")
 
-_BARE_OBJECT = re.compile(r"[\"“]\w[\w -]{0,40}[\"”]\s{0,9}[:：]\s{0,9}[\[{\"“]")
+_UNQUOTED_OBJECT = re.compile(r"[\"“]\w[\w -]{0,40}[\"”]\s{0,9}[:：]\s{0,9}[\[{\"“]")
 
 # After some words in the first line, as in "Here they are: {...}", or at the beginning of any line.
 _LINE_START = re.compile(
     r"(?:\A[\w ,'’]{1,60}[:：]|^)[ \t]*"
-    rf"(?P<json>\[\s*[\"'“{{]|\{{\s*(?:[\"'“]|{_BARE_KEY}))",
+    rf"(?P<json>\[\s*[\"'“{{]|\{{\s*(?:[\"'“]|{_UNQUOTED_KEY}))",
     re.M,
 )
 
@@ -61,7 +61,7 @@ def parse_json(answer: str) -> Any:
         value = json_at(text, start, repair=False)
         if value is not None:
             return value
-    for start in [start for start in starts if begins_like_json(text, start)][:_MAX_REPAIRS]:
+    for start in [start for start in starts if looks_like_json(text, start)][:_MAX_REPAIRS]:
         value = _repaired(text, start)
         if value is not None:
             return value
@@ -83,7 +83,7 @@ def parse_answer(answer: str) -> tuple[str | None, Any]:
     text = usable_text(answer)
     if is_no_answer(text):
         return None, None
-    if not begins_like_json(text):
+    if not looks_like_json(text):
         return text, None
     value = json_at(text)
     if value is None:
@@ -91,22 +91,22 @@ def parse_answer(answer: str) -> tuple[str | None, Any]:
     return (None, None) if _is_empty(value) else (text, value)
 
 
-def begins_like_json(text: str, begin: int = 0) -> bool:
+def looks_like_json(text: str, start: int = 0) -> bool:
     """Check whether a text has what begins like a JSON list or object at a position."""
-    return _START.match(text, begin) is not None or _BARE_OBJECT.match(text, begin) is not None
+    return _START.match(text, start) is not None or _UNQUOTED_OBJECT.match(text, start) is not None
 
 
 def find_json(text: str) -> Any:
     """Return the JSON that is a cleaned answer, or begins on a line of it; None without one."""
-    if _BARE_OBJECT.match(text):
+    if _UNQUOTED_OBJECT.match(text):
         text = f"{{{text}"
-    if begins_like_json(text):
+    if looks_like_json(text):
         return json_at(text)
     start = _LINE_START.search(text)
     return None if start is None else json_at(text, start.start("json"))
 
 
-def json_at(text: str, begin: int = 0, *, repair: bool = True) -> Any:
+def json_at(text: str, start: int = 0, *, repair: bool = True) -> Any:
     """Return the JSON value that begins at a position; None where there is no usable one.
 
     What models write in place of JSON is read, too: Python's literals and, unless ``repair`` is
@@ -118,11 +118,11 @@ def json_at(text: str, begin: int = 0, *, repair: bool = True) -> Any:
     """
     decoder = json.JSONDecoder(strict=False)
     try:
-        value, end = decoder.raw_decode(text, begin)
+        value, end = decoder.raw_decode(text, start)
     except (ValueError, RecursionError):
-        value = _repaired(text, begin) if repair and begins_like_json(text, begin) else None
-        if value is None and text.startswith("[", begin):
-            value = _values(decoder, text, begin + 1) or None
+        value = _repaired(text, start) if repair and looks_like_json(text, start) else None
+        if value is None and text.startswith("[", start):
+            value = _values(decoder, text, start + 1) or None
     else:
         if isinstance(value, dict) and (more := _values(decoder, text, end)):  # one a line
             value = [value, *more]
@@ -171,7 +171,7 @@ def _is_deep(value: Any, depth: int = _MAX_DEPTH) -> bool:
     return depth == 0 or any(_is_deep(child, depth - 1) for child in children)
 
 
-def _repaired(text: str, begin: int) -> Any:
+def _repaired(text: str, start: int) -> Any:
     """Return a list or object that json-repair makes of broken JSON; None of what is in doubt.
 
     In doubt is what has the marks of JSON in its texts: it was cut at the wrong place.
@@ -179,7 +179,7 @@ def _repaired(text: str, begin: int) -> Any:
     from json_repair import repair_json  # takes long to import, and is seldom needed
 
     try:
-        broken = text[begin : begin + _MAX_REPAIR].rstrip()
+        broken = text[start : start + _MAX_REPAIR].rstrip()
         if len(_OPENING.findall(broken)) > _MAX_OPENINGS:
             return None  # its time grows with the square of them
         if not _is_closed(broken):  # cut off in a text or a key, which is left out
@@ -212,11 +212,11 @@ def _all_texts(value: Any) -> Iterator[str]:
         yield value
 
 
-def _values(decoder: json.JSONDecoder, text: str, begin: int) -> list[Any]:
+def _values(decoder: json.JSONDecoder, text: str, start: int) -> list[Any]:
     """Return the values from a position on, up to the first incomplete one."""
     values: list[Any] = []
     with suppress(ValueError, RecursionError):
-        while following := _FOLLOWING.match(text, begin):
-            value, begin = decoder.raw_decode(text, following.end())
+        while following := _FOLLOWING.match(text, start):
+            value, start = decoder.raw_decode(text, following.end())
             values.append(value)
     return values

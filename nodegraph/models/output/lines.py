@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from .cleaning import is_no_answer, strip_lead
-from .json_values import begins_like_json, find_json, texts_in
+from .json_values import find_json, looks_like_json, texts_in
 
 QUESTION_KEYS = ("question", "q", "query", "问题", "问", "提问")
 
@@ -160,7 +160,7 @@ def parse_lines(text: str) -> Iterator[Line]:
         [('Query', 'How long is it?', True)]
     """
     value = find_json(text)
-    if value is None and begins_like_json(text):
+    if value is None and looks_like_json(text):
         raise ValueError("the answer begins like JSON and is none")
     if value is not None:
         texts = "\n".join(texts_in(value, TEXT_KEYS)).split("\n")

@@ -26,7 +26,7 @@ MAX_QUERY_LENGTH = 400
 
 _MAX_PHRASE = 200
 
-QUESTION_MARKS = re.compile(r"[?？]+[\"'”’」』)）*_`]*")
+QUESTION_END = re.compile(r"[?？]+[\"'”’」』)）*_`]*")
 
 _STRUCTURE = re.compile(
     r"""["”]\s?[:：=]\s?[\[{"“] | [\[{]\s?["“]?\w{1,40}["”]?\s?[:：=]\s?[\[{"“]
@@ -60,7 +60,7 @@ _OFFER = re.compile(
 )
 
 
-def begins_like_question(text: str) -> bool:
+def looks_like_question(text: str) -> bool:
     """Check whether a text begins with a question word, or has a Chinese one in it."""
     return _QUESTION.match(text) is not None
 
@@ -75,7 +75,7 @@ def is_question(text: str) -> bool:
         False
     """
     text = text.strip()
-    return text.endswith(("?", "？")) or begins_like_question(text)
+    return text.endswith(("?", "？")) or looks_like_question(text)
 
 
 def is_statement(line: str) -> bool:
@@ -103,11 +103,11 @@ def is_phrase(line: str) -> bool:
     return has_words and len(text) <= _MAX_PHRASE and not text.endswith((".", "。", "!", "！"))
 
 
-def single_mark(text: str) -> str:
+def trim_question_end(text: str) -> str:
     """Return a question with one question mark at its end, where a model writes several.
 
     Example:
-        >>> single_mark("How long is it??"), single_mark("它有多长？?")
+        >>> trim_question_end("How long is it??"), trim_question_end("它有多长？?")
         ('How long is it?', '它有多长？')
     """
     return text[: len(text.rstrip("?？")) + 1]
@@ -122,13 +122,13 @@ def split_questions(line: str) -> list[str]:
     """
     questions = []
     text = strip_question_label(line)
-    begin = 0
-    for marks in QUESTION_MARKS.finditer(text):
-        part = text[begin : marks.end()]
-        begin = marks.end()
+    start = 0
+    for endings in QUESTION_END.finditer(text):
+        part = text[start : endings.end()]
+        start = endings.end()
         *_, last = _SENTENCE_BREAK.split(part)
-        last = last if begins_like_question(last) else part  # "Who was St. Paul?" is one sentence
-        questions.append(single_mark(strip_markup(strip_ordinal(strip_question_label(last)))))
+        last = last if looks_like_question(last) else part  # "Who was St. Paul?" is one sentence
+        questions.append(trim_question_end(strip_markup(strip_ordinal(strip_question_label(last)))))
     return [text for text in questions if re.search(r"\w", text) and not _OFFER.match(text)]
 
 
@@ -158,7 +158,7 @@ def parse_query(answer: str, query: str = "") -> str:
     lines = _candidates(usable_text(answer))
     asks = is_question(query)
     for line in sorted(lines, key=lambda line: line.kind is None):  # labelled lines first
-        text = single_mark(strip_markup(line.text))
+        text = trim_question_end(strip_markup(line.text))
         if not is_query(text):
             continue
         if asks and is_statement(line.text):
@@ -181,7 +181,7 @@ def parse_phrasings(answer: str, query: str, limit: int) -> list[str]:
     asks = is_question(query)
     phrasings = []
     for line in [line for line in lines if line.listed] or lines:
-        if _has_mark(line):
+        if _asks_explicitly(line):
             phrasings += split_questions(line.text)
         elif not (asks and is_statement(line.text)):
             phrasings.append(strip_markup(line.text))
@@ -241,7 +241,7 @@ def _candidates(text: str) -> list[Line]:
     return [line for line in parse_lines(text) if not line.is_original]
 
 
-def _has_mark(line: Line) -> bool:
+def _asks_explicitly(line: Line) -> bool:
     return "?" in line.text or "？" in line.text
 
 
@@ -249,7 +249,9 @@ def _sub_questions(lines: Sequence[Line], value: Any) -> list[tuple[str, bool]]:
     """Return the questions of lines, or phrases in their place, and whether each is listed."""
     questions = [(text, line.listed) for line in lines for text in split_questions(line.text)]
     if not questions:  # some leave out the question marks
-        plain = [(strip_markup(line.text), line.listed) for line in lines if not _has_mark(line)]
+        plain = [
+            (strip_markup(line.text), line.listed) for line in lines if not _asks_explicitly(line)
+        ]
         questions = [(text, listed) for text, listed in plain if is_question(text)]
     in_list = _has_list(value)
     if (questions and not in_list) or (value is not None and not in_list):  # {"error": "..."}
@@ -289,9 +291,9 @@ def _named(text: str, names: Sequence[str]) -> list[str]:
     positions: dict[str, int] = {}
     text = text.casefold()
     for name in sorted(names, key=len, reverse=True):  # a name may be part of another
-        begin = r"(?<![a-z0-9_])" if name[0].isascii() else ""
+        start = r"(?<![a-z0-9_])" if name[0].isascii() else ""
         end = r"(?![a-z0-9_])" if name[-1].isascii() else ""
-        pattern = begin + re.escape(name.casefold()) + end
+        pattern = start + re.escape(name.casefold()) + end
         if match := re.search(pattern, text):
             positions[name] = match.start()
             text = re.sub(pattern, lambda match: "\0" * len(match[0]), text)

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-from .cleaning import LONGEST_ANSWER, check_answer, clean, is_no_answer
-from .json_values import begins_like_json, find_json, json_at, value_of
+from .cleaning import MAX_ANSWER_LENGTH, check_answer, clean, is_no_answer
+from .json_values import find_json, json_at, looks_like_json, value_of
 from .lines import label_pattern
 
 _NUMBER_KEYS = ("number", "id", "index", "n", "statement", "sentence", "item", "编号", "序号")
@@ -219,7 +219,7 @@ def parse_numbers(answer: str, count: int) -> list[int]:
 
 def _usable(answer: str) -> str:
     """Return a cleaned answer; one that means "nothing" stays."""
-    text = clean(answer)[:LONGEST_ANSWER].strip()
+    text = clean(answer)[:MAX_ANSWER_LENGTH].strip()
     check_answer(text)
     return text
 
@@ -234,7 +234,7 @@ def _json_in(text: str) -> Any:
     if value is None and text.startswith("["):  # of numbers or truth values
         with suppress(ValueError, RecursionError):
             value = json.loads(text)
-    if value is None and begins_like_json(text):
+    if value is None and looks_like_json(text):
         raise ValueError("the answer begins like JSON and is none")
     return value
 
@@ -256,7 +256,7 @@ def _of_json(value: Any, count: int) -> dict[int, Verdict]:
         if len(set(numbers)) == len(numbers):
             return _valid({number: verdict for number, verdict in items if number is not None})
     if len(items) == count and all(number is None for number, _ in items):
-        return _valid({place: verdict for place, (_, verdict) in enumerate(items, 1)})
+        return _valid({position: verdict for position, (_, verdict) in enumerate(items, 1)})
     return {}
 
 
@@ -325,8 +325,8 @@ def _of_line(line: str, hedges: Any = _HEDGE_NEXT.match) -> Verdict | None:
     return None if no is None else Verdict(False, _reason(text, no.end()))
 
 
-def _reason(text: str, begin: int) -> str:
-    return text[begin:].lstrip(_EDGE).rstrip(" \t*_|")[:MAX_WORDS]
+def _reason(text: str, start: int) -> str:
+    return text[start:].lstrip(_EDGE).rstrip(" \t*_|")[:MAX_WORDS]
 
 
 def _numbers_in(value: Any) -> list[int]:

@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from nodekin.nodegraph import Node
 from nodekin.retrievers import ScoredNode
-from nodekin.retrievers.answers.answer import Source, cited_numbers, mark_cited
+from nodekin.retrievers.answers.answer import Source, cited_numbers, flag_cited
 
 
 @pytest.mark.parametrize(
@@ -48,15 +48,15 @@ def test_what_is_cited_is_read_back(groups) -> None:
 
 def test_cited_sources_are_marked() -> None:
     sources = [Source(n, ScoredNode(Node("x"), 1.0), "x") for n in (1, 2, 3)]
-    marked, notes = mark_cited(sources, "Tea [2], [0] and [5-7].", certain=[3])
+    marked, notes = flag_cited(sources, "Tea [2], [0] and [5-7].", certain=[3])
     assert [source.cited for source in marked] == [False, True, True]
     assert notes == ["the answer cites [0], [5], [6], [7], which is the number of no source"]
-    assert mark_cited(sources, "[900-999]")[1][0].endswith(
+    assert flag_cited(sources, "[900-999]")[1][0].endswith(
         "and 92 more, which is the number of no source"
     )
 
 
 def test_eight_unknown_numbers_are_listed_whole() -> None:
-    (note,) = mark_cited([], "[10-17]")[1]
+    (note,) = flag_cited([], "[10-17]")[1]
     assert note.startswith("the answer cites [10], [11], [12]")
     assert "more" not in note
