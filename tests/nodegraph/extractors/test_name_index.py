@@ -52,7 +52,7 @@ def test_changes_end_where_building_anew_begins(
     seed: int, find: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(name_index, "_REMOVED", 3)  # postings are cleared, too
-    monkeypatch.setattr(name_index, "_FEW", seed % 2)
+    monkeypatch.setattr(name_index, "_FEW_NAMES", seed % 2)
     rng = random.Random(seed)
     index = NameIndex(find)  # type: ignore[arg-type]
     passages: dict[str, TitledText] = {}
