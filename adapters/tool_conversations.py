@@ -7,8 +7,7 @@ import threading
 from collections import OrderedDict
 from dataclasses import dataclass, field
 
-from ..retrievers.corpus_tools.tool_output import ToolError
-from ..retrievers.corpus_tools.tool_session import ToolSession
+from ..retrievers.corpus_tools.tool_output import ToolError, ToolSession
 
 NEW = "new"
 """What a client gives in place of a name that it does not have yet."""

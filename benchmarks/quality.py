@@ -227,7 +227,7 @@ def english_reranker(cache: Path) -> Any:
 
 def _scoring(cache: Path, name: str, model: Any, score: Any, reads: int | None = None) -> Any:
     """Return what CrossEncoderReranker takes, with the model's own limits and tokenizer."""
-    from nodekin.retrievers.rerankers.cross_encoder import PairScorer
+    from nodekin.retrievers.rerankers.cross_encoder_reranker import PairScorer
 
     def call(pairs: list[str]) -> Any:
         return score([tuple(pair.split(MARK)) for pair in pairs])

@@ -21,7 +21,7 @@ from .composite.recursive import RecursiveSettings as RecursiveSettings
 from .composite.window import WindowRetriever as WindowRetriever
 from .corpus_tools.tool_output import ToolError as ToolError
 from .corpus_tools.tool_output import ToolOutput as ToolOutput
-from .corpus_tools.tool_session import ToolSession as ToolSession
+from .corpus_tools.tool_output import ToolSession as ToolSession
 from .corpus_tools.toolset import CorpusTools as CorpusTools
 from .filters import Filter as Filter
 from .filters import Filters as Filters
@@ -44,11 +44,11 @@ from .protocols import RetrieverLike as RetrieverLike
 from .protocols import RetrieverProtocol as RetrieverProtocol
 from .rerankers.cross_encoder_reranker import CrossEncoderReranker as CrossEncoderReranker
 from .rerankers.keyword_filter import KeywordFilter as KeywordFilter
-from .rerankers.near_duplicate_filter import NearDuplicateFilter as NearDuplicateFilter
+from .rerankers.keyword_filter import NearDuplicateFilter as NearDuplicateFilter
+from .rerankers.keyword_filter import TokenLimit as TokenLimit
 from .rerankers.rerank_retriever import RerankRetriever as RerankRetriever
 from .rerankers.reranker import Reranker as Reranker
 from .rerankers.reranker import register_reranker as register_reranker
-from .rerankers.token_limit import TokenLimit as TokenLimit
 from .restricted_retriever import RestrictedRetriever as RestrictedRetriever
 from .restricted_retriever import restrict as restrict
 from .results import Evidence as Evidence

@@ -6,8 +6,7 @@ from typing import Any
 
 from langchain_core.tools import StructuredTool, ToolException
 
-from ...retrievers.corpus_tools.tool_output import ToolError, ToolOutput
-from ...retrievers.corpus_tools.tool_session import ToolSession
+from ...retrievers.corpus_tools.tool_output import ToolError, ToolOutput, ToolSession
 from ...retrievers.corpus_tools.toolset import CorpusTools
 
 

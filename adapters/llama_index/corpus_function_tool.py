@@ -7,8 +7,7 @@ from typing import Any, Literal
 from llama_index.core.bridge.pydantic import BaseModel, Field, create_model
 from llama_index.core.tools import AsyncBaseTool, ToolMetadata, ToolOutput
 
-from ...retrievers.corpus_tools.tool_output import ToolError
-from ...retrievers.corpus_tools.tool_session import ToolSession
+from ...retrievers.corpus_tools.tool_output import ToolError, ToolSession
 from ...retrievers.corpus_tools.toolset import CorpusTools
 
 _TYPES = {"string": str, "integer": int, "boolean": bool, "object": dict[str, Any]}

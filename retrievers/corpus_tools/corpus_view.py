@@ -11,8 +11,7 @@ from ...nodegraph.graph import NodeGraph
 from ...nodegraph.node import Node
 from ...nodegraph.source_names import file_name_of
 from ..filters import Filters, parse_filters
-from .tool_output import ToolError
-from .tool_session import span_of
+from .tool_output import ToolError, span_of
 
 _AT_ONCE = 200  # documents whose texts are in memory
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import Any
 
 from ...nodegraph.node import Node
@@ -12,15 +13,17 @@ from ...nodegraph.splitters.headings import markdown_headings
 from ...nodegraph.splitters.tokens import count_tokens
 from .corpus_view import CorpusView
 from .tool_output import (
+    Interval,
     OutputBuilder,
     ToolError,
     ToolOutput,
+    ToolSession,
     heading_line,
     place_of,
     reference_line,
     shorten,
+    span_of,
 )
-from .tool_session import Interval, ToolSession, span_of
 
 _AROUND = 30  # tokens of a line that grep shows on either side of a match
 
@@ -46,18 +49,8 @@ class ReadingTools:
             node = self._document_or_none(document)
             if node is not None:
                 return self._headings(node, skip, builder)
-        left = number = 0
-        for number, node in enumerate(self.view.documents(document), 1):
-            if number <= skip:
-                continue
-            if left:  # nothing is counted that is not shown
-                left += 1
-                continue
-            title = source_title(node.metadata)
-            entry = {"document": node.id, "title": title, "tokens": count_tokens(node.text)}
-            name = f" {title}" if title and title not in node.id else ""
-            if not builder.add(f"{node.id} ({entry['tokens']:,} tokens){name}", entry):
-                left += 1
+        rows = (partial(_document_row, node) for node in self.view.documents(document))
+        number, left = builder.add_page(rows, skip)
         if not builder.size:
             if skip:
                 raise ToolError(f"there are only {number} documents; give a smaller skip")
@@ -85,19 +78,11 @@ class ReadingTools:
     def _headings(self, node: Node, skip: int, builder: OutputBuilder) -> ToolOutput:
         headings = list(markdown_headings(node.text)) or list(self._first_words(node))
         ends = [begin for begin, _, _ in headings[1:]] + [len(node.text)]
-        left = 0
-        for number, ((begin, level, text), end) in enumerate(zip(headings, ends, strict=True)):
-            if number < skip:
-                continue
-            if left:
-                left += 1
-                continue
-            tokens = count_tokens(node.text[begin:end])
-            entry = {"document": node.id, "heading": text, "level": level}
-            entry |= {"start": begin, "end": end, "tokens": tokens}
-            line = f"{'  ' * max(0, level - 1)}{text} [{begin}:{end}] ({tokens:,} tokens)"
-            if not builder.add(line, entry):
-                left += 1
+        rows = [
+            partial(_heading_row, node, heading, end)
+            for heading, end in zip(headings, ends, strict=True)
+        ]
+        _, left = builder.add_page(rows, skip)
         if skip and not builder.size:
             raise ToolError(f"{node.id!r} has only {len(headings)} headings; give a smaller skip")
         more = f"{left:,} more: outline with skip={skip + builder.size}." if left else ""
@@ -172,27 +157,9 @@ class ReadingTools:
         """Return the lines in which a text stands; of a very long match the beginning."""
         if not pattern:
             raise ToolError("the pattern is empty; give the text to look for")
-        find = _finder(pattern, regex)
         builder = OutputBuilder(max_tokens)
-        left = number = 0
-        for node in self.view.documents(document):
-            shown: Interval | None = None  # the part of this document that was shown last
-            for begin, end in find(node.text):
-                number += 1
-                if number <= skip:
-                    continue
-                if left:
-                    left += 1
-                    continue
-                entry, around = _match_entry(node, begin, end)
-                if shown and shown[0] <= begin and end <= shown[1]:
-                    text = reference_line(entry, "in the line above")
-                else:
-                    line = _shown_line(entry, node.text, around)
-                    text = f"{heading_line(entry, titled=shown is None)}\n{line}"
-                    shown = around
-                if not builder.add(text, entry):
-                    left += 1
+        documents = self.view.documents(document)
+        number, left = builder.add_page(_match_rows(documents, _finder(pattern, regex)), skip)
         if number and not builder.size:
             raise ToolError(f"there are only {number:,} matches; give a smaller skip")
         if not builder.size:
@@ -203,6 +170,41 @@ class ReadingTools:
             )
         more = f"{left:,} more: grep with skip={skip + builder.size}." if left else ""
         return builder.output(left, more)
+
+
+def _document_row(node: Node) -> tuple[str, dict[str, Any]]:
+    title, tokens = source_title(node.metadata), count_tokens(node.text)
+    name = f" {title}" if title and title not in node.id else ""
+    entry = {"document": node.id, "title": title, "tokens": tokens}
+    return f"{node.id} ({tokens:,} tokens){name}", entry
+
+
+def _heading_row(node: Node, heading: tuple[int, int, str], end: int) -> tuple[str, dict[str, Any]]:
+    start, level, text = heading
+    tokens = count_tokens(node.text[start:end])
+    entry = {"document": node.id, "heading": text, "level": level}
+    entry |= {"start": start, "end": end, "tokens": tokens}
+    return f"{'  ' * max(0, level - 1)}{text} [{start}:{end}] ({tokens:,} tokens)", entry
+
+
+def _match_rows(
+    documents: Iterable[Node], find: Callable[[str], Iterator[Interval]]
+) -> Iterator[Callable[[], tuple[str, dict[str, Any]]]]:
+    """Yield for each match what makes its row; one in a line that was shown refers to it."""
+    for node in documents:
+        shown: list[Interval] = []  # the part of this document that was shown last
+
+        def row(node: Node, start: int, end: int, shown: list[Interval]) -> tuple[str, Any]:
+            entry, around = _match_entry(node, start, end)
+            if shown and shown[0][0] <= start and end <= shown[0][1]:
+                return reference_line(entry, "in the line above"), entry
+            line = _shown_line(entry, node.text, around)
+            text = f"{heading_line(entry, titled=not shown)}\n{line}"
+            shown[:] = [around]
+            return text, entry
+
+        for start, end in find(node.text):
+            yield partial(row, node, start, end, shown)
 
 
 def _finder(pattern: str, regex: bool) -> Callable[[str], Iterator[Interval]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from functools import partial
 from math import ceil
 from typing import Any, Literal, get_args
 
@@ -18,15 +19,18 @@ from ..results import ScoredNode
 from ..retriever import Retriever
 from .corpus_view import CorpusView
 from .tool_output import (
+    Interval,
     OutputBuilder,
     ToolError,
     ToolOutput,
+    ToolSession,
     heading_line,
+    joined,
     place_of,
     reference_line,
     shorten,
+    span_of,
 )
-from .tool_session import Interval, ToolSession, joined, span_of
 
 Mode = Literal["all", "words", "meaning"]
 
@@ -188,18 +192,8 @@ class SearchTools:
         if not ranked:
             return ToolOutput("No name in this part is mentioned elsewhere; use search.")
         builder = OutputBuilder(max_tokens)
-        left = 0
-        for other, shared in ranked:
-            if left:
-                left += 1
-                continue
-            span = span_of(other) or (0, 0)
-            entry = place_of(other, *span) | {"names": shared}
-            title = heading_line(entry)
-            if session.has_shown(other.document_id, *span):
-                title += " (shown before)"
-            if not builder.add(f"{title}\nalso mentions {', '.join(shared)}", entry):
-                left += 1
+        rows = (partial(_related_row, other, shared, session) for other, shared in ranked)
+        _, left = builder.add_page(rows)
         more = (
             f"{left} more; ask for a smaller part, or search for one of the names." if left else ""
         )
@@ -233,6 +227,15 @@ class SearchTools:
                 shared.setdefault(passage.id, (passage, []))[1].append(spelling)
                 weights[passage.id] = weights.get(passage.id, 0.0) + 1 / len(mentions)
         return sorted(shared.values(), key=lambda pair: (-weights[pair[0].id], pair[0].order))
+
+
+def _related_row(
+    other: Node, shared: list[str], session: ToolSession
+) -> tuple[str, dict[str, Any]]:
+    span = span_of(other) or (0, 0)
+    entry = place_of(other, *span) | {"names": shared}
+    before = " (shown before)" if session.has_shown(other.document_id, *span) else ""
+    return f"{heading_line(entry)}{before}\nalso mentions {', '.join(shared)}", entry
 
 
 def _spelling(name: str, text: str) -> str:

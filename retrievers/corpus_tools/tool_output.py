@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -73,6 +73,24 @@ class OutputBuilder:
         self._entries.append(entry)
         return True
 
+    def add_page(
+        self, rows: Iterable[Callable[[], tuple[str, dict[str, Any]]]], skip: int = 0
+    ) -> tuple[int, int]:
+        """Add rows after the first ``skip``, until one does not fit.
+
+        Args:
+            rows: Each is called for its text and entry only if it may be added.
+            skip: How many are left out first.
+
+        Returns:
+            How many rows there are, and how many more there are than were added.
+        """
+        count = left = 0
+        for count, make in enumerate(rows, 1):
+            if count > skip and (left or not self.add(*make())):
+                left += 1
+        return count, left
+
     def output(self, left_out: int = 0, remark: str = "", separator: str = "\n\n") -> ToolOutput:
         """Return what was added, with a remark at its end."""
         text = separator.join(self._parts)
@@ -135,3 +153,64 @@ def shorten(text: str, tokens: int) -> str:
     while end and text[end - 1 : end + 1].isalnum() and count_tokens(text[end - 1 : end + 1]) == 1:
         end -= 1
     return text[: end or low]
+
+
+Interval = tuple[int, int]
+
+
+@dataclass(slots=True)
+class ToolSession:
+    """Remember which parts of which documents a conversation was shown in full.
+
+    Keep one for each conversation, and give it to every call of its tools. A part that was shown
+    is not shown again, but named. Not for several threads at once.
+    """
+
+    _shown: dict[str, list[Interval]] = field(default_factory=dict)
+
+    def show(self, document_id: str, begin: int, end: int) -> None:
+        """Remember that these characters of a document were shown."""
+        self._shown[document_id] = joined([*self._shown.get(document_id, ()), (begin, end)], 0)
+
+    def has_shown(self, document_id: str, begin: int, end: int) -> bool:
+        """Return whether all these characters of a document were shown."""
+        return any(a <= begin and end <= b for a, b in self._shown.get(document_id, ()))
+
+    def knows(self, document_id: str) -> bool:
+        """Return whether anything of a document was shown, and its title with it."""
+        return document_id in self._shown
+
+    def unseen(self, document: Node, begin: int, end: int, least: int = 1) -> list[Interval]:
+        """Return the parts of these characters of a document that were not shown, in order.
+
+        White space alone is no part. What was shown between two parts is shown again, as one with
+        them, if it has less than ``least`` characters: a reference would be as long.
+        """
+        parts, at = list[Interval](), begin
+        for a, b in self._shown.get(document.id, ()):
+            if min(b, end) - max(a, at) >= least:
+                parts.append((at, max(a, at)))
+                at = min(b, end)
+        return [(a, b) for a, b in [*parts, (at, end)] if document.text[a:b].strip()]
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self._shown.clear()
+
+
+def span_of(node: Node) -> Interval | None:
+    """Return where a node stands in its document, in characters; None where it is not a part."""
+    if node.group == "ROOT":
+        return 0, len(node.text)
+    return None if node.start is None or node.end is None else (node.start, node.end)
+
+
+def joined(spans: Sequence[Interval], gap: int) -> list[Interval]:
+    """Return spans in order; those that overlap, or are no further apart than a gap, as one."""
+    result: list[Interval] = []
+    for begin, end in sorted(spans):
+        if result and begin - result[-1][1] <= gap:
+            result[-1] = result[-1][0], max(result[-1][1], end)
+        else:
+            result.append((begin, end))
+    return result

@@ -17,8 +17,7 @@ from ..validation import whole
 from .corpus_view import CorpusView
 from .reading_tools import ReadingTools
 from .search_tools import SearchTools
-from .tool_output import ToolError, ToolOutput
-from .tool_session import ToolSession
+from .tool_output import ToolError, ToolOutput, ToolSession
 
 _TYPES: Mapping[str, tuple[type, ...]] = {
     "string": (str,),
@@ -27,31 +26,26 @@ _TYPES: Mapping[str, tuple[type, ...]] = {
     "object": (dict,),
 }
 
-_QUERY = {"type": "string", "maxLength": 20_000, "description": "A question or key words."}
-_DOCUMENT = {"type": "string", "description": "A document's id, path or file name."}
-_START = {"type": "integer", "minimum": 0, "description": "First character."}
-_END = {"type": "integer", "minimum": 0, "description": "Character behind the last."}
-_SKIP = {
-    "type": "integer",
-    "minimum": 0,
-    "default": 0,
-    "description": "Leave out so many: to go on where an earlier call ended.",
-}
-_MODE = {
-    "type": "string",
-    "enum": ["all", "words", "meaning"],
-    "default": "all",
-    "description": "all finds best; words only by words, meaning only by embeddings.",
-}
-_FILTERS = {
-    "type": "object",
-    "description": 'Conditions on metadata, such as {"year": {"gte": 2020}}.',
-}
-_REGEX = {
-    "type": "boolean",
-    "default": False,
-    "description": "Whether the pattern is a regular expression (RE2).",
-}
+
+def _argument(kind: str, description: str, **rules: Any) -> dict[str, Any]:
+    return {"type": kind, "description": description, **rules}
+
+
+_QUERY = _argument("string", "A question or key words.", maxLength=20_000)
+_DOCUMENT = _argument("string", "A document's id, path or file name.")
+_START = _argument("integer", "First character.", minimum=0)
+_END = _argument("integer", "Character behind the last.", minimum=0)
+_SKIP = _argument(
+    "integer", "Leave out so many: to go on where an earlier call ended.", minimum=0, default=0
+)
+_MODE = _argument(
+    "string",
+    "all finds best; words only by words, meaning only by embeddings.",
+    enum=["all", "words", "meaning"],
+    default="all",
+)
+_FILTERS = _argument("object", 'Conditions on metadata, such as {"year": {"gte": 2020}}.')
+_REGEX = _argument("boolean", "Whether the pattern is a regular expression (RE2).", default=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,12 +132,7 @@ class CorpusTools:
                 "search",
                 "Find passages about something. Start here. Returns the best passages with their "
                 "place; of long ones the sentences that matched: read shows the rest.",
-                {
-                    "query": _QUERY,
-                    "mode": _MODE,
-                    "filters": _FILTERS,
-                    "skip": _SKIP | {"maximum": 1_000},
-                },
+                dict(query=_QUERY, mode=_MODE, filters=_FILTERS, skip=_SKIP | {"maximum": 1_000}),
                 ["query"],
                 searching.search,
             ),

@@ -2,24 +2,333 @@
 
 from __future__ import annotations
 
+import inspect
+import math
 import re
-from collections.abc import Sequence
+import threading
+from bisect import bisect_left, bisect_right
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
+from ...nodegraph.models.embedder_adapters import is_async
 from ...nodegraph.node import Node
 from ...nodegraph.search_text import SearchTextOption, as_search_text
-from ...nodegraph.splitters.chunking import Length, Span
+from ...nodegraph.splitters.chunking import CLAUSES, WORDS, Length, Span
+from ...nodegraph.splitters.sentences import sentence_spans
 from ...nodegraph.splitters.tokens import count_tokens
 from ..plans.effects import Compute
+from ..plans.one_state import apaid, paid
 from ..plans.plan import Plan, arun, run
-from ..protocols import by_score
+from ..protocols import RerankError, by_score
 from ..results import Evidence, Results, ScoredNode
 from ..tracing import start_span
 from ..validation import whole
-from .cross_encoder import as_cross_encoder
-from .passage_windows import default_overlap, passage_windows
+
+
+def passage_windows(
+    text: str, limit: int, overlap: int | None = None, length: Length = count_tokens
+) -> list[Span]:
+    """Return the start and end of the windows that cover a text; one for a text within the limit.
+
+    A window ends at the end of a sentence if one is in its second half, else of a clause, else
+    of a word, else anywhere; it begins by the same rule. White space at its ends is left out.
+
+    Args:
+        text: The passage.
+        limit: How long a window is at most; a single character is a window even if it is longer.
+        overlap: How much of a window the next one repeats, at most; seldom less than half of
+            that. None for ``default_overlap(limit)``.
+        length: Measures a text, by default in tokens (an estimate); it should grow with the text.
+
+    Raises:
+        ValueError: If the limit is below 1, the overlap negative or not below the limit.
+
+    Example:
+        >>> text = "Tea is a leaf. It is picked by hand. It is dried."
+        >>> [text[start:end] for start, end in passage_windows(text, 11, 6)]
+        ['Tea is a leaf. It is picked by hand.', 'It is picked by hand. It is dried.']
+    """
+    whole(limit, "limit", 1)
+    overlap = default_overlap(limit) if overlap is None else overlap
+    if not 0 <= overlap < limit:
+        raise ValueError(
+            f"overlap must be 0 or more and less than limit ({limit}), not {overlap!r}"
+        )
+    total = length(text)
+    if total <= limit:
+        return [(0, len(text))]
+    return list(_windows(text, limit, overlap, length, total)) or [(0, 0)]
+
+
+def default_overlap(limit: int) -> int:
+    """Return two sevenths of a window, at most 80 (as in QAnything)."""
+    return min(80, 2 * limit // 7)
+
+
+def _windows(text: str, limit: int, overlap: int, length: Length, total: int) -> Iterator[Span]:
+    levels = [  # where sentences, clauses and words end, in this order of preference
+        [end for _, end in sentence_spans(text)],
+        *([match.end() for match in level.finditer(text)] for level in (CLAUSES, WORDS)),
+    ]
+    ratio = len(text) / max(1, total)  # roughly the characters of a unit of length
+    stop = len(text.rstrip())
+    start, end = _past_space(text, 0), 0
+    while end < stop:
+        uncovered = _past_space(text, end)
+        reach = start + max(1, _longest(text[start:stop], limit, length, int(ratio * limit)))
+        if reach <= uncovered:  # the overlap leaves no room for new text
+            start = uncovered
+            continue
+        if reach < stop:
+            reach = _last(levels, max(uncovered, (start + reach) // 2), reach)
+        end = start + len(text[start:reach].rstrip())
+        yield start, end
+        back = _longest(text[start + 1 : end], overlap, length, int(ratio * overlap), at_end=True)
+        start = _past_space(text, _first(levels, end - back, end - back // 2))
+
+
+def _past_space(text: str, at: int) -> int:
+    while at < len(text) and text[at].isspace():
+        at += 1
+    return at
+
+
+def _last(levels: list[list[int]], low: int, high: int) -> int:
+    """Return the last good boundary above ``low`` and not above ``high``, else ``high``."""
+    for ends in levels:
+        at = bisect_right(ends, high) - 1
+        if at >= 0 and ends[at] > low:
+            return ends[at]
+    return high
+
+
+def _first(levels: list[list[int]], low: int, high: int) -> int:
+    """Return the first good boundary from ``low`` to below ``high``, else ``low``."""
+    for ends in levels:
+        at = bisect_left(ends, low)
+        if at < len(ends) and ends[at] < high:
+            return ends[at]
+    return low
+
+
+def _longest(text: str, size: int, length: Length, guess: int, *, at_end: bool = False) -> int:
+    """Return how many characters of a text are short enough, at most, or up to 1/32 less.
+
+    Measuring may call a model's tokenizer: a few trials near a guess are enough.
+    """
+    low, high = 0, len(text) + 1  # low is short enough, high is not
+    trial, step = guess, 1 + guess // 8
+    while high - low > 1 + low // 32:
+        trial = min(max(trial, low + 1), high - 1)
+        if length(text[len(text) - trial :] if at_end else text[:trial]) <= size:
+            low = trial
+        else:
+            high = trial
+        trial = low + step if high > len(text) else (low + high) // 2
+        step *= 2
+    return low
+
+
+ScoreFunction = Callable[[str, list[str]], Any]
+"""Takes a query and passages, returns one number for each passage, higher for a better one."""
+
+AsyncScoreFunction = Callable[[str, list[str]], Awaitable[Any]]
+
+PAIR_METHODS = ("predict", "score", "compute_score")
+"""The methods of libraries that score pairs of a query and a passage."""
+
+
+@dataclass(frozen=True, slots=True)
+class CrossEncoder:
+    """Hold the functions and limits of a model that reads a query and a passage together.
+
+    Attributes:
+        score: Scores passages for a query.
+        ascore: The same without blocking the event loop; None if the model has no such function.
+        max_tokens: How many tokens the model reads of a pair; None if unknown.
+        length: Counts tokens as the model does; None if unknown.
+        special_tokens: How many tokens the model adds to query and passage.
+    """
+
+    score: ScoreFunction
+    ascore: AsyncScoreFunction | None = None
+    max_tokens: int | None = None
+    length: Length | None = None
+    special_tokens: int = 4
+
+    def scores(self, query: str, texts: Sequence[str]) -> list[float]:
+        """Return the score of each passage; the model is not called without passages.
+
+        Raises:
+            RerankError: If the model fails, or its scores are not one finite number a passage.
+        """
+        return run(self.plan(query, texts))
+
+    def plan(self, query: str, texts: Sequence[str]) -> Plan[list[float]]:
+        """Return the same as a plan, which runs in a thread if the model has no async function."""
+        if not texts:
+            return []
+        key = "scores", id(self.score), query, tuple(texts)
+        score: Callable[[], Any] = partial(paid, key, partial(self.score, query, list(texts)))
+        ascore: Callable[[], Awaitable[Any]] | None = None
+        if self.ascore is not None:
+            ascore = partial(apaid, key, partial(self.ascore, query, list(texts)))
+        try:
+            scores = yield from Compute(
+                score, None if ascore is None else partial(apaid, key, ascore)
+            )
+            return _checked_scores(scores, len(texts))
+        except RerankError:
+            raise
+        except Exception as error:
+            raise RerankError(
+                f"the model failed on {len(texts)} passage{'' if len(texts) == 1 else 's'}: "
+                f"{type(error).__name__}: {error}"
+            ) from error
+
+
+def as_cross_encoder(model: Any) -> CrossEncoder:
+    """Return a model of any of these forms as a ``CrossEncoder``.
+
+    - an object with ``rerank(query, texts)`` that returns scores, and optionally ``arerank``,
+      its async form: such as ``RerankEndpoint`` of nodekin.adapters, or a model of fastembed;
+    - ``predict(pairs)`` of sentence-transformers, ``score(pairs)`` of LangChain,
+      ``compute_score(pairs)`` of FlagEmbedding, for pairs of the query and a passage;
+    - a function of the query and a list of passages that returns their scores.
+
+    Raises:
+        TypeError: If it is none; the error says what to give instead.
+
+    Example:
+        >>> model = as_cross_encoder(lambda query, texts: [text.count(query) for text in texts])
+        >>> model.scores("tea", ["tea or tea", "water"])
+        [2.0, 0.0]
+    """
+    if isinstance(model, CrossEncoder):
+        return model
+    if isinstance(model, str | Path):
+        raise TypeError(
+            f"{str(model)!r} is the name of a model, not a model; load it, for example with "
+            f"sentence_transformers.CrossEncoder({str(model)!r}), or name it to a server: "
+            f"RerankEndpoint({str(model)!r}, base_url=...), from nodekin.adapters.rerank_endpoint"
+        )
+    if model is None or inspect.isclass(model):
+        name = "None" if model is None else f"the class {model.__qualname__}"
+        raise TypeError(
+            f"{name} is no reranking model; give a model: a cross-encoder, or a function from a "
+            "query and a list of passages to their scores"
+        )
+    if callable(getattr(model, "rerank", None)):
+        return CrossEncoder(model.rerank, getattr(model, "arerank", None))
+    for method in PAIR_METHODS:
+        if callable(getattr(model, method, None)):
+            return PairScorer(model, method).cross_encoder()
+    if not callable(model):
+        raise TypeError(
+            f"{model!r:.80} is no reranking model; give a function from a query and a list of "
+            "passages to their scores, or a cross-encoder of sentence-transformers or LangChain"
+        )
+    if is_async(model):
+        raise TypeError(
+            f"{model!r:.80} is only async; give an object with both: rerank(query, texts) and "
+            "async arerank(query, texts)"
+        )
+    return CrossEncoder(model)
+
+
+class PairScorer:
+    """Call a model that scores pairs of a query and a passage.
+
+    One call at a time: the tokenizers of these models can't be used by two threads at once.
+
+    Args:
+        model: The model.
+        method: The name of its method for pairs.
+    """
+
+    def __init__(self, model: Any, method: str) -> None:
+        self._model = model
+        self._method = method
+        self._lock = threading.Lock()
+
+    def __reduce__(self) -> tuple[type[PairScorer], tuple[Any, ...]]:
+        return type(self), (self._model, self._method)
+
+    def __call__(self, query: str, texts: list[str]) -> Any:
+        """Return the model's scores of the passages."""
+        method = getattr(self._model, self._method)
+        options = {"show_progress_bar": False} if _accepts(method, "show_progress_bar") else {}
+        with self._lock:
+            return method([(query, text) for text in texts], **options)
+
+    def length(self, text: str) -> int:
+        """Count the tokens of a text by the model's own tokenizer."""
+        with self._lock:
+            encoded = self._model.tokenizer(
+                text, add_special_tokens=False, truncation=False, verbose=False
+            )
+        return len(encoded["input_ids"])
+
+    def cross_encoder(self) -> CrossEncoder:
+        """Return the model as a cross-encoder, with its limit and tokenizer if it has them."""
+        limit = None
+        for name in ("max_seq_length", "max_length"):  # the second before version 6
+            limit = getattr(self._model, name, None) if limit is None else limit
+        if isinstance(limit, bool) or not isinstance(limit, int) or limit > 1_000_000:
+            limit = None
+        tokenizer = getattr(self._model, "tokenizer", None)
+        special_tokens = getattr(tokenizer, "num_special_tokens_to_add", None)
+        if not callable(tokenizer) or not callable(special_tokens):
+            return CrossEncoder(self, max_tokens=limit)
+        return CrossEncoder(self, None, limit, self.length, int(special_tokens(pair=True)))
+
+
+def _checked_scores(output: Any, count: int) -> list[float]:
+    """Return a model's scores as floats.
+
+    Raises:
+        RerankError: If they are not one finite number a passage.
+    """
+    values = output.tolist() if hasattr(output, "tolist") else output
+    try:
+        scores = [_number(v) for v in (values if hasattr(values, "__iter__") else [values])]
+    except (TypeError, ValueError) as error:
+        raise RerankError(
+            f"the model gave {output!r:.80} for {count} passages; it has to give one number a "
+            "passage (a cross-encoder with num_labels=1)"
+        ) from error
+    if len(scores) != count:
+        raise RerankError(
+            f"the model gave {len(scores)} scores for {count} passages; it has to give one a "
+            "passage, in their order"
+        )
+    for number, score in enumerate(scores, 1):
+        if not math.isfinite(score):
+            raise RerankError(
+                f"the model gave {score!r} for passage {number} of {count}; a score is a finite "
+                "number: look for overflow in half precision, or an empty passage"
+            )
+    return scores
+
+
+def _number(value: Any) -> float:
+    value = value.tolist() if hasattr(value, "tolist") else value
+    if isinstance(value, list | tuple):
+        (value,) = value
+    if isinstance(value, str):
+        raise TypeError("a text is no number")
+    return float(value)
+
+
+def _accepts(function: Callable[..., Any], parameter: str) -> bool:
+    try:
+        return parameter in inspect.signature(function).parameters
+    except (TypeError, ValueError):  # written in C
+        return False
+
 
 _BREAK = re.compile(r"\n+| > ")  # between fields, and between headings
 
@@ -108,7 +417,7 @@ class CrossEncoderReranker:
             scores = yield from self._model.plan(query, texts)
         return self._ranked(passages, scores, query)
 
-    def _passages(self, results: Sequence[ScoredNode], query: str) -> list[_Passage]:
+    def _passages(self, results: Sequence[ScoredNode], query: str) -> list[_WindowedPassage]:
         """Split results into windows that the model can read."""
         if not results:
             return []
@@ -125,7 +434,7 @@ class CrossEncoderReranker:
             )
             spans = passage_windows(text, room, overlap, self.length)
             texts = [f"{prefix}{text[a:b]}{suffix}" for a, b in spans]
-            passages.append(_Passage(result, text, spans, texts))
+            passages.append(_WindowedPassage(result, text, spans, texts))
         return passages
 
     def _parts(self, node: Node, limit: int) -> tuple[str, str, str]:
@@ -150,7 +459,9 @@ class CrossEncoderReranker:
             prefix = prefix[end.end() :] if end else ""
         return prefix, text, suffix
 
-    def _ranked(self, passages: Sequence[_Passage], scores: Sequence[float], query: str) -> Results:
+    def _ranked(
+        self, passages: Sequence[_WindowedPassage], scores: Sequence[float], query: str
+    ) -> Results:
         """Rank passages by the score of their best window, the first of equal ones."""
         ranked, remaining = [], iter(scores)
         for passage in passages:
@@ -165,7 +476,7 @@ class CrossEncoderReranker:
 
 
 @dataclass(frozen=True, slots=True)
-class _Passage:
+class _WindowedPassage:
     """A result, the text that windows are cut from, the windows, what the model reads of them."""
 
     result: ScoredNode

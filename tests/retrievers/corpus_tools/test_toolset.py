@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from nodekin.nodegraph import Document, Embedder, NodeGraph
 from nodekin.retrievers import DefaultRetriever, Retriever
 from nodekin.retrievers.corpus_tools import reading_tools, tool_output
-from nodekin.retrievers.corpus_tools.tool_output import ToolError
-from nodekin.retrievers.corpus_tools.tool_session import ToolSession
+from nodekin.retrievers.corpus_tools.tool_output import ToolError, ToolSession
 from nodekin.retrievers.corpus_tools.toolset import CorpusTools
 
 BRAND = """# Brand

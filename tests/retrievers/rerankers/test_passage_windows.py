@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nodekin.nodegraph import count_tokens
-from nodekin.retrievers.rerankers.passage_windows import default_overlap, passage_windows
+from nodekin.retrievers.rerankers.cross_encoder_reranker import default_overlap, passage_windows
 
 TEXTS = st.text(st.sampled_from("ab c\n.,!?长江茶。，、；“”1 "), max_size=200)
 
