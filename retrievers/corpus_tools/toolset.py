@@ -27,7 +27,7 @@ _TYPES: Mapping[str, tuple[type, ...]] = {
 }
 
 
-def _argument(kind: str, description: str, **rules: Any) -> dict[str, Any]:
+def _argument(kind: str, description: str, **rules: object) -> dict[str, Any]:
     return {"type": kind, "description": description, **rules}
 
 
