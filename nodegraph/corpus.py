@@ -136,7 +136,7 @@ class Corpus:
     @property
     def passed_over(self) -> list[Failure]:
         """Files that were skipped because of their type."""
-        return [failure for some in self._passed_over.values() for failure in some.values()]
+        return [failure for failures in self._passed_over.values() for failure in failures.values()]
 
     def add(
         self, documents: list[Document], paths: list[Path], failures: list[Failure] | None
@@ -385,12 +385,12 @@ class Corpus:
 
         A file is read whose bytes have changed, or of which a document is not as it was stored.
         """
-        known = {i: records[i] for i in files if i in records}
-        ids = {i for file in known.values() for i in file.documents}
-        stored = self._store.stamps(ROOT, None if len(known) == len(records) else ids)
+        existing = {i: records[i] for i in files if i in records}
+        ids = {i for file in existing.values() for i in file.documents}
+        stored = self._store.stamps(ROOT, None if len(existing) == len(records) else ids)
         changed: dict[str, _File] = {}
         for file_id, path in files.items():
-            old = known.get(file_id)
+            old = existing.get(file_id)
             try:
                 file = _File.of(path, old)
             except ReadError as error:

@@ -244,14 +244,14 @@ class PageSplitter:
 
     def __call__(self, node: Node) -> Iterator[Node]:
         """Yield the pages of a document that are not blank."""
-        begin, text = 0, node.text
+        start, text = 0, node.text
         has_pages = PAGE_BREAK in text or "page_unit" in node.metadata
         for number, page in enumerate(text.split(PAGE_BREAK), start=1):
-            at, after = strip_span(text, (begin, begin + len(page)))
+            at, after = strip_span(text, (start, start + len(page)))
             if at < after:
                 metadata = {"page": number} if has_pages else {}
                 yield Node(text[at:after], metadata, start=at, end=after)
-            begin += len(page) + 1
+            start += len(page) + 1
 
 
 @dataclass(frozen=True, slots=True)

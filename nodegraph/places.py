@@ -74,7 +74,7 @@ def _read_outline(graph: Any, document_id: str, name: str) -> Outline | None:
     if text is None:
         return None
     headings = list(headings_in(text, name))
-    return [begin for begin, _, _ in headings], [title for _, _, title in headings]
+    return [start for start, _, _ in headings], [title for _, _, title in headings]
 
 
 def _document_text(node: Node) -> str | None:
@@ -107,8 +107,8 @@ def _heading_label(node: Node, name: str, outline_of: OutlineOf) -> str:
             symbols = symbols_in(_document_text(node) or "", name)
         except ImportError:  # without a grammar the place is the file alone
             return ""
-        around = [symbol for symbol in symbols if symbol.start <= node.start < symbol.end]
-        return around[-1].name if around else ""
-    begins, titles = outline_of(node.document_id, name) or ([], [])
-    above = bisect_right(begins, node.start)
+        enclosing = [symbol for symbol in symbols if symbol.start <= node.start < symbol.end]
+        return enclosing[-1].name if enclosing else ""
+    starts, titles = outline_of(node.document_id, name) or ([], [])
+    above = bisect_right(starts, node.start)
     return titles[above - 1] if above else ""

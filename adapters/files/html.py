@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _TITLE = re.compile(r"<title[^>]*>(.*?)</title>", re.I | re.S)
 
-_LINK_WITHIN = re.compile(r"\[([^\[\]\n]*)\]\(#[^)\s]*\)")
+_INTERNAL_LINK = re.compile(r"\[([^\[\]\n]*)\]\(#[^)\s]*\)")
 """A link to another place of the page, which a text does not have; with a number, to a note."""
 
 _EMPHASIS = ["b", "strong", "i", "em", "u", "s", "font", "span", "mark", "ins"]
@@ -51,7 +51,7 @@ def markdown(html: str) -> str:
     while "\n\n\n" in text:  # what is left of what was left out
         text = text.replace("\n\n\n", "\n\n")
     if "](#" in text:
-        text = _LINK_WITHIN.sub(lambda m: f"[{m[1]}]" if m[1].isdecimal() else m[1], text)
+        text = _INTERNAL_LINK.sub(lambda m: f"[{m[1]}]" if m[1].isdecimal() else m[1], text)
     return text.strip()
 
 

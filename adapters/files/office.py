@@ -26,11 +26,11 @@ def read_docx(source: SourceFile) -> Document:
         import mammoth
     with source.path.open("rb") as file:
         html = mammoth.convert_to_html(file, convert_image=mammoth.images.img_element(_no_image))
-    text = markdown(_NOTE_MARK.sub(r"\1", html.value))
+    text = markdown(_NOTE_REFERENCE.sub(r"\1", html.value))
     return source.document(text, _core_properties(source))
 
 
-_NOTE_MARK = re.compile(r'<a href="#(?:foot|end)note-[^>]*>(?:(\[\d+\])|↑)</a>')
+_NOTE_REFERENCE = re.compile(r'<a href="#(?:foot|end)note-[^>]*>(?:(\[\d+\])|↑)</a>')
 """Where a note belongs, and the arrow with which it leads back there."""
 
 
@@ -124,7 +124,7 @@ def _value(value: object) -> object:
     return value
 
 
-_TAGS = {
+_HTML_TAGS = {
     "list": "ul",
     "list-item": "li",
     "list-header": "li",
@@ -134,7 +134,7 @@ _TAGS = {
     "covered-table-cell": "td",
 }
 
-_LEFT_OUT = frozenset({"annotation", "tracked-changes", "note-citation", "forms", "sequence-decls"})
+_SKIPPED = frozenset({"annotation", "tracked-changes", "note-citation", "forms", "sequence-decls"})
 
 
 def read_open_document(source: SourceFile) -> Document:
@@ -172,7 +172,7 @@ def _html(element: ElementTree.Element) -> Iterator[str]:
     from html import escape
 
     name, tag = _name(element), ""
-    if name in _LEFT_OUT:
+    if name in _SKIPPED:
         return
     if name == "s":
         yield " " * int(_attribute(element, "c") or 1)
@@ -185,7 +185,7 @@ def _html(element: ElementTree.Element) -> Iterator[str]:
     elif name == "frame" and _attribute(element, "class") == "title":
         tag = "h1"
     else:
-        tag = _TAGS.get(name, "")
+        tag = _HTML_TAGS.get(name, "")
     inner = [escape(element.text or "")]
     for child in element:
         inner += _html(child)
@@ -204,11 +204,11 @@ _BRACE = re.compile(r"\\.|[{}]", re.S)
 
 _OUTLINE_LEVEL = re.compile(r"\\outlinelevel([0-5])(?!\d) ?")
 
-_MARKS = {"\ue020": "- "} | {chr(0xE010 + n): f"{'#' * (n + 1)} " for n in range(6)}
+_PREFIXES = {"\ue020": "- "} | {chr(0xE010 + n): f"{'#' * (n + 1)} " for n in range(6)}
 """Stand in a rich text where an item of a list begins, or a heading of a level."""
 
 
-_NOTE_BEGIN = re.compile(r"\s*\ue021\s*")
+_NOTE_START = re.compile(r"\s*\ue021\s*")
 
 _PRIVATE = re.compile("[\ue000-\uf8ff]")  # these marks, and bullets of symbol fonts
 
@@ -251,7 +251,7 @@ def _rtf_blocks(text: str) -> Iterator[str]:
             yield markdown_table(line[:-1].split("|") for line in block)
             continue
         for line in block:
-            mark = _MARKS.get(line[0], "")
-            plain = _PRIVATE.sub("", _NOTE_BEGIN.sub(" (", line))
+            prefix = _PREFIXES.get(line[0], "")
+            plain = _PRIVATE.sub("", _NOTE_START.sub(" (", line))
             if plain := " ".join(plain.split()):
-                yield f"{mark}{plain}"
+                yield f"{prefix}{plain}"

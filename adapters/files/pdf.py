@@ -44,17 +44,17 @@ def read_pdf(source: SourceFile) -> Document:
     """
     with _opened(source) as pdf:
         pages: list[Lines] = []
-        unread: list[int] = []
+        unreadable: list[int] = []
         for number, page in enumerate(pdf, start=1):
             lines = _lines_of_page(page)
             if lines is None:
                 lines = lines_of_text(source.ocr(_png(page))) if source.ocr else []
                 if not lines:
-                    unread.append(number)
+                    unreadable.append(number)
             pages.append(lines)
         outline = list(_outline(pdf))
         metadata = _properties(pdf)
-    if unread and not any(pages):
+    if unreadable and not any(pages):
         raise ReadError(
             f"{source.path} has no text on its {len(pages):,} pages, only images or characters "
             "without a meaning, as a scan has: give ReadOptions(ocr=...) to read them, or put a "
@@ -62,8 +62,8 @@ def read_pdf(source: SourceFile) -> Document:
             "scanned PDF",
             skippable=True,
         )
-    if unread:
-        metadata["unread_pages"] = unread
+    if unreadable:
+        metadata["unread_pages"] = unreadable
     metadata["page_unit"] = "page"
     metadata["page_count"] = len(pages)
     return source.document(pages_as_text(pages, outline), metadata)
@@ -177,15 +177,15 @@ def _lines(textpage: Any, text: str, *, is_upward: bool = False) -> list[TextLin
             continue
         start += len(line) - len(line.lstrip())
         raw.FPDFText_GetCharOrigin(handle, start, x, y)
-        left, baseline, size = x.value, y.value, raw.FPDFText_GetFontSize(handle, start)
+        x0, baseline, size = x.value, y.value, raw.FPDFText_GetFontSize(handle, start)
         if raw.FPDFText_GetMatrix(handle, start, matrix):
             size *= hypot(matrix.c, matrix.d)
         raw.FPDFText_GetLooseCharBox(handle, start + len(stripped) - 1, box)
-        if box.top < baseline and baseline - box.top > abs(box.left - left):
-            position = (-baseline, -box.bottom, left)
+        if box.top < baseline and baseline - box.top > abs(box.left - x0):
+            position = (-baseline, -box.bottom, x0)
         elif is_upward:
-            position = (baseline, box.top, -left)
+            position = (baseline, box.top, -x0)
         else:
-            position = (left, box.right, baseline)
+            position = (x0, box.right, baseline)
         lines.append(TextLine(stripped, start, *position, size))
     return lines

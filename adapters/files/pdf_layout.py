@@ -53,9 +53,9 @@ class TextLine(NamedTuple):
     """
 
     text: str
-    begin: int = 0
-    left: float = 0
-    right: float = 0
+    start: int = 0
+    x0: float = 0
+    x1: float = 0
     baseline: float = 0
     size: float = 0
     is_table: bool = False
@@ -63,7 +63,7 @@ class TextLine(NamedTuple):
     @property
     def is_placed(self) -> bool:
         """Whether its place is known."""
-        return self.right > self.left and self.size > 0
+        return self.x1 > self.x0 and self.size > 0
 
 
 Lines = Sequence[TextLine]
@@ -84,8 +84,8 @@ def normalized(text: str) -> str:
     """
 
     def usual(match: re.Match[str]) -> str:
-        form = unicodedata.normalize("NFKC", match[0])
-        return form if len(form) == 1 else match[0]
+        usual_form = unicodedata.normalize("NFKC", match[0])
+        return usual_form if len(usual_form) == 1 else match[0]
 
     return _VARIANTS.sub(usual, text)
 
@@ -127,13 +127,13 @@ def pages_as_text(pages: Sequence[Lines], outline: Iterable[tuple[int, int, str]
         columns = _columns(lines)
         blocks = _blocks(lines, _headings(lines, titles.get(number, {}), levels), columns)
         if number:
-            goes_on = (
+            continues = (
                 last is not None
                 and bool(blocks)
                 and not blocks[0].level
-                and _may_go_on(last, lines[0])
+                and _may_continue(last, lines[0])
             )
-            parts.append(PAGE_BREAK if goes_on else f"\n\n{PAGE_BREAK}\n\n")
+            parts.append(PAGE_BREAK if continues else f"\n\n{PAGE_BREAK}\n\n")
         parts.append("\n\n".join([_block_text(lines, block) for block in blocks]))
         if blocks:
             end = lines[-1]
@@ -144,16 +144,16 @@ def pages_as_text(pages: Sequence[Lines], outline: Iterable[tuple[int, int, str]
 class _PageBlock(NamedTuple):
     """Lines of a page that are a paragraph, or a heading of a level from 1."""
 
-    begin: int
+    start: int
     end: int
     level: int
 
 
 def _block_text(lines: Lines, block: _PageBlock) -> str:
-    begin, end, level = block
-    if lines[begin].is_table:
-        return _BULLET.sub("- ", lines[begin].text)
-    text = joined([line.text for line in lines[begin:end]])
+    start, end, level = block
+    if lines[start].is_table:
+        return _BULLET.sub("- ", lines[start].text)
+    text = joined([line.text for line in lines[start:end]])
     if level:
         return f"{'#' * min(level, 6)} {text}"
     if text[0] == "#":
@@ -185,33 +185,33 @@ def _blocks(
     blocks: list[_PageBlock] = []
     at, count = 0, len(lines)
     while at < count:
-        begin = at
+        start = at
         if heading := headings.get(at):
             level, height = heading
             at += height
-            blocks.append(_PageBlock(begin, at, level))
+            blocks.append(_PageBlock(start, at, level))
             continue
         line = lines[at]
-        margin = line.left
+        margin = line.x0
         at += 1
         while at < count and at not in headings:
             following = lines[at]
             if is_below[at]:
-                indent = following.left - margin
+                indent = following.x0 - margin
                 if (
                     not (is_surely_full[at - 1] or _is_full(line, following, edges[at - 1]))
-                    or (indent > 0.8 * line.size and not _ITEM.match(lines[begin].text))
+                    or (indent > 0.8 * line.size and not _ITEM.match(lines[start].text))
                     or _ITEM.match(following.text)
                 ):  # a line that ends early, or begins further to the right, or an item
                     break
-                margin = following.left if at == begin + 1 else min(margin, following.left)
-            elif not _goes_on(line, following, edges[at - 1]):
+                margin = following.x0 if at == start + 1 else min(margin, following.x0)
+            elif not _continues_paragraph(line, following, edges[at - 1]):
                 break
             else:
-                margin = following.left
+                margin = following.x0
             line = following
             at += 1
-        blocks.append(_PageBlock(begin, at, 0))
+        blocks.append(_PageBlock(start, at, 0))
     return blocks
 
 
@@ -223,7 +223,7 @@ def _headings(
         return {
             at: (levels[line.size], _heading_height(lines, at))
             for at, line in enumerate(lines if levels else ())
-            if line.size in levels and line.right > line.left and _may_be_heading(line.text)
+            if line.size in levels and line.x1 > line.x0 and _may_be_heading(line.text)
         }
     found: dict[int, tuple[int, int]] = {}
     initials = {title[:1] for title in titles}
@@ -241,8 +241,8 @@ def _may_be_heading(text: str) -> bool:
 def _heading_by_title(lines: Lines, at: int, titles: Mapping[str, int]) -> tuple[int, int] | None:
     """Return the level and the lines of the heading at a line that the outline has."""
     number = _NUMBER.match(lines[at].text)
-    for begin in (0, number.end()) if number else (0,):
-        text = _squeezed(lines[at].text[begin:])
+    for start in (0, number.end()) if number else (0,):
+        text = _squeezed(lines[at].text[start:])
         for count in (1, 2, 3):
             if text in titles:
                 return titles[text], count
@@ -278,8 +278,8 @@ def _levels_by_size(pages: Sequence[Lines]) -> dict[float, int]:
     """Return which sizes are those of headings: larger than the text, and seldom."""
     exact: dict[float, int] = {}
     for lines in pages:
-        for text, _, left, right, _, size, _ in lines:
-            if right > left:
+        for text, _, x0, x1, _, size, _ in lines:
+            if x1 > x0:
                 exact[size] = exact.get(size, 0) + len(text)
     characters: Counter[float] = Counter()
     for size, number in exact.items():
@@ -311,30 +311,30 @@ class _Columns(NamedTuple):
 def _columns(lines: Lines) -> _Columns:
     count = len(lines)
     is_below, edges, reaches = [False] * count, [0.0] * count, [-inf] * count
-    begin, edge = 0, 0.0
-    above_left = above_base = above_size = 0.0
-    for at, (text, _, left, right, baseline, size, _) in enumerate(lines):
-        advance = (right - left) / len(text)
+    start, edge = 0, 0.0
+    above_x0 = above_base = above_size = 0.0
+    for at, (text, _, x0, x1, baseline, size, _) in enumerate(lines):
+        advance = (x1 - x0) / len(text)
         has_gaps = advance > 1.3 * size
         if not has_gaps:
-            reaches[at] = right + advance + 0.3 * size
+            reaches[at] = x1 + advance + 0.3 * size
         if (
             above_size
-            and right > left
+            and x1 > x0
             and 0.2 * above_size < above_base - baseline < 1.9 * above_size
             and -0.1 * above_size <= above_size - size <= 0.1 * above_size
-            and -5 * above_size < left - above_left < 5 * above_size
+            and -5 * above_size < x0 - above_x0 < 5 * above_size
         ):
             is_below[at] = True
-            if right > edge:
-                edge = right
+            if x1 > edge:
+                edge = x1
             if has_gaps:
                 reaches[at - 1] = -inf  # the next line is a row of a table
         else:
-            edges[begin:at] = [edge] * (at - begin)
-            begin, edge = at, right
-        above_left, above_base, above_size = left, baseline, size if right > left else 0.0
-    edges[begin:] = [edge] * (count - begin)
+            edges[start:at] = [edge] * (at - start)
+            start, edge = at, x1
+        above_x0, above_base, above_size = x0, baseline, size if x1 > x0 else 0.0
+    edges[start:] = [edge] * (count - start)
     is_surely_full = [
         reach >= edge and ". . . ." not in line.text
         for reach, edge, line in zip(reaches, edges, lines, strict=True)
@@ -342,35 +342,35 @@ def _columns(lines: Lines) -> _Columns:
     return _Columns(is_below, edges, is_surely_full)
 
 
-def _goes_on(line: TextLine, following: TextLine, edge: float) -> bool:
+def _continues_paragraph(line: TextLine, following: TextLine, edge: float) -> bool:
     """Whether a line that does not stand below another belongs to its paragraph."""
     if line.is_table or following.is_table:
         return False
     if not (line.is_placed and following.is_placed):
         return not _SENTENCE_END.search(line.text) and not _ITEM.match(following.text)
     is_elsewhere = following.baseline > line.baseline  # at the top of another column
-    return is_elsewhere and _may_go_on(line, following) and _is_full(line, following, edge)
+    return is_elsewhere and _may_continue(line, following) and _is_full(line, following, edge)
 
 
 def _is_full(line: TextLine, following: TextLine, edge: float) -> bool:
     """Whether the next line's first word had no room any more at the end of this one."""
-    text, _, left, right, _, size, is_table = line
-    if right <= left or size <= 0:
+    text, _, x0, x1, _, size, is_table = line
+    if x1 <= x0 or size <= 0:
         return not is_table
-    advance = (right - left) / len(text)  # how wide a character is
-    following_advance = (following.right - following.left) / len(following.text)
+    advance = (x1 - x0) / len(text)  # how wide a character is
+    following_advance = (following.x1 - following.x0) / len(following.text)
     if advance > 1.3 * size or following_advance > 1.3 * size or ". . . ." in text:
         return False  # the row of a table, or an entry of a list of contents, with gaps
-    if right + 30 * advance + 1.5 * size < edge:  # no word would have
+    if x1 + 30 * advance + 1.5 * size < edge:  # no word would have
         return False
     end = following.text.find(" ")
     is_unspaced = following.text >= _FIRST_UNSPACED and _CJK.match(following.text)
     word = 1 if is_unspaced else (end if end > 0 else len(following.text)) + 1
     slack = size * (1.5 if not text[-3:].isascii() and _CJK.search(text[-3:]) else 0.3)
-    return right + min(word, 30) * advance + slack >= edge
+    return x1 + min(word, 30) * advance + slack >= edge
 
 
-def _may_go_on(line: TextLine, following: TextLine) -> bool:
+def _may_continue(line: TextLine, following: TextLine) -> bool:
     """Whether a paragraph may go on from one column or page to the next."""
     first = following.text[0]
     return (
@@ -395,18 +395,18 @@ def _hyphens_resolved(text: str) -> str:
         before = _LAST_LETTERS.search(text, max(0, at - 40), at)
         following = _FIRST_LETTERS.match(text, after)
         parts = (before[0] if before else "", following[0] if following else "")
-        return "" if _is_one_word(*parts, words) else "-"
+        return "" if _is_joined(*parts, words) else "-"
 
     return re.sub(_HYPHEN, resolved, text)
 
 
-def _is_one_word(first: str, second: str, words: Set[str]) -> bool:
+def _is_joined(first: str, second: str, words: Set[str]) -> bool:
     """Whether the parts of a word are written together, by the other words of the text."""
     if not (first and second):
         return False
-    first_form, second_form = first.casefold(), second.casefold()
-    if first_form + second_form in words:
+    first_part, second_part = first.casefold(), second.casefold()
+    if first_part + second_part in words:
         return True
-    if f"{first_form}-{second_form}" in words or not second[0].islower():
+    if f"{first_part}-{second_part}" in words or not second[0].islower():
         return False
-    return not (first_form in words and second_form in words and len(second) > 2)
+    return not (first_part in words and second_part in words and len(second) > 2)

@@ -33,10 +33,12 @@ def with_tables(page: Any, textpage: Any, lines: Lines) -> Lines:
     for grid in _grids(horizontal, vertical):
         inside = grid.lines_inside(lines)
         if rows := _filled(grid, textpage, inside):
-            table = TextLine(markdown_table(rows), inside[0].begin, is_table=True)
-            gone = {line.begin for line in inside[1:]}
+            table = TextLine(markdown_table(rows), inside[0].start, is_table=True)
+            merged_starts = {line.start for line in inside[1:]}
             lines = [
-                table if line is inside[0] else line for line in lines if line.begin not in gone
+                table if line is inside[0] else line
+                for line in lines
+                if line.start not in merged_starts
             ]
     return lines
 
@@ -44,11 +46,11 @@ def with_tables(page: Any, textpage: Any, lines: Lines) -> Lines:
 def _may_have_rows(lines: Lines) -> bool:
     """Whether a line has gaps, or two lines stand beside each other."""
     above = inf
-    for text, _, left, right, baseline, size, _ in lines:
+    for text, _, x0, x1, baseline, size, _ in lines:
         # A character is 0.63 wide at most on average, 0.6 where all are as wide; of Chinese 1.13.
         wide = 0 if text.isascii() else 0.25 * (len(text.encode()) - len(text))
         width = size * (0.63 * len(text) + wide)
-        if right - left > width or abs(above - baseline) < 0.2 * size:
+        if x1 - x0 > width or abs(above - baseline) < 0.2 * size:
             return True
         above = baseline
     return False
@@ -77,24 +79,24 @@ class _Grid:
 
     def lines_inside(self, lines: Lines) -> list[TextLine]:
         """Return the lines that stand in it; none if there is one that leads out of it."""
-        left, right = self.columns[0] - _NEAR, self.columns[-1] + _NEAR
+        x0, x1 = self.columns[0] - _NEAR, self.columns[-1] + _NEAR
         top, bottom = self.rows[0], self.rows[-1]
         inside = []
         for line in lines:
-            if bottom < line.baseline < top and line.right > left and line.left < right:
-                if line.left < left or line.right > right or line.is_table:
+            if bottom < line.baseline < top and line.x1 > x0 and line.x0 < x1:
+                if line.x0 < x0 or line.x1 > x1 or line.is_table:
                     return []
                 inside.append(line)
         return inside
 
     def cell(self, x: float, y: float) -> tuple[int, int]:
         """Return the row and the column at a place; of cells that were merged the first."""
-        place = bisect_right(self.rows, -y, key=neg), bisect_right(self.columns, x)
-        cell = self.merged.get(place)
+        position = bisect_right(self.rows, -y, key=neg), bisect_right(self.columns, x)
+        cell = self.merged.get(position)
         if cell is None:
-            row = min(max(place[0] - 1, 0), len(self.rows) - 2)
-            column = min(max(place[1] - 1, 0), len(self.columns) - 2)
-            cell = self.merged[place] = self._first(row, column)
+            row = min(max(position[0] - 1, 0), len(self.rows) - 2)
+            column = min(max(position[1] - 1, 0), len(self.columns) - 2)
+            cell = self.merged[position] = self._first(row, column)
         return cell
 
     def _first(self, row: int, column: int) -> tuple[int, int]:
@@ -108,8 +110,8 @@ class _Grid:
         return row, column
 
 
-def _is_ruled(rules: Iterable[_Rule], at: float, place: float) -> bool:
-    return any(abs(rule.at - at) <= _NEAR and rule.reaches(place) for rule in rules)
+def _is_ruled(rules: Iterable[_Rule], at: float, position: float) -> bool:
+    return any(abs(rule.at - at) <= _NEAR and rule.reaches(position) for rule in rules)
 
 
 def _rules(page: Any) -> tuple[list[_Rule], list[_Rule]]:
@@ -127,12 +129,12 @@ def _rules(page: Any) -> tuple[list[_Rule], list[_Rule]]:
     for path in paths:
         if not raw.FPDFPageObj_GetBounds(path, *edges):
             continue
-        left, bottom, right, top = (edge.value for edge in edges)
-        width, height = right - left, top - bottom
+        x0, bottom, x1, top = (edge.value for edge in edges)
+        width, height = x1 - x0, top - bottom
         if height <= _NEAR < width:
-            horizontal.append(_Rule((top + bottom) / 2, left, right))
+            horizontal.append(_Rule((top + bottom) / 2, x0, x1))
         elif width <= _NEAR < height:
-            vertical.append(_Rule((left + right) / 2, bottom, top))
+            vertical.append(_Rule((x0 + x1) / 2, bottom, top))
         elif width > _NEAR:
             for (x, y), (to_x, to_y) in _strokes(path):
                 if abs(y - to_y) < 1:
@@ -274,19 +276,19 @@ def _cell_at(grid: _Grid, textpage: Any) -> Callable[[int], _Cell]:
 
 def _parts(line: TextLine, cell_at: Callable[[int], _Cell]) -> Iterator[tuple[_Cell, str]]:
     """Yield the cells that a line leads through, and what of it stands in each."""
-    text, offset = line.text, line.begin
+    text, offset = line.text, line.start
     last: _Cell | None = None
-    begin = 0
+    start = 0
     for word in _WORD.finditer(text):
         first, end = word.span()
         cell = cell_at(offset + first)
-        is_one = end == first + 1 or cell_at(offset + end - 1) == cell
-        for at in (first,) if is_one else range(first, end):
+        is_within_cell = end == first + 1 or cell_at(offset + end - 1) == cell
+        for at in (first,) if is_within_cell else range(first, end):
             if at > first:
                 cell = cell_at(offset + at)
             if last is not None and cell != last:
-                yield last, text[begin:at].strip()
-                begin = at
+                yield last, text[start:at].strip()
+                start = at
             last = cell
     if last is not None:
-        yield last, text[begin:].strip()
+        yield last, text[start:].strip()

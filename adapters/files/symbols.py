@@ -84,8 +84,8 @@ def symbols_in(text: str, file_name: str) -> tuple[Symbol, ...]:
     symbols = list(_walk(root))
     if len(data) == len(text):
         return tuple(symbols)
-    places = _characters(data, sorted({p for s in symbols for p in (s.start, s.end)}))
-    return tuple(Symbol(s.name, s.kind, places[s.start], places[s.end]) for s in symbols)
+    offsets = _characters(data, sorted({p for s in symbols for p in (s.start, s.end)}))
+    return tuple(Symbol(s.name, s.kind, offsets[s.start], offsets[s.end]) for s in symbols)
 
 
 @cache
@@ -104,14 +104,14 @@ def _parser(language: str) -> Any:
     return Parser(Language(getattr(grammar, function)()))
 
 
-def _characters(data: bytes, places: list[int]) -> dict[int, int]:
+def _characters(data: bytes, offsets: list[int]) -> dict[int, int]:
     """Return at which character each of some bytes stands."""
     at = characters = 0
-    found = {}
-    for place in places:
-        characters += len(data[at:place].decode("utf-8", "replace"))
-        found[place], at = characters, place
-    return found
+    characters_at = {}
+    for offset in offsets:
+        characters += len(data[at:offset].decode("utf-8", "replace"))
+        characters_at[offset], at = characters, offset
+    return characters_at
 
 
 def _walk(root: Any) -> Iterator[Symbol]:
@@ -124,10 +124,10 @@ def _walk(root: Any) -> Iterator[Symbol]:
             full = f"{scope}.{name}" if scope else name
             if kind == "function" and in_class:
                 kind = "method"
-            whole = node
-            while whole.parent is not None and _wraps(whole.parent):
-                whole = whole.parent
-            yield Symbol(full, kind, whole.start_byte, whole.end_byte)
+            outer = node
+            while outer.parent is not None and _wraps(outer.parent):
+                outer = outer.parent
+            yield Symbol(full, kind, outer.start_byte, outer.end_byte)
             inner, inner_in_class = full, kind in _SCOPES and kind != "module"
         waiting += [(child, inner, inner_in_class) for child in reversed(node.named_children)]
 
@@ -136,12 +136,12 @@ _WRAPPERS = frozenset(
     "decorated_definition export_statement variable_declarator template_declaration".split()
 )
 
-_WRAPPERS_OF_ONE = frozenset("lexical_declaration type_declaration".split())
+_SINGLE_WRAPPERS = frozenset("lexical_declaration type_declaration".split())
 
 
 def _wraps(node: Any) -> bool:
     """Tell whether a node is what it holds, with a decorator or a keyword."""
-    return node.type in _WRAPPERS or (node.type in _WRAPPERS_OF_ONE and node.named_child_count == 1)
+    return node.type in _WRAPPERS or (node.type in _SINGLE_WRAPPERS and node.named_child_count == 1)
 
 
 def _symbol(node: Any) -> tuple[str, str]:

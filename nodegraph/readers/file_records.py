@@ -28,10 +28,10 @@ def records_of(read: str | Document | Iterable[Document]) -> Records:
     return [_record(document, document.id) for document in read]
 
 
-def _record(document: Document, own_id: str) -> list[Any]:
+def _record(document: Document, record_id: str) -> list[Any]:
     search_text = document.search_text
     row = [] if search_text is None else [search_text.to_row()]
-    return [_encodable(document.text), dict(document.metadata), own_id, *row]
+    return [_encodable(document.text), dict(document.metadata), record_id, *row]
 
 
 def _encodable(text: str) -> str:
@@ -60,10 +60,10 @@ def documents_of(path: Path, file_id: str, records: Records) -> list[Document]:
         Document(
             text,
             {**attributes, **metadata},
-            id=f"{file_id}#{own_id}" if own_id else file_id,
+            id=f"{file_id}#{record_id}" if record_id else file_id,
             search_text=SearchText.from_row(row[0]) if row else None,
         )
-        for text, metadata, own_id, *row in records
+        for text, metadata, record_id, *row in records
     ]
 
 

@@ -51,9 +51,9 @@ class FolderScan:
         kinds = Counter(Path(file).suffix or "no suffix" for file in skipped)
         counts = ", ".join(f"{kind} {count}" for kind, count in kinds.most_common(8))
         names = ", ".join(Path(file).name for file in skipped[:3])
-        rest = ", ..." if len(skipped) > 3 else ""
+        more = ", ..." if len(skipped) > 3 else ""
         return UnsupportedFilesError(
-            f"{len(skipped)} of the files in {self.root} have no reader ({counts}): {names}{rest}; "
+            f"{len(skipped)} of the files in {self.root} have no reader ({counts}): {names}{more}; "
             f"{how_to_read_more()}add one with register_reader, or convert them",
             "without a reader",
             skippable=True,
@@ -82,19 +82,19 @@ def scan_files(source: str | Path, options: ReadOptions | None = None) -> Folder
             f"there is no file or folder {str(source)!r} (looked at {full}); a text is added "
             "with graph.add(text)"
         )
-    found = FolderScan(full)
-    for folder, names in _walk(path, options, found.passed_over):
+    scan = FolderScan(full)
+    for folder, names in _walk(path, options, scan.passed_over):
         above = f"{full.name}/{folder.relative_to(path).as_posix()}/".replace("/./", "/")
         for name in names:
             file = folder / name
             if can_read(name) or _has_format(file):
-                found.files[f"{above}{name}".lstrip("/")] = file
+                scan.files[f"{above}{name}".lstrip("/")] = file
             else:
-                found.unsupported.append(str(file))
-    if error := found.unsupported_error():
+                scan.unsupported.append(str(file))
+    if error := scan.unsupported_error():
         logger.warning("%s", error)
-    found.files = dict(sorted(found.files.items()))
-    return found
+    scan.files = dict(sorted(scan.files.items()))
+    return scan
 
 
 def _has_format(file: Path) -> bool:

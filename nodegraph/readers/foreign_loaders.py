@@ -87,7 +87,7 @@ def _anything(read: Any) -> Any:
 def _documents(read: Iterable[Any]) -> Document | list[Document]:
     """Return what a loader loaded, numbered; the one document of a file is the file's own."""
     documents = [as_document(item) for item in read]
-    own = [
+    numbered = [
         Document(
             document.text,
             {k: v for k, v in document.metadata.items() if k not in _FILE_FIELDS},
@@ -96,7 +96,7 @@ def _documents(read: Iterable[Any]) -> Document | list[Document]:
         )
         for number, document in enumerate(documents, start=1)
     ]
-    return own[0] if len(own) == 1 else own
+    return numbered[0] if len(numbered) == 1 else numbered
 
 
 def _converted(result: Any) -> Document | str:

@@ -61,7 +61,7 @@ def _parsed(
 ) -> Records | ReadError | UnloadableError:
     """Return what a file holds, or why it can't be read."""
     try:
-        kind, *rest = parse(str(path))
+        kind, *values = parse(str(path))
     except TimeoutError:
         return ReadError(
             f"can't read {path}: its parser took more than {options.seconds:g} seconds; "
@@ -77,11 +77,11 @@ def _parsed(
     except Exception as error:  # what it sent is no reply
         return ReadError(f"can't read {path}: {type(error).__name__}: {error}")
     if kind == "unloadable":
-        return UnloadableError(*rest)
+        return UnloadableError(*values)
     if kind == "error":
-        message, reason, skippable = rest
+        message, reason, skippable = values
         return ReadError(message, reason, skippable=skippable)
-    records: Records = decode(rest[0])
+    records: Records = decode(values[0])
     return records
 
 

@@ -85,8 +85,8 @@ class ReadReport:
             text += f"; not in UTF-8: {names}"
         if self.notes:
             text += f"; {len(self.notes):,} read in part"
-        rest = ", ".join(f"{count:,} {rule}" for rule, count in self.passed_over.most_common())
-        return f"{text}; {rest}" if rest else text
+        passed = ", ".join(f"{count:,} {rule}" for rule, count in self.passed_over.most_common())
+        return f"{text}; {passed}" if passed else text
 
 
 def _pages(pages: Sequence[int]) -> str:

@@ -63,10 +63,10 @@ class RegisteredReader:
                 f"the reader of {self.pattern!r} can't run in a process of its own: {reason}; put "
                 "its function or class into a module, or register it with isolated=False"
             )
-        self.run_here(reason)
+        self.run_in_process(reason)
         return None
 
-    def run_here(self, reason: str) -> None:
+    def run_in_process(self, reason: str) -> None:
         """Run in this process from now on, and say once why."""
         if self.isolated is None:
             self.isolated = False

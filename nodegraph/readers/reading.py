@@ -42,7 +42,7 @@ def read_files(
     The third says whether a process of its own parsed it: those come after the others, as they
     are ready.
     """
-    here: dict[str, RegisteredReader | FileFormat] = {}
+    unisolated: dict[str, RegisteredReader | FileFormat] = {}
     isolated: list[tuple[str, Path]] = []
     for file_id, path in files.items():
         try:
@@ -53,13 +53,13 @@ def read_files(
         if is_isolated:
             isolated.append((file_id, path))
         else:
-            here[file_id] = reader
+            unisolated[file_id] = reader
     from .isolated import parsing  # which loads what starts processes
 
     with parsing(isolated, options) as parsed:
-        for file_id, reader in here.items():
+        for file_id, reader in unisolated.items():
             try:
-                yield file_id, _read_here(files[file_id], reader, options), False
+                yield file_id, _read_in_process(files[file_id], reader, options), False
             except ReadError as error:
                 yield file_id, error, False
         for file_id, read in parsed:
@@ -107,14 +107,16 @@ def _read_where_it_can_be(
     reader = registered_reader(path)
     if reader is None or reader.isolated:
         return ReadError(f"can't read {path}: its process can't load its reader: {error}")
-    reader.run_here(str(error))
+    reader.run_in_process(str(error))
     try:
-        return _read_here(path, reader, options)
+        return _read_in_process(path, reader, options)
     except ReadError as other:
         return other
 
 
-def _read_here(path: Path, reader: RegisteredReader | FileFormat, options: ReadOptions) -> Records:
+def _read_in_process(
+    path: Path, reader: RegisteredReader | FileFormat, options: ReadOptions
+) -> Records:
     try:
         return reader.records(SourceFile(path, options))
     except ReadError:

@@ -52,7 +52,7 @@ def _cell(value: object) -> str:
     return _BREAKS.sub(" ", text).replace("|", "\\|").strip()
 
 
-_MARKS = (
+_BYTE_ORDER_MARKS = (
     (codecs.BOM_UTF8, "utf-8-sig"),
     (codecs.BOM_UTF32_LE, "utf-32"),
     (codecs.BOM_UTF32_BE, "utf-32"),
@@ -102,12 +102,12 @@ def decoded(source: SourceFile, *, declared: bool = False) -> tuple[str, str]:
 def decode(data: bytes, source: SourceFile, *, declared: bool = False) -> tuple[str, str]:
     """Return the text that some bytes are, and the name of their encoding."""
     text, encoding = _decoded(data, source, declared)
-    found = len(data) - len(data.translate(None, _CONTROL))
+    controls = len(data) - len(data.translate(None, _CONTROL))
     if encoding.startswith(("utf-16", "utf-32")):  # of which half the bytes are
-        found = len(text) - len(text.translate(dict.fromkeys(_CONTROL)))
-    if found > len(text) // 1000 + ("\0" not in text):
+        controls = len(text) - len(text.translate(dict.fromkeys(_CONTROL)))
+    if controls > len(text) // 1000 + ("\0" not in text):
         raise ReadError(
-            f"{source.path} is no text: it has {found:,} control characters among "
+            f"{source.path} is no text: it has {controls:,} control characters among "
             f"{len(text):,}; remove it, or register a reader that knows it",
             "not text",
             skippable=True,
@@ -116,8 +116,8 @@ def decode(data: bytes, source: SourceFile, *, declared: bool = False) -> tuple[
 
 
 def _decoded(data: bytes, source: SourceFile, declared: bool) -> tuple[str, str]:
-    for mark, name in _MARKS:
-        if data.startswith(mark):
+    for bom, name in _BYTE_ORDER_MARKS:
+        if data.startswith(bom):
             try:
                 return data.decode(name), name.removesuffix("-sig")
             except UnicodeDecodeError as error:
@@ -135,13 +135,13 @@ def _decoded(data: bytes, source: SourceFile, declared: bool) -> tuple[str, str]
     try:
         return data.decode("utf-8"), "utf-8"
     except UnicodeDecodeError as error:
-        found = source.options.encoding or detected(data)
-        if found is None:
+        encoding = source.options.encoding or detected(data)
+        if encoding is None:
             raise _not_in(source, "UTF-8", data, error) from error
         try:
-            return data.decode(found), found
+            return data.decode(encoding), encoding
         except UnicodeDecodeError as other:
-            raise _not_in(source, found, data, other) from other
+            raise _not_in(source, encoding, data, other) from other
 
 
 def detected(data: bytes) -> str | None:
@@ -158,8 +158,8 @@ def detected(data: bytes) -> str | None:
         return None
     from charset_normalizer import from_bytes
 
-    begin = max(0, next((i for i, byte in enumerate(data) if byte > 127), 0) - 500)
-    sample = data[begin : begin + 20_000]
+    start = max(0, next((i for i, byte in enumerate(data) if byte > 127), 0) - 500)
+    sample = data[start : start + 20_000]
     best = from_bytes(sample, cp_isolation=list(_CANDIDATES)).best()
     name = None if best is None else str(best.encoding)
     high = sum(byte > 127 for byte in sample)
@@ -252,8 +252,10 @@ def _from_record(record: Any, number: int) -> Document | None:
     inner = metadata.get("metadata")
     if inner is None or isinstance(inner, dict):
         metadata.update(metadata.pop("metadata", None) or {})
-    own_id = record.get("id")
-    return Document(record[name], metadata, id=str(number if own_id in (None, "") else own_id))
+    record_id = record.get("id")
+    return Document(
+        record[name], metadata, id=str(number if record_id in (None, "") else record_id)
+    )
 
 
 def read_json(source: SourceFile) -> Document:
@@ -274,7 +276,7 @@ def read_csv(source: SourceFile) -> Document:
         delimiter = "\t"
     else:
         lines = [line for line in text.split("\n", 20)[:20] if line.strip()]
-        delimiter = max(",;\t|", key=lambda mark: min((n.count(mark) for n in lines), default=0))
+        delimiter = max(",;\t|", key=lambda d: min((n.count(d) for n in lines), default=0))
     import csv
 
     csv.field_size_limit(10_000_000)
@@ -286,4 +288,4 @@ def is_text(path: Path) -> bool:
     """Tell whether a file seems to be text, by its beginning."""
     with path.open("rb") as file:
         head = file.read(4096)
-    return any(head.startswith(mark) for mark, _ in _MARKS) or b"\0" not in head
+    return any(head.startswith(bom) for bom, _ in _BYTE_ORDER_MARKS) or b"\0" not in head

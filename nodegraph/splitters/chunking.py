@@ -73,18 +73,18 @@ def cut_to_fit(
 def _prefix_length(text: str, start: int, end: int, size: int, length: Length, guess: int) -> int:
     """Return how many characters fit, at least one; the length is taken to grow with the text."""
 
-    def is_within(count: int) -> bool:
+    def fits_size(count: int) -> bool:
         return length(text[start : start + count]) <= size
 
     max_count, step = end - start, 1
-    low = guess if 1 < guess <= max_count and is_within(guess) else 1
-    while low + step <= max_count and is_within(low + step):
+    low = guess if 1 < guess <= max_count and fits_size(guess) else 1
+    while low + step <= max_count and fits_size(low + step):
         low += step
         step *= 2
     high = min(low + step - 1, max_count)
     while low < high:
         middle = (low + high + 1) // 2
-        if is_within(middle):
+        if fits_size(middle):
             low = middle
         else:
             high = middle - 1

@@ -86,15 +86,15 @@ def _lines(text: str) -> Iterator[tuple[int, str]]:
 def markdown_headings(text: str, max_level: int = 6) -> Iterator[tuple[int, int, str]]:
     """Yield where each heading begins, its level and its text; those in fenced code are none."""
     front = _FRONT_MATTER.match(text)
-    begin_of_text = front.end() if front else 0
+    text_start = front.end() if front else 0
     fence, marked_at, marked = "", -1, ""  # the last marked line, as a title of the next one
-    for mark in _MARKED.finditer("\n" + text, begin_of_text):  # most lines are never looked at
-        at = mark.start()
+    for candidate in _MARKED.finditer("\n" + text, text_start):  # most lines are never looked at
+        at = candidate.start()
         line = text[at : _end_of_line(text, at)].rstrip()
-        before_at = text.rfind("\n", begin_of_text, max(at - 1, 0)) + 1 or begin_of_text
+        before_at = text.rfind("\n", text_start, max(at - 1, 0)) + 1 or text_start
         before = marked if before_at == marked_at else _title(text[before_at:at])
         opened = _FENCE.match(line)
-        level, heading, begin = 0, "", at
+        level, heading, start = 0, "", at
         marked_at, marked = at, ""
         if fence:
             if opened and opened[1].startswith(fence) and not line.strip(" `~"):
@@ -104,11 +104,11 @@ def markdown_headings(text: str, max_level: int = 6) -> Iterator[tuple[int, int,
         elif match := _HEADING.match(line):
             level, heading = len(match[1]), _without_closing(match[2].strip())
         elif before and (match := _UNDERLINE.match(line)):
-            level, heading, begin = 1 if match[1][0] == "=" else 2, before, before_at
+            level, heading, start = 1 if match[1][0] == "=" else 2, before, before_at
         else:
             marked = _title(line)
         if 0 < level <= max_level:
-            yield begin, level, heading
+            yield start, level, heading
 
 
 def _end_of_line(text: str, at: int) -> int:
@@ -174,9 +174,9 @@ def latex_headings(text: str) -> Iterator[Heading]:
         >>> list(latex_headings("\\section{Tea}\n% \\section{no}\n\\subsection*{The {\\em green}}"))
         [(0, 1, 'Tea'), (29, 2, 'The green')]
     """
-    found = [(match, _LATEX_LEVELS.index(match[1])) for match in _LATEX.finditer(text)]
-    top = min((level for _, level in found), default=0)
-    for match, level in found:
+    matches = [(match, _LATEX_LEVELS.index(match[1])) for match in _LATEX.finditer(text)]
+    top = min((level for _, level in matches), default=0)
+    for match, level in matches:
         title = re.sub(r"\\[a-zA-Z]+[ \t]*|[{}]", "", match[2])
         yield match.start(), level - top + 1, " ".join(title.split())
 

@@ -127,7 +127,7 @@ class _Cutter:
         """What a passage may measure whose parts belong together."""
         return self.size * 3 // 2
 
-    def is_within(self, start: int, end: int) -> bool:
+    def is_below_limit(self, start: int, end: int) -> bool:
         return self.length(self.text[start:end]) <= self.limit
 
     def is_small(self, start: int, end: int) -> bool:
@@ -139,7 +139,7 @@ class _Cutter:
         start, end = strip_span(self.text, (top.start, sections[-1].end))
         if start == end:
             return []
-        if self.is_within(start, end):
+        if self.is_below_limit(start, end):
             paths = [s.path for s in sections if s.start < s.end and self._has_text(s)]
             return [_Passage(start, end, _shared(paths))]
         branches = [self._section_passages(top), *map(self.subtree, _children(sections[1:]))]
@@ -149,7 +149,7 @@ class _Cutter:
         for number, branch in enumerate(filter(None, branches)):
             first = branch[0]
             if passages and (
-                (number == 1 and has_no_body and self.is_within(passages[-1].start, first.end))
+                (number == 1 and has_no_body and self.is_below_limit(passages[-1].start, first.end))
                 or (open_end and len(branch) == 1 and self._may_join(passages[-1], first))
             ):
                 last = passages.pop()
@@ -177,14 +177,14 @@ class _Cutter:
         start, end = strip_span(self.text, (section.start, section.end))
         if start == end:
             return []
-        if self.is_within(start, end):
+        if self.is_below_limit(start, end):
             return [_Passage(start, end, section.path)]
         blocks = list(_blocks(self.text, section))
         bonds = [_bond(self.text, *pair, section) for pair in pairwise(blocks)]
         spans = pack(self.text, self._units(blocks, bonds), self.size, 0, self.length)
         if len(spans) > 1 and self.length(self.text[slice(*spans[-1])]) <= self.size // 4:
             (start, _), (_, end) = spans[-2:]
-            if self.is_within(start, end):
+            if self.is_below_limit(start, end):
                 spans[-2:] = [(start, end)]
         return [_Passage(*span, section.path) for span in spans]
 
@@ -198,7 +198,7 @@ class _Cutter:
             group, inner = blocks[first:after], bonds[first : after - 1]
             first = after
             start, end = group[0][0], group[-1][1]
-            if self.is_within(start, end):
+            if self.is_below_limit(start, end):
                 units.append((start, end))
             elif strength < _STRONGEST:
                 units += self._units(group, inner, strength + 1)
@@ -211,10 +211,10 @@ class _Cutter:
         units: list[Span] = []
         for start, end in blocks:
             parts = [(start, end)]
-            if not self.is_within(start, end):
+            if not self.is_below_limit(start, end):
                 splitter = RecursiveSplitter(self.size, 0, length=self.length)
                 parts = [(start + a, start + b) for a, b in splitter.spans(self.text[start:end])]
-            if start != blocks[0][0] and self.is_within(units[-1][0], parts[0][1]):
+            if start != blocks[0][0] and self.is_below_limit(units[-1][0], parts[0][1]):
                 parts[0] = (units.pop()[0], parts[0][1])
             units += parts
         return units
@@ -235,12 +235,12 @@ def _blocks(text: str, section: Section) -> Iterator[Span]:
         yield strip_span(text, (section.start, start))
     fence = ""
     for line in text[start : section.end].splitlines(keepends=True):
-        mark = _FENCE.match(line)
+        opening = _FENCE.match(line)
         after = at + len(line)
-        if not fence and mark:
+        if not fence and opening:
             yield from _paragraphs(text, start, at)
-            fence, start = mark[1], at
-        elif fence and mark and mark[1].startswith(fence) and not line.strip(" \t\r\n`~"):
+            fence, start = opening[1], at
+        elif fence and opening and opening[1].startswith(fence) and not line.strip(" \t\r\n`~"):
             yield strip_span(text, (start, after))
             fence, start = "", after
         at = after

@@ -110,17 +110,17 @@ def _sentence_ends(text: str) -> Iterable[int]:
             yield end
 
 
-def _ends(text: str, start: int, mark: str, closers: str, end: int) -> bool:
-    if any(c in _WIDE_ENDS for c in mark + closers):
+def _ends(text: str, start: int, stop: str, closers: str, end: int) -> bool:
+    if any(c in _WIDE_ENDS for c in stop + closers):
         return True
     before, following = text[max(0, start - 1) : start], text[end : end + 1]
     open_end = not following or following.isspace()
-    if "…" in mark:
+    if "…" in stop:
         return open_end
-    if not open_end and (mark != "." or not _WIDE.match(following)):
-        return mark != "." and bool(_WIDE.match(before))  # Chinese with ASCII marks
-    if mark != ".":
-        return not (("." in mark or closers) and _after(text, end).islower())
+    if not open_end and (stop != "." or not _WIDE.match(following)):
+        return stop != "." and bool(_WIDE.match(before))  # Chinese with ASCII marks
+    if stop != ".":
+        return not (("." in stop or closers) and _after(text, end).islower())
     word = _LAST_WORD.search(text, max(0, start - 24), start)
     last = (word[0] if word else "").lower()
     upcoming = _after(text, end)
