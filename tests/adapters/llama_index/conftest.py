@@ -18,38 +18,10 @@ else:
     from llama_index.core.instrumentation import get_dispatcher
     from llama_index.core.instrumentation.event_handlers import BaseEventHandler
     from llama_index.core.instrumentation.span_handlers import SimpleSpanHandler
-    from llama_index.core.llms import CompletionResponse, CustomLLM, LLMMetadata
     from llama_index.core.schema import Document as LlamaIndexDocument
+    from llama_index_models import ScriptedLLM
 
     from nodekin.adapters.llama_index import NodeGraphRetriever
-
-    class ScriptedLLM(CustomLLM):
-        """A LlamaIndex model whose answers depend on the prompt; it records its prompts."""
-
-        answer: Any = "Black tea."
-        """A text, or a function of the prompt; an exception is raised."""
-        prompts: list[str] = []  # noqa: RUF012
-
-        @property
-        def metadata(self) -> LLMMetadata:
-            return LLMMetadata()
-
-        def complete(
-            self, prompt: str, formatted: bool = False, **kwargs: Any
-        ) -> CompletionResponse:
-            self.prompts.append(prompt)
-            answer = self.answer(prompt) if callable(self.answer) else self.answer
-            if isinstance(answer, Exception):
-                raise answer
-            return CompletionResponse(text=answer)
-
-        def stream_complete(self, prompt: str, formatted: bool = False, **kwargs: Any) -> Any:
-            text = ""
-            for word in self.complete(prompt).text.split(" "):
-                delta = f" {word}" if text else word
-                text += delta
-                yield CompletionResponse(text=text, delta=delta)
-
 
 TEA = """Green tea is not fermented. Its leaves stay green.
 

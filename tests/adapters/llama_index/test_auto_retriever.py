@@ -6,10 +6,8 @@ from collections.abc import Callable
 from importlib.metadata import version
 from typing import Any
 
-import numpy as np
 import pytest
 from llama_index.core import PromptTemplate, Settings, VectorStoreIndex
-from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.callbacks import CallbackManager, CBEventType, LlamaDebugHandler
 from llama_index.core.query_engine import RetrieverQueryEngine
 from llama_index.core.retrievers import VectorIndexAutoRetriever
@@ -21,6 +19,7 @@ from llama_index.core.vector_stores.types import (
     MetadataInfo,
     VectorStoreInfo,
 )
+from llama_index_models import Words
 
 from nodekin.adapters.llama_index import (
     NodeGraphAutoRetriever,
@@ -51,22 +50,6 @@ INFO = VectorStoreInfo(
 )
 
 Scripted = Callable[[Any], Any]
-
-
-class Words(BaseEmbedding):
-    """Counts words."""
-
-    def _get_text_embedding(self, text: str) -> list[float]:
-        counts = np.full(64, 0.01)
-        for word in text.lower().replace(".", "").split():
-            counts[sum(map(ord, word)) % 61] += 1
-        return [float(value) for value in counts / np.linalg.norm(counts)]
-
-    def _get_query_embedding(self, query: str) -> list[float]:
-        return self._get_text_embedding(query)
-
-    async def _aget_query_embedding(self, query: str) -> list[float]:
-        return self._get_text_embedding(query)
 
 
 def written(query: str, *conditions: tuple[str, str, Any], **fields: Any) -> str:
@@ -171,7 +154,7 @@ def test_a_blank_query_lists_what_meets_the_conditions(
 ) -> None:
     model = scripted(written("", ("year", "<", 2000)))
     theirs = VectorIndexAutoRetriever(
-        vector_index, INFO, model, similarity_top_k=1, default_empty_query_vector=[1.0] * 64
+        vector_index, INFO, model, similarity_top_k=1, default_empty_query_vector=[1.0] * 128
     )  # without this vector it fails
     ours = NodeGraphAutoRetriever(index, INFO, model, similarity_top_k=1)
     assert ids(ours.retrieve("All old films")) == ["0", "3", "4"]

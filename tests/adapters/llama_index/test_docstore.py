@@ -2,21 +2,15 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from llama_index.core import StorageContext
-from llama_index.core.postprocessor import PrevNextNodePostprocessor
-from llama_index.core.retrievers import AutoMergingRetriever
-from llama_index.core.schema import NodeWithScore, TextNode
+from llama_index.core.schema import TextNode
 from llama_index.core.storage.docstore import SimpleDocumentStore
 
 from nodekin.adapters.llama_index import (
     NodeGraphDocstore,
-    NodeGraphRetriever,
     export_nodes,
-    from_text_node,
     to_text_node,
 )
 from nodekin.nodegraph import NodeGraph, UnknownGroupError
-from nodekin.retrievers import Retriever
 
 
 @pytest.fixture
@@ -77,27 +71,6 @@ def test_changes_of_the_graph_are_seen(graph: NodeGraph, docstore: NodeGraphDocs
     assert not docstore.document_exists(sentence)
     graph.add("New. Newer.")
     assert "New." in {node.text for node in docstore.docs.values()}
-
-
-async def test_auto_merging_reads_it(
-    graph: NodeGraph, docstore: NodeGraphDocstore, unblocked: None
-) -> None:
-    search = NodeGraphRetriever(Retriever(graph, "sentence", top_k=2))
-    storage = StorageContext.from_defaults(docstore=docstore)
-    merging = AutoMergingRetriever(search, storage, simple_ratio_thresh=0.5)
-    found = await asyncio.to_thread(merging.retrieve, "green leaves, not fermented")
-    assert [from_text_node(result.node).group for result in found] == ["paragraph"]
-
-
-def test_neighbours_are_read_from_it(graph: NodeGraph, docstore: NodeGraphDocstore) -> None:
-    sentence = docstore.get_node(graph.nodes("sentence")[2].id)
-    widen = PrevNextNodePostprocessor(docstore=docstore, num_nodes=1, mode="both")
-    found = widen.postprocess_nodes([NodeWithScore(node=sentence, score=1.0)])
-    assert [r.node.text for r in found] == [
-        "Its leaves stay green.",
-        "Black tea is fermented.",
-        "It keeps for years.",
-    ]
 
 
 async def test_it_can_not_be_written_to(graph: NodeGraph, docstore: NodeGraphDocstore) -> None:

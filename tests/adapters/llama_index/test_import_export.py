@@ -1,8 +1,14 @@
-"""Hierarchies that were made in LlamaIndex, as groups of a graph, and back again."""
+"""Nodes that go from LlamaIndex into graphs, out of them, and into JSON."""
+
+from __future__ import annotations
 
 import copy
+import datetime
+import hashlib
 import json
+import pickle
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,20 +19,25 @@ from llama_index.core import StorageContext, VectorStoreIndex
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.node_parser import (
     HierarchicalNodeParser,
+    MarkdownNodeParser,
     NodeParser,
     SentenceSplitter,
     SentenceWindowNodeParser,
+    TokenTextSplitter,
+    get_child_nodes,
     get_leaf_nodes,
     get_root_nodes,
 )
 from llama_index.core.postprocessor import MetadataReplacementPostProcessor
-from llama_index.core.retrievers import AutoMergingRetriever, RecursiveRetriever
+from llama_index.core.retrievers import AutoMergingRetriever, BaseRetriever, RecursiveRetriever
 from llama_index.core.schema import (
     BaseNode,
     Document,
+    ImageNode,
     IndexNode,
     NodeRelationship,
     NodeWithScore,
+    QueryBundle,
     RelatedNodeInfo,
     TextNode,
 )
@@ -36,13 +47,26 @@ from nodekin.adapters.llama_index import (
     LiftPostprocessor,
     NodeGraphDocstore,
     NodeGraphRetriever,
+    NodeWithEvidence,
+    as_transform,
+    dump_nodes,
     export_index_nodes,
     export_nodes,
     from_text_node,
     import_nodes,
+    load_nodes,
+    to_node_with_score,
+    to_text_node,
 )
+from nodekin.adapters.llama_index.import_export import joined_text, ordered_ids
 from nodekin.nodegraph import Document as Source
-from nodekin.nodegraph import NodeGraph, split_paragraphs, split_sentences
+from nodekin.nodegraph import (
+    Embedder,
+    NodeGraph,
+    UnknownGroupError,
+    split_paragraphs,
+    split_sentences,
+)
 from nodekin.retrievers import Retriever
 
 TEXT = "\n\n".join(
@@ -372,3 +396,476 @@ def test_names_of_groups(graph: NodeGraph) -> None:
     with pytest.raises(ValueError, match="'paragraph' is there with another rule"):
         import_nodes(graph, nodes[:1], groups=["paragraph"])
     assert import_nodes(other, nodes, groups=lambda node: node.text).groups == ("b", "c")
+
+
+def test_the_order_is_that_of_the_neighbours() -> None:
+    texts = ["same", "other", "same", "茶", "same"]
+    nodes = [
+        TextNode(
+            text=text,
+            id_=f"{at}",
+            start_char_idx=0,
+            relationships={
+                **below("d"),
+                **(below(f"{at + 1}", NodeRelationship.NEXT) if at < 4 else {}),
+            },
+        )
+        for at, text in enumerate(texts)
+    ]
+    document = Document(text=" ".join(texts), id_="d")
+    graph = NodeGraph()
+    import_nodes(graph, [nodes[at] for at in (3, 0, 4, 2, 1)], documents=[document], groups=["s"])
+    assert [n.metadata["llama_index_id"] for n in graph.nodes("s")] == ["0", "1", "2", "3", "4"]
+    assert [n.start for n in graph.nodes("s")] == [0, 5, 11, 16, 18]
+
+
+def test_documents_are_put_together() -> None:
+    info = {NodeRelationship.SOURCE: RelatedNodeInfo(node_id="d")}
+    nodes = [
+        TextNode(text="茶树", start_char_idx=4, end_char_idx=6, relationships=info, id_="b"),
+        TextNode(text="tea ", start_char_idx=0, end_char_idx=4, relationships=info, id_="a"),
+        TextNode(text="树 x", start_char_idx=5, end_char_idx=8, relationships=info, id_="c"),
+    ]
+    graph = NodeGraph()
+    import_nodes(graph, nodes, groups=["part"])
+    assert graph.node("d").text == "tea 茶树 x"
+    assert [(n.metadata["llama_index_id"], n.start) for n in graph.nodes("part")] == [
+        ("a", 0),
+        ("b", 4),
+        ("c", 5),
+    ]
+
+
+def test_blank_nodes_are_told() -> None:
+    made = import_nodes(
+        NodeGraph(), [TextNode(text=" ", id_="b", relationships=below("d"))], groups=["part"]
+    )
+    assert made.blank == ("b",)
+
+
+class Own(TextNode):
+    """A class of a user."""
+
+
+@pytest.mark.parametrize(
+    ("nodes", "error", "message"),
+    [
+        (["text"], TypeError, "takes LlamaIndex nodes, not 'text'"),
+        ([Own(text="a")], TypeError, "classes .*is a Own; leave it out"),
+        ([TextNode(text="a", relationships=below("x", PARENT))], ValueError, "'x' of node"),
+        ([IndexNode(text="a", index_id="x")], ValueError, "stands for 'x'"),
+        ([TextNode(text="a", id_="1"), TextNode(text="b", id_="1")], ValueError, "the id '1'"),
+        (
+            [
+                TextNode(text="a", id_="1", relationships=below("2", PARENT)),
+                TextNode(text="b", id_="2", relationships=below("1", PARENT)),
+            ],
+            ValueError,
+            "stands below itself",
+        ),
+        (
+            [
+                TextNode(text="b", id_="2", relationships=below("1")),
+                TextNode(text="c", id_="3", relationships=below("2", PARENT)),
+            ],
+            ValueError,
+            "names 1 levels, and the nodes have 2",
+        ),
+    ],
+)
+def test_what_can_not_be_imported(nodes: Any, error: type[Exception], message: str) -> None:
+    graph = NodeGraph()
+    with pytest.raises(error, match=message):
+        import_nodes(graph, nodes, groups=["part"])
+    assert graph.nodes("ROOT") == []
+
+
+def test_siblings_without_relationships_are_ordered_by_their_starts() -> None:
+    nodes = [TextNode(text=text, id_=text, start_char_idx=at) for text, at in (("b", 2), ("a", 0))]
+    assert ordered_ids(nodes) == ["a", "b"]
+    assert joined_text(nodes) == "a b"
+    unplaced = [TextNode(text=text, id_=text) for text in ("b", "a")]
+    assert ordered_ids(unplaced) == ["b", "a"]
+    assert joined_text(unplaced) == "b\n\na"
+
+
+@pytest.fixture
+def exported(graph: NodeGraph) -> list[TextNode]:
+    return export_nodes(graph, "sentence")
+
+
+def test_groups_above_come_along(graph: NodeGraph, exported: list[TextNode]) -> None:
+    ids = [n.id for group in ("paragraph", "sentence") for n in graph.nodes(group)]
+    assert [node.node_id for node in exported] == ids
+    assert [n.node_id for n in export_nodes(graph, "paragraph", "sentence", "sentence")] == ids
+    assert [n.node_id for n in export_nodes(graph)] == ["tea", "panda"]
+    whole = [n.node_id for n in export_nodes(graph, "sentence", "ROOT")]
+    assert whole == ["tea", "panda", *ids]
+
+
+def test_leaves_roots_and_children(graph: NodeGraph, exported: list[TextNode]) -> None:
+    assert [n.node_id for n in get_leaf_nodes(exported)] == [n.id for n in graph.nodes("sentence")]
+    assert get_root_nodes(exported) == [
+        n for n in exported if from_text_node(n).group == "paragraph"
+    ]
+    first = [n for n in exported if n.node_id == graph.nodes("paragraph")[0].id]
+    assert [n.text for n in get_child_nodes(first, exported)] == [
+        "Green tea is not fermented.",
+        "Its leaves stay green.",
+    ]
+
+
+def test_neighbours_across_parents_within_the_document(
+    graph: NodeGraph, exported: list[TextNode]
+) -> None:
+    known = {node.node_id: node for node in exported}
+    for group in ("paragraph", "sentence"):
+        for document in ("tea", "panda"):
+            ids = [n.id for n in graph.nodes(group) if n.document_id == document]
+            chain, node = [], known[ids[0]]
+            assert node.prev_node is None
+            while node.next_node is not None:
+                chain.append(node.node_id)
+                assert known[node.next_node.node_id].prev_node.node_id == node.node_id
+                node = known[node.next_node.node_id]
+            assert [*chain, node.node_id] == ids
+
+
+def test_same_nodes_as_results(graph: NodeGraph, exported: list[TextNode]) -> None:
+    for node in exported:
+        alone = to_text_node(graph.node(node.node_id))
+        assert node.hash == alone.hash
+        assert from_text_node(node) == graph.node(node.node_id)
+
+
+def test_size_stays_small(exported: list[TextNode]) -> None:
+    for node in exported:
+        for info in node.relationships.values():
+            for each in info if isinstance(info, list) else [info]:
+                assert each.metadata.keys() <= {"nodekin"}
+    assert len(json.dumps([n.to_dict() for n in exported])) < 2500 * len(exported)
+
+
+def test_unknown_group(graph: NodeGraph) -> None:
+    with pytest.raises(UnknownGroupError, match="'sentence'"):
+        export_nodes(graph, "sentense")
+
+
+QUERY = "Which tea is fermented? 红茶"
+
+# Text that UTF-8 can't hold (half of a pair) has no form in a file.
+words = st.text(st.characters(exclude_categories=["Cs"]))
+plain = st.recursive(
+    st.one_of(st.none(), st.booleans(), st.integers(), words, st.floats(allow_nan=False)),
+    lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(words, inner, max_size=3)),
+    max_leaves=6,
+)
+json_fields = st.dictionaries(words, plain, max_size=4)
+relations = st.dictionaries(
+    st.sampled_from([NodeRelationship.SOURCE, NodeRelationship.PARENT]),
+    st.builds(RelatedNodeInfo, node_id=words),
+)
+text_nodes = st.builds(
+    TextNode,
+    text=words,
+    id_=words,
+    metadata=json_fields,
+    relationships=relations,
+    start_char_idx=st.one_of(st.none(), st.integers(0, 99)),
+    embedding=st.one_of(st.none(), st.lists(st.floats(-1, 1), max_size=3)),
+    excluded_llm_metadata_keys=st.lists(words, max_size=2),
+    text_template=words,
+)
+index_nodes = st.builds(IndexNode, text=words, index_id=words, metadata=json_fields)
+documents = st.builds(Document, text=words, id_=words, metadata=json_fields)
+nodes = st.one_of(text_nodes, index_nodes, documents)
+scores = st.one_of(st.none(), st.floats(allow_nan=False, allow_infinity=False))
+items = st.one_of(
+    nodes,
+    st.builds(NodeWithScore, node=nodes, score=scores),
+    st.builds(
+        NodeWithEvidence, node=nodes, score=scores, evidence=st.lists(json_fields, max_size=2)
+    ),
+)
+
+
+@given(given=st.lists(items, max_size=4))
+def test_json_there_and_back(given: list[Any]) -> None:
+    found = load_nodes(dump_nodes(given))
+    assert [type(each) for each in found] == [type(each) for each in given]
+    assert [getattr(each, "node", each) for each in found] == [
+        getattr(each, "node", each) for each in given
+    ]
+    for one, other in zip(found, given, strict=True):
+        assert type(getattr(one, "node", one)) is type(getattr(other, "node", other))
+        assert getattr(one, "score", None) == getattr(other, "score", None)
+        assert getattr(one, "evidence", None) == getattr(other, "evidence", None)
+
+
+def test_results_and_hierarchies(retriever: NodeGraphRetriever, graph: NodeGraph) -> None:
+    found = retriever.retrieve(QUERY)
+    again = load_nodes(dump_nodes(found))
+    assert again == found
+    assert [r.evidence for r in again] == [r.evidence for r in found]
+    exported = export_nodes(graph, "sentence")
+    assert load_nodes(dump_nodes(exported)) == exported
+    assert "红茶" in dump_nodes(found)
+    image = ImageNode(text="a cup", image_url="http://localhost/cup.png")
+    (back,) = load_nodes(dump_nodes([image]))
+    assert (type(back), back.image_url) == (ImageNode, image.image_url)
+
+
+def test_what_would_not_come_back() -> None:
+    for value in (datetime.date(2020, 1, 1), (1, 2), {1: 2}, b"x", [{"a": {1}}]):
+        with pytest.raises(TypeError, match="would not give back"):
+            dump_nodes([TextNode(text="x", metadata={"a": value})])
+        with pytest.raises(TypeError, match="would not give back"):
+            dump_nodes([NodeWithEvidence(node=TextNode(text="x"), evidence=[{"a": value}])])
+
+    class Own(TextNode):
+        pass
+
+    class OwnScore(NodeWithScore):
+        pass
+
+    for wrong in (Own(text="x"), OwnScore(node=TextNode(text="x")), "x", None):
+        with pytest.raises(TypeError, match="dump_nodes takes nodes and results"):
+            dump_nodes([wrong])  # type: ignore[list-item]
+    with pytest.raises(TypeError, match="a list of nodes"):
+        dump_nodes(TextNode(text="x"))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "reads what dump_nodes wrote"),
+        ("[]", "reads what dump_nodes wrote"),
+        ("{}", "reads what dump_nodes wrote"),
+        (json.dumps({"format": "nodekin llama_index nodes", "version": 2}), "version 2"),
+    ],
+)
+def test_what_can_not_be_read(text: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        load_nodes(text)
+
+
+def test_only_nodes_are_made() -> None:
+    text = dump_nodes([TextNode(text="x")]).replace('"TextNode", "data"', '"os.system", "data"')
+    with pytest.raises(ValueError, match=r"no class 'os\.system'"):
+        load_nodes(text)
+
+
+class Hashed(BaseEmbedding):
+    """A weak embedding: counts of pairs of letters, hashed to 64 numbers."""
+
+    def _get_text_embedding(self, text: str) -> list[float]:
+        vector = [0.001] * 64
+        for at in range(len(text) - 1):
+            vector[hashlib.md5(text[at : at + 2].encode()).digest()[0] % 64] += 1.0
+        return vector
+
+    def _get_query_embedding(self, query: str) -> list[float]:
+        return self._get_text_embedding(query)
+
+    async def _aget_query_embedding(self, query: str) -> list[float]:
+        return self._get_text_embedding(query)
+
+
+def char_splitter(size: int) -> SentenceSplitter:
+    def sentences(text: str) -> list[str]:  # the default one may download
+        return re.split(r"(?<=[.。])", text)
+
+    return SentenceSplitter(chunk_size=size, chunk_overlap=0, chunking_tokenizer_fn=sentences)
+
+
+@pytest.fixture
+def files() -> list[Document]:
+    """Return documents as ``SimpleDirectoryReader`` makes them: with metadata and random ids."""
+    fields = ["file_name", "file_size"]
+    return [
+        Document(
+            text=" ".join(f"{tea} tea number {at} is a drink of water." for at in range(30)),
+            metadata={"file_path": f"/teas/{tea}.txt", "file_name": f"{tea}.txt", "file_size": 7},
+            excluded_embed_metadata_keys=fields,
+            excluded_llm_metadata_keys=fields,
+        )
+        for tea in ("Green", "Black")
+    ]
+
+
+@pytest.fixture
+def two_levels(files: list[Document]) -> list[BaseNode]:
+    parser = HierarchicalNodeParser.from_defaults(
+        node_parser_ids=["large", "small"],
+        node_parser_map={"large": char_splitter(200), "small": char_splitter(40)},
+    )
+    return parser.get_nodes_from_documents(files)
+
+
+@pytest.fixture
+def imported(files: list[Document], two_levels: list[BaseNode]) -> NodeGraph:
+    graph = NodeGraph(progress=False)
+    import_nodes(graph, two_levels, documents=files, groups=["large", "small"])
+    return graph
+
+
+# Imported nodes are the old nodes
+
+
+def test_metadata_in_another_order_than_the_documents_keeps_its_hash() -> None:
+    document = Document(text="Tea is a drink.", metadata={"a": 1, "b": True}, id_="d")
+    (node,) = char_splitter(40).get_nodes_from_documents([document])
+    node.metadata = {"title": "Tea", "b": True, "tags": ["x"]}
+    graph = NodeGraph()
+    import_nodes(graph, [node], documents=[document], groups=["chunk"])
+    (result,) = NodeGraphRetriever(Retriever(graph, "chunk")).retrieve("tea")
+    assert result.node.hash == node.hash
+
+
+def test_an_import_survives_a_restart_without_the_old_nodes(
+    files: list[Document], two_levels: list[BaseNode], tmp_path: Path
+) -> None:
+    with NodeGraph(store=tmp_path / "graph.nodekin", progress=False) as graph:
+        import_nodes(graph, two_levels, documents=files, groups=["large", "small"])
+    by_id = {node.node_id: node for node in two_levels}
+    with NodeGraph(store=tmp_path / "graph.nodekin", progress=False) as graph:
+        search = Retriever(graph, "small", target="large", top_k=2)
+        results = NodeGraphRetriever(search).retrieve("Black tea number 7")
+        assert [result.node.hash for result in results] == [
+            by_id[result.node_id].hash for result in results
+        ]
+        assert len(results) == 2
+        assert {n.node_id for n in export_nodes(graph, "small")} == set(by_id)
+
+
+def test_vectors_that_nodes_have_are_taken_over_when_the_model_is_named(
+    files: list[Document], two_levels: list[BaseNode]
+) -> None:
+    model = Hashed()
+    for node in two_levels:
+        node.embedding = model.get_text_embedding(node.get_content("embed"))
+    embedded: list[str] = []
+
+    def embed(texts: list[str]) -> list[list[float]]:
+        embedded.extend(texts)
+        return [model.get_text_embedding(text) for text in texts]
+
+    found = []
+    for key in ("default", None):
+        graph = NodeGraph(embed=Embedder(embed, embed_queries=embed), progress=False)
+        result = import_nodes(graph, two_levels, documents=files, embed_key=key)
+        assert result.vectors == (len(two_levels) if key else 0)
+        embedded.clear()
+        hits = Retriever(graph, result.groups[-1], "cosine", top_k=5)("Black tea number 7")
+        found.append([(hit.node.metadata["llama_index_id"], hit.score) for hit in hits])
+        assert (len(embedded) < 5) == (key == "default")
+    assert found[0] == found[1]
+    with pytest.raises(LookupError, match="'e5'"):
+        import_nodes(graph, two_levels, documents=files, embed_key="e5")
+
+
+# Results have relatives
+
+
+class Fixed(BaseRetriever):
+    """Return the hits that it was given."""
+
+    def __init__(self, hits: list[Any]) -> None:
+        super().__init__()
+        self.hits = hits
+
+    def _retrieve(self, query_bundle: QueryBundle) -> list[Any]:
+        return self.hits
+
+
+def hits_in_order(graph: NodeGraph, *places: int) -> list[Any]:
+    """Return results for the small nodes of these places, in their order."""
+    wanted = [graph.nodes("small")[place].id for place in places]
+    everything = Retriever(graph, "small", top_k=99).retrieve("tea number drink water Green Black")
+    by_id = {result.node.id: result for result in everything}
+    return [to_node_with_score(by_id[i]) for i in wanted]
+
+
+def test_auto_merging_fills_the_gap_between_hits(
+    imported: NodeGraph, two_levels: list[BaseNode]
+) -> None:
+    old = SimpleDocumentStore()
+    old.add_documents(two_levels)
+    leaves = get_leaf_nodes(two_levels)
+    filled = []
+    for docstore in (old, NodeGraphDocstore(imported, ["small"])):
+        hits = hits_in_order(imported, 0, 2)
+        storage = StorageContext.from_defaults(docstore=docstore)
+        merging = AutoMergingRetriever(Fixed(hits), storage, simple_ratio_thresh=0.9)
+        filled.append([r.node_id for r in merging.retrieve("tea")])
+    assert filled[0] == filled[1]
+    assert set(filled[1]) == {leaf.node_id for leaf in leaves[:3]}
+
+
+@pytest.mark.parametrize("made", ["imported", "derived"])
+def test_auto_merging_stops_at_the_largest_chunk(
+    files: list[Document], imported: NodeGraph, made: str
+) -> None:
+    graph = imported
+    if made == "derived":
+        graph = NodeGraph()
+        graph.add(files)
+        graph.create_node_group("large", char_splitter(200))
+        graph.create_node_group("small", char_splitter(40), parent="large")
+    hits = NodeGraphRetriever(Retriever(graph, "small", top_k=99)).retrieve("tea drink water")
+    assert len(hits) == len(graph.nodes("small"))
+    large = {to_id(node) for node in graph.nodes("large")}
+    for docstore in (NodeGraphDocstore(graph), exported_docstore(graph)):
+        storage = StorageContext.from_defaults(docstore=docstore)
+        merged = AutoMergingRetriever(Fixed(list(hits)), storage).retrieve("tea")
+        assert {result.node_id for result in merged} == large
+
+
+def to_id(node: Any) -> str:
+    return str(node.own_metadata.get("llama_index_id", node.id))
+
+
+def exported_docstore(graph: NodeGraph) -> SimpleDocumentStore:
+    docstore = SimpleDocumentStore()
+    docstore.add_documents(export_nodes(graph, "small"))
+    return docstore
+
+
+def test_whole_documents_are_not_among_the_docstores_nodes(
+    imported: NodeGraph, files: list[Document]
+) -> None:
+    docstore = NodeGraphDocstore(imported)
+    assert not {d.node_id for d in files} & set(docstore.docs)
+    assert docstore.get_document(files[0].node_id).text == files[0].text
+    assert len(NodeGraphDocstore(imported, ["ROOT"]).docs) == len(files)
+
+
+# Graphs with LlamaIndex's splitters
+
+
+SPLITTERS: dict[str, Callable[[], Any]] = {
+    "sentences": lambda: char_splitter(40),
+    "tokens": lambda: TokenTextSplitter(chunk_size=40, chunk_overlap=0),
+    "metadata-aware": lambda: as_transform(char_splitter(60)),
+    "windows": lambda: as_transform(
+        SentenceWindowNodeParser.from_defaults(sentence_splitter=split_sentences)
+    ),
+    "Markdown": lambda: as_transform(MarkdownNodeParser()),
+}
+
+
+@pytest.mark.parametrize("name", SPLITTERS)
+def test_a_graph_with_a_splitter_of_llama_index_is_copied_and_pickled(
+    files: list[Document], name: str
+) -> None:
+    graph = NodeGraph()
+    graph.add(files)
+    graph.create_node_group("chunk", SPLITTERS[name]())
+    retriever = NodeGraphRetriever(Retriever(graph, "chunk", top_k=2))
+    wanted = [r.node_id for r in retriever.retrieve("Green tea")]
+    for way in (copy.deepcopy, lambda both: pickle.loads(pickle.dumps(both))):
+        other, again = way((graph, retriever))
+        assert [r.node_id for r in again.retrieve("Green tea")] == wanted
+        other.add("New tea.")
+        assert "New tea." in [r.text for r in again.retrieve("New tea.")]
+    assert "New tea." not in [r.text for r in retriever.retrieve("New tea.")]

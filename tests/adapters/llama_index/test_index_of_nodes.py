@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from itertools import pairwise
 from typing import Any
 
 import pytest
 from llama_index.core import StorageContext, VectorStoreIndex
-from llama_index.core.embeddings import BaseEmbedding
 from llama_index.core.ingestion import IngestionPipeline
 from llama_index.core.llms import MockLLM
 from llama_index.core.node_parser import HierarchicalNodeParser, SentenceSplitter, get_leaf_nodes
@@ -28,30 +26,12 @@ from llama_index.core.schema import (
     TextNode,
 )
 from llama_index.core.storage.docstore import SimpleDocumentStore
+from llama_index_models import Words
 
 from nodekin.adapters.llama_index import NodeGraphIndex, dump_nodes, load_nodes
 
 TEXTS = ("Ultron was made by Tony Stark.", "Loki came with an army to New York.")
 SUMMARY = "Who made Ultron?"
-
-
-class Words(BaseEmbedding):
-    """Count words; record what is embedded."""
-
-    texts: list[str] = []  # noqa: RUF012
-
-    def _get_text_embedding(self, text: str) -> list[float]:
-        self.texts.append(text)
-        return self._get_query_embedding(text)
-
-    def _get_query_embedding(self, query: str) -> list[float]:
-        counts = [0.01] * 97
-        for word in re.findall(r"[a-z]+", query.lower()):
-            counts[sum(ord(letter) * at for at, letter in enumerate(word, 1)) % 97] += 1
-        return counts
-
-    async def _aget_query_embedding(self, query: str) -> list[float]:
-        return self._get_query_embedding(query)
 
 
 class Table(CustomQueryEngine):

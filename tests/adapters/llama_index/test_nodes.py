@@ -1,3 +1,7 @@
+"""Nodes as LlamaIndex nodes and back: values, relationships, evidence, ids."""
+
+from __future__ import annotations
+
 import copy
 import json
 import pickle
@@ -9,23 +13,37 @@ from llama_index.core.schema import (
     Document,
     ImageNode,
     MetadataMode,
+    NodeRelationship,
     NodeWithScore,
     ObjectType,
+    RelatedNodeInfo,
     TextNode,
 )
 from llama_index.core.storage.docstore import SimpleDocumentStore
 from llama_index.core.vector_stores.utils import metadata_dict_to_node, node_to_metadata_dict
 
 from nodekin.adapters.llama_index import (
+    NodeGraphRetriever,
     NodeWithEvidence,
+    export_nodes,
     from_text_node,
+    import_nodes,
     to_node_with_score,
     to_text_node,
+)
+from nodekin.adapters.llama_index.nodes import (
+    find_node,
+    id_in_llama_index,
+    original_id,
+    original_metadata,
+    original_properties,
+    parent_id_in_llama_index,
+    read_record,
 )
 from nodekin.nodegraph import Document as Source
 from nodekin.nodegraph import Node, NodeGraph
 from nodekin.nodegraph.document import declared_search_text
-from nodekin.retrievers import Evidence, ScoredNode
+from nodekin.retrievers import Evidence, Retriever, ScoredNode
 
 FIELDS = (
     *("id", "text", "content", "group", "document_id", "parent_id", "start", "end"),
@@ -242,3 +260,117 @@ def test_each_result_has_its_own_evidence() -> None:
     first, second = to_node_with_score(RESULT), to_node_with_score(RESULT)
     first.evidence[0]["score"] = 9
     assert second.evidence == [SHOWN]
+
+
+def test_a_result_is_a_text_node_wherever_it_goes(graph: NodeGraph) -> None:
+    graph.build("sentence")
+    (result,) = NodeGraphRetriever(Retriever(graph, "paragraph", top_k=1)).retrieve("Europe")
+    node = result.node
+    wanted = export_nodes(graph, "sentence")
+    (wanted,) = (other for other in wanted if other.node_id == node.node_id)
+    assert NodeRelationship.CHILD in node.relationships
+    fresh = NodeGraphRetriever(Retriever(graph, "paragraph", top_k=1))
+    for way in (
+        lambda n: n,
+        copy.copy,
+        copy.deepcopy,
+        lambda n: n.model_copy(deep=True),
+        lambda n: pickle.loads(pickle.dumps(n)),
+        lambda n: type(wanted).from_dict(n.to_dict()),
+        lambda n: type(wanted).from_json(n.to_json()),
+    ):
+        again = way(fresh.retrieve("Europe")[0].node)
+        assert again == wanted
+        assert wanted == again
+        again.text = "changed"
+        assert again.child_nodes == wanted.child_nodes
+        assert again != wanted
+    assert "CHILD" in repr(fresh.retrieve("Europe")[0].node)
+
+
+def test_an_assignment_leaves_the_relationships_for_later(graph: NodeGraph) -> None:
+    node = to_text_node(graph.nodes("sentence")[1])
+    node.set_content("changed")
+    node.metadata = {"new": 1}
+    assert "relationships" not in node.__dict__
+    assert node.prev_node.node_id == graph.nodes("sentence")[0].id
+    node.relationships = {}
+    assert node.prev_node is None
+
+
+def test_the_record_of_the_node_in_the_graph(graph: NodeGraph) -> None:
+    sentence = graph.nodes("sentence")[1]
+    node = to_text_node(sentence)
+    record = read_record(node)
+    assert record["group"] == "sentence"
+    assert read_record(TextNode.from_json(node.to_json())) == record
+    assert read_record(TextNode(text="other")) is None
+
+
+def test_relationships_of_a_result_whose_document_is_gone(graph: NodeGraph) -> None:
+    (result,) = NodeGraphRetriever(Retriever(graph, "sentence", top_k=1)).retrieve("Europe")
+    graph.remove("tea")
+    assert result.node.ref_doc_id == "tea"
+    assert (result.node.prev_node, result.node.next_node) == (None, None)
+
+
+def test_reading_relationships_builds_nothing() -> None:
+    calls = []
+    graph = NodeGraph()
+    graph.add("Green tea.")
+    graph.create_node_group("line", str.splitlines)
+    graph.create_node_group("loud", lambda text: calls.append(text) or text.upper(), parent="line")
+    graph.build("loud")
+    graph.add("Black tea.")
+    assert len(calls) == 1
+    results = NodeGraphRetriever(Retriever(graph, "line")).retrieve("tea")
+    assert sorted(len(r.node.child_nodes or []) for r in results) == [0, 1]
+    assert len(calls) == 1
+
+
+def test_nodes_without_a_document_are_their_own_source() -> None:
+    graph = NodeGraph()
+    graph.add(["Green tea.", "Black tea."])
+    graph.create_node_group("all", lambda texts: " ".join(texts), scope="group", trans_node=False)
+    for node in (graph.nodes("all")[0], Node("Tea", id="n1")):
+        assert to_text_node(node).ref_doc_id == node.id
+        assert set(to_text_node(node).relationships) == {NodeRelationship.SOURCE}
+
+
+def test_documents_are_no_parents(graph: NodeGraph) -> None:
+    paragraph = graph.nodes("paragraph")[0]
+    (node,) = (to_text_node(paragraph) for _ in range(1))
+    assert (node.parent_node, node.ref_doc_id) == (None, "tea")
+    assert to_text_node(graph.nodes("sentence")[0]).parent_node.node_id == paragraph.id
+
+
+def test_fields_of_an_imported_node() -> None:
+    fields = {"llama_index_id": "a", "llama_index_properties": '{"fields": ["y", "x"]}', "y": 1}
+    inherited = {"llama_index_id": "above", "x": 2, "z": 3}
+    node = Node("Tea", fields, id="n", group="g", parent_id="p", inherited=inherited)
+    assert (original_id(node), id_in_llama_index(node)) == ("a", "a")
+    assert list(original_metadata(node).items()) == [("y", 1), ("x", 2)]
+    assert parent_id_in_llama_index(node) == "above"
+
+
+def test_fields_of_other_nodes() -> None:
+    node = Node("Tea", {"llama_index_properties": "no JSON", "x": 1}, id="n", group="g")
+    assert (original_id(node), id_in_llama_index(node)) == (None, "n")
+    assert original_properties(node) == {}
+    assert original_metadata(node) == {"x": 1}
+    assert parent_id_in_llama_index(node) is None
+
+
+def test_nodes_by_either_id(graph: NodeGraph) -> None:
+    source = {NodeRelationship.SOURCE: RelatedNodeInfo(node_id="rivers")}
+    chunk = TextNode(text="The Nile is long.", id_="nile", relationships=source)
+    import_nodes(graph, [chunk], groups=["chunk"])
+    (imported,) = graph.nodes("chunk")
+    assert imported.id != "nile"
+    assert [find_node(graph, node_id) for node_id in ("nile", imported.id, "tea", "none")] == [
+        *(imported, imported, graph.node("tea"), None)
+    ]
+    exported = next(node for node in export_nodes(graph, "chunk") if node.node_id == "nile")
+    assert [find_node(graph, node) for node in (exported, chunk, TextNode(id_="none"))] == [
+        *(imported, imported, None)
+    ]

@@ -6,16 +6,14 @@ from typing import Any
 
 import distances
 import pytest
-from hypothesis import given, settings
 from hypothesis import strategies as st
 from llama_index.core.schema import Document as LlamaIndexDocument
 from llama_index.core.vector_stores import SimpleVectorStore
 from llama_index.core.vector_stores.types import BasePydanticVectorStore, VectorStoreQueryResult
 
-from nodekin.adapters.llama_index import NodeGraphRetriever, as_index
+from nodekin.adapters.llama_index import as_index
 from nodekin.nodegraph import Document, NodeGraph, split_sentences
-from nodekin.retrievers import FusionRetriever, RecursiveRetriever, Retriever, register_index
-from nodekin.retrievers.similarities.registry import INDEXES
+from nodekin.retrievers import Retriever
 
 LETTERS = "aeioust茶红绿水"
 
@@ -156,112 +154,7 @@ def test_a_store_that_finds_too_little(caplog: pytest.LogCaptureFixture) -> None
     assert "all are compared one by one" in caplog.text
 
 
-def test_in_fusion_and_llama_index() -> None:
-    graph = made()
-    index = as_index(lambda group: SimpleVectorStore())
-    for query in QUERIES:
-        found = []
-        for which in ("default", index):
-            vectors = Retriever(graph, "sentence", "cosine", target="ROOT", index=which)
-            fused = FusionRetriever([vectors, Retriever(graph, "sentence", target="ROOT")])
-            alone = NodeGraphRetriever(fused).retrieve(query)
-            found.append(([(r.node_id, r.score) for r in alone], pairs(vectors(query))))
-        assert found[0] == found[1]
-
-
-@pytest.mark.parametrize("one", [True, False])
-def test_recursive_retrieval(one: bool) -> None:
-    graph, store = made(), SimpleVectorStore()
-    graph.create_node_group("half", lambda text: [text[:5], text[5:]])
-    index = as_index(store if one else lambda group: SimpleVectorStore())
-    groups = ["sentence", "half", "ROOT"]
-    mine = RecursiveRetriever(graph, groups, "ROOT", "cosine")
-    theirs = RecursiveRetriever(graph, groups, "ROOT", index.cosine)
-    for query in QUERIES:
-        assert pairs(theirs(query)) == pairs(mine(query))
-        few = {"top_k": 3, "filters": {"even": 0}}
-        assert pairs(theirs(query, **few)) == pairs(mine(query, **few))
-
-
-def test_several_groups_in_one_store_or_each_in_its_own() -> None:
-    graph = made()
-    shared, stores = SimpleVectorStore(), {}
-
-    def own(group: str) -> SimpleVectorStore:
-        return stores.setdefault(group, SimpleVectorStore())
-
-    for index in (as_index(shared), as_index(own)):
-        for group in ("sentence", "ROOT"):
-            mine = Retriever(graph, group, "cosine")
-            theirs = Retriever(graph, group, "cosine", index=index)
-            for query in QUERIES:
-                assert pairs(theirs(query)) == pairs(mine(query))
-    assert set(stores) == {"sentence", "ROOT"}
-    held = sum(len(store.data.embedding_dict) for store in stores.values())
-    assert held == len(shared.data.embedding_dict)
-
-
-def test_kept_in_step() -> None:
-    graph, store = NodeGraph(embed=Model(), progress=False), ByIds()
-    graph.add([Document("red tea", id="a"), Document("water", id="b")])
-    retriever = Retriever(graph, "ROOT", "cosine", index=as_index(store))
-    retriever("tea")
-    assert set(store.data.embedding_dict) == {"a", "b"}
-    graph.add(Document("stone", id="c"))
-    graph.update(Document("水", id="b"))
-    assert pairs(retriever("水"))[0] == ("b", 1.0)
-    assert set(store.data.embedding_dict) == {"a", "b", "c"}
-    assert store._log == [("add", 2), ("add", 2)]
-    graph.remove("a")
-    assert "a" not in [i for i, _ in pairs(retriever("red tea"))]
-    assert set(store.data.embedding_dict) == {"b", "c"}
-    assert store._log == [("add", 2), ("add", 2)]
-
-
 texts = st.lists(st.sampled_from(WORDS), min_size=1, max_size=4).map(" ".join)
-steps = st.lists(
-    st.one_of(
-        st.tuples(st.just("add"), st.integers(0, 5), texts),
-        st.tuples(st.just("remove"), st.integers(0, 5), st.none()),
-        st.tuples(st.just("search"), st.just(0), texts),
-    ),
-    max_size=12,
-)
-
-
-@settings(max_examples=40)
-@given(steps=steps)
-def test_whatever_happens_to_the_graph(steps: list[Any]) -> None:
-    graph, store = NodeGraph(embed=Model(), progress=False), ByIds()
-    mine = Retriever(graph, "ROOT", "cosine", top_k=2)
-    theirs = Retriever(graph, "ROOT", "cosine", top_k=2, index=as_index(store))
-    there: set[str] = set()
-    for kind, at, text in [*steps, ("search", 0, "tea")]:
-        if kind == "add":
-            graph.add(Document(text, id=f"d{at}"))
-            there.add(f"d{at}")
-        elif kind == "remove" and f"d{at}" in there:
-            graph.remove(f"d{at}")
-            there.discard(f"d{at}")
-        elif kind == "search":
-            assert pairs(theirs(text)) == pairs(mine(text))
-            assert set(store.data.embedding_dict) == there
-
-
-def test_a_store_that_fails_is_made_right_the_next_time() -> None:
-    class Failing(ByIds):
-        def add(self, nodes: Any, **kwargs: Any) -> list[str]:
-            self._log.append(("add", len(nodes)))
-            super().add(nodes[:1])
-            if len(self._log) < 3:
-                raise ConnectionError("gone")
-            return super().add(nodes)
-
-    graph = made(3)
-    retriever = Retriever(graph, "ROOT", "cosine", index=as_index(Failing()))
-    with pytest.raises(ConnectionError):
-        retriever("tea")
-    assert pairs(retriever("tea")) == pairs(Retriever(graph, "ROOT", "cosine")("tea"))
 
 
 def test_what_a_store_has_is_not_written_again(tmp_path: Any) -> None:
@@ -277,32 +170,6 @@ def test_what_a_store_has_is_not_written_again(tmp_path: Any) -> None:
             assert ids <= set(store.data.embedding_dict)
             if turn:
                 assert all(store.data.embedding_dict[i] is before[i] for i in ids)
-
-
-def test_another_model_is_another_vector() -> None:
-    store = WithNodes()
-    store._nodes = {}
-    graph = made(3)
-    Retriever(graph, "ROOT", "cosine", index=as_index(store))("tea")
-    before = dict(store.data.embedding_dict)
-
-    def other(texts: list[str]) -> list[list[float]]:
-        return [[1.0, float(len(text))] for text in texts]
-
-    again = made(3, embed=other)
-    Retriever(again, "ROOT", "cosine", index=as_index(store))("tea")
-    assert all(len(vector) == 2 for vector in store.data.embedding_dict.values())
-    assert set(store.data.embedding_dict) == set(before)
-
-
-def test_registered_by_name() -> None:
-    graph = made(5)
-    try:
-        register_index("simple store")(as_index(SimpleVectorStore()))
-        found = Retriever(graph, "ROOT", "cosine", index="simple store")("red tea")
-        assert pairs(found) == pairs(Retriever(graph, "ROOT", "cosine")("red tea"))
-    finally:
-        INDEXES.pop("simple store", None)
 
 
 def test_wrong_arguments() -> None:

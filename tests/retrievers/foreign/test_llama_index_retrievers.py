@@ -26,6 +26,7 @@ from llama_index.core.schema import (
 )
 from llama_index.core.tools import QueryEngineTool, RetrieverTool
 from llama_index.core.vector_stores import MetadataFilter, MetadataFilters
+from llama_index_models import ScriptedLLM
 
 from nodekin.adapters.llama_index import (
     NodeGraphQueryEngine,
@@ -46,6 +47,12 @@ from nodekin.retrievers import (
     WindowRetriever,
     restrict,
 )
+
+
+@pytest.fixture
+def scripted() -> Any:
+    return lambda answer: ScriptedLLM(answer=answer, prompts=[])
+
 
 NODES = [
     TextNode(text="Green tea is steamed.", metadata={"topic": "tea", "year": 1999}, id_="green"),
@@ -372,23 +379,6 @@ def test_a_tool_keeps_its_name_in_the_evidence(index):
 
 
 # Beside LlamaIndex's own components, on the same retrievers
-
-
-@pytest.mark.parametrize("question", ["Which tea is green?", "rivers", "milk and black tea"])
-def test_a_fusion_scores_as_llama_indexes(index, question):
-    retrievers = [index.as_retriever(similarity_top_k=3), Listed()]
-    theirs = QueryFusionRetriever(
-        retrievers,
-        llm=MockLLM(),
-        num_queries=1,
-        use_async=False,
-        mode="reciprocal_rerank",
-        similarity_top_k=9,
-    ).retrieve(question)
-    ours = FusionRetriever(retrievers, rank_constant=59, top_k=9).retrieve(question)
-    assert {r.node.id: pytest.approx(r.score) for r in ours} == {
-        r.node.node_id: r.score for r in theirs
-    }
 
 
 def test_recursion_into_a_query_engine_answers_as_llama_indexes(index):

@@ -1,7 +1,6 @@
 """What LlamaIndex embeds of documents and nodes with metadata is what is searched here."""
 
 import importlib
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,14 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from llama_index.core import SimpleDirectoryReader, VectorStoreIndex
-from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.node_parser import (
     HierarchicalNodeParser,
     SentenceSplitter,
     SentenceWindowNodeParser,
 )
-from llama_index.core.retrievers import RecursiveRetriever
-from llama_index.core.schema import Document, IndexNode, MetadataMode, TextNode
+from llama_index.core.schema import Document, MetadataMode, TextNode
+from llama_index_models import Words
 
 from nodekin.adapters.llama_index import (
     NodeGraphReranker,
@@ -29,26 +27,9 @@ from nodekin.adapters.llama_index import (
     to_text_node,
 )
 from nodekin.nodegraph import MarkdownSplitter, NodeGraph, split_sentences
-from nodekin.retrievers import RecursiveRetriever as OurRecursiveRetriever
 from nodekin.retrievers import Retriever
 
 REVENUES = {"Lyft": 3.2, "Uber": 17.5, "Bolt": 4}
-
-
-class Words(BaseEmbedding):
-    """Counts words, so that equal texts have equal vectors."""
-
-    def _get_text_embedding(self, text: str) -> list[float]:
-        counts = [0.01] * 64
-        for word in text.lower().replace(".", " ").replace(":", " ").split():
-            counts[sum(ord(c) * at for at, c in enumerate(word, 1)) % 63] += 1
-        return counts
-
-    def _get_query_embedding(self, query: str) -> list[float]:
-        return self._get_text_embedding(query)
-
-    async def _aget_query_embedding(self, query: str) -> list[float]:
-        return self._get_text_embedding(query)
 
 
 def filings(**properties: Any) -> list[Document]:
@@ -311,92 +292,3 @@ def test_headings_of_a_markdown_document_are_searched() -> None:
     graph.create_node_group("section", MarkdownSplitter())
     graph.create_node_group("line", lambda text: text.splitlines()[2:], parent="section")
     assert [r.node.text for r in Retriever(graph, "line")("green")] == ["Unfermented."]
-
-
-def test_recursion_has_the_same_order_with_metadata() -> None:
-    """The migration table's row on ``RecursiveRetriever``."""
-    model = Words()
-    documents = [
-        Document(
-            text=f"Part {n} begins. Tea {n} is green. It ends.",
-            metadata={"title": f"t{n}"},
-            id_=str(n),
-        )
-        for n in range(6)
-    ]
-    graph = NodeGraph(embed=model)
-    graph.add(documents)
-    graph.create_node_group("sentence", split_sentences)
-    parents = {
-        d.node_id: TextNode(text=d.text, metadata=d.metadata, id_=d.node_id) for d in documents
-    }
-    children = [
-        IndexNode(
-            text=node.text, index_id=node.document_id, id_=node.id, metadata=dict(node.metadata)
-        )
-        for node in graph.nodes("sentence")
-    ]
-    index = VectorStoreIndex(children, embed_model=model)
-    theirs = RecursiveRetriever(
-        "vector",
-        retriever_dict={"vector": index.as_retriever(similarity_top_k=len(children))},
-        node_dict=dict(parents),
-    )
-    ours = OurRecursiveRetriever(graph, ["sentence"], "ROOT", "cosine", top_k=6)
-    for query in ("tea 3 is green", "t4 begins", "part 2 of t2"):
-        hits = NodeGraphRetriever(ours).retrieve(query)
-        expected = dict.fromkeys(hit.node_id for hit in theirs.retrieve(query))
-        assert hits[0].node_id == next(iter(expected))
-        assert {hit.node_id for hit in hits} == set(expected)
-
-
-def _passages(data: Path, name: str) -> tuple[list[tuple[str, str]], list[tuple[str, set[str]]]]:
-    """Return titles and texts by position, and questions with the positions of their passages."""
-    corpus = json.loads((data / name / f"{name}_train_corpus.json").read_text("utf-8"))
-    rows = json.loads((data / name / f"{name}_train.json").read_text("utf-8"))
-    if name == "hotpotqa":
-        passages = [(title, "".join(sentences)) for title, sentences in corpus.items()]
-        at = {title: str(n) for n, (title, _) in enumerate(passages)}
-        gold = [(r["question"], {at[title] for title, _ in r["supporting_facts"]}) for r in rows]
-        return passages, gold
-    passages = [(row["title"], row["text"]) for row in corpus]
-    of = {passage: str(n) for n, passage in enumerate(passages)}
-    gold = [
-        (
-            r["question"],
-            {of[p["title"], p["paragraph_text"]] for p in r["paragraphs"] if p["is_supporting"]},
-        )
-        for r in rows
-    ]
-    return passages, gold
-
-
-@pytest.mark.parametrize(("name", "share"), [("hotpotqa", 0.61), ("musique", 0.18)])
-def test_titles_in_metadata_are_worth_those_in_the_text(
-    data: Path, name: str, share: float
-) -> None:
-    """The share of questions of which all gold passages are among the first five."""
-    passages, questions = _passages(data, name)
-
-    def all_gold(documents: list[Document]) -> float:
-        graph = NodeGraph(progress=False)
-        graph.add(documents)
-        retriever = NodeGraphRetriever(Retriever(graph, "ROOT", "bm25", top_k=5))
-        hits = [({hit.node_id for hit in retriever.retrieve(q)}, gold) for q, gold in questions]
-        return sum(gold <= ids for ids, gold in hits) / len(hits)
-
-    titled = [
-        Document(text=text, metadata={"title": title}, id_=str(n))
-        for n, (title, text) in enumerate(passages)
-    ]
-    written = [
-        Document(text=f"{title}\n{text}", id_=str(n)) for n, (title, text) in enumerate(passages)
-    ]
-    alone = [Document(text=text, id_=str(n)) for n, (_, text) in enumerate(passages)]
-    shares = {
-        "in the metadata": all_gold(titled),
-        "in the text": all_gold(written),
-        "nowhere": all_gold(alone),
-    }
-    best = max(share, shares["in the text"])
-    assert shares["in the metadata"] >= best > shares["nowhere"], shares

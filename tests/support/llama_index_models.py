@@ -1,0 +1,55 @@
+"""Models of LlamaIndex that tests share: one with a scripted answer, one that counts words."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from llama_index.core.embeddings import BaseEmbedding
+from llama_index.core.llms import CompletionResponse, CustomLLM, LLMMetadata
+
+
+class ScriptedLLM(CustomLLM):
+    """A model whose answers depend on the prompt; it records its prompts."""
+
+    answer: Any = "Black tea."
+    """A text, or a function of the prompt; an exception is raised."""
+    prompts: list[str] = []  # noqa: RUF012
+
+    @property
+    def metadata(self) -> LLMMetadata:
+        return LLMMetadata()
+
+    def complete(self, prompt: str, formatted: bool = False, **kwargs: Any) -> CompletionResponse:
+        self.prompts.append(prompt)
+        answer = self.answer(prompt) if callable(self.answer) else self.answer
+        if isinstance(answer, Exception):
+            raise answer
+        return CompletionResponse(text=answer)
+
+    def stream_complete(self, prompt: str, formatted: bool = False, **kwargs: Any) -> Any:
+        text = ""
+        for word in self.complete(prompt).text.split(" "):
+            delta = f" {word}" if text else word
+            text += delta
+            yield CompletionResponse(text=text, delta=delta)
+
+
+class Words(BaseEmbedding):
+    """Count words; record what was embedded."""
+
+    texts: list[str] = []  # noqa: RUF012
+
+    def _get_text_embedding(self, text: str) -> list[float]:
+        self.texts.append(text)
+        return self._get_query_embedding(text)
+
+    def _get_query_embedding(self, query: str) -> list[float]:
+        counts = [0.01] * 128
+        for word in re.findall(r"[a-z0-9]+", query.lower()):
+            counts[sum(ord(letter) * at for at, letter in enumerate(word, 1)) % 127] += 1
+        length = sum(count * count for count in counts) ** 0.5
+        return [count / length for count in counts]
+
+    async def _aget_query_embedding(self, query: str) -> list[float]:
+        return self._get_query_embedding(query)
