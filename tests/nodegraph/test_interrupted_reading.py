@@ -2,17 +2,22 @@
 
 from pathlib import Path
 
+import outside_readers
 import pytest
 
-from nodekin.nodegraph import NodeGraph, ReadOptions
-from nodekin.nodegraph.readers import reading
+from nodekin.nodegraph import NodeGraph, ReadOptions, register_reader
+from nodekin.nodegraph.readers import reader_registry, reading
 
-SAMPLES = Path(__file__).parents[2] / "examples" / "files"
+
+@pytest.fixture(autouse=True)
+def _reader(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reader_registry, "_READERS", {**reader_registry._READERS})
+    register_reader(".page", outside_readers.read_page)
 
 
 def pages(folder: Path, count: int) -> None:
     for number in range(count):
-        (folder / f"{number:02}.html").write_text(f"<html><body><p>Page {number}</p></body></html>")
+        (folder / f"{number:02}.page").write_text(f"Page {number}")
 
 
 class Interrupt(BaseException):
@@ -62,11 +67,11 @@ def test_a_refresh_reads_only_what_changed(tmp_path: Path, parsed: list[str]) ->
     with NodeGraph(docs, store=tmp_path / "g.nodekin", progress=False):
         pass
     parsed.clear()
-    (docs / "03.html").write_text("<html><body><p>New</p></body></html>")
+    (docs / "03.page").write_text("New")
     with NodeGraph(docs, store=tmp_path / "g.nodekin", progress=False) as graph:
-        assert graph.node("docs/03.html").text == "New"
+        assert graph.node("docs/03.page").text == "New"
         assert (graph.read_report.read, graph.read_report.unchanged) == (1, 4)
-    assert parsed == ["docs/03.html"]
+    assert parsed == ["docs/03.page"]
 
 
 def test_files_come_in_the_same_order_however_many_read_them(tmp_path: Path) -> None:

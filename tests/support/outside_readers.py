@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 import time
 from datetime import date
 from pathlib import Path
@@ -12,7 +13,12 @@ from langchain_core.documents import Document as LangChainDocument
 
 
 def read(path: Path) -> str:
-    """Do what the file says."""
+    """Do what the file says; return its text and the process."""
+    return f"{read_page(path)} {os.getpid()}"
+
+
+def read_page(path: Path) -> str:
+    """Do what the file says; return its text."""
     text = path.read_text(encoding="utf-8")
     if "crash" in text:
         os.kill(os.getpid(), signal.SIGSEGV)
@@ -24,7 +30,11 @@ def read(path: Path) -> str:
         raise SystemExit(3)
     if "fail" in text:
         raise RuntimeError("no such luck")
-    return f"{text} {os.getpid()}"
+    if "print" in text:
+        sys.stdout.write("not a reply\n")
+        sys.stdout.flush()
+        os.write(1, b"nor this")
+    return text
 
 
 class DatedLoader(BaseLoader):

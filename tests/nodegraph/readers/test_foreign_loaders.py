@@ -2,7 +2,6 @@
 
 import os
 import re
-import sys
 from datetime import date
 from pathlib import Path
 from types import SimpleNamespace
@@ -181,30 +180,6 @@ def texts_of(folder: Path, **options) -> dict[str, str]:
     )
     kinds = {Path(f.document).stem: f.error.kind for f in graph.failures}
     return {Path(node.id).stem: node.text for node in graph.nodes("ROOT")} | kinds
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="signals")
-def test_a_reader_that_crashes_or_grows_takes_only_its_file(folder: Path) -> None:
-    register_reader("*.msg", outside_readers.read)
-    for name in ("crash", "exit", "fail", "grow", "good"):
-        (folder / f"{name}.msg").write_text(name)
-    read = texts_of(folder, memory_bytes=3_000_000_000)
-    name, pid = read.pop("good").split()
-    assert (name, int(pid) != os.getpid()) == ("good", True)
-    assert read.pop("a").startswith("Subject: Tea")
-    assert read == {
-        "b": "Plain.",
-        "crash": "crashing their parser",
-        "exit": "damaged",
-        "fail": "damaged",
-        "grow": "too large for the memory limit",
-    }
-
-
-def test_a_reader_that_hangs_is_ended(folder: Path) -> None:
-    register_reader("*.msg", outside_readers.read)
-    (folder / "hang.msg").write_text("hang")
-    assert texts_of(folder, seconds=6)["hang"] == "too slow to parse"
 
 
 def test_what_a_reader_gives_in_another_process_is_what_it_gives_here(folder: Path) -> None:

@@ -6,54 +6,27 @@ import signal
 import sys
 from pathlib import Path
 
+import outside_readers
 import pytest
 
-from nodekin.nodegraph import NodeGraph, ReadError, ReadOptions
-from nodekin.nodegraph.readers import isolated
-from nodekin.nodegraph.workers import process_workers
+from nodekin.nodegraph import NodeGraph, ReadError, ReadOptions, register_reader
+from nodekin.nodegraph.readers import isolated, reader_registry
 from nodekin.nodegraph.workers.process_workers import Limits, ProcessWorkers
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals")
 
-SAMPLES = Path(__file__).parents[3] / "examples" / "files"
 
-# What replaces the worker's program: a web page says what its parser does.
-PROGRAM = """
-import os, signal, sys, time
-from {module} import main
-from nodekin.nodegraph.readers.formats import format_by_name
-web_page = format_by_name("a.html")
-whole = web_page.read
-def read(source):
-    text = source.path.read_text()
-    if "crash" in text:
-        os.kill(os.getpid(), signal.SIGSEGV)
-    if "hang" in text:
-        time.sleep(3600)
-    if "grow" in text:
-        return " " * 10**11
-    if "exit" in text:
-        sys.exit(3)
-    if "print" in text:
-        print("not a reply", flush=True); os.write(1, b"nor this")
-    return whole(source)
-object.__setattr__(web_page, "read", read)
-main()
-"""
-
-
-@pytest.fixture
-def bad_parsers(monkeypatch: pytest.MonkeyPatch) -> None:
-    program = PROGRAM.format(module=process_workers.__name__)
-    monkeypatch.setattr(process_workers, "_PROGRAM", program)
+@pytest.fixture(autouse=True)
+def _reader(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reader_registry, "_READERS", {**reader_registry._READERS})
+    register_reader(".page", outside_readers.read_page)
 
 
 def pages(folder: Path, *what: str) -> None:
     for name in what:
-        (folder / f"{name}.html").write_text(f"<html><body><p>{name}</p></body></html>")
+        (folder / f"{name}.page").write_text(name)
 
 
-@pytest.mark.usefixtures("bad_parsers")
 @pytest.mark.parametrize("workers", [1, 2])
 def test_only_the_bad_files_are_lost(tmp_path: Path, workers: int) -> None:
     pages(tmp_path, "a", "b crash", "c", "d crash", "e", "f exit", "g print", "h grow", "i")
@@ -67,10 +40,9 @@ def test_only_the_bad_files_are_lost(tmp_path: Path, workers: int) -> None:
         "f exit": "damaged",
         "h grow": "too large for the memory limit",
     }
-    assert "memory_bytes" in str(graph.read_report.skipped[str(tmp_path / "h grow.html")])
+    assert "memory_bytes" in str(graph.read_report.skipped[str(tmp_path / "h grow.page")])
 
 
-@pytest.mark.usefixtures("bad_parsers")
 def test_a_parser_that_hangs_is_ended(tmp_path: Path) -> None:
     pages(tmp_path, "a", "b hang", "c")
     options = ReadOptions(workers=1, seconds=6)
@@ -86,7 +58,7 @@ def test_no_process_is_left_behind(tmp_path: Path) -> None:
     pages(tmp_path, "a", "b")
     before = children()
     NodeGraph(tmp_path, progress=False)
-    with isolated.parsing([("a", tmp_path / "a.html")], ReadOptions()) as parsed:
+    with isolated.parsing([("a", tmp_path / "a.page")], ReadOptions()) as parsed:
         del parsed  # nobody waits for it
     assert children() == before
 
@@ -144,6 +116,6 @@ def test_a_file_of_the_corpus_is_never_imported(
     pages(tmp_path, "a")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [path for path in sys.path if path])
-    graph = NodeGraph(tmp_path / "a.html", progress=False)
+    graph = NodeGraph(tmp_path / "a.page", progress=False)
     assert [node.text for node in graph.nodes("ROOT")] == ["a"]
     assert not Path("executed").exists()

@@ -6,7 +6,7 @@ import pytest
 
 from nodekin.nodegraph import Document, MarkdownSplitter, NodeGraph
 
-SAMPLES = Path(__file__).parents[2] / "examples" / "files"
+SAMPLES = Path(__file__).parents[3] / "examples" / "files"
 
 
 @pytest.fixture(scope="module")

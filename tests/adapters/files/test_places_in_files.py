@@ -1,0 +1,50 @@
+"""Where a node stands in files of formats beyond plain text."""
+
+from pathlib import Path
+
+import pytest
+
+from nodekin.nodegraph import NodeGraph, PassageSplitter, split_sentences
+from nodekin.retrievers import Retriever
+
+SAMPLES = Path(__file__).parents[3] / "examples" / "files"
+
+
+@pytest.fixture(scope="module")
+def graph() -> NodeGraph:
+    graph = NodeGraph(SAMPLES, progress=False)
+    graph.create_node_group("passage", PassageSplitter(80))
+    graph.create_node_group("sentence", split_sentences, "passage")
+    return graph
+
+
+def test_a_result_says_page_and_section(graph: NodeGraph) -> None:
+    (result,) = Retriever(graph, "sentence", "bm25", top_k=1)("kettle vinegar Mondays")
+    assert result.place == "handbook.pdf, page 2, 2.1 Water"
+    assert result.to_dict()["place"] == result.place
+    assert result.node.pages == (2, 2)
+    (result,) = Retriever(graph, "sentence", "bm25", target="passage", top_k=1)("水壶 醋 清洗")
+    assert result.place.startswith("手册.docx, 第二章 供应") or "2.1 用水" in result.place
+    assert result.node.pages is None
+
+
+def test_what_reaches_over_pages_names_them(graph: NodeGraph) -> None:
+    (node,) = [n for n in graph.nodes("CoarseChunk") if n.document_id == "files/handbook.pdf"]
+    assert node.place == "handbook.pdf, pages 1-2, 1 The tea handbook"
+    assert node.root.place == "handbook.pdf"
+
+
+def test_passages_have_their_page(graph: NodeGraph) -> None:
+    passages = [n for n in graph.nodes("passage") if n.document_id == "files/handbook.pdf"]
+    assert [n.own_metadata["page"] for n in passages] == sorted(n.pages[0] for n in passages)
+    assert {n.own_metadata["page"] for n in passages} == {1, 2}
+
+
+def test_comments_of_programs_are_no_headings(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text("# Tea\ndef pour():\n    return 1  # so\n")
+    graph = NodeGraph(tmp_path / "a.py", progress=False)
+    graph.create_node_group("line", lambda text: text.splitlines())
+    graph.create_node_group("passage", PassageSplitter())
+    assert [node.place for node in graph.nodes("line")] == ["a.py", "a.py, pour", "a.py, pour"]
+    assert graph.nodes("passage")[0].own_metadata["headings"] == []
+    assert len(graph.nodes("section")) == 1
