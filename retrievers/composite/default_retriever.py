@@ -12,6 +12,7 @@ import numpy as np
 
 from ...nodegraph.extractors.entity_extractor import EntityExtractor, has_title
 from ...nodegraph.graph import NodeGraph
+from ...nodegraph.models.passage_vectors import embed_ahead
 from ...nodegraph.node import ROOT, Node
 from ...nodegraph.splitters.passage_splitter import PassageSplitter
 from ...nodegraph.splitters.sentences import split_sentences
@@ -194,7 +195,8 @@ class DefaultRetriever(PlannedRetriever):
             choice = self._known_choice()
             if choice is None:
                 for branch in self._vectors:  # embeds what is measured
-                    yield from Find(branch, ["?"], 1)
+                    index = branch.similarity.open(self.graph, self.sentences, *branch.embed_keys)
+                    yield from Compute(index.ready, partial(embed_ahead, index.ready))
                 choice = yield from Compute(self._choose)
             weights = self.weights or [SENTENCES, WHOLE, *choice.weights]
             span.attributes.update(weights=weights, links=choice.links)

@@ -14,6 +14,7 @@ from langchain_core.tracers.context import (
 )
 from langchain_peers import LOADED, theirs
 from langchain_runs import FinishedRuns, call, tree
+from letters import Letters
 
 from nodekin.adapters.langchain import NodeGraphQueryEngine, NodeGraphRetriever
 from nodekin.retrievers import FusionRetriever, QueryEngine, Retriever, trace
@@ -126,11 +127,17 @@ async def test_stream_events(nested, in_chain):
 # One retriever run for each retriever of the user's
 
 
-async def test_a_default_search_is_one_retriever_run(mode):
-    retriever = NodeGraphRetriever.from_documents(LOADED)
+async def test_a_default_search_is_one_retriever_run_without_a_probe(mode, tracer):
+    model = Letters()
+    retriever = NodeGraphRetriever.from_documents(LOADED, model)
     seen = Retrievals()
-    documents = await call(retriever, mode, "green tea", {"callbacks": [seen]})
+    documents = await call(retriever, mode, "green tea", {"callbacks": [seen, tracer]})
     assert seen.ended == [("NodeGraphRetriever", "green tea", documents)]
+    assert model.queries + model.async_queries == ["green tea"]
+    runs = tracer.roots
+    while runs:
+        assert {run.inputs.get("query") for run in runs} <= {"green tea", None}
+        runs = [child for run in runs for child in run.child_runs]
 
 
 async def test_a_strategy_is_one_and_a_retriever_of_langchain_another(loaded_graph, mode, tracer):
