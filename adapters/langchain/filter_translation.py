@@ -15,7 +15,8 @@ from langchain_core.structured_query import (
 )
 
 from ...nodegraph.errors import nearest_names
-from ...retrievers.filters import Filters, all_of, metadata_key, parse_filters
+from ...retrievers.base_retriever import check_takes_filters
+from ...retrievers.filters import DOCUMENT_ID, Filters, all_of, metadata_key, parse_filters
 from ..tool_filters import pattern_within
 
 _OPERATORS = {
@@ -63,6 +64,17 @@ def merge_filters(first: Any, second: Any) -> Filters | None:
     if first is None and second is None:
         return None
     return all_of(as_filters(first), as_filters(second))
+
+
+def listing(retriever: object, query: str, filters: Filters | None) -> Filters | None:
+    """Return the conditions of a call. A blank query without any lists all, as vector stores do."""
+    if filters is not None or not isinstance(query, str) or query.strip():
+        return filters
+    try:
+        check_takes_filters(retriever, "a blank query")
+    except ValueError:  # it is for the retriever to say what a blank query means
+        return None
+    return {DOCUMENT_ID: {"exists": True}}
 
 
 def _all(filter: Mapping[str, Any]) -> Filters:

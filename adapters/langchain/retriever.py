@@ -34,7 +34,7 @@ from ...retrievers.retriever import Retriever
 from ..frameworks import document_search
 from .callbacks import acall_with_config, achild_runs, call_with_config, child_runs
 from .documents import Details, check_count, check_kwargs, to_document
-from .filter_translation import as_filters, merge_filters
+from .filter_translation import as_filters, listing, merge_filters
 from .graph_documents import GraphDocuments
 from .graph_drawing import draw_runnable
 
@@ -184,7 +184,7 @@ class NodeGraphRetriever(GraphDocuments):
         """Return the best documents, best first.
 
         Args:
-            input: The query. A blank one has no results.
+            input: The query. A blank one lists the documents in their order.
             config: As everywhere in LangChain. Its ``run_id`` is that of the retriever's run.
             **kwargs: ``k``, ``child_k``, ``score_threshold`` replace the retriever's own, and
                 ``weights`` those of the fusion that is the retriever or within it. ``filter`` is
@@ -274,8 +274,9 @@ class NodeGraphRetriever(GraphDocuments):
         **unknown: Any,
     ) -> list[Document]:
         options = self._options(k, child_k, filter, score_threshold, weights, **unknown)
+        filters = listing(options.retriever, query, options.filters)
         with child_runs(run_manager=run_manager), child_k_override(options.child_k):
-            results = options.retriever.retrieve(query, top_k=options.k, filters=options.filters)
+            results = options.retriever.retrieve(query, top_k=options.k, filters=filters)
         return self._documents(results, options)
 
     async def _aget_relevant_documents(
@@ -292,10 +293,11 @@ class NodeGraphRetriever(GraphDocuments):
     ) -> list[Document]:
         try:
             options = self._options(k, child_k, filter, score_threshold, weights, **unknown)
+            filters = listing(options.retriever, query, options.filters)
             async with achild_runs(run_manager=run_manager):
                 with child_k_override(options.child_k):
                     results = await options.retriever.aretrieve(
-                        query, top_k=options.k, filters=options.filters
+                        query, top_k=options.k, filters=filters
                     )
             if len(results) <= _MAX_WITHOUT_THREAD:
                 return self._documents(results, options)

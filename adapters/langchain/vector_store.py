@@ -45,7 +45,7 @@ from .documents import (
     text_documents,
     to_document,
 )
-from .filter_translation import as_filters, merge_filters
+from .filter_translation import as_filters, listing, merge_filters
 
 
 class NodeGraphVectorStoreRetriever(VectorStoreRetriever):
@@ -254,7 +254,7 @@ class NodeGraphVectorStore(VectorStore):
         """Return the best documents, best first, and their scores: higher is better.
 
         Args:
-            query: A blank one lists what meets the filter, in the order of the documents.
+            query: A blank one lists all, or what meets the filter, in the order of the documents.
             k: How many at most, counted as they are returned.
             filter: Conditions on metadata, checked before ranking.
             **kwargs: None are allowed.
@@ -262,7 +262,7 @@ class NodeGraphVectorStore(VectorStore):
         check_kwargs("similarity_search_with_score", kwargs, _SEARCH)
         check_count("k", k)
         return self._with_scores(
-            self.retriever.retrieve(query, top_k=k, filters=as_filters(filter))
+            self.retriever.retrieve(query, top_k=k, filters=self._filters(query, filter))
         )
 
     async def asimilarity_search_with_score(
@@ -271,7 +271,8 @@ class NodeGraphVectorStore(VectorStore):
         """Async version of ``similarity_search_with_score``, with the model's async method."""
         check_kwargs("asimilarity_search_with_score", kwargs, _SEARCH)
         check_count("k", k)
-        results = await self.retriever.aretrieve(query, top_k=k, filters=as_filters(filter))
+        filters = self._filters(query, filter)
+        results = await self.retriever.aretrieve(query, top_k=k, filters=filters)
         return await asyncio.to_thread(self._with_scores, results)
 
     def similarity_search(self, query: str, k: int = 4, **kwargs: Any) -> list[Document]:
@@ -325,7 +326,7 @@ class NodeGraphVectorStore(VectorStore):
         """Return documents that are similar to the query and differ from each other.
 
         Args:
-            query: A blank one lists what meets the filter, in the order of the documents.
+            query: A blank one lists all, or what meets the filter, in the order of the documents.
             k: How many at most.
             fetch_k: How many to choose them from.
             lambda_mult: 1 for similarity to the query only, 0 for variety only.
@@ -471,6 +472,9 @@ class NodeGraphVectorStore(VectorStore):
             "NodeGraphVectorStore(..., relevance_score_fn=...), which makes them 0 to 1"
         )
 
+    def _filters(self, query: str, filter: Any) -> Filters | None:
+        return listing(self.retriever, query, as_filters(filter))
+
     def _embed_key(self) -> str:
         if not self.graph.embeddings.embedders:
             raise ValueError(
@@ -510,7 +514,7 @@ class NodeGraphVectorStore(VectorStore):
     ) -> Plan[list[Document]]:
         embeddings, retriever, key = self.graph.embeddings, self.retriever, self._embed_key()
         (results,) = yield from Find(
-            retriever, [query], top_k=max(k, fetch_k), filters=as_filters(filter)
+            retriever, [query], top_k=max(k, fetch_k), filters=self._filters(query, filter)
         )
         if not results or not query.strip():
             return [document for document, _ in self._with_scores(results[:k])]

@@ -9,9 +9,7 @@ from blockbuster import blockbuster_ctx
 from langchain_core.callbacks import AsyncCallbackHandler, BaseCallbackHandler
 from langchain_core.language_models import FakeListChatModel
 from langchain_core.runnables import RunnableLambda, RunnablePassthrough
-from langchain_core.tracers.context import (
-    collect_runs,
-)
+from langchain_core.tracers.context import collect_runs
 from langchain_peers import LOADED, theirs
 from langchain_runs import FinishedRuns, call, tree
 from letters import Letters

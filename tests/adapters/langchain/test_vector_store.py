@@ -14,10 +14,11 @@ from langchain_core.example_selectors import (
     SemanticSimilarityExampleSelector,
 )
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStoreRetriever
-from langchain_peers import LOADED, QUESTIONS, Pairs, texts
+from langchain_peers import LOADED, QUESTIONS, Pairs, ids, texts
+from langchain_runs import call
 from letters import Letters
 
-from nodekin.adapters.langchain import NodeGraphVectorStore, from_document
+from nodekin.adapters.langchain import NodeGraphRetriever, NodeGraphVectorStore, from_document
 from nodekin.nodegraph import NodeGraph, split_sentences
 from nodekin.retrievers import register_similarity
 
@@ -28,10 +29,6 @@ DOCUMENTS = [
     Document("河流入海。河很长。", id="河", metadata={"topic": "river", "n": 4}),
 ]
 QUERIES = ["a sea of tea", "红茶", "河与 rivers", "steamed"]
-
-
-def ids(documents):
-    return [document.id for document in documents]
 
 
 def filled(**settings):
@@ -286,9 +283,18 @@ async def test_queries_are_embedded_by_the_async_form():
     assert model.queries == []
 
 
-def test_a_blank_query_finds_nothing(store):
-    assert store.similarity_search(" ") == []
-    assert store.max_marginal_relevance_search("") == []
+@pytest.mark.parametrize("query", ["", " \n"])
+async def test_a_blank_query_lists_all_as_in_langchains_stores(store, words, theirs, query, mode):
+    """In the order of the documents; also where a filter or ``k`` leaves few."""
+    everything = [document.id for document in DOCUMENTS]
+    assert set(ids(theirs.similarity_search(query, k=9))) == {*everything}
+    face = NodeGraphRetriever.from_documents(DOCUMENTS, k=9)
+    for searched in (store.as_retriever(search_kwargs={"k": 9}), words.as_retriever(), face):
+        assert ids(await call(searched, mode, query)) == everything
+        assert ids(await call(searched, mode, query, filter={"topic": "tea"})) == ["tea", "茶"]
+        assert ids(await call(searched, mode, query, k=2)) == everything[:2]
+    assert ids(store.max_marginal_relevance_search(query)) == everything
+    assert face.batch([query, "steamed"], k=1) == [[DOCUMENTS[0]], [DOCUMENTS[0]]]
 
 
 def test_it_can_be_pickled(store):
