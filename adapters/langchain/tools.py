@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+import logging
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import date
 from keyword import kwlist
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from langchain_core.callbacks import Callbacks
 from langchain_core.documents import Document
@@ -16,25 +18,35 @@ from langchain_core.tools import StructuredTool, ToolException
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 from pydantic.v1 import ValidationError as ValidationErrorV1
 
+from ...nodegraph.errors import EmbeddingError, ModelError
 from ...retrievers.answers.engine import QueryEngine
 from ...retrievers.base_retriever import check_takes_filters
 from ...retrievers.foreign.coercion import as_retriever
+from ...retrievers.protocols import RerankError
 from ..tool_filters import FilterError, FilterField, ToolArgument, ToolFilters
+from .callbacks import child_config
 from .documents import NODE_KEY
+from .filter_translation import merge_filters
 from .query_engine import NodeGraphQueryEngine
 from .retriever import NodeGraphRetriever
 
 T = TypeVar("T")
 
+MakeConditions: TypeAlias = Callable[[RunnableConfig], Mapping[str, Any]]
+"""Returns the conditions of a run from its config."""
+
+logger = logging.getLogger(__name__)
+
 _RESERVED = ("callbacks", "config", "run_manager", "self")  # arguments of LangChain's own
 
 
 def retriever_tool(
-    retriever: BaseRetriever,
+    retriever: BaseRetriever | Runnable[str, list[Document]],
     name: str,
     description: str,
     *,
     filter_by: Mapping[str, str | FilterField] | None = None,
+    conditions: MakeConditions | None = None,
     show: Sequence[str] = (),
     nothing: str = "Nothing was found.",
 ) -> StructuredTool:
@@ -46,8 +58,8 @@ def retriever_tool(
     order of the numbers.
 
     Args:
-        retriever: The retriever. With ``filter_by`` one whose results can be filtered, as
-            ``as_retriever`` says.
+        retriever: The retriever, or what its ``configurable_fields`` returns. With ``filter_by`` or
+            ``conditions`` one whose results can be filtered, as ``as_retriever`` says.
         name: The tool's name for the model.
         description: When the model should use it.
         filter_by: Metadata fields that the model may filter by, each with its description or a
@@ -55,8 +67,15 @@ def retriever_tool(
             upper and lower case, ``"1999"`` the number, too. Conditions of the retriever itself
             are added, and the model can't change them. A value that is not allowed is an error
             that the model reads.
+        conditions: Returns the conditions of a run from its config, for an agent that many people
+            use: ``lambda config: {"tenant": config["configurable"]["tenant"]}``. In LangGraph it
+            may read ``get_runtime(Context).context``. The model neither sees nor changes them.
+            Where it raises, or returns none, nothing is searched.
         show: Metadata fields that the model sees with each passage.
         nothing: The text for the model if nothing was found.
+
+    A value that is not allowed, and an embedder, a model or a server that is down, is a message
+    that the model reads. Other errors end the agent's run.
 
     Raises:
         TypeError: If it is no LangChain retriever.
@@ -80,7 +99,8 @@ def retriever_tool(
         [1] (language: en)
         Green tea is steamed.
     """
-    if not isinstance(retriever, BaseRetriever):
+    base = getattr(retriever, "default", retriever)  # of what configurable_fields returns
+    if not isinstance(base, BaseRetriever):
         raise TypeError(
             f"retriever is a LangChain retriever, not {retriever!r:.80}; make one: "
             "NodeGraphRetriever(retriever=...)"
@@ -93,13 +113,13 @@ def retriever_tool(
         )
         return "\n\n".join(passages) or nothing, documents
 
-    if filter_by:
-        native = as_retriever(retriever)
-        check_takes_filters(native, "filter_by")
-        if not isinstance(retriever, NodeGraphRetriever):
+    if filter_by or conditions:
+        native = as_retriever(base)
+        check_takes_filters(native, "filter_by" if filter_by else "conditions")
+        if not isinstance(base, NodeGraphRetriever):
             retriever = NodeGraphRetriever(retriever=native)
     argument = ("query", "What to look for, as a question or in keywords.")
-    return _tool(retriever, name, description, argument, filter_by or {}, output)
+    return _tool(retriever, name, description, argument, filter_by or {}, conditions, output)
 
 
 def answer_tool(
@@ -108,6 +128,7 @@ def answer_tool(
     description: str,
     *,
     filter_by: Mapping[str, str | FilterField] | None = None,
+    conditions: MakeConditions | None = None,
     show: Sequence[str] = (),
 ) -> StructuredTool:
     """Make a tool of a query engine, for agents: a question in, an answer with its sources out.
@@ -125,6 +146,7 @@ def answer_tool(
         name: The tool's name for the model.
         description: When the model should use it.
         filter_by: Metadata fields that the model may filter by. See ``retriever_tool``.
+        conditions: Returns the conditions of a run. See ``retriever_tool``.
         show: Metadata fields that the model sees with each source.
 
     Raises:
@@ -158,10 +180,10 @@ def answer_tool(
     def output(answer: dict[str, Any]) -> tuple[str, dict[str, Any]]:
         return _cite(answer, show), answer
 
-    if filter_by:
-        check_takes_filters(runnable.engine.retriever, "filter_by")
+    if filter_by or conditions:
+        check_takes_filters(runnable.engine.retriever, "filter_by" if filter_by else "conditions")
     argument = ("question", "The question, complete in itself.")
-    return _tool(runnable, name, description, argument, filter_by or {}, output)
+    return _tool(runnable, name, description, argument, filter_by or {}, conditions, output)
 
 
 def _tool(
@@ -170,6 +192,7 @@ def _tool(
     description: str,
     argument: tuple[str, str],
     filter_by: Mapping[str, str | FilterField],
+    conditions: MakeConditions | None,
     output: Callable[[T], tuple[str, T]],
 ) -> StructuredTool:
     """Make a tool that invokes a runnable with a text and a filter.
@@ -180,24 +203,39 @@ def _tool(
         description: When to use it.
         argument: The name and the description of the text.
         filter_by: Metadata fields with their descriptions.
+        conditions: Returns the conditions of a run.
         output: Returns the text for the model, and the artifact.
     """
     key, _ = argument
     filters = ToolFilters(filter_by, [key, *_RESERVED], [*dir(BaseModel), *kwlist])
 
-    def options(values: Mapping[str, Any]) -> dict[str, Any]:
+    def options(values: Mapping[str, Any], config: RunnableConfig) -> dict[str, Any]:
         try:
-            conditions = filters.conditions(values)
+            filter = filters.conditions(values)
         except FilterError as error:
             raise ToolException(str(error)) from error
-        return {} if conditions is None else {"filter": conditions}
+        if conditions is not None:
+            of_run = conditions(config)
+            if not of_run:
+                raise ValueError(
+                    f"conditions of the tool {name!r} returned {of_run!r} for a run, which would "
+                    'search everything; return what holds for it, such as {"tenant": "a"}'
+                )
+            filter = merge_filters(of_run, filter)
+        return {} if filter is None else {"filter": filter}
 
-    def call(callbacks: Callbacks = None, **kwargs: Any) -> tuple[str, T]:
-        return output(runnable.invoke(kwargs[key], {"callbacks": callbacks}, **options(kwargs)))
+    def call(config: RunnableConfig, callbacks: Callbacks = None, **kwargs: Any) -> tuple[str, T]:
+        chosen = options(kwargs, config)
+        with _as_message(name):
+            return output(runnable.invoke(kwargs[key], _of_child(config, callbacks), **chosen))
 
-    async def acall(callbacks: Callbacks = None, **kwargs: Any) -> tuple[str, T]:
-        config: RunnableConfig = {"callbacks": callbacks}
-        return output(await runnable.ainvoke(kwargs[key], config, **options(kwargs)))
+    async def acall(
+        config: RunnableConfig, callbacks: Callbacks = None, **kwargs: Any
+    ) -> tuple[str, T]:
+        chosen = options(kwargs, config)
+        with _as_message(name):
+            child = _of_child(config, callbacks)
+            return output(await runnable.ainvoke(kwargs[key], child, **chosen))
 
     return StructuredTool(
         name=name,
@@ -209,6 +247,21 @@ def _tool(
         handle_tool_error=True,
         handle_validation_error=_validation_message,
     )
+
+
+def _of_child(config: RunnableConfig, callbacks: Callbacks) -> RunnableConfig:
+    return {**child_config(config), "callbacks": callbacks}
+
+
+@contextmanager
+def _as_message(tool: str) -> Iterator[None]:
+    """Let the model read that an embedder, a model or a server is down."""
+    try:
+        yield
+    except (EmbeddingError, ModelError, RerankError, OSError) as error:
+        logger.warning("the tool %s failed: %s", tool, error)
+        message = f"{tool} failed, try again later: {type(error).__name__}: {error}"
+        raise ToolException(message) from error
 
 
 def _cite(answer: Mapping[str, Any], show: Sequence[str]) -> str:

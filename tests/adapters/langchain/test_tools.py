@@ -4,8 +4,9 @@ import pytest
 from blockbuster import blockbuster_ctx
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
-from langchain_core.messages import ToolMessage
+from langchain_core.messages import AIMessage, ToolMessage
 from langchain_core.retrievers import BaseRetriever
+from langchain_core.runnables import ConfigurableField
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from langchain_core.vectorstores import InMemoryVectorStore
 from langchain_runs import FinishedRuns
@@ -312,3 +313,98 @@ async def test_fields_of_any_name(field, mode):
     (name,) = set(tool.args) - {"query"}
     message = await call(tool, mode, query="tea", **{name: "two"})
     assert [d.id for d in message.artifact] == ["two"]
+
+
+# One agent for many people
+
+
+def of_tenant(config):
+    return {"tenant": config["configurable"]["tenant"]}
+
+
+async def test_conditions_of_a_run_hold_whatever_the_model_asks(tenants, mode):
+    native = Retriever(tenants, "ROOT")
+    search = retriever_tool(
+        NodeGraphRetriever(retriever=native),
+        "t",
+        "d",
+        filter_by={"tenant": "x"},
+        conditions=of_tenant,
+    )
+    ask = answer_tool(QueryEngine(native, lambda prompt: "So."), "t", "d", conditions=of_tenant)
+    config = {"configurable": {"tenant": "A"}}
+    for values in ({}, {"tenant": ["A", "B"]}):
+        message = await call(search, mode, config, query="tea", **values)
+        assert {d.metadata["tenant"] for d in message.artifact} == {"A"}
+    assert (await call(search, mode, config, query="tea", tenant="B")).artifact == []
+    message = await call(ask, mode, config, question="tea")
+    assert {d.metadata["tenant"] for d in message.artifact["context"]} == {"A"}
+    assert set(search.args) == {"query", "tenant"}
+    for tool, argument in ((search, "query"), (ask, "question")):
+        with pytest.raises(KeyError, match="tenant"):  # and not everything
+            await call(tool, mode, **{argument: "tea"})
+
+
+async def test_conditions_that_say_nothing_search_nothing(tenants, mode):
+    retriever = NodeGraphRetriever(retriever=Retriever(tenants, "ROOT"))
+    for nothing in (None, {}):
+        tool = retriever_tool(retriever, "t", "d", conditions=lambda config, n=nothing: n)
+        with pytest.raises(ValueError, match="would search everything"):
+            await call(tool, mode, query="tea")
+
+    class Own(BaseRetriever):
+        def _get_relevant_documents(self, query, *, run_manager):
+            return []
+
+    with pytest.raises(ValueError, match=r"conditions adds conditions, .*Own"):
+        retriever_tool(Own(), "t", "d", conditions=of_tenant)
+
+
+async def test_a_configurable_retriever_is_a_tool(tenants, mode):
+    retriever = NodeGraphRetriever(retriever=Retriever(tenants, "ROOT"))
+    configurable = retriever.configurable_fields(filter=ConfigurableField("only"))
+    tool = retriever_tool(configurable, "t", "d", filter_by={"year": "a year"})
+    config = {"configurable": {"only": {"tenant": "B"}}}
+    (document,) = (await call(tool, mode, config, query="tea", year="1999")).artifact
+    assert (document.metadata["tenant"], document.metadata["year"]) == ("B", 1999)
+
+
+async def test_conditions_by_the_context_of_a_langgraph_run(tenants):
+    graphs = pytest.importorskip("langgraph.graph", reason="the test needs langgraph")
+    from langgraph.prebuilt import ToolNode
+    from langgraph.runtime import get_runtime
+
+    tool = retriever_tool(
+        NodeGraphRetriever(retriever=Retriever(tenants, "ROOT")), "t", "d",
+        conditions=lambda config: {"tenant": get_runtime(dict).context["tenant"]},
+    )  # fmt: skip
+    steps = graphs.StateGraph(graphs.MessagesState, context_schema=dict)
+    steps.add_node("tools", ToolNode([tool]))
+    steps.add_edge(graphs.START, "tools")
+    asked = {"name": "t", "args": {"query": "tea"}, "id": "1", "type": "tool_call"}
+    state = {"messages": [AIMessage("", tool_calls=[asked])]}
+    found = steps.compile().invoke(state, context={"tenant": "A"})["messages"][-1].artifact
+    assert {document.metadata["tenant"] for document in found} == {"A"}
+
+
+async def test_what_is_down_is_a_message_that_the_model_reads(mode):
+    class Down(Embeddings):
+        def embed_documents(self, texts):
+            raise ConnectionError("no route")
+
+        def embed_query(self, text):
+            raise ConnectionError("no route")
+
+    def down(prompt):
+        raise ConnectionError("no model")
+
+    store = NodeGraphVectorStore.from_texts(["Tea."], Down())
+    words = Retriever(store.graph, "ROOT", "bm25")
+    for tool, argument, says in (
+        (retriever_tool(store.as_retriever(), "t", "d"), "query", "no route"),
+        (answer_tool(QueryEngine(words, down), "t", "d"), "question", "no model"),
+    ):
+        message = await call(tool, mode, **{argument: "tea"})
+        assert (message.status, message.artifact) == ("error", None)
+        assert message.content.startswith("t failed, try again later: ")
+        assert says in message.content
