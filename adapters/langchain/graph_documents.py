@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 from langchain_core.documents import Document
 from langchain_core.indexing import DeleteResponse, DocumentIndex, UpsertResponse
 
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.node import ROOT
+from ...retrievers.composite.link_graph import LinkOptions
+from ...retrievers.protocols import Similarity
+from ...retrievers.similarities.registry import MakeIndex
 from ..frameworks import document_search
 from .documents import (
+    Details,
     check_kwargs,
     delete_documents,
     existing_nodes,
@@ -25,13 +29,58 @@ from .documents import (
 from .splitter_transform import as_transform
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
+    from typing_extensions import Self, Unpack
 
 CHILDREN = "child"
 """The group that a ``child_splitter`` makes."""
 
 PARENTS = "parent"
 """The group that a ``parent_splitter`` makes."""
+
+
+class RetrieverFields(TypedDict, total=False):
+    """Fields of a ``NodeGraphRetriever``, to type ``**fields``. See there."""
+
+    k: int | None
+    child_k: int | None
+    filter: Mapping[str, Any] | None
+    score_threshold: float | None
+    details: Details
+    tags: list[str] | None
+    metadata: dict[str, Any] | None
+    name: str | None
+
+
+class SearchOptions(TypedDict, total=False):
+    """What is searched in a graph, to type ``**options``.
+
+    Attributes:
+        child_splitter: A text splitter of LangChain, or any transform of a node group, that makes
+            the nodes to search instead of sentences (the group ``"child"``).
+        parent_splitter: One that makes the chunks to return instead of the documents (the group
+            ``"parent"``).
+        group: The group to search, instead of splitters: ``"ROOT"`` for the documents themselves,
+            ``"FineChunk"``, or one of your own.
+        target: The group to answer with. None for the documents.
+        similarity: As for ``Retriever``, like ``similarity_cut_off``, ``index``, ``embed_keys`` and
+            ``lift``.
+        follow_links: As for ``DefaultRetriever``.
+    """
+
+    child_splitter: object
+    parent_splitter: object
+    group: str | None
+    target: str | None
+    similarity: str | Similarity | None
+    similarity_cut_off: float | Mapping[str, float] | None
+    index: str | MakeIndex
+    embed_keys: Sequence[str] | None
+    lift: Literal["max", "sum", "mean"]
+    follow_links: bool | LinkOptions | None
+
+
+class GraphOptions(RetrieverFields, SearchOptions, total=False):
+    """The options of the first lines: fields of the retriever (``k`` is 4), and the search."""
 
 
 class GraphDocuments(DocumentIndex):
@@ -65,7 +114,7 @@ class GraphDocuments(DocumentIndex):
         *,
         ids: Sequence[str | None] | None = None,
         store: str | Path | None = None,
-        **options: Any,
+        **options: Unpack[GraphOptions],
     ) -> Self:
         """Make a retriever of documents, by the default search of a graph. See ``from_graph``.
 
@@ -95,7 +144,7 @@ class GraphDocuments(DocumentIndex):
         *,
         ids: Sequence[str | None] | None = None,
         store: str | Path | None = None,
-        **options: Any,
+        **options: Unpack[GraphOptions],
     ) -> Self:
         """Make a retriever of texts, with their metadata and ids where there are any.
 
@@ -115,13 +164,7 @@ class GraphDocuments(DocumentIndex):
     def from_graph(
         cls,
         graph: NodeGraph,
-        *,
-        k: int | None = 4,
-        child_splitter: object = None,
-        parent_splitter: object = None,
-        group: str | None = None,
-        target: str | None = None,
-        **options: Any,
+        **options: Unpack[GraphOptions],
     ) -> Self:
         """Make a retriever of the documents that a graph has, and of those that it will get.
 
@@ -134,18 +177,7 @@ class GraphDocuments(DocumentIndex):
 
         Args:
             graph: The node graph, with an embedding model to search by meaning.
-            k: How many documents to return at most.
-            child_splitter: A text splitter of LangChain, or any transform of a node group, that
-                makes the nodes to search instead of sentences (the group ``"child"``).
-            parent_splitter: One that makes the chunks to return instead of the documents (the
-                group ``"parent"``).
-            group: The group to search, instead of splitters: ``"ROOT"`` for the documents
-                themselves, ``"FineChunk"``, or one of your own.
-            target: The group to answer with. None for the documents.
-            **options: ``child_k``, ``filter``, ``score_threshold``, ``details`` as for
-                ``NodeGraphRetriever``. ``similarity``, ``similarity_cut_off``, ``index``,
-                ``embed_keys``, ``lift`` as for ``Retriever``. ``follow_links`` as for
-                ``DefaultRetriever``.
+            **options: See ``GraphOptions``.
 
         Raises:
             TypeError: If an option is unknown, or ``graph`` is no graph.
@@ -163,6 +195,11 @@ class GraphDocuments(DocumentIndex):
         """
         if not isinstance(graph, NodeGraph):
             raise TypeError(f"graph is a NodeGraph, not {graph!r:.80}")
+        check_kwargs(cls.__name__, options, GraphOptions.__annotations__)
+        search = {name: options[name] for name in SearchOptions.__annotations__ if name in options}  # type: ignore[literal-required]
+        child_splitter = search.pop("child_splitter", None)
+        parent_splitter = search.pop("parent_splitter", None)
+        group, target = search.pop("group", None), search.pop("target", None)
         if child_splitter is not None and group is not None:
             raise ValueError(
                 f"child_splitter makes the group to search, and group={group!r} names another; "
@@ -173,8 +210,6 @@ class GraphDocuments(DocumentIndex):
                 f"parent_splitter makes the group to answer with, and target={target!r} names "
                 "another; give one of them"
             )
-        check_kwargs(cls.__name__, options, (*_FIRST_OPTIONS, *_OPTIONS, *_SEARCH_OPTIONS))
-        search = {name: options.pop(name) for name in _SEARCH_OPTIONS if name in options}
         parent = ROOT
         if parent_splitter is not None:
             graph.create_node_group(PARENTS, _transform(parent_splitter))
@@ -183,7 +218,12 @@ class GraphDocuments(DocumentIndex):
             graph.create_node_group(CHILDREN, _transform(child_splitter), parent=parent)
             group = CHILDREN
         retriever = document_search(graph, group=group, target=target, **search)
-        arguments: dict[str, Any] = {"retriever": retriever, "graph": graph, "k": k, **options}
+        fields = {
+            name: value
+            for name, value in options.items()
+            if name in RetrieverFields.__annotations__
+        }
+        arguments: dict[str, Any] = {"retriever": retriever, "graph": graph, "k": 4, **fields}
         return cls(**arguments)
 
     def add_documents(
@@ -234,18 +274,6 @@ class GraphDocuments(DocumentIndex):
                 "methods of the graph"
             )
         return self.graph
-
-
-_FIRST_OPTIONS = ("k", "child_splitter", "parent_splitter", "group", "target")
-
-_OPTIONS = ("child_k", "filter", "score_threshold", "details", "tags", "metadata", "name")
-"""Options of the LangChain retriever."""
-
-_SEARCH_OPTIONS = (
-    *("similarity", "similarity_cut_off", "index", "embed_keys", "lift"),
-    "follow_links",
-)
-"""Options of the search. For its others LangChain has names of its own (k, filter)."""
 
 
 def _transform(splitter: object) -> object:

@@ -7,7 +7,7 @@ import logging
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from typing import Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from langchain_core.callbacks import (
     AsyncCallbackManagerForRetrieverRun,
@@ -35,8 +35,11 @@ from ..frameworks import document_search
 from .callbacks import acall_with_config, achild_runs, call_with_config, child_runs
 from .documents import Details, check_count, check_kwargs, to_document
 from .filter_translation import as_filters, listing, merge_filters
-from .graph_documents import GraphDocuments
+from .graph_documents import GraphDocuments, RetrieverFields
 from .graph_drawing import draw_runnable
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 logger = logging.getLogger(__name__)
 
@@ -147,6 +150,16 @@ class NodeGraphRetriever(GraphDocuments):
 
     details: Details = False
     """What the metadata of a document has besides its own fields."""
+
+    def __init__(
+        self,
+        retriever: RetrieverLike | None = None,
+        *,
+        graph: NodeGraph | None = None,
+        **fields: Unpack[RetrieverFields],
+    ) -> None:
+        values: dict[str, Any] = {"retriever": retriever, "graph": graph, **fields}
+        super().__init__(**values)
 
     @model_validator(mode="before")
     @classmethod

@@ -81,6 +81,11 @@ StoreT = TypeVar("StoreT", bound="NodeGraphVectorStore")
 
 _SEARCH = ("k", "filter")
 
+_IN_A_FILE = (
+    "a graph is kept in its file while it is used: NodeGraphVectorStore.from_documents(documents, "
+    'embedding, store="corpus.nodekin"); the same line with [] opens it again'
+)
+
 _DIVERSE = ("k", "fetch_k", "lambda_mult", "filter")
 _RETRIEVER = ("search_type", "search_kwargs", "tags", "metadata", "name")
 
@@ -154,7 +159,10 @@ class NodeGraphVectorStore(VectorStore):
         relevance_score_fn: Callable[[float], float] | None = None,
     ) -> None:
         if not isinstance(graph, NodeGraph):
-            raise TypeError(f"graph is a NodeGraph, not {graph!r:.80}")
+            raise TypeError(
+                f"graph is a NodeGraph, not {graph!r:.80}; for an embedding model write "
+                "NodeGraphVectorStore.from_documents([], embedding)"
+            )
         if similarity is None:
             similarity = default_similarity(graph)
         self.graph = graph
@@ -384,6 +392,15 @@ class NodeGraphVectorStore(VectorStore):
         check_kwargs("as_retriever", kwargs, _RETRIEVER)
         tags = kwargs.pop("tags", None) or [*self._get_retriever_tags()]
         return NodeGraphVectorStoreRetriever(vectorstore=self, tags=tags, **kwargs)
+
+    def save_local(self, *args: Any, **kwargs: Any) -> None:
+        """Say what to write: a graph is in its file from the beginning."""
+        raise NotImplementedError(_IN_A_FILE)
+
+    @classmethod
+    def load_local(cls, *args: Any, **kwargs: Any) -> None:
+        """Say what to write: a file is opened by ``store=``."""
+        raise NotImplementedError(_IN_A_FILE)
 
     @classmethod
     def from_texts(

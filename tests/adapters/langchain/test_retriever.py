@@ -150,6 +150,12 @@ def test_arguments_of_the_constructor_are_checked(native, arguments, says):
         face(3)
 
 
+def test_the_likeliest_first_line_works(native):
+    assert NodeGraphRetriever(native, k=1).invoke("tea") == face(native, k=1).invoke("tea")
+    with pytest.raises(TypeError, match="retriever is an object with retrieve"):
+        NodeGraphRetriever()
+
+
 def test_construction_does_not_touch_the_engine():
     class Untouchable:
         def retrieve(self, query, *, top_k=None, filters=None):

@@ -283,6 +283,15 @@ async def test_queries_are_embedded_by_the_async_form():
     assert model.queries == []
 
 
+def test_what_is_elsewhere_says_what_to_write(store):
+    """As from FAISS."""
+    for call_ in (store.save_local, NodeGraphVectorStore.load_local):
+        with pytest.raises(
+            NotImplementedError, match=r'from_documents\(.*store="corpus.nodekin"\)'
+        ):
+            call_("folder")
+
+
 @pytest.mark.parametrize("query", ["", " \n"])
 async def test_a_blank_query_lists_all_as_in_langchains_stores(store, words, theirs, query, mode):
     """In the order of the documents; also where a filter or ``k`` leaves few."""
@@ -419,6 +428,7 @@ def test_a_vector_store_with_and_without_an_embedding(embedding):
          r"^as_retriever\(\) has no argument 'k'; there is search_type, search_kwargs"),
         (lambda made: made.from_documents(LOADED).similarity_search("a", score_threshold=0.5),
          r"^similarity_search\(\) has no argument 'score_threshold'; there is k, filter"),
+        (lambda made: made(Letters()), r"from_documents\(\[\], embedding\)"),
         (lambda made: made.from_documents(LOADED[0]), r"a list of LangChain documents, .*write \["),
         (lambda made: made.from_texts("tea"), r"^texts is a list of texts, not 'tea'"),
     ],
