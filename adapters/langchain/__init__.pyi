@@ -8,6 +8,7 @@ from .file_loader import FileLoader as FileLoader
 from .filter_translation import StructuredFilter as StructuredFilter
 from .key_value_store import NodeGraphStore as NodeGraphStore
 from .query_engine import NodeGraphQueryEngine as NodeGraphQueryEngine
+from .record_manager import NodeGraphRecordManager as NodeGraphRecordManager
 from .reranker import NodeGraphReranker as NodeGraphReranker
 from .retriever import NodeGraphRetriever as NodeGraphRetriever
 from .splitter_transform import as_transform as as_transform
