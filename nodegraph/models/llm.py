@@ -327,11 +327,8 @@ class LLM:
         Raises:
             ModelError: If the model fails, or there is no JSON in its answer.
         """
-        value = self._structured(prompt, schema)
-        if value is not _UNSUPPORTED:
-            return value
         with self._failing(prompt):
-            return parse_json(self.complete(prompt))
+            return parse_json(self.json_text(prompt, schema))
 
     async def ajson(self, prompt: str, schema: Mapping[str, Any]) -> Any:
         """Do the same without blocking the event loop.
@@ -339,11 +336,8 @@ class LLM:
         Raises:
             ModelError: If the model fails, or there is no JSON in its answer.
         """
-        value = await self._astructured(prompt, schema)
-        if value is not _UNSUPPORTED:
-            return value
         with self._failing(prompt):
-            return parse_json(await self.acomplete(prompt))
+            return parse_json(await self.ajson_text(prompt, schema))
 
     def json_text(self, prompt: str, schema: Mapping[str, Any]) -> str:
         """Return an answer in JSON, as a text, where the model offers that; else its own words.
