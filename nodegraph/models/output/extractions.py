@@ -28,7 +28,7 @@ from .lines import (
     unique,
     unwrap,
 )
-from .queries import QUESTION_END, looks_like_question
+from .queries import looks_like_question, split_questions
 
 Pair = tuple[str, str]
 
@@ -131,7 +131,7 @@ def parse_questions(answer: str) -> list[str]:
         questions = [strip_markup(item) for item in texts_in(value, QUESTION_KEYS)]
     else:
         lines = [line for line in _content_lines(text) if not ANSWER_LABEL.match(line)]
-        questions = [question for line in lines for question in _questions_of(line)]
+        questions = [question for line in lines for question in split_questions(line)]
         if not questions:  # some leave out the question marks
             plain = filter(looks_like_question, map(strip_question_label, lines))
             questions = [line for line in plain if len(line) <= _MAX_QUESTION]
@@ -220,18 +220,6 @@ def _keywords_of(line: str, by_kind: bool) -> list[str]:
 def _is_short(word: str) -> bool:
     limit = _MAX_KEYWORD if not re.search(f"[{UNSPACED}]", word) else _MAX_KEYWORD // 2
     return len(word) <= limit and len(word.split()) <= _MAX_KEYWORD_WORDS
-
-
-def _questions_of(line: str) -> Iterator[str]:
-    """Yield the questions of a line: up to each question mark that is not inside quotes."""
-    text = strip_question_label(line)
-    start, end = 0, len(text.rstrip("。. *_`"))
-    for endings in QUESTION_END.finditer(text):
-        is_quoted = endings[0].rstrip("*_`")[-1:] not in "?？"
-        if is_quoted and endings.end() < end:
-            continue  # in the middle of the sentence
-        yield strip_markup(strip_question_label(text[start : endings.end()]))
-        start = endings.end()
 
 
 def _at_labels(line: str) -> list[str]:

@@ -122,8 +122,11 @@ def split_questions(line: str) -> list[str]:
     """
     questions = []
     text = strip_question_label(line)
-    start = 0
+    start, end = 0, len(text.rstrip("。. *_`"))
     for endings in QUESTION_END.finditer(text):
+        is_quoted = endings[0].rstrip("*_`")[-1:] not in "?？"
+        if is_quoted and endings.end() < end:
+            continue  # in the middle of the sentence
         part = text[start : endings.end()]
         start = endings.end()
         *_, last = _SENTENCE_BREAK.split(part)
