@@ -23,7 +23,7 @@ class PlannedRetriever(BaseRetriever):
     the plan is run again, without asking models again.
 
     Args:
-        top_k: How many results at most; None leaves it to the retrievers within.
+        top_k: How many results at most. None leaves it to the retrievers within.
         **output: ``output_format`` and ``join``, see ``OutputOptions``.
     """
 
@@ -36,7 +36,7 @@ class PlannedRetriever(BaseRetriever):
     def plans(
         self, queries: Sequence[str], limit: int | None, filters: Filters | None
     ) -> Plan[list[Results]]:
-        """Return the results of each query as a plan; ``limit`` is how many at most."""
+        """Return the results of each query as a plan. ``limit`` is how many at most."""
         raise NotImplementedError
 
     def retrieve(
@@ -57,7 +57,7 @@ class PlannedRetriever(BaseRetriever):
     async def aretrieve(
         self, query: str, *, top_k: int | None = None, filters: Filters | None = None
     ) -> list[ScoredNode]:
-        """Return the same without blocking the event loop."""
+        """Async version of ``retrieve``."""
         return (await arun_in_one_state(self._plans_of(top_k, filters), [query]))[0]
 
     def batch(
@@ -80,7 +80,7 @@ class PlannedRetriever(BaseRetriever):
     async def abatch(
         self, queries: Sequence[str], *, top_k: int | None = None, filters: Filters | None = None
     ) -> list[list[ScoredNode]]:
-        """Return the same without blocking the event loop."""
+        """Async version of ``batch``."""
         check_queries(queries)
         if not queries:
             return []
@@ -93,7 +93,7 @@ class PlannedRetriever(BaseRetriever):
         return lambda queries: self.plans(queries, limit, filters)
 
     def check_limit(self, top_k: int | None, filters: Filters | None) -> int | None:
-        """Check the arguments of a call; return how many results at most."""
+        """Check the arguments of a call. Return how many results at most."""
         if filters is not None:
             parse_filters(filters)
         return self.top_k if top_k is None else check_top_k(top_k)

@@ -16,16 +16,16 @@ _TITLE = 100  # characters in a first line that is a title
 
 
 class EntityExtractor:
-    """Make a node of each entity, linked to the passages that mention it; for ``scope="group"``.
+    """Make a node of each entity, linked to the passages that mention it. For ``scope="group"``.
 
     Without a ``find`` of yours, entities are: titles of passages (from the metadata, else a
-    short first line); phrases of capitalised words, also inside longer ones; in scripts without
+    short first line). Phrases of capitalised words, also inside longer ones. In scripts without
     spaces, what stands in 《》 and other quotation marks, wherever else it stands too. The first
     word of a sentence is taken by how the corpus writes it elsewhere (Lita et al., "tRuEcasIng",
     2003). Names are compared without case, accents, possessives, articles, punctuation and
     remarks in brackets at their end. The cost is linear in the corpus.
 
-    A node's text is the name as it was first written; its metadata has ``about``, the ids of the
+    A node's text is the name as it was first written. Its metadata has ``about``, the ids of the
     passages it is the title of, and, if there are any, ``in_titles``, the ids of those in whose
     title it stands among other words. Choose ``find`` where a model or a dictionary knows the
     names.
@@ -37,7 +37,7 @@ class EntityExtractor:
         max_passages: Entities in more passages are left out: where all meet, no way leads on.
 
     Raises:
-        TypeError: If ``find`` can't be called, or a number is none.
+        TypeError: If ``find`` can't be called, or a number has the wrong type.
         ValueError: If a number is out of range.
 
     Example:
@@ -72,7 +72,7 @@ class EntityExtractor:
         self.title = title
         self.min_passages = min_passages
         self.max_passages = max_passages
-        self.rules = 2  # what was built by other rules is built anew
+        self.rules = 2  # what was built by other rules is built again
 
     def __repr__(self) -> str:
         limits = f"min_passages={self.min_passages}, max_passages={self.max_passages}"
@@ -89,9 +89,9 @@ class EntityExtractor:
         ]
 
     def follower(self) -> EntityFollower:
-        """Return what makes entities of passages, and makes them anew where passages change.
+        """Return what makes entities of passages, and makes them again where passages change.
 
-        A graph calls this in place of the extractor: one document more costs what it touches.
+        A graph calls this instead of the extractor: one document more costs what it touches.
         """
         return EntityFollower(self)
 
@@ -110,7 +110,7 @@ class EntityFollower:
     def update(
         self, removed: Collection[str], added: Sequence[Node]
     ) -> dict[str, RankedDraft | None]:
-        """Return the entities that may have changed, by key; None for what is no entity."""
+        """Return the entities that may have changed, by key. None for what is no entity."""
         sources = [
             TitledText(node.id, node.order, title, body)
             for node in added
@@ -119,7 +119,7 @@ class EntityFollower:
         return {key: self._entity(key) for key in self._names.update(removed, sources)}
 
     def _entity(self, key: str) -> RankedDraft | None:
-        """Return an entity; None if it is in too few or too many passages."""
+        """Return an entity. None if it is in too few or too many passages."""
         count = self._names.count(key)
         if not count or count > self._extractor.max_passages:
             return None

@@ -154,13 +154,13 @@ class _Run:
 
 @dataclass(frozen=True, slots=True)
 class ParsedText:
-    """What a text has by itself; which of it are names depends on what other texts write.
+    """What a text has by itself, which of it are names depends on what other texts write.
 
     Attributes:
         runs: Capitalised words that stand together.
         lower: The words that are written without a capital letter, one by one.
         quoted: What stands in quotation marks of scripts without spaces.
-        unspaced: The text as names are compared in it, where it has such a script; else empty.
+        unspaced: The text as names are compared in it, where it has such a script, else empty.
     """
 
     runs: list[_Run]

@@ -23,13 +23,13 @@ class LLMExtractor:
     ``graph.create_node_group("summary", LLMExtractor(llm, "summary"), parent="paragraph",
     num_workers=4)`` asks for four texts at a time. The graph pays for a text once: answers are kept
     with the store by the model's name and the prompt, until ``graph.compact()``. So a copy of a
-    document, one that is put back, another group and a model that was used before cost nothing;
-    nodes are made anew when the model's name, the task, the prompt or another setting that changes
+    document, one that is put back, another group and a model that was used before cost nothing.
+    Nodes are made again when the model's name, the task, the prompt or another setting that changes
     answers is another. Equal texts are asked about once, also by several workers. With
     ``on_error="skip"`` texts that failed are listed in ``graph.failures``, and ``graph.build``
     tries them again.
 
-    Pairs (``task="qa"``) become nodes whose text, which is searched, is the question; the content,
+    Pairs (``task="qa"``) become nodes whose text, which is searched, is the question. The content,
     which is returned, is question and answer, and ``metadata["answer"]`` the answer alone.
     ``QaRetriever`` searches them. A blank text is not asked about.
 
@@ -37,16 +37,16 @@ class LLMExtractor:
         llm: The model, in any form that ``LLM`` takes. Waiting and trying again when it can't be
             reached are the client's.
         task: ``"summary"`` (one node), ``"keywords"``, ``"questions"`` or ``"qa"`` (one for each).
-        language: Of the prompt and what is made; ``"auto"`` takes the text's.
+        language: Of the prompt and what is made. ``"auto"`` takes the text's.
         prompt: In place of the built-in one: a text with ``{text}``, and ``{limit}`` where it
             says how many, or a prompt template of LangChain or LlamaIndex with these. Its answers
             are read like those to the built-in one.
-        limit: How many keywords, questions or pairs at most, or sentences of a summary; 8, 5, 5
+        limit: How many keywords, questions or pairs at most, or sentences of a summary. 8, 5, 5
             and 3 by default. What is too much is left out, but for sentences.
         retries: How often the model is asked again where its answer can't be used.
 
     Raises:
-        TypeError: If the model is none, or a number or prompt is not one.
+        TypeError: If there is no model, or a number or prompt has the wrong type.
         ValueError: If there is no such task or language, a number is out of range, or the prompt
             has no place for the text.
 
@@ -105,7 +105,7 @@ class LLMExtractor:
         """Return what the model says of a text.
 
         Raises:
-            ModelError: If the model fails, or none of its answers can be used; the error has the
+            ModelError: If the model fails, or none of its answers can be used. The error has the
                 text's start and the last answer.
         """
         if not text.strip():

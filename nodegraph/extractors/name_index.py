@@ -12,7 +12,7 @@ from typing import NamedTuple
 from .entity_names import ARTICLES, ParsedText, is_unspaced, name_key, parse
 
 Finder = Callable[[str], Iterable[str]]
-"""Takes a passage's text; returns the names in it."""
+"""Takes a passage's text. Returns the names in it."""
 
 _FEW_NAMES = 64  # names that are looked for one after the other in a text without spaces
 
@@ -53,11 +53,11 @@ class NameIndex:
     A name that one passage writes, or has as its title, is recognised in all of them, also inside
     longer ones and in titles ("Prague astronomical clock" is about Prague, too), and the first
     word of a sentence counts as the passages write it elsewhere. So a
-    change of one passage may add names to others; which these are is looked up: the rest is not
+    change of one passage may add names to others, which these are is looked up: the rest is not
     read again.
 
     Args:
-        find: Takes a text, returns the names in it; None for names that are written as such.
+        find: Takes a text, returns the names in it. None for names that are written as such.
     """
 
     def __init__(self, find: Finder | None = None) -> None:
@@ -104,7 +104,7 @@ class NameIndex:
         return spelling if name_key(spelling) == key else key
 
     def update(self, removed: Collection[str], added: Sequence[TitledText]) -> set[str]:
-        """Remove passages by id, and add others; return the keys of the names that it concerns."""
+        """Remove passages by id, and add others. Return the keys of the names that it concerns."""
         was: dict[str, bool] = {}  # by key, whether it was a name before
         touched: set[str] = set()
         parsed: dict[int, ParsedText] = {}

@@ -29,13 +29,13 @@ class Answers(Protocol):
 
 
 class AnswerCache:
-    """Keep answers in a store; who asks what another one is asking waits for its answer.
+    """Keep answers in a store. Who asks what another one is asking waits for its answer.
 
     Threads wait for threads. Tasks wait for threads and for tasks of their own event loop: a
     thread that waited for a task could be the one that the task's loop runs in.
 
     Args:
-        store: Where the answers are: a store, or the path of a file; None for memory.
+        store: Where the answers are: a store, or the path of a file. None for memory.
     """
 
     def __init__(self, store: str | Path | NodeStore | None = None) -> None:
@@ -45,7 +45,7 @@ class AnswerCache:
         self._pending: dict[tuple[object, str], tuple[int, Future[Any]]] = {}
 
     def get(self, key: str) -> Any:
-        """Return a stored answer, None where there is none."""
+        """Return a stored answer, or None."""
         stored = self._store.get_values(_KIND, [key]).get(key)
         return None if stored is None else json.loads(stored)
 
@@ -58,14 +58,14 @@ class AnswerCache:
         self._store.delete_values(_KIND)
 
     def close(self) -> None:
-        """Close the file, if there is one of its own; the next use opens it again."""
+        """Close the file, if there is one of its own. The next use opens it again."""
         if self._closes_store:
             self._store.close()
 
     def ask(self, key: str, call: Callable[[], Any]) -> Any:
         """Return the answer that is stored, or that another thread gets now, or that of a call.
 
-        What a call raises is raised; those who waited for it call themselves.
+        What a call raises is raised. Those who waited for it call themselves.
         """
         while (other := self._claim(key, None)) is not None:
             if (answer := other.result()) is not None:
@@ -82,7 +82,7 @@ class AnswerCache:
         return answer
 
     async def aask(self, key: str, call: Callable[[], Awaitable[Any]]) -> Any:
-        """Do the same without blocking the event loop."""
+        """Async version of ``ask``."""
         import asyncio
 
         loop = asyncio.get_running_loop()
@@ -101,7 +101,7 @@ class AnswerCache:
         return answer
 
     def _claim(self, key: str, loop: object) -> Future[Any] | None:
-        """Return the future answer that another one asks for; None if the caller is to ask."""
+        """Return the future answer that another one asks for. None if the caller is to ask."""
         thread = threading.get_ident()
         with self._lock:
             for of in dict.fromkeys((loop, None)):
@@ -116,7 +116,7 @@ class AnswerCache:
         return None
 
     def _resolve(self, key: str, loop: object, answer: Any) -> None:
-        """Give an answer, or None where there is none, to those who wait."""
+        """Give an answer, or None, to those who wait."""
         with self._lock:
             owner, future = self._pending.get((loop, key), (None, None))
             own = loop is not None or owner == threading.get_ident()
@@ -142,7 +142,7 @@ _current: ContextVar[Answers | None] = ContextVar("answers", default=None)
 
 
 def current_answers() -> Answers | None:
-    """Return the cache of the graph whose transform this is; None elsewhere."""
+    """Return the cache of the graph whose transform this is. None elsewhere."""
     return _current.get()
 
 
@@ -157,7 +157,7 @@ def keep_answers(cache: Answers) -> Iterator[None]:
 
 
 def cached_answer(model: str, prompt: str, call: Callable[[], str]) -> str:
-    """Return the graph's answer to a prompt, in a transform; elsewhere that of the call."""
+    """Return the graph's answer to a prompt, in a transform. Elsewhere that of the call."""
     cache = _current.get()
     if cache is None:
         return call()

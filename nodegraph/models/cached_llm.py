@@ -19,15 +19,15 @@ class CachedLLM:
 
     Threads, and tasks of an event loop, that have the same prompt at the same time ask once.
 
-    It is a model itself, and can be used in place of one. Answers are stored by the model's name,
+    It is a model itself, and can be used like one. Answers are stored by the model's name,
     the prompt and the schema: where the name of a model does not show its settings, give it one
     that does (``LLM(model, "name")``). Failures and streams that were not read to their end are not
     stored.
 
     Args:
         llm: The model, in any form that ``LLM`` takes.
-        store: Where answers are cached: the path of a file, for later runs and other processes; a
-            store; None for memory, as long as this object lives.
+        store: Where answers are cached: the path of a file, for later runs and other processes. A
+            store. None for memory, as long as this object lives.
 
     Attributes:
         hits: How many prompts were answered without the model.
@@ -50,7 +50,7 @@ class CachedLLM:
         self._lock = threading.Lock()
         self.hits = 0
         self.misses = 0
-        if self.llm.structured:  # else whoever asks should know that it can't be held to a schema
+        if self.llm.structured:  # else the caller should know that it can't be held to a schema
             self.complete_json = partial(self._answer, self.llm.json)
             self.acomplete_json = partial(self._aanswer, self.llm.ajson)
 
@@ -72,12 +72,12 @@ class CachedLLM:
         return answer
 
     async def acomplete(self, prompt: str) -> str:
-        """Return the same without blocking the event loop."""
+        """Async version of ``complete``."""
         answer: str = await self._aanswer(self.llm.acomplete, prompt)
         return answer
 
     def stream(self, prompt: str) -> Iterator[str]:
-        """Yield the answer as it comes; a stored one as a whole."""
+        """Yield the answer as it comes. A stored one as a whole."""
         cached = self._get(prompt)
         chunks = []
         for chunk in self.llm.stream(prompt) if cached is None else [cached]:
@@ -87,7 +87,7 @@ class CachedLLM:
             self._answers.put(answer_key(self.llm.name, prompt), "".join(chunks))
 
     async def astream(self, prompt: str) -> AsyncIterator[str]:
-        """Yield the same without blocking the event loop."""
+        """Async version of ``stream``."""
         cached = await in_thread(self._get, prompt)
         if cached is not None:
             yield cached
@@ -103,7 +103,7 @@ class CachedLLM:
         self._answers.clear()
 
     def close(self) -> None:
-        """Close the file, if there is one of its own; the next use opens it again."""
+        """Close the file, if there is one of its own. The next use opens it again."""
         self._answers.close()
 
     def _answer(self, ask: Callable[..., Any], *request: Any) -> Any:
@@ -132,7 +132,7 @@ class CachedLLM:
             self._count(hit=not asks)
 
     def _get(self, prompt: str) -> Any:
-        """Return the stored answer to a prompt, None where there is none."""
+        """Return the stored answer to a prompt, or None."""
         stored = self._answers.get(answer_key(self.llm.name, prompt))
         self._count(hit=stored is not None)
         return stored

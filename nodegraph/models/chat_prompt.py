@@ -29,7 +29,7 @@ class PromptTemplate(Protocol):
 
 
 class ChatPrompt(str):
-    """Hold a prompt in messages; it is a text as well, for models that take no messages.
+    """Hold a prompt in messages. It is a text as well, for models that take no messages.
 
     Args:
         messages: Role (``"system"``, ``"user"``, ``"assistant"``) and text of each.
@@ -73,7 +73,7 @@ def prompt_text(prompt: object, names: Sequence[str]) -> str:
     ``{question}`` by ``{query}``, ``{context}`` by ``{passages}``.
 
     Args:
-        prompt: A text, or a prompt template of LangChain or LlamaIndex (known by its shape); one
+        prompt: A text, or a prompt template of LangChain or LlamaIndex (known by its shape). One
             of several messages becomes a ``ChatPrompt``.
         names: The names that can be filled.
 
@@ -101,7 +101,7 @@ def prompt_text(prompt: object, names: Sequence[str]) -> str:
 
 
 def _template_text(template: Any, variables: list[str], names: Sequence[str]) -> str:
-    """Format a template with marks for its places; return its text with our names in them."""
+    """Format a template with marks for its places. Return its text with our names in them."""
     placeholders = {
         message.variable_name
         for message in getattr(template, "messages", None) or ()
@@ -150,7 +150,7 @@ def _with_native_names(text: str, names: Sequence[str]) -> str:
 
 
 def _native_name(name: str, names: Sequence[str], others: Sequence[str]) -> str:
-    """Return the name of ours that says the same as one of a framework; else the name itself."""
+    """Return the name of ours that says the same as one of a framework, else the name itself."""
     if name in names:
         return name
     same = (alias for aliases in _ALIASES if name in aliases for alias in aliases)

@@ -31,7 +31,7 @@ class Embedder:
     Args:
         embed: Embeds passages, many at once: a function from a list of texts to an array (texts,
             dimension) or a list of lists. Or a model: LangChain ``Embeddings``, LlamaIndex
-            ``BaseEmbedding``, a ``SentenceTransformer``, any object with such an ``embed``; it
+            ``BaseEmbedding``, a ``SentenceTransformer``, any object with such an ``embed``. It
             then brings the other two functions, as far as it has them.
         name: Names the model. What it has embedded is kept under this name, in the store too, and
             never embedded again: another model, or other settings that change its vectors, need
@@ -40,12 +40,12 @@ class Embedder:
             where its code is changed (with a newer Python the code of a function counts as
             changed), or where it asks a server that may come to run another model.
         embed_queries: Embeds queries, where the model treats them differently.
-        aembed_queries: The same without blocking the event loop; without it, a thread is used.
-        aembed: Embeds passages in async code; without it, a thread is used.
+        aembed_queries: The same without blocking the event loop. Without it, a thread is used.
+        aembed: Embeds passages in async code. Without it, a thread is used.
         batch_size: How many texts are given at once.
-        num_workers: How many batches of passages are embedded at the same time, in threads; 0 and
+        num_workers: How many batches of passages are embedded at the same time, in threads. 0 and
             1 for one after the other. Choose 4 to 16 for a model behind a server, which may be
-            called by several threads; a model in this process gains nothing by it.
+            called by several threads. A model in this process gains nothing by it.
 
     Raises:
         TypeError: If there is no model, or it can't be called.
@@ -154,7 +154,7 @@ def as_embedder(model: object) -> Embedder:
     """Return an embedding model of any supported kind as an ``Embedder``.
 
     Raises:
-        TypeError: If it is none; the error says what to give instead.
+        TypeError: If it is no model. The error says what to give instead.
     """
     if isinstance(model, Embedder):
         return model
@@ -166,7 +166,7 @@ def as_embedders(embed: object) -> dict[str, Embedder]:
     """Take one model, which is then called ``"default"``, or several by key.
 
     Raises:
-        TypeError: If a model is none, or a key is no text.
+        TypeError: If a model is of no known kind, or a key is no text.
         ValueError: If there are no models in the mapping.
     """
     if embed is None:

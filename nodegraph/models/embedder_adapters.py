@@ -50,7 +50,7 @@ def adapt_embedder(model: Any) -> EmbedderCalls:
     """Return how to call a model of any supported kind.
 
     Raises:
-        TypeError: If it is of none; the error says what to give instead.
+        TypeError: If it is of none. The error says what to give instead.
     """
     check_is_model(
         model,
@@ -170,7 +170,7 @@ def _sequentially(call: Callable[[str], Any], texts: Iterable[str]) -> list[Any]
 
 
 async def _all_at_once(call: Callable[[str], Awaitable[Any]], texts: Iterable[str]) -> list[Any]:
-    """Ask for all at once, as far as ``limit_concurrency`` lets; if one fails, the others end."""
+    """Ask for all at once, as far as ``limit_concurrency`` lets. If one fails, the others end."""
     calls = [partial(call, text) for text in texts]
     return await run_in_tasks(calls, len(calls))
 
@@ -221,7 +221,7 @@ class Encoder:
 
 
 def _accepted(call: Callable[..., Any], settings: dict[str, Any]) -> dict[str, Any]:
-    """Return the settings that the call accepts; related libraries have fewer."""
+    """Return the settings that the call accepts. Related libraries have fewer."""
     try:
         parameters = inspect.signature(call).parameters
     except (TypeError, ValueError):  # written in C

@@ -81,7 +81,7 @@ class EmbeddingCache:
             self._store.delete_values(kind, unused)
 
     def vectors(self, texts: Sequence[str], key: str, what: str = "texts") -> Vectors:
-        """Return the vectors of passages, (texts, dimension) float32; embed the missing ones.
+        """Return the vectors of passages, (texts, dimension) float32. Embed the missing ones.
 
         The array can't be written to.
 
@@ -115,7 +115,7 @@ class EmbeddingCache:
             texts: The passages.
             key: The embedding.
             what: What they are, shown beside a progress bar.
-            workers: The processes that embed; None for this one, or threads of it.
+            workers: The processes that embed. None for this one, or threads of it.
 
         Raises:
             LookupError: If there is no model of that key.
@@ -163,7 +163,7 @@ class EmbeddingCache:
         return step
 
     async def aquery_vectors(self, queries: Sequence[str], key: str) -> Vectors:
-        """Return the same, by the model's async form where it has one, else in a thread."""
+        """Async version of ``query_vectors``."""
         import asyncio
 
         embedder = self.embedder(key)
@@ -185,12 +185,12 @@ class EmbeddingCache:
     def _query_steps(
         self, queries: Sequence[str], key: str, loop: object = None
     ) -> Generator[list[str] | Future[Vector | None] | Vectors, Any, None]:
-        """Yield queries to embed, and vectors of others to wait for; in the end all vectors.
+        """Yield queries to embed, and vectors of others to wait for. In the end all vectors.
 
         Args:
             queries: The queries.
             key: The embedding.
-            loop: The event loop of the caller; None for a thread.
+            loop: The event loop of the caller. None for a thread.
         """
         embedder = self.embedder(key)
         claim = self._queries.claim(key, queries, loop)
@@ -244,7 +244,7 @@ class Claim:
 
     Attributes:
         vectors: The cached vectors.
-        to_embed: The queries that the caller embeds; it calls ``put``, and ``release`` in the end.
+        to_embed: The queries that the caller embeds. It calls ``put``, and ``release`` in the end.
         pending: The queries that another caller is embedding, with its future vector, or None
             where that fails.
     """
@@ -272,7 +272,7 @@ class QueryVectorCache:
         Args:
             key: The embedding.
             queries: The queries.
-            loop: The event loop that is going to wait for others; None for a thread.
+            loop: The event loop that is going to wait for others. None for a thread.
         """
         claim, in_progress = Claim(), self._in_progress.get
         with self._lock:
@@ -290,7 +290,7 @@ class QueryVectorCache:
         return claim
 
     def known(self, key: str, queries: Iterable[str]) -> dict[str, Vector] | None:
-        """Return the cached vectors of queries; None where one of them has none."""
+        """Return the cached vectors of queries. None where one of them has none."""
         found: dict[str, Vector] = {}
         with self._lock:
             for query in queries:

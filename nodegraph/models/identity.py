@@ -141,7 +141,7 @@ def _object(value: Any, depth: int) -> list[Any]:
 
 
 def _settings(value: Any) -> dict[str, Any]:
-    """Return an object's attributes; of a pydantic model the fields that are not the default."""
+    """Return an object's attributes. For a pydantic model the fields that are not the default."""
     fields = getattr(type(value), "model_fields", None)
     if not isinstance(fields, Mapping):
         slots = (getattr(cls, "__slots__", ()) for cls in type(value).__mro__)

@@ -24,7 +24,7 @@ _CHAT = 'OpenAIChat("model-name", {}), from nodekin.adapters.openai_chat'
 
 @dataclass(frozen=True, slots=True)
 class LLMCalls:
-    """Hold the calls that a model offers; each takes a prompt and returns an answer of any kind.
+    """Hold the calls that a model offers. Each takes a prompt and returns an answer of any kind.
 
     ``structured`` takes a prompt and a JSON schema, and returns a value by that schema.
     """
@@ -41,7 +41,7 @@ def adapt_llm(model: Any) -> LLMCalls:
     """Return how to call a model of any supported kind.
 
     Raises:
-        TypeError: If it is of none; the error says what to give instead.
+        TypeError: If it is of none. The error says what to give instead.
     """
     _check_model(model)
     if has(model, "invoke"):  # LangChain
@@ -65,7 +65,7 @@ def adapt_llm(model: Any) -> LLMCalls:
 def text_of(answer: Any) -> str:
     """Return the text of what a model answered: a text, a message, a completion.
 
-    Of a message in parts the texts are joined; what the model thought, and tools it would call,
+    Of a message in parts the texts are joined. What the model thought, and tools it would call,
     are left out.
 
     Raises:
@@ -217,18 +217,18 @@ class LLM:
     the model, or to add an async form. It can be called like a function from a prompt to a text.
 
     Args:
-        model: A function from a prompt to its answer, also an async one; a model of LangChain or
-            LlamaIndex; ``OpenAIChat``; or any object with ``complete`` (and ``acomplete``,
+        model: A function from a prompt to its answer, also an async one. A model of LangChain or
+            LlamaIndex, ``OpenAIChat``, or any object with ``complete`` (and ``acomplete``,
             ``stream``, ``astream``, ``complete_json`` where it has them). An async function that
             is called from code that is not runs in an event loop of its own each time.
-        name: Names the model. What is made with it is kept under this name: another name makes it
-            anew. Left out, it is made of the model's class, name and settings, or of a function's
-            code and what it uses; not of keys, addresses and counters. Give one where the model
-            does not tell itself apart.
+        name: Names the model. What is made with it is kept under this name: under another name it
+            is made again. By default it comes from the model's class, name and settings, or from
+            a function's code and what it uses, not from keys, addresses and counters. Give one if
+            that does not tell two models apart.
         amodel: The same model in an async form, where that is another object.
 
     Raises:
-        TypeError: If there is no model in it; the error says what to give instead.
+        TypeError: If there is no model in it. The error says what to give instead.
 
     Example:
         >>> llm = LLM(lambda prompt: prompt.upper(), "loud")
@@ -259,7 +259,7 @@ class LLM:
         object.__setattr__(self, "_calls", calls)
 
     def __call__(self, prompt: str) -> str:
-        """Ask the model; see ``complete``."""
+        """Ask the model. See ``complete``."""
         return self.complete(prompt)
 
     def __reduce__(self) -> tuple[type[LLM], tuple[None, str]]:
@@ -284,7 +284,7 @@ class LLM:
             return text_of(self._calls.complete(prompt))
 
     async def acomplete(self, prompt: str) -> str:
-        """Do the same without blocking the event loop, in a thread if there is no async form.
+        """Async version of ``complete``, in a thread if there is no async form.
 
         Raises:
             ModelError: If the model fails, or its answer has no text.
@@ -295,7 +295,7 @@ class LLM:
             return text_of(await self._calls.acomplete(prompt))
 
     def stream(self, prompt: str) -> Iterator[str]:
-        """Yield the answer as it comes; as a whole where the model can't stream.
+        """Yield the answer as it comes. As a whole where the model can't stream.
 
         Raises:
             ModelError: If the model fails, also in the middle of its answer.
@@ -307,7 +307,7 @@ class LLM:
             yield from stream_texts(self._calls.stream(prompt))
 
     async def astream(self, prompt: str) -> AsyncIterator[str]:
-        """Yield the answer as it comes without blocking; as a whole where it can't stream so.
+        """Yield the answer as it comes without blocking. As a whole where it can't stream so.
 
         Raises:
             ModelError: If the model fails, also in the middle of its answer.
@@ -322,7 +322,7 @@ class LLM:
     def json(self, prompt: str, schema: Mapping[str, Any]) -> Any:
         """Return a JSON value: by the schema where the model offers that, else as it answers.
 
-        The prompt should describe the value all the same; check the result.
+        The prompt should describe the value all the same. Check the result.
 
         Raises:
             ModelError: If the model fails, or there is no JSON in its answer.
@@ -331,7 +331,7 @@ class LLM:
             return parse_json(self.json_text(prompt, schema))
 
     async def ajson(self, prompt: str, schema: Mapping[str, Any]) -> Any:
-        """Do the same without blocking the event loop.
+        """Async version of ``json``.
 
         Raises:
             ModelError: If the model fails, or there is no JSON in its answer.
@@ -340,7 +340,7 @@ class LLM:
             return parse_json(await self.ajson_text(prompt, schema))
 
     def json_text(self, prompt: str, schema: Mapping[str, Any]) -> str:
-        """Return an answer in JSON, as a text, where the model offers that; else its own words.
+        """Return an answer in JSON, as a text, where the model offers that, else its own words.
 
         Raises:
             ModelError: If the model fails.
@@ -349,7 +349,7 @@ class LLM:
         return self.complete(prompt) if value is _UNSUPPORTED else _json_text(value)
 
     async def ajson_text(self, prompt: str, schema: Mapping[str, Any]) -> str:
-        """Do the same without blocking the event loop.
+        """Async version of ``json_text``.
 
         Raises:
             ModelError: If the model fails.
@@ -394,7 +394,7 @@ def as_llm(model: object) -> LLM:
     """Return a language model of any supported kind as an ``LLM``.
 
     Raises:
-        TypeError: If it is none; the error says what to give instead.
+        TypeError: If it is no model. The error says what to give instead.
 
     Example:
         >>> as_llm(str.upper).complete("tea")
@@ -404,5 +404,5 @@ def as_llm(model: object) -> LLM:
 
 
 def _json_text(value: Any) -> str:
-    """Return a JSON value as text; a value that JSON has no type for as its ``str``."""
+    """Return a JSON value as text. A value that JSON has no type for as its ``str``."""
     return json.dumps(value, ensure_ascii=False, default=str)

@@ -41,7 +41,7 @@ _LONG = 256  # texts whose embedding is worth showing
 
 
 class PassageVectors:
-    """Return the vectors of passages; embed what has none, and store every batch at once.
+    """Return the vectors of passages. Embed what has none, and store every batch at once.
 
     Args:
         store: Where vectors are kept.
@@ -75,7 +75,7 @@ class PassageVectors:
             embedder: The model.
             texts: The texts by digest.
             what: What is embedded, shown beside a progress bar.
-            workers: The processes that embed; None for this one, or threads of it.
+            workers: The processes that embed. None for this one, or threads of it.
         """
         if missing := (yield from self._stored(embedder, texts)):
             with self._embedding[embedder.name]:  # another thread may be embedding the same
@@ -85,7 +85,7 @@ class PassageVectors:
     def _stored(
         self, embedder: Embedder, texts: Mapping[str, str]
     ) -> Generator[tuple[str, Vectors], None, dict[str, str]]:
-        """Yield stored vectors, some thousands at a time; return the texts without one."""
+        """Yield stored vectors, some thousands at a time. Return the texts without one."""
         import numpy as np
 
         missing: dict[str, str] = {}
@@ -105,7 +105,7 @@ class PassageVectors:
         what: str,
         workers: Workers | None,
     ) -> Iterator[tuple[str, Vectors]]:
-        """Embed texts batch by batch; yield their vectors once they are in the store."""
+        """Embed texts batch by batch. Yield their vectors once they are in the store."""
         if not texts:
             return
         if _embed_ahead_active.get() and self.embeds_async(embedder):
@@ -196,11 +196,11 @@ class PassageVectors:
     def _same_model(
         self, embedder: Embedder, texts: Mapping[str, str]
     ) -> Generator[tuple[str, Vectors], None, Mapping[str, str]]:
-        """Take over the vectors of the same model under another name; yield those of texts.
+        """Take over the vectors of the same model under another name. Yield those of texts.
 
         A name that was made of a function and what it uses changes with these, also where the
         vectors do not: with a memo that it fills, or a newer Python. A few texts that have vectors
-        under the earlier name are embedded anew, and compared.
+        under the earlier name are embedded again, and compared.
 
         Returns:
             The texts that have no vector yet.
@@ -275,7 +275,7 @@ class PassagesToEmbed(Exception):
 
 
 async def embed_ahead(call: Callable[[], T]) -> T:
-    """Call a function in a thread; what it needs embedded is embedded by async models here.
+    """Call a function in a thread. What it needs embedded is embedded by async models here.
 
     No thread waits for the event loop: the function ends where it finds passages without vectors,
     and is called again when they have some.
@@ -296,7 +296,7 @@ async def embed_ahead(call: Callable[[], T]) -> T:
 
 
 def _end(generator: Generator[Any, None, T]) -> T:
-    """Run a generator to its end; return what it returns."""
+    """Run a generator to its end. Return what it returns."""
     while True:
         try:
             next(generator)
@@ -343,9 +343,9 @@ def _outcomes(
     name: str,
     workers: Workers | None,
 ) -> Iterator[T | Exception]:
-    """Yield what a function makes of each part, in order, or raises; begin no more after that.
+    """Yield what a function makes of each part, in order, or raises. Begin no more after that.
 
-    With several workers it is called in threads; not by a thread that holds a graph's lock, which
+    With several workers it is called in threads. Not by a thread that holds a graph's lock, which
     they might wait for.
     """
     if num_workers < 2 or len(parts) < 2 or is_reading_graph():

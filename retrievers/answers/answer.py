@@ -21,7 +21,7 @@ class Source:
     """Hold a numbered passage that an answer was generated from.
 
     Attributes:
-        number: The number that an answer cites it by, ``[1]``; counted from 1, the best first.
+        number: The number that an answer cites it by, ``[1]``. Counted from 1, the best first.
         result: The result of the retrieval, with its evidence.
         text: The text in the prompt: the result's content, or the part of it that there was room
             for, or the joint text of results that overlap.
@@ -29,7 +29,7 @@ class Source:
         title: The line above it in the prompt: the document's title and headings, or the name of
             the file.
         merged: Further results of the same document whose text overlaps and is part of this.
-        complete: Whether the model got all of the text; False where it was cut.
+        complete: Whether the model got all of the text. False where it was cut.
     """
 
     number: int
@@ -61,7 +61,7 @@ class Answer:
     """Hold the answer to a question.
 
     Attributes:
-        text: The answer; where there is none, a sentence that says so.
+        text: The answer, or a sentence that says that there is no answer.
         question: The question.
         sources: The passages that the model got, by number.
         answered: False where nothing was retrieved, or where the model says that the passages do
@@ -71,7 +71,7 @@ class Answer:
         notes: Models that failed, passages that were cut, citations that are the number of no
             source.
         searched: The query of the search: the question, or what it was condensed to.
-        calls: How many model calls the engine took; those of strategies are in the trace.
+        calls: How many model calls the engine took. Those of strategies are in the trace.
         confidence: How sure the model says it is, from 0 to 100, with ``"map_rerank"``.
     """
 
@@ -144,7 +144,7 @@ def cited_numbers(text: str) -> list[int]:
 
     Read are ``[1]``, ``[1, 2]``, ``[1][3]``, ``[1-3]``, ``【1】``, ``［1］``, ``[^1]`` and numbers
     behind a word ("[Source 1]", "【资料1】"). Numbers in round brackets are not, as lists are
-    numbered so; nor is what stands in code, a link's text, or a number of four digits (a year).
+    numbered so. Nor is what stands in code, a link's text, or a number of four digits (a year).
 
     Example:
         >>> cited_numbers("Tea [2] is old【1，2】, (3) see `a[4]`, [5-7][2019].")

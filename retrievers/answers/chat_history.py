@@ -17,7 +17,7 @@ from .truncation import cut
 logger = logging.getLogger(__name__)
 
 Pair = tuple[str, str]
-"""A question and its answer; either may be empty."""
+"""A question and its answer. Either may be empty."""
 
 _USER_ROLES = frozenset(("user", "human"))
 
@@ -72,9 +72,9 @@ def parse_history(history: Iterable[Any] | None) -> tuple[list[Pair], list[str]]
     """Return the pairs of a conversation, the oldest first, and a note on ignored messages.
 
     Args:
-        history: Pairs of question and answer; or messages, ``{"role": ..., "content": ...}`` or
+        history: Pairs of question and answer, or messages, ``{"role": ..., "content": ...}`` or
             objects with such (``type`` instead of ``role`` as in LangChain). Messages of one role
-            that follow each other are one; those of a system or a tool are ignored.
+            that follow each other are one. Those of a system or a tool are ignored.
 
     Raises:
         TypeError: If it is one text, or has something else in it.
@@ -124,7 +124,7 @@ def newest_pairs(
 ) -> tuple[list[Pair], list[str]]:
     """Return the newest pairs that are no longer than a limit together, and what was left out.
 
-    Where the newest pair is too long by itself its answer is cut; where its question is too long,
+    Where the newest pair is too long by itself its answer is cut. Where its question is too long,
     no pair is returned.
     """
     selected: list[Pair] = []

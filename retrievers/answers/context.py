@@ -35,7 +35,7 @@ _SUB_ANSWER_HEADING: Mapping[Language, str] = {
 
 @dataclass(slots=True)
 class AnswerContext:
-    """Hold what the modes of answering share; filled while a question is answered.
+    """Hold what the modes of answering share. Filled while a question is answered.
 
     Attributes:
         llm: The model.
@@ -137,7 +137,7 @@ class AnswerContext:
             )
 
     def ask(self, prompt: str, *, last: bool = False) -> Plan[FinalAnswer]:
-        """Ask the model; its last answer is the one that is streamed.
+        """Ask the model. Its last answer is the one that is streamed.
 
         Raises:
             ModelError: If it fails, or its answer is empty.
@@ -153,7 +153,7 @@ class AnswerContext:
         return answer
 
     def gather(self, plans: Sequence[Plan[T]], names: Sequence[str]) -> Plan[list[T | None]]:
-        """Run plans in parallel; note those whose model fails, and return None in their place.
+        """Run plans in parallel. Note those whose model fails, and return None in their place.
 
         Raises:
             ModelError: If all fail.
@@ -237,7 +237,7 @@ class AnswerContext:
         )
 
     def partial_answer(self, reason: str) -> Answer:
-        """Return what there is of an answer; the last note is why it is not complete."""
+        """Return what there is of an answer. The last note is why it is not complete."""
         text = "".join(self.streamed)
         return self.build_answer(text.strip(), self.sources, bool(text), [reason])
 
@@ -275,7 +275,7 @@ def format_sources(sources: Iterable[Source]) -> QuotedText:
 
 
 def shorten(source: Source, has_space: Callable[[Source], bool]) -> Source | None:
-    """Return a source cut around its best match so that it fits; None if nothing of it does."""
+    """Return a source cut around its best match so that it fits. None if nothing of it does."""
     text = cut(
         source.text, lambda text: has_space(replace(source, text=text)), _match_offset(source)
     )
@@ -317,7 +317,7 @@ class Packing(Generic[T]):
         self._empty = self._total = length(prompt_of([]))
 
     def add(self, item: T) -> bool:
-        """Add an item if there is room for it; return whether there is."""
+        """Add an item if there is room for it. Return whether there is."""
         read = self._length(self._prompt_of([item])) - self._empty
         total = self._total + read + bool(self.items)  # a line break
         if total > self._limit:
@@ -393,7 +393,7 @@ class _Merging:
         self._omitted = omitted
 
     def add(self, rank: int, source: Source) -> None:
-        """Add a source, or join it to one that it overlaps; and that one to others, if it now does.
+        """Add a source, or join it to one that it overlaps, and that one to others, if it now does.
 
         Two become one in the place of the better of them.
         """
@@ -450,7 +450,7 @@ def _stretches(document: _Document, span: _Span) -> list[tuple[_Document, int]]:
 
 
 def _node_span(node: Node) -> _Span | None:
-    """Return where a node's text is in its document; None if it is no part of it."""
+    """Return where a node's text is in its document. None if it is no part of it."""
     if node.start is None or node.end is None or not node.document_id:
         return None
     is_span = node.content == node.text and node.end - node.start == len(node.text)

@@ -35,27 +35,27 @@ class QueryEngine(PromptMixin):
 
     Modes, by what they are good for:
 
-    - ``"stuff"``: one call with all passages that fit; the choice for most questions.
-    - ``"refine"``: the first passages that fit, then the answer is improved with the next ones;
-      for answers that many long passages contribute to. One call after the other.
-    - ``"map_reduce"``: a partial answer from each passage, all at once, reduced to one answer; the
+    - ``"stuff"``: one call with all passages that fit. The choice for most questions.
+    - ``"refine"``: the first passages that fit, then the answer is improved with the next ones.
+      For answers that many long passages contribute to. One call after the other.
+    - ``"map_reduce"``: a partial answer from each passage, all at once, reduced to one answer. The
       same for when time matters more than calls.
     - ``"map_rerank"``: an answer from each passage, all at once, of which the one with the highest
-      confidence is chosen; for questions that one passage answers.
+      confidence is chosen. For questions that one passage answers.
 
     Args:
         retriever: Any retriever, also a strategy.
         llm: The model, in any form that ``LLM`` takes.
         mode: How passages become an answer.
         qa: Question-answer pairs: a question that is one of theirs is answered without a model.
-        prompts: Prompts in place of the built-in ones (``engine.prompts``), by name: ``"answer"``
+        prompts: Prompts that replace the built-in ones (``engine.prompts``), by name: ``"answer"``
             (stuff, the first call of refine), ``"refine"``, ``"partial"`` and ``"reduce"``
-            (map_reduce), ``"rank"`` (map_rerank), ``"condense"``; and the texts for users,
+            (map_reduce), ``"rank"`` (map_rerank), ``"condense"``, and the texts for users,
             ``"not_found"`` and ``"extract"``. Each is a text, or texts by language. A prompt of
             yours should request the marks that ``Answer.answered`` is set by: NO_ANSWER, or 无答案.
-        top_k: How many results to retrieve; None for the retriever's own number.
+        top_k: How many results to retrieve. None for the retriever's own number.
         settings: The context window, the language, limits of calls and seconds, and what happens
-            on errors; see ``AnswerSettings``.
+            on errors. See ``AnswerSettings``.
 
     Raises:
         TypeError: If the retriever, the model or a setting has the wrong type.
@@ -145,7 +145,7 @@ class QueryEngine(PromptMixin):
         top_k: int | None = None,
         filters: Filters | None = None,
     ) -> Answer:
-        """Async version of `query`."""
+        """Async version of ``query``."""
         return await arun(self._plan(question, history, top_k, filters)[0])
 
     def stream(
@@ -158,7 +158,7 @@ class QueryEngine(PromptMixin):
     ) -> AnswerStream:
         """Return the answer as the model writes it: iterate over its text.
 
-        The last call of the model is streamed; an answer that is not from one call (a preset
+        The last call of the model is streamed. An answer that is not from one call (a preset
         answer, the best of several) comes in one text. A model that breaks off raises, and
         ``answer`` has what there is.
         """
@@ -172,11 +172,11 @@ class QueryEngine(PromptMixin):
         top_k: int | None = None,
         filters: Filters | None = None,
     ) -> AsyncAnswerStream:
-        """Async version of `stream`."""
+        """Async version of ``stream``."""
         return AsyncAnswerStream(*self._plan(question, history, top_k, filters))
 
     def restricted(self, filters: Filters) -> Self:
-        """Return a copy whose passages and preset answers meet conditions; see ``restrict``."""
+        """Return a copy whose passages and preset answers meet conditions. See ``restrict``."""
         other = copy.copy(self)
         other.retriever = restrict(self.retriever, filters)
         other.qa = None if self.qa is None else restrict(self.qa, filters)
@@ -200,7 +200,7 @@ class QueryEngine(PromptMixin):
     async def arecommend(
         self, question: str, top_k: int = 3, *, filters: Filters | None = None
     ) -> list[str]:
-        """Async version of `recommend`."""
+        """Async version of ``recommend``."""
         results = await self._qa().arecommend(question, top_k, filters=filters)
         return [result.node.text for result in results]
 
@@ -216,7 +216,7 @@ class QueryEngine(PromptMixin):
         top_k: int | None,
         filters: Filters | None,
     ) -> tuple[Plan[Answer], AnswerContext]:
-        """Return the answer as a plan, and its context; wrong arguments are raised at once."""
+        """Return the answer as a plan, and its context. Wrong arguments are raised at once."""
         if not isinstance(question, str):
             raise TypeError(f"a question is a str, not {type(question).__name__} {question!r:.80}")
         if filters is not None:
@@ -237,15 +237,15 @@ class QueryEngine(PromptMixin):
 
 
 class Conversation:
-    """Ask a query engine one question after the other; a question may refer to those before it.
+    """Ask a query engine one question after the other. A question may refer to those before it.
 
     The history is stored here and not in the engine: conversations of one engine are independent.
-    Several threads may share a conversation; a question that is asked while another one is being
+    Several threads may share a conversation. A question that is asked while another one is being
     answered does not see that one. An answer that fails, or is not read to its end, is not stored.
 
     Args:
         engine: The engine.
-        history: Earlier questions and answers; see ``QueryEngine.query``.
+        history: Earlier questions and answers. See ``QueryEngine.query``.
 
     Example:
         >>> from nodekin.nodegraph import NodeGraph
@@ -284,7 +284,7 @@ class Conversation:
     def query(
         self, question: str, *, top_k: int | None = None, filters: Filters | None = None
     ) -> Answer:
-        """Return the answer to the next question; see ``QueryEngine.query``."""
+        """Return the answer to the next question. See ``QueryEngine.query``."""
         answer = self.engine.query(question, history=self.history, top_k=top_k, filters=filters)
         self._store(answer)
         return answer
@@ -292,7 +292,7 @@ class Conversation:
     async def aquery(
         self, question: str, *, top_k: int | None = None, filters: Filters | None = None
     ) -> Answer:
-        """Return the same without blocking the event loop."""
+        """Async version of ``query``."""
         history = self.history
         answer = await self.engine.aquery(question, history=history, top_k=top_k, filters=filters)
         self._store(answer)
@@ -301,7 +301,7 @@ class Conversation:
     def stream(
         self, question: str, *, top_k: int | None = None, filters: Filters | None = None
     ) -> AnswerStream:
-        """Return the answer to the next question as it comes; it is stored when it has ended."""
+        """Return the answer to the next question as it comes. It is stored when it has ended."""
         stream = self.engine.stream(question, history=self.history, top_k=top_k, filters=filters)
         stream.on_end(self._store)
         return stream
@@ -309,7 +309,7 @@ class Conversation:
     def astream(
         self, question: str, *, top_k: int | None = None, filters: Filters | None = None
     ) -> AsyncAnswerStream:
-        """Return the same without blocking the event loop."""
+        """Async version of ``stream``."""
         stream = self.engine.astream(question, history=self.history, top_k=top_k, filters=filters)
         stream.on_end(self._store)
         return stream

@@ -60,7 +60,7 @@ def refine(context: AnswerContext) -> Plan[FinalAnswer]:
     A call that fails is noted, and the next passages follow.
 
     Raises:
-        ModelError: If every call fails; or if the last one fails when a part of its answer was
+        ModelError: If every call fails, or if the last one fails when a part of its answer was
             streamed.
     """
     settings = context.settings
@@ -122,7 +122,7 @@ def map_reduce(context: AnswerContext) -> Plan[FinalAnswer]:
     """Answer from each passage by itself, and make one answer of the partial answers.
 
     Partial answers that don't fit in one prompt are made into fewer first, as often as needed.
-    Where only one passage helps, its partial answer is the answer; where they can't be made into
+    Where only one passage helps, its partial answer is the answer. Where they can't be made into
     one, all of them are.
 
     Raises:
@@ -155,13 +155,13 @@ def map_reduce(context: AnswerContext) -> Plan[FinalAnswer]:
 def _ask_all(
     context: AnswerContext, prompts: Iterable[str], names: Sequence[str]
 ) -> Plan[list[str]]:
-    """Ask several prompts in parallel; return the answers that there are, and note failures."""
+    """Ask several prompts in parallel. Return the answers that there are, and note failures."""
     answers = yield from context.gather([context.ask(prompt) for prompt in prompts], names)
     return [answer.text for answer in answers if answer is not None and answer.answered]
 
 
 def _group_partials(context: AnswerContext, partials: Sequence[str]) -> list[list[str]]:
-    """Return partial answers in groups that fit, of two or more; too long ones are cut for it."""
+    """Return partial answers in groups that fit, of two or more. Too long ones are cut for it."""
 
     def has_space(group: Sequence[str]) -> bool:
         return context.is_short(_reduce_prompt(context, group))
@@ -244,7 +244,7 @@ class RankedAnswer:
 def map_rerank(context: AnswerContext) -> Plan[FinalAnswer]:
     """Answer from each passage by itself, and choose the answer that the model is surest of.
 
-    Of equals it is that of the better passage; answers without a number come last.
+    Of equals it is that of the better passage. Answers without a number come last.
 
     Raises:
         ModelError: If every call fails.
@@ -318,7 +318,7 @@ def parse_ranked_answer(answer: str) -> RankedAnswer:
 
 
 def parse_confidence(text: str) -> float | None:
-    """Return how sure an answer is, 0 to 100; None where the text has none.
+    """Return how sure an answer is, 0 to 100. None where the text has none.
 
     Example:
         >>> texts = "0.85", "7 out of 10", "95%", "很高", "?", "250"

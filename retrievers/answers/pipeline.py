@@ -45,7 +45,7 @@ def answer_question(
     """Return the answer to a question, as a plan.
 
     Args:
-        context: The question and the settings; its fields are filled on the way, for a stream.
+        context: The question and the settings. Its fields are filled on the way, for a stream.
         retriever: Retrieves the passages.
         qa: Has preset answers.
         pairs: The conversation so far.
@@ -53,7 +53,7 @@ def answer_question(
         filters: Conditions, for the retriever and for preset answers.
 
     Raises:
-        AnswerError: If the model fails, unless ``on_error`` is ``"extract"``; or if the search
+        AnswerError: If the model fails, unless ``on_error`` is ``"extract"``, or if the search
             takes longer than ``max_seconds``.
     """
     with start_span("answer", question=context.question, mode=context.mode) as span:
@@ -125,7 +125,7 @@ def _steps(
 def _preset_answer(
     context: AnswerContext, qa: QaRetriever | None, filters: Filters | None
 ) -> Plan[Answer | None]:
-    """Return the answer of the pair that has this question; None where there is none."""
+    """Return the answer of the pair that has this question, or None."""
     if qa is None:
         return None
     try:

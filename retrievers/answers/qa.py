@@ -53,15 +53,15 @@ class PresetAnswer:
 
 
 class QaRetriever(PlannedRetriever):
-    """Search the questions of question-answer pairs, return both; answer alone where it is sure.
+    """Search the questions of question-answer pairs, return both. Answer alone where it is sure.
 
     The group is one of ``LLMExtractor(llm, "qa")``, or any whose nodes have a question as
-    text and ``metadata["answer"]``; without that the content, where it differs from the text, is
+    text and ``metadata["answer"]``. Without that the content, where it differs from the text, is
     the answer.
 
     - ``retrieve`` finds pairs like any retriever. Their content is question and answer.
     - ``answer`` returns an answer only where the query is a pair's question: the same but for
-      case, spaces and punctuation, for which no model is called; or as alike as ``threshold`` says.
+      case, spaces and punctuation, for which no model is called, or as alike as ``threshold`` says.
     - ``recommend`` returns questions close to the query that are not the same.
 
     Args:
@@ -69,20 +69,20 @@ class QaRetriever(PlannedRetriever):
         group: The group of pairs.
         similarity: As for ``Retriever``: how questions are searched.
         threshold: How alike the query and a question must be for its answer to be returned: with a
-            similarity of embeddings their cosine; with one of texts, whose scores have no scale,
+            similarity of embeddings their cosine. With one of texts, whose scores have no scale,
             the share of their terms that both have (Dice's coefficient: 1 for the same terms, 0
             for none in common), question words included, since who and when make all the
-            difference. 0.9 suits models whose cosines spread; where unrelated texts have 0.8
+            difference. 0.9 suits models whose cosines spread. Where unrelated texts have 0.8
             already (E5), take 0.97 or more, and look at pairs that must not be taken for each
             other. Above 1 only the same question is answered.
         top_k: How many pairs ``retrieve`` returns at most.
-        embed_keys: Which embeddings to search; see ``Retriever``.
+        embed_keys: Which embeddings to search. See ``Retriever``.
         filters: Conditions on metadata, for all three methods.
         **output: ``output_format`` and ``join``, see ``OutputOptions``.
 
     Raises:
         UnknownGroupError: If a graph has no such group.
-        TypeError: If the graph is none, or the threshold no number.
+        TypeError: If the graph is no ``NodeGraph``, or the threshold no number.
         ValueError: If a name is unknown or a number out of range.
 
     Source:
@@ -133,11 +133,11 @@ class QaRetriever(PlannedRetriever):
         return f"QaRetriever({self.retriever!r}, threshold={self.threshold!r})"
 
     def with_filters(self, filters: Filters | None) -> Self:
-        """Return a copy whose own conditions are these; see ``Retriever.with_filters``."""
+        """Return a copy whose own conditions are these. See ``Retriever.with_filters``."""
         return self._with_retriever(self.retriever.with_filters(filters))
 
     def restricted(self, filters: Filters) -> Self:
-        """Return a copy that is restricted to pairs that meet conditions; see ``restrict``."""
+        """Return a copy that is restricted to pairs that meet conditions. See ``restrict``."""
         return self._with_retriever(self.retriever.restricted(filters))
 
     def _with_retriever(self, retriever: Retriever) -> Self:
@@ -153,7 +153,7 @@ class QaRetriever(PlannedRetriever):
         return [[with_answer(result) for result in of_query] for of_query in results]
 
     def answer(self, query: str, *, filters: Filters | None = None) -> PresetAnswer | None:
-        """Return the answer of the pair that has this question; None where there is none.
+        """Return the answer of the pair that has this question, or None.
 
         Of several pairs with the same question it is the first in document order.
 
@@ -163,7 +163,7 @@ class QaRetriever(PlannedRetriever):
         return run(self._answer(query, filters))
 
     async def aanswer(self, query: str, *, filters: Filters | None = None) -> PresetAnswer | None:
-        """Return the same without blocking the event loop."""
+        """Async version of ``answer``."""
         return await arun(self._answer(query, filters))
 
     def recommend(
@@ -180,7 +180,7 @@ class QaRetriever(PlannedRetriever):
     async def arecommend(
         self, query: str, top_k: int = 3, *, filters: Filters | None = None
     ) -> list[ScoredNode]:
-        """Return the same without blocking the event loop."""
+        """Async version of ``recommend``."""
         return await arun(self._recommend(query, check_top_k(top_k), filters))
 
     def _answer(self, query: str, filters: Filters | None) -> Plan[PresetAnswer | None]:

@@ -39,7 +39,7 @@ class AnswerSettings:
         num_output: The part of it that is reserved for the answer.
         history_window: How much of a conversation goes into the prompt that condenses a question,
             from its newest pair on.
-        length: Measures a text; ``count_tokens`` is an estimate, the model's own counter exact.
+        length: Measures a text. ``count_tokens`` is an estimate, the model's own counter exact.
         language: Of the prompts: ``"zh"``, ``"en"``, or ``"auto"`` for the question's.
         title: Returns the line above a passage, from its node.
         on_error: What happens if the model fails before any text was streamed: ``"raise"`` an
@@ -47,7 +47,7 @@ class AnswerSettings:
         max_calls: How many model calls an answer may take. Passages that would need more are
             omitted, with that reason.
         timeout: Seconds that each answer of the model may take in all, streamed or not.
-        max_seconds: Seconds that a question may take in all, the search included; from the first
+        max_seconds: Seconds that a question may take in all, the search included. From the first
             text that is read for a stream. Then the answer is from what was read until then, with
             a note. If nothing was read, ``on_error`` says what happens, and a search that takes
             longer is an ``AnswerError``. What runs in a thread is no longer waited for.

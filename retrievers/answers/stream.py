@@ -19,12 +19,12 @@ class _Stream:
 
     @property
     def answer(self) -> Answer:
-        """The answer; before the end, and if the model breaks off, what there is of it."""
+        """The answer. Before the end, and if the model breaks off, what there is of it."""
         return self._context.current_answer()
 
     @property
     def sources(self) -> tuple[Source, ...]:
-        """The sources, complete when the first text comes; what is cited is set at the end."""
+        """The sources, complete when the first text comes. What is cited is set at the end."""
         return self.answer.sources
 
     @property
@@ -44,7 +44,7 @@ class AnswerStream(_Stream, Iterator[str]):
     when no more is needed.
 
     Attributes:
-        answer: The complete answer at the end; before, what there is.
+        answer: The complete answer at the end. Before, what there is.
         sources: The passages, complete when the first text comes.
         ended: Whether the answer is complete.
     """
@@ -79,7 +79,7 @@ class AnswerStream(_Stream, Iterator[str]):
 
 
 class AsyncAnswerStream(_Stream, AsyncIterator[str]):
-    """Iterate over an answer's text with ``async for``; see ``AnswerStream``."""
+    """Iterate over an answer's text with ``async for``. See ``AnswerStream``."""
 
     def __init__(self, plan: Plan[Answer], context: AnswerContext) -> None:
         super().__init__(context)
@@ -124,7 +124,7 @@ async def _async_texts(plan: Plan[Answer], context: AnswerContext) -> AsyncGener
 
 
 def _end(context: AnswerContext) -> Iterator[str]:
-    """Yield the text of the answer that was not streamed; report that it is complete."""
+    """Yield the text of the answer that was not streamed. Report that it is complete."""
     if remaining := context.remaining_text():
         yield remaining
     for callback in context.callbacks:

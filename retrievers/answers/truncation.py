@@ -11,7 +11,7 @@ LengthCheck = Callable[[str], bool]
 
 
 def cut(text: str, is_short: LengthCheck, at: int = 0) -> str:
-    """Return as many complete sentences of a text as are short enough, near a place; or nothing.
+    """Return as many complete sentences of a text as are short enough, near a place, or nothing.
 
     Of a sentence that is too long itself, its beginning.
 
@@ -46,7 +46,7 @@ def cut(text: str, is_short: LengthCheck, at: int = 0) -> str:
 def split(text: str, is_short: LengthCheck) -> list[str]:
     """Return a text in parts that are short enough, cut at the ends of sentences if possible.
 
-    The parts have all of the text but white space between them; where not even one character is
+    The parts have all of the text but white space between them. Where not even one character is
     short enough they end.
 
     Example:
@@ -94,7 +94,7 @@ def _beginning(text: str, is_short: LengthCheck) -> str:
 
 
 def _largest(condition: Callable[[int], bool], limit: int) -> int:
-    """Return the largest number up to a limit that meets a condition; 0 is taken to meet it."""
+    """Return the largest number up to a limit that meets a condition. 0 is taken to meet it."""
     low, high = 0, 1
     while high < limit and condition(high):
         low, high = high, 2 * high

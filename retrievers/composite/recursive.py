@@ -47,12 +47,12 @@ _active: ContextVar[tuple[int, ...]] = ContextVar("active recursive retrievers",
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecursiveSettings:
-    """Hold the settings of a ``RecursiveRetriever``; most are those of ``Retriever``.
+    """Hold the settings of a ``RecursiveRetriever``. Most are those of ``Retriever``.
 
     Attributes:
         statistics: What BM25 counts how rare a term is in: ``"group"``, each group by itself, or
             ``"pool"``, all groups as one.
-        max_depth: How many references in a row are followed; nodes that refer further are
+        max_depth: How many references in a row are followed. Nodes that refer further are
             results themselves.
         similarity_cut_off: As in ``Retriever``.
         index: As in ``Retriever``.
@@ -75,7 +75,7 @@ class RecursiveSettings:
 
 
 class RecursiveRetriever(PlannedRetriever):
-    """Search several groups as one pool; lift every hit to the target; follow references.
+    """Search several groups as one pool. Lift every hit to the target. Follow references.
 
     Choose it over ``Retriever`` if a text should match by more than one kind of node: chunks of
     several sizes, a summary, the questions it answers. All hits compete, and a target is one
@@ -83,36 +83,36 @@ class RecursiveRetriever(PlannedRetriever):
     scores can't be compared.
 
     Cosines of different groups are compared as they are. BM25 uses how rare a term is, and how
-    long a node is beside the average; ``statistics`` says of what: ``"group"``, each group's own,
+    long a node is beside the average. ``statistics`` says of what: ``"group"``, each group's own,
     so that nodes are judged among nodes of their kind, and short nodes do not rank first for
-    being short; or ``"pool"``, as if all nodes were of one group, for groups that differ in
+    being short, or ``"pool"``, as if all nodes were of one group, for groups that differ in
     content and not in size. On CMRC 2018 (300 questions; sentences, chunks of 64 and 160 tokens)
-    MRR@5 was 0.983 with ``"group"`` and 0.974 with ``"pool"``; the best single group had 0.986.
+    MRR@5 was 0.983 with ``"group"`` and 0.974 with ``"pool"``. The best single group had 0.986.
 
     A node may refer to another retriever or graph, as an entry of a table of contents does to a
     part of the corpus. The results of that part then replace the node: the best of them gets the
     node's score, the others less in the proportion of their own scores (by the same differences
     if scores are not positive). Their evidence has, besides their own, that of the node, after a
     match of the similarity ``"reference"`` with the node itself. A retriever is queried once for
-    a query, with the score of the best node that refers to it; one that leads back to a retriever
+    a query, with the score of the best node that refers to it. One that leads back to a retriever
     that is at work adds nothing. If a retriever has no results, nothing replaces its node.
 
     Args:
         graph: A node graph, or several, searched as one.
         groups: The groups to search.
-        target: The group of the results; None for the nearest one that all groups are derived
+        target: The group of the results. None for the nearest one that all groups are derived
             from (of a single group itself).
         similarity: As in ``Retriever``, for all the groups.
-        top_k: How many nodes of the target to return at most; as many hits are read as it takes.
+        top_k: How many nodes of the target to return at most. As many hits are read as it takes.
         filters: Conditions on metadata, also for the retrievers that nodes refer to. Those of a
-            call hold for the results; a node that refers to something meets them as far as it has
+            call hold for the results. A node that refers to something meets them as far as it has
             their fields.
         references: What nodes refer to: a mapping from names to retrievers and graphs, in which a
             node of this graph is found by its own id, and any node by its metadata's
-            ``"retriever"``, which its children inherit; or a callable from a node to what it
+            ``"retriever"``, which its children inherit, or a callable from a node to what it
             refers to, None for most. A graph is searched with the same settings. Hits that refer
             to something are not lifted.
-        settings: The statistics, the depth of references, and how the groups are searched; see
+        settings: The statistics, the depth of references, and how the groups are searched. See
             ``RecursiveSettings``.
         output_format: What a call returns: None for scored nodes, ``"content"``, ``"dict"``.
         join: Join contents to one text: True with line breaks, or the separator.
@@ -201,7 +201,7 @@ class RecursiveRetriever(PlannedRetriever):
     def plans(
         self, queries: Sequence[str], limit: int | None, filters: Filters | None
     ) -> Plan[list[Results]]:
-        """Return the results of each query as a plan; without references one search for all."""
+        """Return the results of each query as a plan. Without references one search for all."""
         assert limit is not None
         if self.references is None:
             return (yield from Find(self._pool, queries, limit, filters))
@@ -212,22 +212,22 @@ class RecursiveRetriever(PlannedRetriever):
         )
 
     def with_filters(self, filters: Filters | None) -> Self:
-        """Return a copy whose own conditions are these; see ``Retriever.with_filters``."""
+        """Return a copy whose own conditions are these. See ``Retriever.with_filters``."""
         other = copy.copy(self)
         other._pool = self._pool.with_filters(filters)
         other.filters = filters
         return other
 
     def embed(self, queries: Sequence[str]) -> None:
-        """Embed queries ahead; see ``Retriever``."""
+        """Embed queries ahead. See ``Retriever``."""
         self._pool.embed(queries)
 
     async def aembed(self, queries: Sequence[str]) -> None:
-        """Do the same without blocking the event loop."""
+        """Async version of ``embed``."""
         await self._pool.aembed(queries)
 
     def _recurse(self, query: str, limit: int, filters: Filters | None) -> Plan[Results]:
-        """Search the pool and follow references; search for more hits if results are few."""
+        """Search the pool and follow references. Search for more hits if results are few."""
         with self._span(query) as (span, leads_back):
             if leads_back:
                 return []
@@ -268,7 +268,7 @@ class RecursiveRetriever(PlannedRetriever):
 
     @contextmanager
     def _span(self, query: str) -> Iterator[tuple[Span, bool]]:
-        """Start a span; yield whether a reference led back to this retriever."""
+        """Start a span. Yield whether a reference led back to this retriever."""
         active = _active.get()
         token = _active.set((*active, id(self)))
         try:

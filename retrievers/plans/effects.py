@@ -41,14 +41,14 @@ MAX_PARALLEL = 8
 
 @dataclass(frozen=True, slots=True)
 class Ask(Effect[str]):
-    """Ask a language model; the result is its answer.
+    """Ask a language model. The result is its answer.
 
     Attributes:
         llm: The model.
         prompt: The prompt.
-        schema: A JSON schema for the answer, where the model supports one; the result is JSON
+        schema: A JSON schema for the answer, where the model supports one. The result is JSON
             then, as a text.
-        timeout: Seconds to wait for the answer; None leaves it to the model's client. A model
+        timeout: Seconds to wait for the answer. None leaves it to the model's client. A model
             that runs in a thread is not interrupted, but no longer waited for.
         streamed: Whether ``stream`` and ``astream`` pass on the answer as it comes.
     """
@@ -72,7 +72,7 @@ class Ask(Effect[str]):
         return answer
 
     async def arun(self) -> str:
-        """Return the same without blocking the event loop."""
+        """Async version of ``run``."""
         with self._span() as span:
             answer = await apaid(self._key(), self._awaited)
             span.attributes["answer"] = answer
@@ -85,7 +85,7 @@ class Ask(Effect[str]):
         return "ask", id(self.llm), self.prompt, repr(self.schema)
 
     def stream(self) -> Generator[str, None, str]:
-        """Yield the answer as it comes; return all that the model wrote."""
+        """Yield the answer as it comes. Return all that the model wrote."""
         texts, emitted = _Answer(self.llm.name), self._emitter()
         streamed = stream_with_timeout(partial(self.llm.stream, self.prompt), self.timeout)
         with self._span() as span, closing(streamed):
@@ -97,7 +97,7 @@ class Ask(Effect[str]):
         return answer
 
     async def astream(self, on_text: Callable[[str], None]) -> str:
-        """Call ``on_text`` with the answer as it comes; return all that the model wrote."""
+        """Call ``on_text`` with the answer as it comes. Return all that the model wrote."""
         texts, emitted = _Answer(self.llm.name), self._emitter()
         streamed = astream_with_timeout(partial(self.llm.astream, self.prompt), self.timeout)
         with self._span() as span:
@@ -117,7 +117,7 @@ class Ask(Effect[str]):
 
     @contextmanager
     def _span(self) -> Iterator[Span]:
-        """Start a span; turn a timeout into an error that names the model."""
+        """Start a span. Turn a timeout into an error that names the model."""
         with start_span("ask", model=self.llm.name, prompt=self.prompt) as span:
             if (asks := ASKS.get()) is not None:
                 asks.append(span)
@@ -168,7 +168,7 @@ class _Answer(list[str]):
 
 @dataclass(frozen=True, slots=True)
 class StreamedAsk(Ask):
-    """Ask a model for a final answer; only text that is certain to be part of it is streamed.
+    """Ask a model for a final answer. Only text that is certain to be part of it is streamed.
 
     The result is all that the model wrote: ``parse_final_answer`` reads it.
 
@@ -195,7 +195,7 @@ class StreamedAsk(Ask):
 
 @dataclass(frozen=True, slots=True)
 class Find(Effect[list[Results]]):
-    """Query a retriever; the result is the scored nodes of each query, in their order.
+    """Query a retriever. The result is the scored nodes of each query, in their order.
 
     A retriever that has a ``batch`` of its own gets all queries in one call (they are embedded
     together), any other gets them in threads or tasks.
@@ -220,7 +220,7 @@ class Find(Effect[list[Results]]):
         return [calls[0]()] if len(calls) == 1 else run_in_threads(calls, MAX_PARALLEL)
 
     async def arun(self) -> list[Results]:
-        """Return the same without blocking the event loop."""
+        """Async version of ``run``."""
         self._check_restriction()
         abatch: Callable[[], Awaitable[list[Results]]] | None = self._batch_call("abatch")
         if abatch:
@@ -233,7 +233,7 @@ class Find(Effect[list[Results]]):
             check_takes_filters(self.retriever, "a restriction")
 
     def _batch_call(self, name: str) -> Any:
-        """Return a call of the retriever's own batch method; None for one query, or without one."""
+        """Return a call of the retriever's own batch method. None for one query, or without one."""
         default = getattr(BaseRetriever, name)
         if len(self.queries) < 2 or getattr(type(self.retriever), name, default) is default:
             return None
@@ -247,7 +247,7 @@ class Find(Effect[list[Results]]):
 
 @dataclass(frozen=True, slots=True)
 class Compute(Effect[T]):
-    """Call a function; in an event loop its async form, or a worker thread if it has none.
+    """Call a function. In an event loop its async form, or a worker thread if it has none.
 
     Attributes:
         function: A function without arguments.
@@ -272,7 +272,7 @@ class Compute(Effect[T]):
         return self.function()
 
     async def arun(self) -> T:
-        """Return the same without blocking the event loop."""
+        """Async version of ``run``."""
         if self.async_function is None:
             return await asyncio.to_thread(self.function)
         return await self.async_function()
@@ -280,13 +280,13 @@ class Compute(Effect[T]):
 
 @dataclass(frozen=True, slots=True)
 class Each(Effect["list[T | Exception]"], Generic[T]):
-    """Run several plans in parallel; the result is a list of their results.
+    """Run several plans in parallel. The result is a list of their results.
 
     Attributes:
         plans: The plans.
         fail_fast: Whether the first error is raised, and in an event loop cancels the other
             plans. Else the list has the error of a plan that fails in the place of its result.
-        max_threads: How many plans run at the same time in threads; an event loop never runs
+        max_threads: How many plans run at the same time in threads. An event loop never runs
             fewer than ``MAX_PARALLEL``. ``limit_concurrency`` lowers both.
     """
 
@@ -300,7 +300,7 @@ class Each(Effect["list[T | Exception]"], Generic[T]):
         return run_in_threads(functions, self.max_threads)
 
     async def arun(self) -> list[T | Exception]:
-        """Return the same without blocking the event loop."""
+        """Async version of ``run``."""
         functions = [partial(arun, self._outcome(plan)) for plan in self.plans]
         return await run_in_tasks(functions, max(self.max_threads, MAX_PARALLEL))
 
@@ -314,7 +314,7 @@ class Each(Effect["list[T | Exception]"], Generic[T]):
 
 
 def gather(plans: Sequence[Plan[T]], max_threads: int = MAX_PARALLEL) -> Plan[list[T]]:
-    """Run plans in parallel; return all results, or raise the error of the first that fails."""
+    """Run plans in parallel. Return all results, or raise the error of the first that fails."""
     outcomes = yield from Each(plans, fail_fast=True, max_threads=max_threads)
     return [outcome for outcome in outcomes if not isinstance(outcome, Exception)]
 
@@ -322,9 +322,9 @@ def gather(plans: Sequence[Plan[T]], max_threads: int = MAX_PARALLEL) -> Plan[li
 def results_or_errors(
     retriever: RetrieverProtocol, queries: Sequence[str], limit: int | None, filters: Filters | None
 ) -> Plan[list[Results | Exception]]:
-    """Query a retriever; return for each query its results, or the error it raised.
+    """Query a retriever. Return for each query its results, or the error it raised.
 
-    All queries go in one call; only if that fails they go one by one, to see which of them fail.
+    All queries go in one call. Only if that fails they go one by one, to see which of them fail.
     """
     try:
         return [*(yield from Find(retriever, queries, limit, filters))]
@@ -343,7 +343,7 @@ def find_one(
 
 
 def run_with_timeout(function: Callable[[], T], seconds: float | None) -> T:
-    """Call a function; with a limit in a thread that nobody waits for after so many seconds.
+    """Call a function. With a limit in a thread that nobody waits for after so many seconds.
 
     Raises:
         concurrent.futures.TimeoutError: If it takes longer.
@@ -383,8 +383,8 @@ def fetch_until_full(
 
     Args:
         retriever: Gives the candidates.
-        queries: The queries; those that have enough are not searched for again.
-        select: Takes queries and the candidates of each; returns the results of each, and
+        queries: The queries. Those that have enough are not searched for again.
+        select: Takes queries and the candidates of each. Returns the results of each, and
             whether more candidates are wanted for it.
         fetch: How many candidates the first search is for.
         most: How many candidates a search is for at most.

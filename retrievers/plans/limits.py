@@ -41,12 +41,12 @@ class BudgetExceededError(Exception):
 
 
 class TimeLimitError(ModelError):
-    """The time of a call is up; what has no answer yet gets none."""
+    """The time of a call is up. What has no answer yet gets none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Call(Effect[Any]):
-    """Call a user's function; it counts as a model call, since it may well make one.
+    """Call a user's function. It counts as a model call, since it may well make one.
 
     Attributes:
         function: A function, async or not.
@@ -62,12 +62,12 @@ class Call(Effect[Any]):
             return paid(self._key(), self._call)
 
     async def arun(self) -> Any:
-        """Return the same without blocking the event loop."""
+        """Async version of ``run``."""
         with start_span("call", function=repr(self.function)):
             return await apaid(self._key(), self._acall)
 
     def _key(self) -> Hashable:
-        """Return what the call depends on; None where that can't be told: nothing is remembered."""
+        """Return what the call depends on. None where that can't be told: nothing is remembered."""
         try:
             return "call", id(self.function), pickle.dumps(self.arguments)
         except Exception:  # a result may hold anything
@@ -92,7 +92,7 @@ class TimeLimit:
     """One point in time for all that a plan does, counted from now.
 
     Args:
-        max_seconds: Seconds from now; None for no limit.
+        max_seconds: Seconds from now. None for no limit.
     """
 
     def __init__(self, max_seconds: float | None) -> None:
@@ -108,10 +108,10 @@ class TimeLimit:
         return self._end is not None and clock() + slack >= self._end
 
     def enforce(self, plan: Plan[T]) -> Plan[T]:
-        """Return a plan whose effects end at the deadline; those after it are not begun.
+        """Return a plan whose effects end at the deadline. Those after it are not begun.
 
         The plan may catch that error, and return what it has. In an event loop an effect is
-        cancelled; elsewhere it is no longer waited for.
+        cancelled. Elsewhere it is no longer waited for.
 
         Raises:
             TimeLimitError: If it does not catch it.
@@ -167,7 +167,7 @@ class Budget(TimeLimit):
 
     Args:
         max_calls: Model calls at most, repeated ones included.
-        max_seconds: Seconds from now; None for no limit.
+        max_seconds: Seconds from now. None for no limit.
     """
 
     def __init__(self, max_calls: int, max_seconds: float | None = None) -> None:
@@ -180,7 +180,7 @@ class Budget(TimeLimit):
         """Return a plan that does the same as far as the budget goes.
 
         Raises:
-            BudgetExceededError: If it goes no farther; the plan is closed and can't catch this.
+            BudgetExceededError: If it goes no farther. The plan is closed and can't catch this.
         """
         return interpose(plan, self._limited, fatal=(BudgetExceededError,))
 
@@ -201,7 +201,7 @@ class Budget(TimeLimit):
 class _Timed(Effect[T]):
     """Run an effect for as long as the budget has seconds.
 
-    In an event loop it is cancelled then. Elsewhere a model is no longer waited for; a search
+    In an event loop it is cancelled then. Elsewhere a model is no longer waited for. A search
     comes to its end.
     """
 
@@ -241,7 +241,7 @@ class CallCounter:
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
 
     def add(self) -> None:
-        """Count one call; plans may run in parallel threads."""
+        """Count one call. Plans may run in parallel threads."""
         with self._lock:
             self.calls += 1
 

@@ -1,6 +1,6 @@
 """Run the plans of a retrieval so that each answer is of one state of the graphs.
 
-A retrieval that searches and then looks around reads several times. It is run as it is; if a graph
+A retrieval that searches and then looks around reads several times. It is run as it is. If a graph
 has changed meanwhile it is run again, and after some times while the graphs are held. What a model
 said once is not paid for again, and no writer waits for a language model or a reranking model:
 where one is needed while the graphs are held, they are let go until it has answered.
@@ -28,7 +28,7 @@ ATTEMPTS = 3
 
 
 class _UnpaidError(BaseException):
-    """A model is needed while graphs are held; not for an ``except Exception`` on the way."""
+    """A model is needed while graphs are held. Not for an ``except Exception`` on the way."""
 
     def __init__(self, pay: Callable[[], None]) -> None:
         super().__init__("a model is needed while graphs are held")
@@ -69,7 +69,7 @@ def paid(key: Hashable, function: Callable[[], T]) -> T:
     """Call a model, or return what it said in an earlier run of the same retrieval.
 
     Args:
-        key: The model, and what it is given; None to remember nothing.
+        key: The model, and what it is given. None to remember nothing.
         function: Calls it.
     """
     payments = _payments.get()
@@ -86,7 +86,7 @@ def paid(key: Hashable, function: Callable[[], T]) -> T:
 
 
 async def apaid(key: Hashable, function: Callable[[], Awaitable[T]]) -> T:
-    """Do the same with a function that is awaited."""
+    """Async version of ``paid``."""
     payments = _payments.get()
     if payments is None or key is None:
         return await function()
@@ -99,10 +99,10 @@ async def apaid(key: Hashable, function: Callable[[], Awaitable[T]]) -> T:
 
 
 def run_in_one_state(plan_of: PlanOf[T], queries: Sequence[str]) -> list[T]:
-    """Run a plan for queries; each result is of one state of the graphs.
+    """Run a plan for queries. Each result is of one state of the graphs.
 
     Args:
-        plan_of: Returns the plan, as often as it is run; its result has an item for each query.
+        plan_of: Returns the plan, as often as it is run. Its result has an item for each query.
         queries: The queries. Where graphs change meanwhile, parts of them may see different
             states.
     """
@@ -132,7 +132,7 @@ def _run(plan_of: PlanOf[T], queries: Sequence[str], payments: _Payments) -> lis
 
 
 async def arun_in_one_state(plan_of: PlanOf[T], queries: Sequence[str]) -> list[T]:
-    """Do the same without blocking the event loop."""
+    """Async version of ``run_in_one_state``."""
     if _payments.get() is not None:
         return await arun(plan_of(queries))
     return await _arun(plan_of, queries, _Payments())
@@ -164,7 +164,7 @@ async def _arun(plan_of: PlanOf[T], queries: Sequence[str], payments: _Payments)
 def _run_locked(
     plan_of: PlanOf[T], queries: Sequence[str], payments: _Payments, observation: Observation
 ) -> list[T] | Callable[[], None]:
-    """Run a plan while all that it reads is held; return what is to be done before, if anything."""
+    """Run a plan while all that it reads is held. Return what is to be done before, if anything."""
     try:
         with _attempt(payments, observation), observation.hold():
             return run(plan_of(queries))

@@ -1,7 +1,7 @@
 """Write what asks models and retrievers once, and run it in threads or in an event loop.
 
 A plan is a generator that yields effects (a model's answer, a retrieval) and is sent their
-results, or has their errors raised where it waits. The decisions are in the plan; how its effects
+results, or has their errors raised where it waits. The decisions are in the plan. How its effects
 are waited for is decided here.
 """
 
@@ -46,12 +46,12 @@ class Effect(ABC, Generic[T]):
         """Do the work without blocking the event loop."""
 
     def stream(self) -> Generator[str, None, T]:
-        """Do the work; yield its text as it comes and return the result."""
+        """Do the work. Yield its text as it comes and return the result."""
         yield from ()
         return self.run()
 
     async def astream(self, on_text: Callable[[str], None]) -> T:
-        """Do the work; call ``on_text`` with its text as it comes and return the result."""
+        """Do the work. Call ``on_text`` with its text as it comes and return the result."""
         return await self.arun()
 
 
@@ -87,7 +87,7 @@ def run(plan: Plan[T]) -> T:
 
 
 def stream(plan: Plan[T]) -> Generator[str, None, T]:
-    """Run a plan; yield the text of its streamed effects and return what it returns."""
+    """Run a plan. Yield the text of its streamed effects and return what it returns."""
     context, driver = contextvars.copy_context(), interpose(plan, _stream_effect)
     try:
         while True:
@@ -119,7 +119,7 @@ async def arun(plan: Plan[T], on_text: Callable[[str], None] | None = None) -> T
 
 
 async def astream(plan: Plan[Any]) -> AsyncGenerator[str, None]:
-    """Run a plan in a task of its own; yield the text of its streamed effects.
+    """Run a plan in a task of its own. Yield the text of its streamed effects.
 
     The task is cancelled when the generator is closed.
     """
@@ -146,13 +146,13 @@ def interpose(
     hook: Callable[[Effect[Any]], Generator[Y, Any, Any]],
     fatal: tuple[type[BaseException], ...] = (),
 ) -> Generator[Y, Any, T]:
-    """Run a plan with a hook in place of each effect; return what the plan returns.
+    """Run a plan with a hook instead of each effect. Return what the plan returns.
 
     Args:
         plan: The plan.
         hook: Is called with each effect. What the generator returns is sent to the plan, what it
             raises is raised in the plan.
-        fatal: Exceptions of the hook that the plan can't catch; it is closed instead.
+        fatal: Exceptions of the hook that the plan can't catch. It is closed instead.
     """
     step: Callable[[], Effect[Any]] = partial(next, plan)
     while True:

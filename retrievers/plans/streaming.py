@@ -20,7 +20,7 @@ def stream_with_timeout(
 ) -> Generator[T, None, None]:
     """Yield what a function's iterator gives, all of it within so many seconds.
 
-    With a limit it is read in a thread, which nobody waits for after that; it ends with the next
+    With a limit it is read in a thread, which nobody waits for after that. It ends with the next
     item. Items that came in time are yielded whenever they are wanted.
 
     Raises:
@@ -67,7 +67,7 @@ def stream_with_timeout(
 async def astream_with_timeout(
     function: Callable[[], AsyncIterator[T]], seconds: float | None
 ) -> AsyncGenerator[T, None]:
-    """Do the same without blocking the event loop; what is waited for is cancelled in the end.
+    """Async version of ``stream_with_timeout``. What is waited for is cancelled in the end.
 
     Raises:
         asyncio.TimeoutError: If it takes longer.

@@ -1,4 +1,4 @@
-"""Search for passages that a model imagines, in place of the query."""
+"""Search for passages that a model imagines, instead of the query."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ Pairs = list[tuple[str, Sequence[str]]]
 
 @dataclass(frozen=True, slots=True)
 class FindMean(Effect[list[Results]]):
-    """Search a retriever that compares embeddings for the mean of each query's texts; an effect.
+    """Search a retriever that compares embeddings for the mean of each query's texts. An effect.
 
     Attributes:
         retriever: The retriever.
         queries: The queries.
         texts: What is averaged for each query: the query itself, embedded as a query, and
             passages.
-        weight: The weight of the query itself; each passage has 1.
+        weight: The weight of the query itself. Each passage has 1.
         top_k: How many results of each query.
         filters: Conditions, checked before ranking.
     """
@@ -48,7 +48,7 @@ class FindMean(Effect[list[Results]]):
     filters: Filters | None = None
 
     def run(self) -> list[list[ScoredNode]]:
-        """Return the results of each query; of a blank one what meets the filters."""
+        """Return the results of each query. For a blank one what meets the filters."""
         pairs = self._pairs()
 
         def means(graph: NodeGraph, key: str) -> Vectors:
@@ -61,7 +61,7 @@ class FindMean(Effect[list[Results]]):
         return self._by_query(results, blank)
 
     async def arun(self) -> list[list[ScoredNode]]:
-        """Return the same without blocking the event loop."""
+        """Async version of ``run``."""
         pairs = self._pairs()
 
         async def means(graph: NodeGraph, key: str) -> Vectors:
@@ -145,7 +145,7 @@ Passage (two or three sentences):""",
 class HyDE(QueryTransform):
     """Let a model write passages that could answer a query, to be searched for.
 
-    Each passage is a separate call, all at once; equal passages count once.
+    Each passage is a separate call, all at once. Equal passages count once.
 
     Args:
         llm: The model, in any form that ``LLM`` takes.
@@ -196,14 +196,14 @@ class HyDERetriever(TransformRetriever):
 
     Args:
         inner: Any retriever.
-        llm: The model, in any form that ``LLM`` takes; or a ``HyDE``.
-        count: How many passages to ask for; None for 1.
-        mean: Whether to search for the mean of vectors; None for True if the inner retriever can.
-        mode: How results are fused otherwise; see ``fuse``.
-        query_weight: The weight of the query itself, in the mean or in the fusion; each passage
+        llm: The model, in any form that ``LLM`` takes, or a ``HyDE``.
+        count: How many passages to ask for. None for 1.
+        mean: Whether to search for the mean of vectors. None for True if the inner retriever can.
+        mode: How results are fused otherwise. See ``fuse``.
+        query_weight: The weight of the query itself, in the mean or in the fusion. Each passage
             has 1.
-        settings: How the model is asked; see ``StrategySettings``.
-        top_k: How many results at most, also of each query; None for the inner retriever's own.
+        settings: How the model is asked. See ``StrategySettings``.
+        top_k: How many results at most, also of each query. None for the inner retriever's own.
         output_format: What a call returns: None for scored nodes, ``"content"``, ``"dict"``.
         join: Join contents to one text: True with line breaks, or the separator.
 

@@ -30,18 +30,18 @@ OnError = Literal["keep", "raise"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StrategySettings:
-    """Hold how a strategy asks its model; all strategies have these settings.
+    """Hold how a strategy asks its model. All strategies have these settings.
 
     Attributes:
         prompt: Replaces the built-in prompt: a text with the same names in braces, a prompt
             template of LangChain or LlamaIndex, either of them by language, ``{"zh": ...,
             "en": ...}``, or a ``Prompt``.
-        language: Of the prompt: ``"zh"`` or ``"en"``; None for that of each query.
+        language: Of the prompt: ``"zh"`` or ``"en"``. None for that of each query.
         retries: How often to repeat a call whose answer can't be used.
-        timeout: Seconds to wait for each answer of the model; None leaves it to its client.
+        timeout: Seconds to wait for each answer of the model. None leaves it to its client.
         on_error: If the model fails, or a search for one of its questions: ``"keep"`` the query
             and the results so far, or ``"raise"``.
-        include_query: Whether the query itself is searched for besides what the model writes; None
+        include_query: Whether the query itself is searched for besides what the model writes. None
             for what is usual for the strategy.
 
     Raises:
@@ -75,11 +75,11 @@ class StrategySettings:
 
 
 class ModelPrompt(PromptMixin):
-    """Ask a model with one prompt; the base class of query transforms and of ``StepReader``.
+    """Ask a model with one prompt. The base class of query transforms and of ``StepReader``.
 
     Args:
         llm: The model, in any form that ``LLM`` takes.
-        settings: How the model is asked; None for the defaults.
+        settings: How the model is asked. None for the defaults.
 
     Raises:
         TypeError: If there is no model, or the settings are no ``StrategySettings``.
@@ -132,11 +132,11 @@ class ModelPrompt(PromptMixin):
         example: str = "",
         **values: object,
     ) -> Plan[T]:
-        """Ask the model with the prompt filled for a text; return what ``parse`` makes of it.
+        """Ask the model with the prompt filled for a text. Return what ``parse`` makes of it.
 
         Args:
             text: The query, or question, that the prompt is about.
-            parse: Parses an answer; raises ValueError if it can't be used, and the model is asked
+            parse: Parses an answer. Raises ValueError if it can't be used, and the model is asked
                 again as often as ``retries`` says, with that message.
             prompt: None for ``prompt``.
             schema: None for ``SCHEMA``.
@@ -171,7 +171,7 @@ def model_or(
         value: The value, or the model.
         kinds: The kinds.
         create: Creates one from a model and options.
-        options: The options; None stands for one that is not set.
+        options: The options. None stands for one that is not set.
 
     Raises:
         TypeError: If options are set beside a value that has its own.
@@ -212,12 +212,12 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class QueryVariants:
-    """Hold what to search for in place of a query.
+    """Hold what to search for instead of a query.
 
     Attributes:
         queries: What is searched for.
         note: What went wrong, None where nothing did.
-        tools: The name of the tool to search for each of the queries; empty without tools.
+        tools: The name of the tool to search for each of the queries. Empty without tools.
     """
 
     queries: tuple[str, ...]
@@ -226,19 +226,19 @@ class QueryVariants:
 
     @property
     def pairs(self) -> list[tuple[str, str | None]]:
-        """The queries, each with the name of its tool; None without tools."""
+        """The queries, each with the name of its tool. None without tools."""
         return list(zip(self.queries, self.tools or (None,) * len(self.queries), strict=True))
 
 
 class QueryTransform(ModelPrompt):
-    """Turn a query into one or more queries; the base class of all query transforms.
+    """Turn a query into one or more queries. The base class of all query transforms.
 
     A subclass defines ``name``, ``PROMPT`` and ``variants``. It needs nothing else: errors,
     retries, languages, traces and async calls are handled here.
 
     Args:
         llm: The model, in any form that ``LLM`` takes.
-        settings: How the model is asked; see ``StrategySettings``.
+        settings: How the model is asked. See ``StrategySettings``.
 
     Raises:
         TypeError: If there is no model, or the settings are no ``StrategySettings``.
@@ -273,7 +273,7 @@ class QueryTransform(ModelPrompt):
         return self.supplements if chosen is None else chosen
 
     def __call__(self, query: str) -> list[str]:
-        """Return the variants of a query; see ``transform``."""
+        """Return the variants of a query. See ``transform``."""
         return self.transform(query)
 
     def transform(self, query: str) -> list[str]:
@@ -286,7 +286,7 @@ class QueryTransform(ModelPrompt):
         return self.describe(run(self.plan(query)))
 
     async def atransform(self, query: str) -> list[str]:
-        """Async version of `transform`."""
+        """Async version of ``transform``."""
         return self.describe(await arun(self.plan(query)))
 
     def describe(self, variants: QueryVariants) -> list[str]:
@@ -326,7 +326,7 @@ class QueryTransform(ModelPrompt):
         return replace(variants, queries=tuple(unique(queries))) if queries else fallback
 
     def variants(self, query: str) -> Plan[QueryVariants]:
-        """Return the variants of a query as a plan; every subclass defines it.
+        """Return the variants of a query as a plan. Every subclass defines it.
 
         Call the model with ``yield from self.ask(...)``, and raise any error where its answer
         can't be used: ``plan`` then does what ``on_error`` says.

@@ -96,17 +96,17 @@ class QueryExpansion(QueryTransform):
 class MultiQueryRetriever(TransformRetriever):
     """Search for a query in several phrasings that a model writes, and fuse what they find.
 
-    Choose it where questions use other words than the documents; ``HyDERetriever`` goes further
+    Choose it where questions use other words than the documents. ``HyDERetriever`` goes further
     from the question, ``SubQuestionRetriever`` is for questions that ask several things.
 
     Args:
         inner: Any retriever.
-        llm: The model, in any form that ``LLM`` takes; or a ``QueryExpansion``.
-        count: How many phrasings to ask for, and to take at most; None for 3.
-        mode: How the results of the queries are fused; see ``fuse``.
-        query_weight: The weight of the query itself in the fusion; each phrasing has 1.
-        settings: How the model is asked; see ``StrategySettings``.
-        top_k: How many results at most, also of each query; None for the inner retriever's own.
+        llm: The model, in any form that ``LLM`` takes, or a ``QueryExpansion``.
+        count: How many phrasings to ask for, and to take at most. None for 3.
+        mode: How the results of the queries are fused. See ``fuse``.
+        query_weight: The weight of the query itself in the fusion. Each phrasing has 1.
+        settings: How the model is asked. See ``StrategySettings``.
+        top_k: How many results at most, also of each query. None for the inner retriever's own.
         output_format: What a call returns: None for scored nodes, ``"content"``, ``"dict"``.
         join: Join contents to one text: True with line breaks, or the separator.
 

@@ -35,9 +35,9 @@ class MultiStepRetriever(PromptMixin, PlannedRetriever):
 
     Choose it over ``SubQuestionRetriever`` where a later question needs the answer to an earlier
     one: "Where was the author of Brand born?". Before each further question the model reads the
-    results so far; it answers the last question, judges whether the whole question is answered,
+    results so far. It answers the last question, judges whether the whole question is answered,
     and asks the next one. ``MultiStep.ended`` lists the reasons to end. The question itself is
-    always searched for; all results are one ranking, see ``merge_steps``; if there was no step it
+    always searched for. All results are one ranking, see ``merge_steps``. If there was no step it
     is exactly that of the inner retriever.
 
     The model does all three in one call (``StepReader``): 1 call before each step and 1 after the
@@ -49,13 +49,13 @@ class MultiStepRetriever(PromptMixin, PlannedRetriever):
 
     Args:
         inner: Any retriever, also another strategy.
-        llm: The model, in any form that ``LLM`` takes; or a ``StepReader``.
+        llm: The model, in any form that ``LLM`` takes, or a ``StepReader``.
         max_steps: Further questions at most.
         max_calls: Model calls at most.
-        max_seconds: Seconds at most, the search for the question included; None for no limit.
+        max_seconds: Seconds at most, the search for the question included. None for no limit.
         depth: How many results of each further search are read at least, if there is a ``top_k``.
-        settings: How the model is asked; see ``StrategySettings``.
-        top_k: How many results at most; None for all.
+        settings: How the model is asked. See ``StrategySettings``.
+        top_k: How many results at most. None for all.
         output_format: What a call returns: None for scored nodes, ``"content"``, ``"dict"``.
         join: Join contents to one text: True with line breaks, or the separator.
 
@@ -130,7 +130,7 @@ class MultiStepRetriever(PromptMixin, PlannedRetriever):
     async def asteps(
         self, query: str, *, top_k: int | None = None, filters: Filters | None = None
     ) -> MultiStep:
-        """Async version of `steps`."""
+        """Async version of ``steps``."""
         return await arun(self._plan(query, self.check_limit(top_k, filters), filters))
 
     def plans(
@@ -179,7 +179,7 @@ class MultiStepRetriever(PromptMixin, PlannedRetriever):
         return outcome
 
     def _add_steps(self, search: _Search) -> Plan[Ended]:
-        """Add step after step; return why there are no more."""
+        """Add step after step. Return why there are no more."""
         steps = search.steps
         seen = {_key(result) for result in steps[0].results}
         while self.max_steps:
@@ -218,7 +218,7 @@ class MultiStepRetriever(PromptMixin, PlannedRetriever):
 
 @dataclass(slots=True)
 class _Search:
-    """Hold one query's search; its steps are added as they are made, and survive an error."""
+    """Hold one query's search. Its steps are added as they are made, and survive an error."""
 
     query: str
     limit: int | None

@@ -13,7 +13,7 @@ from ..results import ScoredNode
 from ..tracing import Span
 
 SUB_QUESTION = "sub-question"
-"""Name of the span of one further question; its ``outcome`` is a ``SubResults``."""
+"""Name of the span of one further question. Its ``outcome`` is a ``SubResults``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,9 +21,9 @@ class SubResults:
     """Hold the results of one part of a question.
 
     Attributes:
-        question: The sub-question; or the question itself.
+        question: The sub-question, or the question itself.
         results: Best first.
-        answer: The model's answer from the results; None if it was not asked, or the results
+        answer: The model's answer from the results. None if it was not asked, or the results
             have none.
         error: What went wrong, None where nothing did.
         tool: The tool that was asked, where there are several.
@@ -61,7 +61,7 @@ class StrategyOutcome:
     Attributes:
         parts: The further questions and their results, in their order.
         errors: Pairs of a question and what went wrong with it.
-        ended: Why a search in steps has no further step; None for other strategies.
+        ended: Why a search in steps has no further step. None for other strategies.
     """
 
     parts: tuple[SubResults, ...] = ()
@@ -101,7 +101,7 @@ class OutcomeObserver:
 
     @property
     def outcome(self) -> StrategyOutcome | None:
-        """What the outermost strategies did, with the errors of all; None if there was none.
+        """What the outermost strategies did, with the errors of all. None if there was none.
 
         Of a question that was searched for again the last results count.
         """

@@ -105,11 +105,11 @@ class QueryRewriteRetriever(TransformRetriever):
 
     Args:
         inner: Any retriever.
-        llm: The model, in any form that ``LLM`` takes; or a ``QueryRewrite``.
+        llm: The model, in any form that ``LLM`` takes, or a ``QueryRewrite``.
         domain: The field of the questions, in a few words.
         glossary: The terms of the corpus by those that people use.
-        settings: How the model is asked; see ``StrategySettings``.
-        top_k: How many results at most; None for the inner retriever's own.
+        settings: How the model is asked. See ``StrategySettings``.
+        top_k: How many results at most. None for the inner retriever's own.
         output_format: What a call returns: None for scored nodes, ``"content"``, ``"dict"``.
         join: Join contents to one text: True with line breaks, or the separator.
 

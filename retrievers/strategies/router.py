@@ -60,15 +60,15 @@ _HOW_MANY = {
 
 
 class QueryRouter(QueryTransform):
-    """Let a model choose among routes by their descriptions; the variants are routes' names.
+    """Let a model choose among routes by their descriptions. The variants are routes' names.
 
     Args:
         llm: The model, in any form that ``LLM`` takes.
         routes: Descriptions of the routes, by their names.
-        default: The route if the model's answer can't be used; None for the first.
+        default: The route if the model's answer can't be used. None for the first.
         multiple: Whether several may be chosen.
-        choose: A function, also an async one, from a query to a route's name, or to several; it is
-            called in place of the model, which is None then.
+        choose: A function, also an async one, from a query to a route's name, or to several. It is
+            called instead of the model, which is None then.
         settings: How the model is asked. A prompt has ``{query}`` and ``{routes}``, and may have
             ``{how_many}``. For a function only ``on_error`` counts.
 
@@ -198,18 +198,18 @@ class RouterRetriever(TransformRetriever):
 
     Args:
         routes: By name, retrievers and query engines of any framework, or pairs of a description
-            and one; or a list of tools of LangChain or LlamaIndex. A model sees names and
+            and one, or a list of tools of LangChain or LlamaIndex. A model sees names and
             descriptions.
         llm: The model, in any form that ``LLM`` takes.
-        choose: A function, also an async one, from the question to a name, or to several; it is
-            called in place of a model.
+        choose: A function, also an async one, from the question to a name, or to several. It is
+            called instead of a model.
         default: The route if the choice can't be used, or all chosen ones fail (which is an error
-            with ``on_error="raise"``); None for the first.
-        multiple: Whether several may be chosen; their results are fused.
-        mode: How they are fused; see ``fuse``.
-        settings: How the model is asked; see ``StrategySettings``. For a function only
+            with ``on_error="raise"``). None for the first.
+        multiple: Whether several may be chosen. Their results are fused.
+        mode: How they are fused. See ``fuse``.
+        settings: How the model is asked. See ``StrategySettings``. For a function only
             ``on_error`` counts.
-        top_k: How many results at most, also of each route; None for the retrievers' own.
+        top_k: How many results at most, also of each route. None for the retrievers' own.
         output_format: What a call returns: None for scored nodes, ``"content"``, ``"dict"``.
         join: Join contents to one text: True with line breaks, or the separator.
 
@@ -266,7 +266,7 @@ class RouterRetriever(TransformRetriever):
     def search_variants(
         self, variants: Variants, limit: int | None, filters: Filters | None
     ) -> Plan[list[list[VariantResults]]]:
-        """Search the chosen routes; the default one too where all of them fail."""
+        """Search the chosen routes. The default one too where all of them fail."""
         rankings = yield from self.search_variant_groups(variants, limit, filters)
         defaults = [
             (query, QueryVariants((query,), tools=(self.default,)) if use_default else _NOTHING)
@@ -291,7 +291,7 @@ class RouterRetriever(TransformRetriever):
         return QueryVariant(query, self.variant_name, join_notes(f"to {ranking.tool!r}", note))
 
     def describe_failures(self, rankings: Sequence[VariantResults]) -> str:
-        """Return which routes failed, and why; an empty text if none did."""
+        """Return which routes failed, and why. An empty text if none did."""
         return "; ".join(
             f"route {ranking.tool!r} failed: {describe_error(ranking.error)}"
             for ranking in rankings

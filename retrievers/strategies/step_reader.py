@@ -27,16 +27,16 @@ from .steps import Step
 logger = logging.getLogger(__name__)
 
 Role = Callable[[str, Sequence[Step]], Any]
-"""A function of a question and steps, async or not, that reads one thing in place of the model."""
+"""A function of a question and steps, async or not, that reads one thing instead of the model."""
 
 MAX_LENGTH = 4000
-"""Characters of an answer that are read, thoughts not counted; a step takes a few lines."""
+"""Characters of an answer that are read, thoughts not counted. A step takes a few lines."""
 
 MAX_TOKENS = 1500
 """Of the passages in a prompt."""
 
 MAX_ANSWER = 300
-"""Characters of the answer of a step; a longer one is cut."""
+"""Characters of the answer of a step. A longer one is cut."""
 
 _NO_ANSWER = {"zh": "（尚无答案）", "en": "(no answer yet)"}
 
@@ -156,9 +156,9 @@ class StepReading:
 
     Attributes:
         answer: The short answer to the whole question if that is answered, else to the question
-            of the last step; None if it is not known.
+            of the last step. None if it is not known.
         answered: Whether the whole question is answered.
-        question: The question to search for next; None for none.
+        question: The question to search for next. None for none.
         note: What went wrong, None where nothing did.
     """
 
@@ -172,10 +172,10 @@ class StepReader(ModelPrompt):
     """Let a model answer the last question, judge the whole one and ask the next, in one call.
 
     Each of the three can be a function instead, which may ask another model. What no function does
-    is read from the one call of the model; if functions do all three there is no such call.
+    is read from the one call of the model. If functions do all three there is no such call.
 
     Args:
-        llm: The model, in any form that ``LLM`` takes; None if functions do all.
+        llm: The model, in any form that ``LLM`` takes. None if functions do all.
         answer: A function of a step's question and a list of that step that returns its short
             answer or None.
         judge: A function of the question and the steps so far (the search for the question is the
@@ -185,11 +185,11 @@ class StepReader(ModelPrompt):
         max_tokens: How long the passages in the prompt are at most, in tokens.
         length: Counts them: ``count_tokens``, or a model's own counter.
         settings: How the model is asked. A prompt has ``{question}`` and ``{passages}``, and may
-            have ``{steps}``. ``on_error="raise"`` is for ``MultiStepRetriever``; a call of the
+            have ``{steps}``. ``on_error="raise"`` is for ``MultiStepRetriever``. A call of the
             reader itself always raises.
 
     Raises:
-        TypeError: If there is no model, or a function is none.
+        TypeError: If there is no model, or a function can't be called.
         ValueError: If a number is out of range, or a prompt lacks a name or has an unknown one.
 
     Example:
@@ -255,7 +255,7 @@ class StepReader(ModelPrompt):
         return run(self.read_step(question, steps, strict=True))
 
     async def acall(self, question: str, steps: Sequence[Step] = ()) -> StepReading:
-        """Async version of `__call__`."""
+        """Async version of ``__call__``."""
         return await arun(self.read_step(question, steps, strict=True))
 
     def read_step(
@@ -272,7 +272,7 @@ class StepReader(ModelPrompt):
             question: The question to be answered in the end.
             steps: The search for the question itself, then the others.
             last: Whether no next question is needed.
-            strict: Whether to raise if ``answer`` or ``judge`` fails; otherwise the search goes on,
+            strict: Whether to raise if ``answer`` or ``judge`` fails. Otherwise the search goes on,
                 with a note. None for what the settings say.
         """
         strict = self.settings.on_error == "raise" if strict is None else strict

@@ -40,7 +40,7 @@ class Step:
     Attributes:
         question: The question.
         results: Best first.
-        answer: The short answer that the results have; None if they have none.
+        answer: The short answer that the results have. None if they have none.
         note: What went wrong with the answer, None where nothing did.
     """
 
@@ -59,10 +59,10 @@ class MultiStep:
         plain: The results of the question itself.
         steps: The further questions, in their order.
         results: The results of all questions, as one ranking.
-        ended: Why no further question was searched for: the question was ``"answered"``; the
-            next question was ``"repeated"``; the last one brought ``"nothing new"``, neither a
-            passage nor an answer; the model had ``"no question"``; a limit of ``"steps"``,
-            ``"calls"`` or ``"seconds"`` was reached; or a model or the search ``"failed"``.
+        ended: Why no further question was searched for: the question was ``"answered"``. The
+            next question was ``"repeated"``. The last one brought ``"nothing new"``, neither a
+            passage nor an answer. The model had ``"no question"``. A limit of ``"steps"``,
+            ``"calls"`` or ``"seconds"`` was reached, or a model or the search ``"failed"``.
         answer: The last answer: the answer to the question if ``ended`` is ``"answered"``.
         calls: The number of model calls.
         note: What went wrong, None where nothing did.
@@ -98,7 +98,7 @@ def _words(text: str) -> frozenset[str]:
 def merge_steps(
     steps: Sequence[Step], answered: bool, top_k: int | None = None
 ) -> list[ScoredNode]:
-    """Return one ranking of the results of all steps; that of the question if it is the only one.
+    """Return one ranking of the results of all steps, that of the question if it is the only one.
 
     Reciprocal ranks, in which the first places stand out: what is first for one step matters more
     than what several steps have in the middle. In a step with an answer, a passage that contains

@@ -36,7 +36,7 @@ class Strategy:
         name: What users choose it by.
         description: What it does, in a few words that continue "Before the search ...".
         retriever: Its retriever.
-        transform: Its query transform; None if it has none.
+        transform: Its query transform. None if it has none.
         requires: The arguments that its retriever needs.
     """
 
@@ -57,7 +57,7 @@ _ROWS = (
 )
 
 STRATEGIES: Mapping[str, Strategy] = MappingProxyType({row[0]: Strategy(*row) for row in _ROWS})
-"""All strategies; a new one is an entry here, and is then offered wherever its needs are met."""
+"""All strategies. A new one is an entry here, and is then offered wherever its needs are met."""
 
 
 def simple_strategies() -> dict[str, Strategy]:
@@ -72,7 +72,7 @@ def make_strategy(
 
     Args:
         name: Of one that needs nothing but a retriever and a model.
-        inner: The retriever to search with; for ``"sub_question"`` also named tools.
+        inner: The retriever to search with. For ``"sub_question"`` also named tools.
         llm: The model, in any form that ``LLM`` takes.
         **options: Those of the strategy's retriever, and those of ``StrategySettings``.
 

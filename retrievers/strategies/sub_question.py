@@ -156,14 +156,14 @@ class QueryDecomposition(QueryTransform):
     """Let a model split a question into simpler ones, and choose a tool for each if there are some.
 
     A simple question stays as it is. The model may answer in lines or in any JSON. If it names an
-    unknown tool, it is asked again with that message; questions that still have an unknown tool
-    stay, for whoever searches to report. If there is one tool, all questions are for that. If the
-    question is simple already, or the model fails, the question itself goes to all tools.
+    unknown tool, it is asked again with that message. Questions that still have an unknown tool
+    stay, so that the search can report them. If there is one tool, all questions are for that. If
+    the question is simple already, or the model fails, the question itself goes to all tools.
 
     Args:
         llm: The model, in any form that ``LLM`` takes.
         limit: How many questions to take at most, the question itself not counted.
-        tools: Descriptions of the tools by name; None without tools.
+        tools: Descriptions of the tools by name. None without tools.
         settings: How the model is asked. A prompt has ``{query}``, with tools also ``{tools}``, and
             may have ``{limit}``. Without tools the question itself comes first unless
             ``include_query=False``.
@@ -296,7 +296,7 @@ Answer:""",
 PARTIAL_NAME = "partial answer"
 
 MAX_CONTEXT_LENGTH = 6000
-"""Characters of the passages in the prompt of a partial answer; whole passages, best first."""
+"""Characters of the passages in the prompt of a partial answer. Whole passages, best first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -304,7 +304,7 @@ class PartialAnswers:
     """Let a model answer each sub-question from its results.
 
     Attributes:
-        llm: The model, in any form that ``LLM`` takes; None for the one that splits the question.
+        llm: The model, in any form that ``LLM`` takes. None for the one that splits the question.
         prompt: Replaces the built-in prompt: a text with ``{query}`` and ``{context}``, or texts
             by language.
     """
@@ -319,29 +319,29 @@ class SubQuestionRetriever(TransformRetriever):
     Choose it for questions that ask or compare several things. If one part can only be asked
     after another is answered, choose ``MultiStepRetriever``.
 
-    The question itself is searched for too, so that a bad decomposition only dilutes its results;
-    a simple question is searched for as it is. A part whose search fails is noted in the evidence
-    of the others; an error is raised if all fail.
+    The question itself is searched for too, so that a bad decomposition only dilutes its results.
+    A simple question is searched for as it is. A part whose search fails is noted in the evidence
+    of the others. An error is raised if all fail.
 
-    With tools in place of a retriever the model also chooses which tool each part is for: a
+    With tools instead of a retriever the model also chooses which tool each part is for: a
     retriever for each corpus, a query engine for each document. A query engine's answer is one
     passage, with its question as title and the evidence of its sources. A part whose tool fails or
     does not exist is an ``error`` in what ``grouped`` returns. If the model can't be used, the
     question goes to all tools.
 
     Args:
-        inner: Any retriever; or tools: by name, retrievers and query engines of any framework, or
-            pairs of a description and one; or a list of tools of LangChain or LlamaIndex.
-        llm: The model, in any form that ``LLM`` takes; or a ``QueryDecomposition``.
-        limit: How many sub-questions at most; None for 5.
-        answers: Whether the model answers each sub-question from its results; with another model
+        inner: Any retriever, or tools: by name, retrievers and query engines of any framework, or
+            pairs of a description and one, or a list of tools of LangChain or LlamaIndex.
+        llm: The model, in any form that ``LLM`` takes, or a ``QueryDecomposition``.
+        limit: How many sub-questions at most. None for 5.
+        answers: Whether the model answers each sub-question from its results. With another model
             or prompt, ``PartialAnswers(llm=..., prompt=...)``. The answers are in what ``grouped``
             returns, and in the evidence's notes.
         mode: How results are fused. With ranks alone (``"rrf"``) a node with low ranks for every
             part would come before the best node of one part, which is wrong here.
-        query_weight: The weight of the question itself; each sub-question has 1.
-        settings: How the model is asked; see ``StrategySettings``.
-        top_k: How many results at most, also of each sub-question; None for the inner retriever's
+        query_weight: The weight of the question itself. Each sub-question has 1.
+        settings: How the model is asked. See ``StrategySettings``.
+        top_k: How many results at most, also of each sub-question. None for the inner retriever's
             own number, of tools for their own numbers and all results of all.
         output_format: What a call returns: None for scored nodes, ``"content"``, ``"dict"``.
         join: Join contents to one text: True with line breaks, or the separator.
@@ -416,7 +416,7 @@ class SubQuestionRetriever(TransformRetriever):
 
         Args:
             query: The question.
-            top_k: How many results of each at most, in place of the retriever's own.
+            top_k: How many results of each at most, instead of the retriever's own number.
             filters: Conditions, given to the inner retriever.
 
         Raises:
@@ -427,7 +427,7 @@ class SubQuestionRetriever(TransformRetriever):
     async def agrouped(
         self, query: str, *, top_k: int | None = None, filters: Filters | None = None
     ) -> list[SubResults]:
-        """Async version of `grouped`."""
+        """Async version of ``grouped``."""
         return await arun(self._groups(query, top_k, filters))
 
     def fuse_groups(
@@ -555,7 +555,7 @@ class SubQuestionRetriever(TransformRetriever):
 
 
 def _outcome(groups: Sequence[tuple[str, Sequence[SubResults]]]) -> StrategyOutcome:
-    """Return the outcome of queries and their parts; a query itself is no part of its own."""
+    """Return the outcome of queries and their parts. A query itself is no part of its own."""
     return StrategyOutcome(
         tuple(
             part

@@ -29,8 +29,8 @@ class NamedTool:
 
     Attributes:
         name: Its name.
-        description: What it is good for; empty if nobody says.
-        retriever: The retriever; of a query engine, the one whose result is the answer.
+        description: What it is good for. Empty if nobody says.
+        retriever: The retriever. For a query engine, the one whose result is the answer.
     """
 
     name: str
@@ -41,7 +41,7 @@ class NamedTool:
 Tools: TypeAlias = (
     Mapping[str, RetrieverLike | tuple[str, RetrieverLike] | NamedTool] | Sequence[Any]
 )
-"""By name, retrievers and query engines, or pairs of a description and one; or a list of tools of
+"""By name, retrievers and query engines, or pairs of a description and one, or a list of tools of
 LangChain or LlamaIndex, which have names and descriptions."""
 
 
@@ -55,7 +55,7 @@ def named_tools(tools: Tools, noun: str = "tool") -> dict[str, NamedTool]:
 
     Args:
         tools: By name, retrievers and query engines of any framework, or pairs of a description
-            and one; or tools of LangChain (``name``, ``description``) and LlamaIndex
+            and one, or tools of LangChain (``name``, ``description``) and LlamaIndex
             (``metadata``) in a list.
         noun: What errors call one.
 
@@ -167,13 +167,13 @@ class TransformRetriever(PromptMixin, PlannedRetriever):
     names the failures.
 
     Args:
-        inner: Any retriever, also another strategy; or tools, of which the transform names one for
+        inner: Any retriever, also another strategy, or tools, of which the transform names one for
             each variant: by name, retrievers and query engines of any framework, or pairs of a
-            description and one; or a list of tools of LangChain or LlamaIndex.
+            description and one, or a list of tools of LangChain or LlamaIndex.
         transform: Returns the variants.
-        mode: How the results of several queries are fused; see ``fuse``.
-        query_weight: The weight of the query itself in the fusion; each variant has 1.
-        top_k: How many results at most, also of each query; None for the inner retriever's own.
+        mode: How the results of several queries are fused. See ``fuse``.
+        query_weight: The weight of the query itself in the fusion. Each variant has 1.
+        top_k: How many results at most, also of each query. None for the inner retriever's own.
         output_format: What a call returns: None for scored nodes, ``"content"``, ``"dict"``.
         join: Join contents to one text: True with line breaks, or the separator.
 
@@ -228,11 +228,11 @@ class TransformRetriever(PromptMixin, PlannedRetriever):
         return f"{type(self).__name__}({searched!r}, {self.query_transform.llm.name!r})"
 
     def transform(self, query: str) -> list[str]:
-        """Return the variants of a query; see ``QueryTransform.transform``."""
+        """Return the variants of a query. See ``QueryTransform.transform``."""
         return self.query_transform.transform(query)
 
     async def atransform(self, query: str) -> list[str]:
-        """Async version of `transform`."""
+        """Async version of ``transform``."""
         return await self.query_transform.atransform(query)
 
     def plans(
@@ -260,7 +260,7 @@ class TransformRetriever(PromptMixin, PlannedRetriever):
     def search_variants(
         self, variants: Variants, limit: int | None, filters: Filters | None
     ) -> Plan[list[list[VariantResults]]]:
-        """Search for all variants of all queries at once; return their results by query.
+        """Search for all variants of all queries at once. Return their results by query.
 
         A subclass may search in another way, or add to the results.
 
@@ -362,14 +362,14 @@ class TransformRetriever(PromptMixin, PlannedRetriever):
         return QueryVariant(query, self.variant_name + tool, join_notes(note, ranking.note))
 
     def describe_failures(self, rankings: Sequence[VariantResults]) -> str:
-        """Return which searches failed, and why; an empty text if none did."""
+        """Return which searches failed, and why. An empty text if none did."""
         failed = [ranking for ranking in rankings if ranking.error is not None]
         reasons = "; ".join(f"{item.query[:60]!r}: {describe_error(item.error)}" for item in failed)
         return f"{len(failed)} of {len(rankings)} searches failed: {reasons}" if failed else ""
 
 
 def _variant_results(query: str, tool: str | None, outcome: Results | Exception) -> VariantResults:
-    """Return what was found for a variant; of a query engine also its answer."""
+    """Return what was found for a variant. For a query engine also its answer."""
     if isinstance(outcome, Exception):
         return VariantResults(query, [], outcome, tool=tool)
     answered = tool is not None and outcome and is_answer(outcome[0])
@@ -383,7 +383,7 @@ def fused(
     top_k: int | None,
     weights: Sequence[float] | None = None,
 ) -> list[ScoredNode]:
-    """Fuse rankings into one, as long as the longest unless ``top_k`` is set; keep a single one."""
+    """Fuse rankings into one, as long as the longest unless ``top_k`` is set. Keep a single one."""
     if len(rankings) == 1:
         return list(rankings[0][:top_k])
     largest = max(map(len, rankings), default=0)

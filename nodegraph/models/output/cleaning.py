@@ -1,4 +1,4 @@
-"""Clean a model's answer: remove thoughts, code fences and polite phrases; check what is left."""
+"""Clean a model's answer: remove thoughts, code fences and polite phrases. Check what is left."""
 
 from __future__ import annotations
 

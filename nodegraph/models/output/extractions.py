@@ -1,7 +1,7 @@
 """Parse summaries, keywords, questions and question-answer pairs from a model's answer.
 
 Models number, quote, explain and format as they like, in Chinese and English. An answer without any
-of the requested items is an error; an empty list is returned only where the model says there are
+of the requested items is an error. An empty list is returned only where the model says there are
 none.
 """
 
@@ -64,7 +64,7 @@ _MAX_HEADINGS = 3  # at the start of a line
 
 
 def parse_summary(answer: str) -> list[str]:
-    """Return the one summary, or nothing where the model says there is none.
+    """Return the one summary, or nothing if the model says that there is none.
 
     Raises:
         ValueError: If the answer is empty, or a refusal.
@@ -233,7 +233,7 @@ def _at_labels(line: str) -> list[str]:
 
 
 def _labelled_pairs(lines: Iterable[str]) -> Iterator[Pair]:
-    """Yield the pairs of "Q: ... A: ..."; lines between two labels belong to the first."""
+    """Yield the pairs of "Q: ... A: ...". Lines between two labels belong to the first."""
     question: list[str] = []
     answer: list[str] | None = None
     for line in lines:
@@ -280,7 +280,7 @@ def _unlabelled_pairs(lines: list[str]) -> Iterator[Pair]:
 
 
 def _split_numbered(line: str) -> Pair | None:
-    """Split a line like ``1. What is tea? A drink``; None for any other."""
+    """Split a line like ``1. What is tea? A drink``. None for any other."""
     parts = _QUESTION_THEN_ANSWER.fullmatch(line.rstrip())
     return (parts[1], parts[2]) if parts and re.search(r"\w", parts[2]) else None
 

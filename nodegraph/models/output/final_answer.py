@@ -100,9 +100,9 @@ def parse_final_answer(answer: str) -> FinalAnswer:
 
 
 class FinalAnswerParser:
-    """Parse an answer that arrives in chunks; return at once what is certain to be part of it.
+    """Parse an answer that arrives in chunks. Return at once what is certain to be part of it.
 
-    The returned texts are, joined, the ``text`` of ``parse_final_answer``; except where thoughts
+    The returned texts are, joined, the ``text`` of ``parse_final_answer``. Except where thoughts
     end without an opening tag, which shows only after they were returned. The work is linear in
     the length of the answer, however small its chunks are.
 
@@ -149,7 +149,7 @@ class FinalAnswerParser:
         return parse_final_answer("".join(self._chunks)).text[self._returned :]
 
     def _after_thoughts_end(self, chunk: str) -> str:
-        """Return the part of a chunk behind the end of thoughts, all of it where there is none."""
+        """Return the part of a chunk behind the end of thoughts, or all of it."""
         lines = self._line + chunk
         end = _THOUGHTS_END.search(lines)
         last = lines.rpartition("\n")[2].lstrip(" \t")
@@ -160,7 +160,7 @@ class FinalAnswerParser:
         return lines[end.end() :]
 
     def _skip_head(self) -> bool:
-        """Drop thoughts, label and mark from the pending text; return whether that is done."""
+        """Drop thoughts, label and mark from the pending text. Return whether that is done."""
         text = self._pending = self._pending.lstrip()
         if self._closing is None and not self._has_thoughts:
             if thoughts := _THOUGHTS_START.match(text):

@@ -9,7 +9,7 @@ from .json_values import find_json, looks_like_json, texts_in, value_of
 from .lines import TEXT_KEYS, normalize, strip_label, unwrap
 
 MAX_PASSAGE_LENGTH = 2000
-"""Characters of a passage from a model, at most; the rest is cut off."""
+"""Characters of a passage from a model, at most. The rest is cut off."""
 
 _MATERIAL = (
     r"(?:passages?|contexts?|texts?|documents?|sources?|excerpts?|materials?|information|data|records?"
@@ -140,7 +140,7 @@ def is_unknown(text: str) -> bool:
 
 
 def _content(text: str) -> str:
-    """Return a cleaned answer without label and quotes; of JSON its texts.
+    """Return a cleaned answer without label and quotes. For JSON its texts.
 
     Raises:
         ValueError: If the answer is empty, or a refusal.

@@ -46,7 +46,7 @@ _STRUCTURE = re.compile(
 def parse_json(answer: str) -> Any:
     """Return the JSON value in an answer, with or without prose around it.
 
-    Of a list that was cut off, the complete items; of several values in a row, a list.
+    Of a list that was cut off, the complete items. For several values in a row, a list.
 
     Raises:
         ValueError: If there is none.
@@ -75,7 +75,7 @@ def parse_json(answer: str) -> Any:
 
 
 def parse_answer(answer: str) -> tuple[str | None, Any]:
-    """Return the cleaned text, None where it says there is nothing; and its JSON, if it is JSON.
+    """Return the cleaned text, None where it says there is nothing, and its JSON, if it is JSON.
 
     Raises:
         ValueError: If it is empty, a refusal, or broken JSON.
@@ -87,7 +87,7 @@ def parse_answer(answer: str) -> tuple[str | None, Any]:
         return text, None
     value = json_at(text)
     if value is None:
-        raise ValueError("the answer begins like JSON and is none")
+        raise ValueError("the answer begins like JSON and cannot be read")
     return (None, None) if _is_empty(value) else (text, value)
 
 
@@ -97,7 +97,7 @@ def looks_like_json(text: str, start: int = 0) -> bool:
 
 
 def find_json(text: str) -> Any:
-    """Return the JSON that is a cleaned answer, or begins on a line of it; None without one."""
+    """Return the JSON that is a cleaned answer, or begins on a line of it. None without one."""
     if _UNQUOTED_OBJECT.match(text):
         text = f"{{{text}"
     if looks_like_json(text):
@@ -107,10 +107,10 @@ def find_json(text: str) -> Any:
 
 
 def json_at(text: str, start: int = 0, *, repair: bool = True) -> Any:
-    """Return the JSON value that begins at a position; None where there is no usable one.
+    """Return the JSON value that begins at a position. None where there is no usable one.
 
-    What models write in place of JSON is read, too: Python's literals and, unless ``repair`` is
-    False, what ``json-repair`` can mend: lost braces and commas, bare keys, comments.
+    Unless ``repair`` is False, broken JSON is repaired by ``json-repair``: lost braces and commas,
+    bare keys, comments, literals of Python.
 
     Example:
         >>> json_at('{questions: ["Why?" "When?"], // two')
@@ -130,7 +130,7 @@ def json_at(text: str, start: int = 0, *, repair: bool = True) -> Any:
 
 
 def texts_in(value: Any, keys: Iterable[str]) -> Iterator[str]:
-    """Yield the texts of a JSON value; of an object only that under the first key it has."""
+    """Yield the texts of a JSON value. For an object only that under the first key it has."""
     if isinstance(value, str):
         yield value.strip()
     elif isinstance(value, list):
@@ -172,7 +172,7 @@ def _is_deep(value: Any, depth: int = _MAX_DEPTH) -> bool:
 
 
 def _repaired(text: str, start: int) -> Any:
-    """Return a list or object that json-repair makes of broken JSON; None of what is in doubt.
+    """Return a list or object that json-repair makes of broken JSON. None of what is in doubt.
 
     In doubt is what has the marks of JSON in its texts: it was cut at the wrong place.
     """

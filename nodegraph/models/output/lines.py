@@ -131,7 +131,7 @@ class Line(NamedTuple):
     """Hold a line of an answer.
 
     Attributes:
-        kind: Its label in the model's words, "rewritten question"; None where it has none.
+        kind: Its label in the model's words, "rewritten question". None where it has none.
         text: The text behind label, bullet and number.
         listed: Whether it is an item of a list.
     """
@@ -147,12 +147,12 @@ class Line(NamedTuple):
 
 
 def parse_lines(text: str) -> Iterator[Line]:
-    """Yield the lines of a cleaned answer that have content; of JSON its texts.
+    """Yield the lines of a cleaned answer that have content. For JSON its texts.
 
     Headings, remarks and polite phrases are left out.
 
     Raises:
-        ValueError: If it begins like JSON and is none.
+        ValueError: If it begins like JSON and cannot be read.
 
     Example:
         >>> answer = "Note: two of them.\\n1. **Query**: How long is it?"
@@ -161,7 +161,7 @@ def parse_lines(text: str) -> Iterator[Line]:
     """
     value = find_json(text)
     if value is None and looks_like_json(text):
-        raise ValueError("the answer begins like JSON and is none")
+        raise ValueError("the answer begins like JSON and cannot be read")
     if value is not None:
         texts = "\n".join(texts_in(value, TEXT_KEYS)).split("\n")
         yield from (Line(None, line, True) for line in texts if re.search(r"\w", line))
@@ -170,7 +170,7 @@ def parse_lines(text: str) -> Iterator[Line]:
 
 
 def _parse_line(line: str) -> Line | None:
-    """Parse one line; None where it has no content."""
+    """Parse one line. None where it has no content."""
     if _REMARK_LABEL.match(line) or SEPARATOR.fullmatch(line):
         return None
     if _DECORATION.match(line) and _TEXT_LABEL.fullmatch(f"{line.strip()}:"):

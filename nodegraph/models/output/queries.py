@@ -22,7 +22,7 @@ from .lines import (
 )
 
 MAX_QUERY_LENGTH = 400
-"""Characters of a query from a model, at most; a longer one is not used."""
+"""Characters of a query from a model, at most. A longer one is not used."""
 
 _MAX_PHRASE = 200
 
@@ -149,7 +149,7 @@ _ROUTE_KEYS = ("names", "name", "routes", "route", "choices", "choice", "selecti
 
 
 def parse_query(answer: str, query: str = "") -> str:
-    """Return the one query in a model's answer, in place of another.
+    """Return the query in a model's answer that replaces another.
 
     Raises:
         ValueError: If there is none, or it answers the other one.
@@ -192,7 +192,7 @@ def parse_phrasings(answer: str, query: str, limit: int) -> list[str]:
 
 
 def parse_sub_questions(answer: str, query: str, limit: int) -> list[str]:
-    """Return the questions that a question was decomposed into; none where it is simple.
+    """Return the questions that a question was decomposed into. None where it is simple.
 
     Raises:
         ValueError: If there is no question in the answer, and it doesn't say that it needs none.
@@ -270,7 +270,7 @@ def _has_list(value: Any) -> bool:
 
 
 def _usable(texts: Sequence[str], query: str, limit: int, what: str) -> list[str]:
-    """Return the different queries among texts, except the query itself; at most ``limit``."""
+    """Return the different queries among texts, except the query itself. At most ``limit``."""
     queries: dict[str, str] = {}
     for text in texts:
         if is_query(text):
@@ -326,7 +326,7 @@ _SEPARATOR = re.compile("[:：|]")
 def parse_tool_questions(answer: str, tools: Sequence[str]) -> tuple[ToolQuestions, ToolQuestions]:
     """Return the (tool, question) pairs in an answer, and those with an unknown tool.
 
-    JSON of any shape that names both, also between other text; or lines, each with a tool before
+    JSON of any shape that names both, also between other text, or lines, each with a tool before
     or after its question.
 
     Raises:

@@ -48,7 +48,7 @@ _NO = re.compile(
     re.I | re.X,
 )
 
-# After a yes: that it is none in the end.
+# After a yes: words that take it back.
 _HEDGE = re.compile(
     r"""\b(?:but|however|although|though|except|unless|if|or|no|not|never|only|partly|partial
     |partially|maybe|perhaps|possibly|might|yet|false|cannot)\b | n['’]t\b | [?？]
@@ -93,7 +93,7 @@ class Verdict(NamedTuple):
 
     Attributes:
         yes: Whether it is a yes.
-        words: What the judge says for it: a quotation or a reason; empty where it says nothing.
+        words: What the judge says for it: a quotation or a reason. Empty where it says nothing.
     """
 
     yes: bool
@@ -104,7 +104,7 @@ def is_yes(answer: object) -> bool:
     """Check whether a judge's answer is a clear yes, in Chinese or English, in words or JSON.
 
     Everything else is not: a no, "not yet", "nonetheless", a yes with a "but", yes and no together,
-    an empty or unrelated answer. In doubt it is no yes, which costs one more step; the opposite
+    an empty or unrelated answer. In doubt it is no yes, which costs one more step. The opposite
     mistake would end a search without results.
 
     Args:
@@ -154,7 +154,7 @@ def _yes_or_no(answer: object) -> bool | None:
 
 
 def _of_text(lines: Iterable[str], hedges: Any) -> bool | None:
-    """Return the verdict of several lines, None if there is none or they disagree.
+    """Return the verdict of several lines, None if there is no verdict or they disagree.
 
     A model that gives reasons gives its verdict before or after them.
     """
@@ -190,7 +190,7 @@ def parse_verdicts(answer: str, count: int) -> list[Verdict]:
 
 
 def parse_numbers(answer: str, count: int) -> list[int]:
-    """Return which numbers, from 1 to ``count``, a judge lists, in order; none where it says so.
+    """Return which numbers, from 1 to ``count``, a judge lists, in order. None where it says so.
 
     Raises:
         ValueError: If there are none and the answer does not say so, or one is out of range.
@@ -218,7 +218,7 @@ def parse_numbers(answer: str, count: int) -> list[int]:
 
 
 def _usable(answer: str) -> str:
-    """Return a cleaned answer; one that means "nothing" stays."""
+    """Return a cleaned answer. One that means "nothing" stays."""
     text = clean(answer)[:MAX_ANSWER_LENGTH].strip()
     check_answer(text)
     return text
@@ -235,7 +235,7 @@ def _json_in(text: str) -> Any:
         with suppress(ValueError, RecursionError):
             value = json.loads(text)
     if value is None and looks_like_json(text):
-        raise ValueError("the answer begins like JSON and is none")
+        raise ValueError("the answer begins like JSON and cannot be read")
     return value
 
 
@@ -294,7 +294,7 @@ def _verdict_of(item: Any) -> Verdict | None:
 
 
 def _of_lines(text: str, count: int) -> dict[int, Verdict]:
-    """Return the verdicts of lines with numbers; of one item also without."""
+    """Return the verdicts of lines with numbers. For one item also without."""
     verdicts: dict[int, Verdict | None] = {}
     for line in text.split("\n"):
         match = _NUMBERED.fullmatch(line)
