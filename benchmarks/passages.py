@@ -33,13 +33,7 @@ from nodekin.nodegraph import (
     split_paragraphs,
     split_sentences,
 )
-from nodekin.retrievers import (
-    DefaultRetriever,
-    FusionRetriever,
-    LinkRetriever,
-    Retriever,
-    trace,
-)
+from nodekin.retrievers import DefaultRetriever, FusionRetriever, LinkRetriever, Retriever, trace
 from nodekin.retrievers.evaluation import (
     Dataset,
     GoldSpan,

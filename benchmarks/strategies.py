@@ -57,9 +57,9 @@ from nodekin.retrievers import (
     MultiStepRetriever,
     Retriever,
     SubQuestionRetriever,
-    ToolOutput,
     ToolSession,
 )
+from nodekin.retrievers.corpus_tools.tool_output import ToolOutput
 from nodekin.retrievers.evaluation import Dataset, GoldSpan, Question
 
 METRICS = ("all_gold@5", "all_gold@10")

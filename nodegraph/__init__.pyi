@@ -1,5 +1,4 @@
 from .build_writer import Failure as Failure
-from .concurrency import Workers as Workers
 from .concurrency import limit_concurrency as limit_concurrency
 from .corpus import Refresh as Refresh
 from .derivation import CORPUS as CORPUS
@@ -16,8 +15,6 @@ from .errors import UnsupportedFilesError as UnsupportedFilesError
 from .extractors.entity_extractor import EntityExtractor as EntityExtractor
 from .extractors.llm_extractor import LLMExtractor as LLMExtractor
 from .graph import NodeGraph as NodeGraph
-from .groups import GroupSummary as GroupSummary
-from .groups import NodeGroup as NodeGroup
 from .memory_store import MemoryStore as MemoryStore
 from .models.cached_llm import CachedLLM as CachedLLM
 from .models.chat_prompt import PromptTemplate as PromptTemplate

@@ -20,14 +20,12 @@ from .composite.recursive import RecursiveRetriever as RecursiveRetriever
 from .composite.recursive import RecursiveSettings as RecursiveSettings
 from .composite.window import WindowRetriever as WindowRetriever
 from .corpus_tools.tool_output import ToolError as ToolError
-from .corpus_tools.tool_output import ToolOutput as ToolOutput
 from .corpus_tools.tool_output import ToolSession as ToolSession
 from .corpus_tools.toolset import CorpusTools as CorpusTools
 from .filters import Filter as Filter
 from .filters import Filters as Filters
 from .filters import all_of as all_of
 from .filters import metadata_key as metadata_key
-from .filters import parse_filters as parse_filters
 from .foreign.coercion import as_retriever as as_retriever
 from .indexes.impact_lists import Saturation as Saturation
 from .indexes.max_score import TermWeights as TermWeights
@@ -40,7 +38,6 @@ from .plans.limits import Call as Call
 from .plans.plan import Plan as Plan
 from .plans.prompting import Prompt as Prompt
 from .protocols import RerankerProtocol as RerankerProtocol
-from .protocols import RetrieverLike as RetrieverLike
 from .protocols import RetrieverProtocol as RetrieverProtocol
 from .rerankers.cross_encoder_reranker import CrossEncoderReranker as CrossEncoderReranker
 from .rerankers.keyword_filter import KeywordFilter as KeywordFilter
@@ -49,7 +46,6 @@ from .rerankers.keyword_filter import TokenLimit as TokenLimit
 from .rerankers.rerank_retriever import RerankRetriever as RerankRetriever
 from .rerankers.reranker import Reranker as Reranker
 from .rerankers.reranker import register_reranker as register_reranker
-from .restricted_retriever import RestrictedRetriever as RestrictedRetriever
 from .restricted_retriever import restrict as restrict
 from .results import Evidence as Evidence
 from .results import Hits as Hits
@@ -72,10 +68,7 @@ from .strategies.rewrite import QueryRewriteRetriever as QueryRewriteRetriever
 from .strategies.router import RouterRetriever as RouterRetriever
 from .strategies.step_reader import StepReader as StepReader
 from .strategies.steps import Step as Step
-from .strategies.sub_question import PartialAnswers as PartialAnswers
 from .strategies.sub_question import QueryDecomposition as QueryDecomposition
 from .strategies.sub_question import SubQuestionRetriever as SubQuestionRetriever
 from .strategies.transform_retriever import TransformRetriever as TransformRetriever
-from .tracing import Span as Span
-from .tracing import observe as observe
 from .tracing import trace as trace

@@ -17,6 +17,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import house
 import pytest
 from click.testing import CliRunner
 from scripted_server import ChatServer, serving
@@ -66,6 +67,12 @@ def test_the_chinese_guide_has_what_the_english_one_has(name: str) -> None:
         plain = _BLOCK.sub("", text)
         counts.append((len(code), plain.count("\n## "), plain.count("\n|")))
     assert all(ours >= theirs for theirs, ours in zip(*counts, strict=True)), counts
+
+
+def test_every_public_name_is_on_a_page() -> None:
+    pages = [page for page in PAGES if page.name not in ("decisions.md", "CHANGELOG.md")]
+    words = set(re.findall(r"\w+", "\n".join(page.read_text(encoding="utf-8") for page in pages)))
+    assert {name for names in house.public_names().values() for name in names} <= words
 
 
 @pytest.mark.filterwarnings("ignore:(The `__|Accessing the .model|ServiceM):DeprecationWarning")

@@ -1,10 +1,5 @@
 from .base_engine import BaseEngine as BaseEngine
-from .index_engine import EngineRow as EngineRow
-from .index_engine import EngineUnavailableError as EngineUnavailableError
 from .index_engine import IndexEngine as IndexEngine
-from .index_engine import MissingCollectionError as MissingCollectionError
 from .index_engine import WordEngine as WordEngine
-from .index_engine import WordHits as WordHits
-from .index_engine import WordRow as WordRow
 from .postgres.postgres_store import PostgresStore as PostgresStore
 from .store_configuration import store_options as store_options

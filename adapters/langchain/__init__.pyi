@@ -16,5 +16,4 @@ from .text_splitter import NodeTextSplitter as NodeTextSplitter
 from .tools import answer_tool as answer_tool
 from .tools import retriever_tool as retriever_tool
 from .vector_store import NodeGraphVectorStore as NodeGraphVectorStore
-from .vector_store_backend import GraphEmbeddings as GraphEmbeddings
 from .vector_store_backend import as_index as as_index

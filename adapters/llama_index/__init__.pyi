@@ -15,7 +15,6 @@ from .ingestion import FileReader as FileReader
 from .ingestion import NodeGraphTransform as NodeGraphTransform
 from .ingestion import as_transform as as_transform
 from .instrumentation import SpanEndEvent as SpanEndEvent
-from .instrumentation import SpanObserver as SpanObserver
 from .instrumentation import SpanStartEvent as SpanStartEvent
 from .nodes import NodeWithEvidence as NodeWithEvidence
 from .nodes import from_text_node as from_text_node

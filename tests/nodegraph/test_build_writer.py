@@ -9,20 +9,9 @@ from typing import Any, ClassVar
 
 import pytest
 
-from nodekin.nodegraph import (
-    Document,
-    Embedder,
-    EmbeddingError,
-    Node,
-    NodeGraph,
-    TransformError,
-)
-from nodekin.nodegraph import (
-    build_writer as batch_writer,
-)
-from nodekin.nodegraph import (
-    build_writer as drafts,
-)
+from nodekin.nodegraph import Document, Embedder, EmbeddingError, Node, NodeGraph, TransformError
+from nodekin.nodegraph import build_writer as batch_writer
+from nodekin.nodegraph import build_writer as drafts
 
 
 class Model:

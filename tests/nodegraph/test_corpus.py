@@ -10,12 +10,7 @@ from pathlib import Path
 import pytest
 from node_texts import texts
 
-from nodekin.nodegraph import (
-    Document,
-    NodeGraph,
-    ReadError,
-    corpus,
-)
+from nodekin.nodegraph import Document, NodeGraph, ReadError, corpus
 from nodekin.nodegraph.readers import file_records
 
 

@@ -6,12 +6,7 @@ from pathlib import Path
 import pytest
 from node_texts import split_lines, texts
 
-from nodekin.nodegraph import (
-    Document,
-    NodeGraph,
-    ReadError,
-    TransformError,
-)
+from nodekin.nodegraph import Document, NodeGraph, ReadError, TransformError
 
 pytestmark = pytest.mark.usefixtures("every_store")
 

@@ -6,10 +6,7 @@ from typing import Any
 import pytest
 from node_texts import split_lines, texts
 
-from nodekin.nodegraph import (
-    NodeGraph,
-    UnknownGroupError,
-)
+from nodekin.nodegraph import NodeGraph, UnknownGroupError
 
 pytestmark = pytest.mark.usefixtures("every_store")
 

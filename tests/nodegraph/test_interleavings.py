@@ -16,18 +16,9 @@ from built_anew import GROUPS, TIMEOUT, Declaration, check_as_anew, declare, hal
 from postgres_server import RunningServer
 
 from nodekin.adapters.engines.postgres.postgres_store import PostgresStore
-from nodekin.nodegraph import (
-    Document,
-    MemoryStore,
-    NodeGraph,
-    NodeStore,
-)
-from nodekin.nodegraph import (
-    build_writer as batch_writer,
-)
-from nodekin.nodegraph import (
-    build_writer as drafts,
-)
+from nodekin.nodegraph import Document, MemoryStore, NodeGraph, NodeStore
+from nodekin.nodegraph import build_writer as batch_writer
+from nodekin.nodegraph import build_writer as drafts
 from nodekin.nodegraph.sqlite.sqlite_store import SQLiteStore
 
 DOCUMENTS = {"a": "tea\ngreen tea", "b": "cup", "c": "tea cup\nriver"}

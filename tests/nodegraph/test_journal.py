@@ -2,12 +2,7 @@
 
 from store_machine import GROUP, Facts, facts, put_words, replay
 
-from nodekin.nodegraph import (
-    ROOT,
-    Document,
-    NodeGraph,
-    NodeStore,
-)
+from nodekin.nodegraph import ROOT, Document, NodeGraph, NodeStore
 
 
 def test_a_journal_that_grew_too_long_gives_the_whole_group(store: NodeStore) -> None:

@@ -10,12 +10,12 @@ from langchain_peers import Recording
 from langchain_text_splitters import MarkdownHeaderTextSplitter
 
 from nodekin.adapters.langchain import (
-    GraphEmbeddings,
     NodeGraphRetriever,
     NodeGraphVectorStore,
     as_index,
     as_transform,
 )
+from nodekin.adapters.langchain.vector_store_backend import GraphEmbeddings
 from nodekin.nodegraph import MarkdownSplitter, NodeGraph, split_sentences
 from nodekin.retrievers import QueryEngine, Retriever
 

@@ -5,11 +5,7 @@ from collections import Counter
 import pytest
 from node_texts import texts
 
-from nodekin.nodegraph import (
-    Document,
-    Node,
-    NodeGraph,
-)
+from nodekin.nodegraph import Document, Node, NodeGraph
 
 pytestmark = pytest.mark.usefixtures("every_store")
 

@@ -6,8 +6,8 @@ import re
 import pytest
 
 from nodekin.nodegraph import Document, NodeGraph
-from nodekin.retrievers import FusionRetriever, Retriever, observe, trace
-from nodekin.retrievers.tracing import Span, start_span
+from nodekin.retrievers import FusionRetriever, Retriever, trace
+from nodekin.retrievers.tracing import Span, observe, start_span
 
 
 @pytest.fixture

@@ -19,12 +19,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nodekin.nodegraph import Document, Embedder, Node, NodeGraph
-from nodekin.nodegraph import (
-    build_writer as batch_writer,
-)
-from nodekin.nodegraph import (
-    build_writer as drafts,
-)
+from nodekin.nodegraph import build_writer as batch_writer
+from nodekin.nodegraph import build_writer as drafts
 from nodekin.nodegraph.node import LinkedText
 
 GROUPS = ["chunk", "line", "word", "initial"]

@@ -4,9 +4,7 @@ from collections.abc import Callable, Sequence
 
 from hypothesis import strategies as st
 
-from nodekin.nodegraph import (
-    count_tokens,
-)
+from nodekin.nodegraph import count_tokens
 
 ENGLISH = st.text("ab .,!?\n", max_size=120)
 

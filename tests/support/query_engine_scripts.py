@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from nodekin.retrievers import PartialAnswers, Retriever
+from nodekin.retrievers import Retriever
+from nodekin.retrievers.strategies.sub_question import PartialAnswers
 
 BOTH = "Is green tea fermented, and is black tea?"
 PARTS = "Is green tea fermented?\nIs black tea fermented?"

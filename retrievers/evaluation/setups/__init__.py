@@ -1,5 +1,1 @@
 """Set-ups: retrievers and query engines in TOML, measured and deployed as the same thing."""
-
-from ....nodegraph.lazy_names import attach_stub
-
-__getattr__, __dir__, __all__ = attach_stub(__name__, __file__)

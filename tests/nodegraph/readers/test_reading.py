@@ -6,13 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from nodekin.nodegraph import (
-    Document,
-    NodeGraph,
-    ReadError,
-    UnsupportedFilesError,
-    register_reader,
-)
+from nodekin.nodegraph import Document, NodeGraph, ReadError, UnsupportedFilesError, register_reader
 from nodekin.nodegraph.readers import reader_registry
 from nodekin.nodegraph.readers.reader_registry import supported_suffixes
 

@@ -13,9 +13,7 @@ from chunk_checks import (
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodekin.nodegraph import (
-    MarkdownSplitter,
-)
+from nodekin.nodegraph import MarkdownSplitter
 
 
 @given(TEXTS, st.none() | SIZES, LENGTHS, st.integers(1, 6))

@@ -12,9 +12,7 @@ from chunk_checks import (
 )
 from hypothesis import given, settings
 
-from nodekin.nodegraph import (
-    RecursiveSplitter,
-)
+from nodekin.nodegraph import RecursiveSplitter
 
 
 @given(TEXTS, SIZES, LENGTHS)

@@ -6,9 +6,7 @@ import pytest
 from chunk_checks import LENGTHS, SIZES, TEXTS, check_chunks
 from hypothesis import given, settings
 
-from nodekin.nodegraph import (
-    SentenceSplitter,
-)
+from nodekin.nodegraph import SentenceSplitter
 from nodekin.nodegraph.splitters.sentences import sentence_spans
 
 

@@ -8,10 +8,7 @@ from chunk_checks import LONG_LINES, TEXTS, check_chunks
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodekin.nodegraph import (
-    split_paragraphs,
-    split_sentences,
-)
+from nodekin.nodegraph import split_paragraphs, split_sentences
 from nodekin.nodegraph.splitters.sentences import paragraph_spans, sentence_spans
 
 SENTENCES = {

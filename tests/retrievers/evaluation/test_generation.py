@@ -6,23 +6,17 @@ import threading
 import pytest
 from langchain_core.language_models import FakeListChatModel
 
-from nodekin.nodegraph import (
-    Document,
-    ModelError,
-    NodeGraph,
-    UnknownGroupError,
-    split_paragraphs,
-)
+from nodekin.nodegraph import Document, ModelError, NodeGraph, UnknownGroupError, split_paragraphs
 from nodekin.retrievers import QueryEngine, Retriever
 from nodekin.retrievers.evaluation import (
     GoldPassage,
     GoldSpan,
-    NoQuestionsError,
     evaluate,
     generate_questions,
     load_jsonl,
     save_jsonl,
 )
+from nodekin.retrievers.evaluation.generation import NoQuestionsError
 
 RHINE = (
     "Rhine\nThe Rhine rises in the Alps of Switzerland and runs north to Holland. On its way it "

@@ -4,8 +4,9 @@ import random
 
 import pytest
 
-from nodekin.retrievers.evaluation import Judgement, get_metric
+from nodekin.retrievers.evaluation import Judgement
 from nodekin.retrievers.evaluation.intervals import make_difference, make_figure
+from nodekin.retrievers.evaluation.metrics import get_metric
 
 MRR = get_metric("mrr")
 

@@ -12,14 +12,8 @@ from llama_index.core.llms.callbacks import llm_completion_callback
 from nodekin.adapters.openai_chat import OpenAIChat
 from nodekin.nodegraph import Document, NodeGraph, split_sentences
 from nodekin.retrievers import QueryEngine, Retriever
-from nodekin.retrievers.evaluation import (
-    JUDGED_METRICS,
-    Dataset,
-    GoldDocument,
-    Judge,
-    Question,
-    evaluate,
-)
+from nodekin.retrievers.evaluation import Dataset, GoldDocument, Judge, Question, evaluate
+from nodekin.retrievers.evaluation.metrics import JUDGED_METRICS
 from tests.support.scripted_server import ChatServer
 
 TEXTS = {

@@ -6,7 +6,6 @@ import ir_measures
 import pytest
 
 from nodekin.retrievers.evaluation import (
-    METRICS,
     Dataset,
     GoldDocument,
     GoldPassage,
@@ -16,11 +15,10 @@ from nodekin.retrievers.evaluation import (
     Metric,
     Question,
     RetrievalCase,
-    edit_similarity,
     evaluate,
-    get_metric,
 )
-from nodekin.retrievers.evaluation.matching import RetrievedItem, is_similar
+from nodekin.retrievers.evaluation.matching import RetrievedItem, edit_similarity, is_similar
+from nodekin.retrievers.evaluation.metrics import METRICS, get_metric
 
 PASSAGES = [
     "非洲猴面包树是一种锦葵科猴面包树属的大型落叶乔木，原产于热带非洲，它的果实长约15至20厘米。",

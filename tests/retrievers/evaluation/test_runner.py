@@ -25,10 +25,10 @@ from nodekin.retrievers.evaluation import (
     GoldSpan,
     Matching,
     Question,
-    default_metrics,
     evaluate,
     load_jsonl,
 )
+from nodekin.retrievers.evaluation.runner import default_metrics
 
 TEXTS = {
     "green": "Green tea is not fermented. It is from Anhui.",

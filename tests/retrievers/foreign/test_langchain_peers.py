@@ -15,10 +15,7 @@ from langchain_peers import (
     theirs,
 )
 
-from nodekin.adapters.langchain import (
-    NodeGraphRetriever,
-    NodeGraphVectorStore,
-)
+from nodekin.adapters.langchain import NodeGraphRetriever, NodeGraphVectorStore
 from nodekin.retrievers import (
     FusionRetriever,
     NearDuplicateFilter,

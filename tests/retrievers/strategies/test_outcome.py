@@ -1,9 +1,9 @@
 """What strategies did, seen from outside at any depth."""
 
 from nodekin.nodegraph import NodeGraph
-from nodekin.retrievers import FusionRetriever, Retriever, SubQuestionRetriever, observe, trace
+from nodekin.retrievers import FusionRetriever, Retriever, SubQuestionRetriever, trace
 from nodekin.retrievers.strategies.outcome import OutcomeObserver, StrategyOutcome, SubResults
-from nodekin.retrievers.tracing import start_span
+from nodekin.retrievers.tracing import observe, start_span
 
 
 def test_siblings_are_joined_and_the_last_results_of_a_question_count() -> None:

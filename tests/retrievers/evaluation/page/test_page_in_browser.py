@@ -13,7 +13,7 @@ from fixed_retriever import fixed
 from langchain_core.runnables import RunnableLambda
 
 from nodekin.nodegraph import Node
-from nodekin.nodegraph.models import as_llm
+from nodekin.nodegraph.models.llm import as_llm
 from nodekin.retrievers import QueryEngine
 from nodekin.retrievers.evaluation import Dataset, GoldDocument, Question, evaluate
 

@@ -5,7 +5,8 @@ import time
 import pytest
 
 from nodekin.nodegraph import NodeGraph
-from nodekin.retrievers.evaluation import Dataset, Matching, Question, get_metric
+from nodekin.retrievers.evaluation import Dataset, Matching, Question
+from nodekin.retrievers.evaluation.metrics import get_metric
 from nodekin.retrievers.evaluation.setups.setup_file import SetupFile
 from nodekin.retrievers.evaluation.tuning.setup_search import SetupSearch, Trial
 from nodekin.retrievers.evaluation.tuning.sharing import SharingOpener

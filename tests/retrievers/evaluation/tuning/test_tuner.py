@@ -6,14 +6,8 @@ import pytest
 
 from nodekin.adapters.evaluation.setups import load_setup
 from nodekin.nodegraph import Document, NodeGraph
-from nodekin.retrievers.evaluation import (
-    Dataset,
-    GoldDocument,
-    GoldPassage,
-    Matching,
-    Question,
-    get_metric,
-)
+from nodekin.retrievers.evaluation import Dataset, GoldDocument, GoldPassage, Matching, Question
+from nodekin.retrievers.evaluation.metrics import get_metric
 from nodekin.retrievers.evaluation.setups.setup_file import SetupFile
 from nodekin.retrievers.evaluation.tuning.setup_search import FEWEST_QUESTIONS
 from nodekin.retrievers.evaluation.tuning.space import Space
