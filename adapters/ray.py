@@ -15,14 +15,14 @@ class RayWorkers(RemoteWorkers):
     """Call transforms and embedding models in actors of a Ray cluster.
 
     Choose it over ``workers=8`` where one machine is not enough, or where the accelerators are on
-    others. The graph, its store and what is written stay where ``build`` is called; an actor gets
+    others. The graph, its store and what is written stay where ``build`` is called. An actor gets
     nodes and returns what is made of them, and keeps what it has loaded, a model say, until
     ``close``, for later builds, too. nodekin and what a transform imports are installed on all
     machines, or come by Ray's ``runtime_env``. A call whose machine is lost is made once more on
     another one.
 
     Args:
-        count: How many actors; None for one on each CPU of the cluster as it is now. All of them
+        count: How many actors. None for one on each CPU of the cluster as it is now. All of them
             have to find room: actors that ask for more than there is are waited for.
         **options: Those of an actor in Ray: ``num_cpus``, ``num_gpus``, ``resources``,
             ``runtime_env``. They are spread over the machines unless ``scheduling_strategy`` says

@@ -40,7 +40,7 @@ _BATCH_SIZE = 8  # parsed files that are stored together
 
 @dataclass(frozen=True, slots=True)
 class Refresh:
-    """Tell what a refresh found.
+    """What a refresh changed.
 
     Attributes:
         added: Ids of new documents.
@@ -66,7 +66,7 @@ class _File:
         path: Where it is.
         content: A hash of its bytes.
         documents: Its documents' stamps.
-        version: What the file system says of it, see ``_version``; empty where that says nothing.
+        version: What the file system says of it, see ``_version``. Empty where that says nothing.
     """
 
     path: str
@@ -141,7 +141,7 @@ class Corpus:
     def add(
         self, documents: list[Document], paths: list[Path], failures: list[Failure] | None
     ) -> list[list[str]]:
-        """Put documents, and those of files and folders; return the ids that each path gave.
+        """Put documents, and those of files and folders; return the ids of each path.
 
         Raises:
             ReadError: If a file can't be read, and failures are not collected.
@@ -190,7 +190,7 @@ class Corpus:
         return [[i for f in reading.files.values() for i in f.documents] for reading in readings]
 
     def remove(self, ids: list[str]) -> None:
-        """Remove documents; their files give them again with the next refresh."""
+        """Remove documents. Their files give them again with the next refresh."""
         self._store.change_documents([], remove=ids)
 
     def remove_source(self, path: Path) -> None:
@@ -213,7 +213,7 @@ class Corpus:
             self._store.put_values(_SOURCES, {str(path): _EXCLUDED})
 
     def follow(self, source: Path, failures: list[Failure] | None) -> Refresh | None:
-        """Bring the documents of one source up to date; None if it was never read before."""
+        """Bring the documents of one source up to date. None if it was never read before."""
         path = source.expanduser().absolute()
         return self.refresh(failures, only=path) if path in self.sources() else None
 
@@ -223,12 +223,12 @@ class Corpus:
         return [Path(path) for path, kind in kinds.items() if kind != _EXCLUDED]
 
     def refresh(self, failures: list[Failure] | None, only: Path | None = None) -> Refresh:
-        """Read all sources again (or one); add, update and remove documents.
+        """Read all sources again (or one), and add, update and remove documents.
 
         Raises:
             ReadError: If a source folder is gone, or a file can't be read, and failures are not
-                collected; nothing has changed then.
-            ValueError: If two files have come to have the same id; nothing has changed then.
+                collected. Nothing has changed then.
+            ValueError: If two files have come to have the same id. Nothing has changed then.
         """
         self.report = ReadReport()
         records = self._records()
@@ -278,7 +278,7 @@ class Corpus:
     def _apply_refresh(
         self, reading: _Reading, records: Mapping[str, _File], retained: set[str]
     ) -> Refresh:
-        """Write what was read; remove the documents of files that are gone, unless retained."""
+        """Write what was read. Remove the documents of files that are gone, unless retained."""
         self._check_free(reading.documents)
         now = {i for file in reading.files.values() for i in file.documents}
         same = self._same(reading.documents.values())
@@ -351,7 +351,7 @@ class Corpus:
         failures: list[Failure] | None,
         scans: Sequence[FolderScan],
     ) -> _Reading:
-        """Read the files that have changed; of the others take the record.
+        """Read the files that have changed, and take the records of the others.
 
         Raises:
             ReadError: If files can't be read, and failures are not collected: all of them are
@@ -381,7 +381,7 @@ class Corpus:
     def _changed(
         self, files: Mapping[str, Path], records: Mapping[str, _File], reading: _Reading
     ) -> dict[str, _File]:
-        """Return the new records of files that are to be read; put those of others into a reading.
+        """Return new records of files to be read, and put those of other files into ``reading``.
 
         A file is read whose bytes have changed, or of which a document is not as it was stored.
         """

@@ -33,7 +33,7 @@ class NodeGroup:
         rule: Makes the drafts of its nodes.
         num_workers: How many threads run the transform; 0 and 1 run it in the calling one.
         scope: Whether the transform sees one node of the parent group, or the whole ``"group"``.
-        search_text: What is searched and embedded of its nodes; None for what the graph declares,
+        search_text: What is searched and embedded of its nodes. None for what the graph declares,
             or else the documents. It is no part of the version: the nodes are the same.
         by_span: Whether nodes of other branches are kin only where they stand in the same place.
     """
@@ -131,7 +131,7 @@ def _searched_alike(old: NodeGroup, new: NodeGroup) -> bool:
 
 
 class GroupRegistry:
-    """Keep the declared groups; each has a parent that is declared too, or is ``ROOT``.
+    """The declared groups. The parent of each is declared too, or is ``ROOT``.
 
     Args:
         predefined: Transforms by names of groups that are declared when somebody asks for them,
@@ -181,7 +181,7 @@ class GroupRegistry:
         return self._groups.setdefault(name, group)
 
     def lineage(self, name: str) -> list[NodeGroup]:
-        """Return the groups from the first below ``ROOT`` down to this one; none for ``ROOT``.
+        """Return the groups from the first below ``ROOT`` down to this one, empty for ``ROOT``.
 
         Raises:
             UnknownGroupError: If there is no such group.
@@ -216,7 +216,7 @@ class SectionSplitter:
     Metadata has ``heading``, ``headings`` (from the top one down to it), ``level`` (0 before the
     first heading) and, where the file has pages, ``page``. Which lines are headings depends on
     the file's name: those of Markdown (and all that is converted to it), reStructuredText,
-    AsciiDoc, LaTeX, Org; a program is one section.
+    AsciiDoc, LaTeX, Org. A program is one section.
     """
 
     trans_node: ClassVar[bool] = True

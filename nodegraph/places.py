@@ -1,4 +1,4 @@
-"""Say where a node stands in its file: the page, the heading, the symbol of a program."""
+"""Where a node is in its file: the page, the heading, the symbol of a program."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ Outline: TypeAlias = tuple[list[int], list[str]]
 """Where the headings of a text begin, and their titles."""
 
 OutlineOf: TypeAlias = Callable[[str, str], "Outline | None"]
-"""Takes a document's id and file name; returns None where the document has been removed."""
+"""Takes a document's id and file name; returns None if the document has been removed."""
 
 
 def place_of(node: Node, outline_of: OutlineOf) -> str:
-    """Say where a node stands: ``report.pdf, page 12, 3.2 Results``.
+    """Return where a node is: ``report.pdf, page 12, 3.2 Results``.
 
     Of a file without pages it is the file and the heading, of a program the function or class.
     """
@@ -31,7 +31,7 @@ def place_of(node: Node, outline_of: OutlineOf) -> str:
 
 
 def _page_label(node: Node) -> str:
-    """Say on which page a node stands: ``page 12``, ``slides 3-4``; empty where it has none."""
+    """Return the page of a node: ``page 12``, ``slides 3-4``, or an empty text."""
     pages = pages_of(node)
     if pages is None:
         return _foreign_page(node.metadata)
@@ -55,7 +55,7 @@ def pages_of(node: Node) -> tuple[int, int] | None:
 
 
 def _foreign_page(metadata: Mapping[str, Any]) -> str:
-    """Return the page that a loader of LangChain or LlamaIndex tells, by the label it has."""
+    """Return the page that a loader of LangChain or LlamaIndex has written into metadata."""
     label = metadata.get("page_label")
     if label is None and "page_unit" not in metadata and "file_path" not in metadata:
         number = metadata.get("page", "")

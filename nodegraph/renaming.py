@@ -14,8 +14,8 @@ from .transforms import Draft
 def rename(store: NodeStore, old: str, new: str) -> None:
     """Copy the derivations of a document to another one with the same text.
 
-    Both are in the store; links of the old one's nodes are put for the new one's too. Nodes of
-    rules that look at metadata are made anew when they are needed, should that have changed.
+    Both are in the store. Links of the old one's nodes are put for the new one's too. Nodes of
+    rules that look at metadata are made again when needed, if the metadata has changed.
     """
     before, root = store.get([old, new])
     if before is None or root is None:

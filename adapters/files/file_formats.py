@@ -63,7 +63,7 @@ def _is_packed(*folders: str, types: tuple[bytes, ...] = ()) -> Callable[[Path, 
 
 
 def _is_old_spreadsheet(path: Path, head: bytes) -> bool:
-    """Tell whether a file of old Office formats is a spreadsheet.
+    """Return whether a file of old Office formats is a spreadsheet.
 
     Raises:
         ReadError: If it is encrypted, or another old Office file: nothing reads those.

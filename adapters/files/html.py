@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _TITLE = re.compile(r"<title[^>]*>(.*?)</title>", re.I | re.S)
 
 _INTERNAL_LINK = re.compile(r"\[([^\[\]\n]*)\]\(#[^)\s]*\)")
-"""A link to another place of the page, which a text does not have; with a number, to a note."""
+"""A link within the page, which a text does not have. Those with a number lead to notes."""
 
 _EMPHASIS = ["b", "strong", "i", "em", "u", "s", "font", "span", "mark", "ins"]
 
@@ -37,7 +37,7 @@ def read_html(source: SourceFile) -> Document:
 
 
 def markdown(html: str) -> str:
-    """Return HTML as Markdown; marks of emphasis, scripts, forms and menus are left out.
+    """Return HTML as Markdown. Marks of emphasis, scripts, forms and menus are left out.
 
     Raises:
         ReadError: If the library that does it is not installed.
@@ -56,7 +56,7 @@ def markdown(html: str) -> str:
 
 
 def read_epub(source: SourceFile) -> Document:
-    """Read a book; a page break between two chapters.
+    """Read a book, with a page break between two chapters.
 
     Raises:
         ReadError: If it is damaged, or protected.
@@ -91,7 +91,7 @@ def read_epub(source: SourceFile) -> Document:
 
 
 def read_message(source: SourceFile) -> Document:
-    """Read a message: its text, with the subject as title; attachments are named, not opened."""
+    """Read a message: its text, with the subject as title. Attachments are named, not opened."""
     from email import message_from_binary_file
     from email.policy import default
 

@@ -14,10 +14,10 @@ _MAX_OUTPUT = 2000  # characters of one cell
 
 
 def read_notebook(source: SourceFile) -> Document:
-    """Read a notebook as Markdown; a page break between two cells.
+    """Read a notebook as Markdown, with a page break between two cells.
 
     Raises:
-        ReadError: If it is none.
+        ReadError: If it is not a notebook.
     """
     text, _ = decoded(source)
     try:

@@ -53,7 +53,7 @@ def _core_properties(source: SourceFile) -> dict[str, str]:
 
 
 def read_pptx(source: SourceFile) -> Document:
-    """Read slides: titles as headings, lists, tables, notes; a page break between two slides."""
+    """Read slides with headings, lists, tables and notes, and a page break between two slides."""
     check_zip(source, "PowerPoint file")
     with parser("pptx"):
         from pptx import Presentation

@@ -17,7 +17,7 @@ def parser(module: str) -> Iterator[None]:
     """Import the library that a format needs inside this.
 
     Raises:
-        ReadError: If it is not installed; it names the extra.
+        ReadError: If it is not installed. It names the extra.
     """
     try:
         yield

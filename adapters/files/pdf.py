@@ -1,4 +1,4 @@
-"""Read PDF: its text in reading order, its pages and headings; tell where there is no text."""
+"""Read PDF: its text in reading order, its pages and headings, and which pages have no text."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _PASSWORD = 4  # FPDF_ERR_PASSWORD
 def read_pdf(source: SourceFile) -> Document:
     """Read a PDF, with a page break between two pages.
 
-    Headings are those of its outline; without one, lines that are set larger than the text.
+    Headings are those of its outline, or else lines that are set larger than the text.
     Pages with images and no text, or with a text that means nothing (fonts that don't say which
     characters they show), are read by ``ReadOptions.ocr``, or else named in ``unread_pages``.
 

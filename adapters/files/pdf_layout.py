@@ -46,9 +46,9 @@ _TO_SPACES = str.maketrans(dict.fromkeys(string.punctuation.replace("-", ""), " 
 
 
 class TextLine(NamedTuple):
-    """A line, its place on the page and its size, in points; zeros if they are unknown.
+    """A line, its position on the page and its size, in points (zeros if they are unknown).
 
-    It begins with the character of that number on the page; the baseline grows upwards. A table
+    ``start`` is the index of its first character. The baseline grows upwards. A table
     is one line, whose text is Markdown.
     """
 
@@ -111,7 +111,7 @@ def pages_as_text(pages: Sequence[Lines], outline: Iterable[tuple[int, int, str]
     """Return the text of pages: a block for each paragraph, headings as in Markdown.
 
     A paragraph goes on from one column or page to the next where its last line is full and ends
-    no sentence; there is one page break between two pages.
+    no sentence. There is one page break between two pages.
 
     Args:
         pages: The lines of each page.
@@ -343,7 +343,7 @@ def _columns(lines: Lines) -> _Columns:
 
 
 def _continues_paragraph(line: TextLine, following: TextLine, edge: float) -> bool:
-    """Whether a line that does not stand below another belongs to its paragraph."""
+    """Return whether a line that does not stand below another belongs to its paragraph."""
     if line.is_table or following.is_table:
         return False
     if not (line.is_placed and following.is_placed):
@@ -353,7 +353,7 @@ def _continues_paragraph(line: TextLine, following: TextLine, edge: float) -> bo
 
 
 def _is_full(line: TextLine, following: TextLine, edge: float) -> bool:
-    """Whether the next line's first word had no room any more at the end of this one."""
+    """Return whether the next line's first word had no room any more at the end of this one."""
     text, _, x0, x1, _, size, is_table = line
     if x1 <= x0 or size <= 0:
         return not is_table
@@ -371,7 +371,7 @@ def _is_full(line: TextLine, following: TextLine, edge: float) -> bool:
 
 
 def _may_continue(line: TextLine, following: TextLine) -> bool:
-    """Whether a paragraph may go on from one column or page to the next."""
+    """Return whether a paragraph may go on from one column or page to the next."""
     first = following.text[0]
     return (
         (first.islower() or bool(_CJK.match(first)) or line.text[-1] in ",，、-" + _HYPHEN)
@@ -401,7 +401,7 @@ def _hyphens_resolved(text: str) -> str:
 
 
 def _is_joined(first: str, second: str, words: Set[str]) -> bool:
-    """Whether the parts of a word are written together, by the other words of the text."""
+    """Return whether the parts of a word are written together, by the other words of the text."""
     if not (first and second):
         return False
     first_part, second_part = first.casefold(), second.casefold()

@@ -25,7 +25,7 @@ def with_tables(page: Any, textpage: Any, lines: Lines) -> Lines:
     """Return the lines of a page with each ruled table as one line, whose text is Markdown.
 
     A table has two rows and two columns at least, between lines that are drawn. What stands in it
-    is in it once; where a line of text leads out of it, everything stays as it is.
+    is in it once. Where a line of text leads out of it, everything stays as it is.
     """
     if not _may_have_rows(lines):
         return lines
@@ -44,7 +44,7 @@ def with_tables(page: Any, textpage: Any, lines: Lines) -> Lines:
 
 
 def _may_have_rows(lines: Lines) -> bool:
-    """Whether a line has gaps, or two lines stand beside each other."""
+    """Return whether a line has gaps, or two lines are side by side."""
     above = inf
     for text, _, x0, x1, baseline, size, _ in lines:
         # A character is 0.63 wide at most on average, 0.6 where all are as wide; of Chinese 1.13.
@@ -78,7 +78,7 @@ class _Grid:
     merged: dict[tuple[int, int], tuple[int, int]] = field(default_factory=dict)
 
     def lines_inside(self, lines: Lines) -> list[TextLine]:
-        """Return the lines that stand in it; none if there is one that leads out of it."""
+        """Return the lines inside of it; an empty list if one leads out of it."""
         x0, x1 = self.columns[0] - _NEAR, self.columns[-1] + _NEAR
         top, bottom = self.rows[0], self.rows[-1]
         inside = []
@@ -90,7 +90,7 @@ class _Grid:
         return inside
 
     def cell(self, x: float, y: float) -> tuple[int, int]:
-        """Return the row and the column at a place; of cells that were merged the first."""
+        """Return the row and the column at a position (of merged cells the first)."""
         position = bisect_right(self.rows, -y, key=neg), bisect_right(self.columns, x)
         cell = self.merged.get(position)
         if cell is None:
@@ -226,7 +226,7 @@ def _positions(rules: Sequence[_Rule], across: Sequence[_Rule]) -> list[float]:
 
 
 def _filled(grid: _Grid, textpage: Any, lines: Sequence[TextLine]) -> list[list[str]]:
-    """Return the cells of a grid with their texts; nothing if it is no table."""
+    """Return the texts of a grid's cells, an empty list if it is not a table."""
     texts: dict[int, dict[int, list[tuple[float, str]]]] = {}  # by row and column
     cell_at = _cell_at(grid, textpage)
     for line in lines:

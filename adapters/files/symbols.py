@@ -70,7 +70,7 @@ def symbols_in(text: str, file_name: str) -> tuple[Symbol, ...]:
     """Return the symbols of a program in order, outer ones before those within them.
 
     Raises:
-        ImportError: If the grammar is not installed; it names the extra.
+        ImportError: If the grammar is not installed. It names the extra.
 
     Example:
         >>> [(s.name, s.kind) for s in symbols_in("class A:\\n  def f(self): ...", "a.py")]
@@ -140,7 +140,7 @@ _SINGLE_WRAPPERS = frozenset("lexical_declaration type_declaration".split())
 
 
 def _wraps(node: Any) -> bool:
-    """Tell whether a node is what it holds, with a decorator or a keyword."""
+    """Return whether a node is what it holds, with a decorator or a keyword."""
     return node.type in _WRAPPERS or (node.type in _SINGLE_WRAPPERS and node.named_child_count == 1)
 
 

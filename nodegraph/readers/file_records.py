@@ -91,7 +91,7 @@ class SourceFile:
     Attributes:
         path: The file.
         options: How files are read.
-        ocr: Reads the image of a page, which it takes as the bytes of a PNG; None without one.
+        ocr: Reads the image of a page, which it takes as the bytes of a PNG. None without one.
     """
 
     path: Path
@@ -99,7 +99,7 @@ class SourceFile:
     ocr: Callable[[bytes], str] | None = None
 
     def document(self, text: str, metadata: Mapping[str, Any] | None = None) -> Document:
-        """Return what the file holds as one document, whose id is made by whoever reads it."""
+        """Return what the file holds as one document, whose id the caller of the reader makes."""
         return Document(text, metadata, id=self.path.name)  # the digest of a text takes a while
 
     def damaged(self, what: object) -> ReadError:

@@ -23,14 +23,14 @@ logger = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class FolderScan:
-    """List what was seen in a folder.
+    """The files of a folder, and what was passed over.
 
     Attributes:
         root: The folder, or the file that was named alone.
         files: The files to read, by document id.
         unsupported: Paths of files without a reader.
         passed_over: How many entries were passed over by a rule, by the rule's name: ``"hidden"``,
-            ``"ignored"``, ``"installed packages"``, ``"links"``; a folder counts as one.
+            ``"ignored"``, ``"installed packages"``, ``"links"``. A folder counts as one.
     """
 
     root: Path
@@ -44,7 +44,7 @@ class FolderScan:
         return self.root.is_dir()
 
     def unsupported_error(self) -> UnsupportedFilesError | None:
-        """Say in short which files have no reader: how many of which kind, and some of them."""
+        """Return an error that counts the files without a reader by kind, and names some."""
         skipped = self.unsupported
         if not skipped:
             return None
@@ -66,7 +66,7 @@ def scan_files(source: str | Path, options: ReadOptions | None = None) -> Folder
     A file's id is made of the folder's name and the path below it (``docs/guide/intro.md``), or
     of the last two parts of its path when it is named alone: stable when the whole moves.
     Hidden files and folders, those of installed packages, those that ``.gitignore`` or
-    ``.nodekinignore`` name, and symbolic links out of the folder are passed over and counted; so
+    ``.nodekinignore`` name, and symbolic links out of the folder are passed over and counted. So
     are files without a reader, with a warning in the log that says how many of which kind.
 
     Raises:
@@ -98,7 +98,7 @@ def scan_files(source: str | Path, options: ReadOptions | None = None) -> Folder
 
 
 def _has_format(file: Path) -> bool:
-    """Tell whether a file can be read by what it is, whatever its name."""
+    """Return whether a file can be read by what it is, whatever its name."""
     try:
         return format_of(file) is not None
     except (ReadError, OSError):
@@ -178,11 +178,11 @@ class _IgnoreRules:
         self._rules: dict[Path, Sequence[tuple[Path, GitIgnoreSpec]]] = {}
 
     def has_rules(self, folder: Path) -> bool:
-        """Tell whether there are any for what is in a folder."""
+        """Return whether there are any for what is in a folder."""
         return bool(self._rules_for(folder))
 
     def name(self, path: Path, is_folder: bool) -> bool:
-        """Tell whether they name a path; the last rule that says something of it decides."""
+        """Return whether they name a path. The last rule that matches decides."""
         ignored = False
         for base, spec in self._rules_for(path.parent):
             name = path.relative_to(base).as_posix() + ("/" if is_folder else "")
@@ -192,7 +192,7 @@ class _IgnoreRules:
         return ignored
 
     def name_with_folders(self, path: Path, is_folder: bool) -> bool:
-        """Tell whether they name a path, or a folder that it is in."""
+        """Return whether they name a path, or a folder that it is in."""
         above = [folder for folder in path.parents if self._root in folder.parents]
         return self.name(path, is_folder) or any(self.name(folder, True) for folder in above)
 

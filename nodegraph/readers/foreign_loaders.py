@@ -85,7 +85,7 @@ def _anything(read: Any) -> Any:
 
 
 def _documents(read: Iterable[Any]) -> Document | list[Document]:
-    """Return what a loader loaded, numbered; the one document of a file is the file's own."""
+    """Return what a loader loaded, with numbers as ids; a single document gets the file's."""
     documents = [as_document(item) for item in read]
     numbered = [
         Document(

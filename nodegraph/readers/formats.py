@@ -150,7 +150,7 @@ def format_suffixes() -> list[str]:
 
 
 def how_to_read_more() -> str:
-    """Return what to install for more formats, for messages; an empty text if it is there."""
+    """Return what to install for more formats, or an empty text if it is installed."""
     return "" if _plugins()[0] else f"get the readers of PDF, Office and others: {INSTALL_FILES}; "
 
 
@@ -170,7 +170,7 @@ def format_by_name(name: str | Path) -> FileFormat | None:
 
 
 def has_lines(file_name: str) -> bool:
-    """Tell whether a file's text is as it is in the file, so that its lines can be named.
+    """Return whether a file's text is as it is in the file, so that its lines can be named.
 
     Example:
         >>> has_lines("tea.md"), has_lines("tea.csv")
@@ -181,7 +181,7 @@ def has_lines(file_name: str) -> bool:
 
 
 def symbol_finder(file_name: str) -> Callable[[str, str], Sequence[Symbol]] | None:
-    """Return what finds the symbols of programs with such a name; None for other files."""
+    """Return the function that finds symbols in files of this name, None without one."""
     file_format = format_by_name(file_name)
     return None if file_format is None else file_format.symbols
 

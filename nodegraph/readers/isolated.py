@@ -25,7 +25,7 @@ K = TypeVar("K")
 def parsing(
     files: Sequence[tuple[K, Path]], options: ReadOptions
 ) -> Iterator[Iterator[tuple[K, Records | ReadError | UnloadableError]]]:
-    """Start to parse files on all cores; give each as it is ready, with what it holds.
+    """Start to parse files on all cores. Give each as it is ready, with what it holds.
 
     What is not parsed at the end of the block is left alone.
 

@@ -19,12 +19,12 @@ INSTALLED = ("node_modules", "bower_components", "site-packages", "__pycache__")
 
 @dataclass(frozen=True, slots=True)
 class ReadOptions:
-    """Say how files and folders are read.
+    """How files and folders are read.
 
     Args:
         strict: Whether a file that is passed over otherwise (encrypted, too large, without a
             reader, of which parts can't be read) is an error.
-        encoding: What text files are that are not UTF-8, such as ``"gb18030"``; None to detect it.
+        encoding: What text files are that are not UTF-8, such as ``"gb18030"``. None to detect it.
         ocr: Reads the pages of a PDF that have no text, or one that is no text: a function from
             an image (``PIL.Image.Image``) to its text, such as ``pytesseract.image_to_string``.
             It is called in this process, from several threads.
@@ -37,12 +37,12 @@ class ReadOptions:
         max_unpacked_bytes: How large the parts of a file may be that is packed (DOCX, EPUB, ...).
         seconds: How long a parser may take for one file.
         memory_bytes: How much memory a parser may take (not on Windows).
-        workers: How many files are parsed at once, each in its own process; None for as many as
+        workers: How many files are parsed at once, each in its own process. None for as many as
             there are cores.
 
     Raises:
         ValueError: If a number is below 1, or there is no such encoding.
-        TypeError: If a number is none.
+        TypeError: If a number has another type.
     """
 
     strict: bool = False
@@ -70,7 +70,7 @@ class ReadOptions:
 
     @property
     def signature(self) -> str:
-        """Name what the content of a file depends on beside the file."""
+        """What the content of a file depends on besides the file."""
         return f"{_EDITION} {self.encoding} {self.ocr is not None}"
 
 

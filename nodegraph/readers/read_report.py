@@ -13,15 +13,15 @@ from ..errors import ReadError
 
 @dataclass(slots=True)
 class ReadReport:
-    """Say what the last reading of files did.
+    """What the last reading of files did.
 
     Attributes:
         read: How many files were read.
         unchanged: How many were as they were, and not read again.
         skipped: Why files could not be read, by their paths.
-        notes: What is to be known of files that were read, by their paths: pages without a text.
+        notes: Notes on files that were read, by path, such as pages without a text.
         encodings: How many texts are in which encoding, those in UTF-8 left out.
-        passed_over: How many files and folders no one looked into, by the rule that says so:
+        passed_over: How many files and folders were passed over, by rule:
             ``"hidden"``, ``"ignored"``, ``"installed packages"``, ``"links"``.
         unsupported: Paths of files without a reader.
 
@@ -43,7 +43,7 @@ class ReadReport:
 
     @property
     def is_remarkable(self) -> bool:
-        """Whether there is more to say than how many files were read."""
+        """Whether there is more to report than how many files were read."""
         seen = (self.skipped, self.notes, self.encodings, self.passed_over, self.unsupported)
         return any(map(bool, seen))
 

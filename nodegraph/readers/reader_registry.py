@@ -20,7 +20,7 @@ from .formats import FileFormat, format_by_name, format_of, format_suffixes, plu
 logger = logging.getLogger(__name__)
 
 Reader = Callable[[Path], "Iterable[Document] | Document | str"]
-"""Takes a path; returns the file's text, a document, or several whose ids are unique in it."""
+"""Takes a path; returns the file's text, a document, or several with ids unique in it."""
 
 
 @dataclass(slots=True)
@@ -31,7 +31,7 @@ class RegisteredReader:
         pattern: Which names of files it is for.
         reader: What was registered.
         read: Reads a file with it.
-        isolated: Whether it runs in another process; None for where it can.
+        isolated: Whether it runs in another process. None for where it can.
     """
 
     pattern: str
@@ -44,7 +44,7 @@ class RegisteredReader:
         return records_of(self.read(source.path))
 
     def pickled(self) -> bytes | None:
-        """Return it for another process; None if it is to run in this one.
+        """Return it for another process, None if it is to run in this one.
 
         Raises:
             TypeError: If it can't be sent to another process, and has to run there.
@@ -93,15 +93,15 @@ def register_reader(*suffixes: str, isolated: bool | None = None) -> Callable[[R
 def register_reader(
     *arguments: Any, isolated: bool | None = None
 ) -> Callable[[Reader], Reader] | None:
-    """Register what reads files of given names, in place of what reads them otherwise.
+    """Register a reader for files of given names, which replaces others.
 
     Either a decorator of a function, with the suffixes: ``@register_reader(".upper")``. Or a
     pattern (``"*.msg"``, a suffix, a name) and a reader: such a function, a loader of LangChain
     (the class or a function, which is called with the path and loads it), a reader of LlamaIndex
     (the class or an instance, whose ``load_data`` is called with the path), a converter of
-    Docling, ``unstructured``'s ``partition``; known by their methods.
+    Docling, or ``unstructured``'s ``partition``. They are recognized by their methods.
 
-    The reader registered last goes first; whatever it raises becomes a ``ReadError`` with the
+    The reader registered last goes first. Whatever it raises becomes a ``ReadError`` with the
     path. It runs in a process of its own, with the limits of ``ReadOptions`` for time and memory,
     if another process can have it: if it pickles, as functions and classes of modules do. Else
     (a lambda, something of the main program, what holds a lock) it runs in this process, where
@@ -109,12 +109,12 @@ def register_reader(
 
     Args:
         arguments: Suffixes, or a pattern and a reader.
-        isolated: True for an error where a process of its own can't have it; False to run it in
+        isolated: True for an error where a process of its own can't have it. False to run it in
             this process, for a reader that keeps something here.
 
     Raises:
         ValueError: If a suffix does not begin with a dot.
-        TypeError: If the reader is none.
+        TypeError: If it is not a reader.
 
     Example:
         >>> @register_reader(".upper")
@@ -184,7 +184,7 @@ def readers_to_send() -> list[tuple[str, bytes]]:
 
 
 def receive_readers(sent: Iterable[tuple[str, bytes]]) -> None:
-    """Register what another process sent; what can't be loaded raises when it is called."""
+    """Register what another process sent. What can't be loaded raises when it is called."""
     for pattern, data in sent:
         try:
             reader = pickle.loads(data)
@@ -201,7 +201,7 @@ def _unloadable(error: Exception) -> Reader:
 
 
 class UnloadableError(Exception):
-    """What a process of its own can't load, or not hand back."""
+    """A reader that another process can't load, or whose result it can't send."""
 
 
 def supported_suffixes() -> list[str]:
@@ -211,5 +211,5 @@ def supported_suffixes() -> list[str]:
 
 
 def can_read(path: str | Path) -> bool:
-    """Tell whether there is a reader for files of this name."""
+    """Return whether there is a reader for files of this name."""
     return format_by_name(path) is not None or registered_reader(path) is not None

@@ -37,7 +37,7 @@ def read_file(path: Path, file_id: str, options: ReadOptions | None = None) -> l
 def read_files(
     files: Mapping[str, Path], options: ReadOptions
 ) -> Iterator[tuple[str, Records | ReadError, bool]]:
-    """Read files; yield the id of each with what it holds, or why it can't be read.
+    """Read files. Yield the id of each with what it holds, or why it can't be read.
 
     The third says whether a process of its own parsed it: those come after the others, as they
     are ready.

@@ -74,7 +74,7 @@ _CANDIDATES = (
 
 
 def read_text(source: SourceFile) -> Document:
-    r"""Read a text file; line ends become ``\n``.
+    r"""Read a text file. Line ends become ``\n``.
 
     Its encoding is that of its byte order mark, else UTF-8, else that of the options, else the
     one that it is found to be in, which the metadata then names.
@@ -147,7 +147,7 @@ def _decoded(data: bytes, source: SourceFile, declared: bool) -> tuple[str, str]
 def detected(data: bytes) -> str | None:
     """Return the encoding that bytes are in which are not UTF-8, None if they are no text.
 
-    ``charset-normalizer`` tells it. Of a few Chinese words it knows too little: where all are
+    ``charset-normalizer`` detects it. A few Chinese words are too little for it: where all are
     common characters in GB18030 they are taken to be that.
 
     Example:
@@ -175,7 +175,7 @@ def detected(data: bytes) -> str | None:
 
 
 def _is_western(sample: bytes) -> bool:
-    """Tell whether all bytes above 127 are letters and quotation marks in western Europe."""
+    """Return whether all bytes above 127 are letters and quotation marks in western Europe."""
     text = sample.decode("cp1252", "replace")
     return all(c.isalpha() or c in "‘’“”–—…«»°§" for c in text if c > "\x7f")
 
@@ -259,7 +259,7 @@ def _from_record(record: Any, number: int) -> Document | None:
 
 
 def read_json(source: SourceFile) -> Document:
-    """Read a JSON file as text; one with escapes (``\\u8336``), or in one line, is laid out."""
+    """Read a JSON file as text. One with escapes (``\\u8336``), or in one line, is laid out."""
     text, _ = decoded(source)
     if "\\u" in text or "\n" not in text.strip():
         # Settings of programs may have comments: those are left as they are.
@@ -285,7 +285,7 @@ def read_csv(source: SourceFile) -> Document:
 
 
 def is_text(path: Path) -> bool:
-    """Tell whether a file seems to be text, by its beginning."""
+    """Return whether a file seems to be text, by its beginning."""
     with path.open("rb") as file:
         head = file.read(4096)
     return any(head.startswith(bom) for bom, _ in _BYTE_ORDER_MARKS) or b"\0" not in head

@@ -42,7 +42,7 @@ def strip_span(text: str, span: Span) -> Span:
 
 
 def cut_at(text: str, span: Span, separator: re.Pattern[str]) -> list[Span]:
-    """Cut a span behind every match of a separator; the parts join up without gaps."""
+    """Cut a span behind every match of a separator. The parts join up without gaps."""
     parts, start = [], span[0]
     for match in separator.finditer(text, *span):
         if start < match.end() < span[1]:
@@ -71,7 +71,7 @@ def cut_to_fit(
 
 
 def _prefix_length(text: str, start: int, end: int, size: int, length: Length, guess: int) -> int:
-    """Return how many characters fit, at least one; the length is taken to grow with the text."""
+    """Return how many characters fit, at least one. A longer text must not measure less."""
 
     def fits_size(count: int) -> bool:
         return length(text[start : start + count]) <= size
@@ -96,7 +96,7 @@ def pack(text: str, parts: Sequence[Span], size: int, overlap: int, length: Leng
 
     Each chunk but the first begins with whole parts of the one before, at most ``overlap``
     long together, and reaches at least one part further. The sum of the parts' lengths is the
-    first guess; what counts is the length of the chunk's text, which may be more.
+    first guess. What counts is the length of the chunk's text, which may be more.
     """
     parts = [p for p in (strip_span(text, part) for part in parts) if p[0] < p[1]]
     lengths = [length(text[start:end]) for start, end in parts]
@@ -132,7 +132,7 @@ def pack(text: str, parts: Sequence[Span], size: int, overlap: int, length: Leng
 
 
 def locate(parts: Sequence[str], text: str) -> list[Span | None]:
-    """Find each part in the text, in order; None for one that is not in it.
+    """Find each part in the text, in order; None for a part that is not in it.
 
     A part is searched where the last one ended, past separators; then, since chunks may
     overlap, from just behind where the last one began; then, since a transform may reorder,

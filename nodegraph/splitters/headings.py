@@ -84,7 +84,7 @@ def _lines(text: str) -> Iterator[tuple[int, str]]:
 
 
 def markdown_headings(text: str, max_level: int = 6) -> Iterator[tuple[int, int, str]]:
-    """Yield where each heading begins, its level and its text; those in fenced code are none."""
+    """Yield the start, level and text of each heading, but for those in fenced code."""
     front = _FRONT_MATTER.match(text)
     text_start = front.end() if front else 0
     fence, marked_at, marked = "", -1, ""  # the last marked line, as a title of the next one
@@ -117,7 +117,7 @@ def _end_of_line(text: str, at: int) -> int:
 
 
 def _title(line: str) -> str:
-    """Return a line as a title that the next line may underline; code and lists are none."""
+    """Return a line as a title that the next line may underline, empty for code and lists."""
     return "" if _NO_TITLE.match(line.rstrip()) else line.strip()
 
 
@@ -153,7 +153,7 @@ def rst_headings(text: str) -> Iterator[Heading]:
 
 
 def asciidoc_headings(text: str) -> Iterator[Heading]:
-    r"""Yield the headings of AsciiDoc; those in blocks of code are none.
+    r"""Yield the headings of AsciiDoc, but for those in blocks of code.
 
     Example:
         >>> list(asciidoc_headings("= Tea\n\n----\n== no\n----\n== Green"))
@@ -227,7 +227,7 @@ _WITHOUT = frozenset(
 
 
 def headings_in(text: str, file_name: str = "") -> Iterator[Heading]:
-    r"""Yield the headings of a file's text, by its name; those of Markdown where it tells nothing.
+    r"""Yield the headings of a text, by the markup that its file name says, or Markdown.
 
     Example:
         >>> list(headings_in("# Tea", "a.md")), list(headings_in("# a comment", "a.py"))

@@ -21,7 +21,7 @@ class MarkdownSplitter:
 
     Args:
         max_level: Headings below this level stay inside their section.
-        chunk_size: Sections that measure more are split further, by ``RecursiveSplitter``; None
+        chunk_size: Sections that measure more are split further, by ``RecursiveSplitter``. None
             keeps them whole.
         chunk_overlap: For sections that are split further.
         length: Measures a text, by default in tokens (an estimate).

@@ -39,15 +39,15 @@ class PassageSplitter:
     cut at blank lines, lines, sentences, in this order. With the default nothing measures more
     than 480 tokens, which embedding models with a window of 512 read whole.
 
-    Choose it for what a model is to read; search smaller nodes below it (``split_sentences``) and
+    Choose it for what a model is to read. Search smaller nodes below it (``split_sentences``) and
     answer with the passages. Each node's metadata holds ``headings``: those that all of the
-    passage stands below, from the top one down; they are searched with the text. Of a document
+    passage stands below, from the top one down. They are searched with the text. Of a document
     that is a file, its name says how headings are written there (``headings_in``), and ``page``
     is the one that the passage begins on, where it has pages.
 
     Args:
-        chunk_size: What a passage measures at most when parts are packed, in units of ``length``;
-            one and a half times that where parts belong together.
+        chunk_size: What a passage measures at most when parts are packed, in units of ``length``.
+            One and a half times that where parts belong together.
         headings: Whether lines such as ``# Tea`` are headings: False for none.
         length: Measures a text, by default in tokens (an estimate).
 
@@ -207,7 +207,7 @@ class _Cutter:
         return units
 
     def _forced(self, blocks: Sequence[Span]) -> list[Span]:
-        """Cut the blocks that don't fit; what introduces one stays with its first part."""
+        """Cut the blocks that don't fit. What introduces one stays with its first part."""
         units: list[Span] = []
         for start, end in blocks:
             parts = [(start, end)]

@@ -25,15 +25,15 @@ class RecursiveSplitter:
 
     Choose it where a text's own sections and paragraphs matter more than even chunks: what
     belongs together by a stronger separator is only parted when it does not fit. Separators stay
-    at the end of their part; white space around a chunk is left out.
+    at the end of their part. White space around a chunk is left out.
 
     Args:
         chunk_size: The most a chunk may measure, in units of ``length``.
         chunk_overlap: How much of the end of a chunk, in whole parts, the next one repeats at
             most, where they were parted by the same separator.
-        separators: Regular expressions, strongest first; for Chinese, English and mixed text by
-            default. What fits by none is cut anywhere.
-        length: Measures a text; by default an estimate of tokens (``count_tokens``), ``len`` for
+        separators: Regular expressions, strongest first. The default is for Chinese, English and
+            mixed text. What fits by none is cut anywhere.
+        length: Measures a text. By default an estimate of tokens (``count_tokens``), ``len`` for
             characters.
 
     Raises:

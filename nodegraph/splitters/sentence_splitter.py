@@ -14,14 +14,14 @@ class SentenceSplitter:
     """Split a text into chunks of whole sentences, Chinese, English or mixed.
 
     Choose it for running text. A sentence that is too long alone is cut at its clauses, then its
-    words, then anywhere. For one sentence a node, give ``split_sentences`` as the transform; to
+    words, then anywhere. For one sentence a node, give ``split_sentences`` as the transform. To
     keep paragraphs together, choose ``RecursiveSplitter``.
 
     Args:
         chunk_size: The most a chunk may measure, in units of ``length``.
         chunk_overlap: How much of the end of a chunk, in whole sentences, the next one repeats
             at most.
-        length: Measures a text; by default an estimate of tokens (``count_tokens``), ``len`` for
+        length: Measures a text. By default an estimate of tokens (``count_tokens``), ``len`` for
             characters, or a model's own tokenizer: ``lambda text: len(tokenizer.encode(text))``.
 
     Raises:

@@ -47,14 +47,14 @@ def sentence_spans(text: str) -> list[Span]:
     """Return the begin and end of each sentence, white space around it left out.
 
     A sentence keeps its end mark and the quotation marks and brackets that close behind it.
-    Blank lines end a sentence; so do single line breaks beside Chinese, Japanese or Korean and
+    Blank lines end a sentence. So do single line breaks next to Chinese, Japanese or Korean, and
     before list items and headings, while those of hard-wrapped English do not.
     """
     return list(_stripped(text, _sentence_ends(text)))
 
 
 def split_sentences(text: str) -> list[str]:
-    """Split a text into its sentences; a transform for sentence groups.
+    """Split a text into its sentences, as a transform for sentence groups.
 
     Example:
         >>> split_sentences("他问：“你好吗？”我说很好。Dr. Who paid $3.50. OK!")
@@ -66,14 +66,14 @@ def split_sentences(text: str) -> list[str]:
 def paragraph_spans(text: str) -> list[Span]:
     """Return the begin and end of each paragraph, white space around it left out.
 
-    Blank lines part paragraphs. Single line breaks do too, beside Chinese, Japanese or Korean
+    Blank lines part paragraphs. Single line breaks do too, next to Chinese, Japanese or Korean
     and in blocks with a line of over 120 characters, which nobody has wrapped by hand.
     """
     return list(_stripped(text, _paragraph_ends(text)))
 
 
 def split_paragraphs(text: str) -> list[str]:
-    """Split a text into its paragraphs; a transform for paragraph groups.
+    """Split a text into its paragraphs, as a transform for paragraph groups.
 
     Example:
         >>> split_paragraphs("One line,\\nwrapped.\\n\\n第一段。\\n第二段。")

@@ -49,7 +49,7 @@ class Limits:
 class ProcessWorkers(RemoteWorkers):
     """Run transforms and embedding models in processes of this machine.
 
-    ``graph.build(..., workers=8)`` makes one and closes it; choose this to keep the processes,
+    ``graph.build(..., workers=8)`` makes one and closes it. Choose this to keep the processes,
     and the models that they have loaded, for several builds.
 
     A process imports what the program has imported, and not the program itself, which needs no
@@ -62,7 +62,7 @@ class ProcessWorkers(RemoteWorkers):
         limits: How long a call may take, and how much memory.
 
     Raises:
-        ValueError: If there is none.
+        ValueError: If the number is below 1.
 
     Example:
         >>> from nodekin.nodegraph import NodeGraph
@@ -145,7 +145,7 @@ class _Process:
             self._replies.close()
 
     def _end(self) -> int:
-        """Close the way to the process, at which it ends; return its status."""
+        """Close the pipe, so that the process ends; return its status."""
         if self._limits:  # it may hang
             self._process.kill()
         with contextlib.suppress(OSError):
@@ -161,7 +161,7 @@ class _Process:
 def _killed_after(
     seconds: float | None, process: subprocess.Popen[bytes]
 ) -> Iterator[threading.Event]:
-    """Kill a process where the block takes too long; the event says so."""
+    """Kill a process where the block takes too long. The event says so."""
     killed = threading.Event()
     if seconds is None:
         yield killed
@@ -210,7 +210,7 @@ def _read(stream: IO[bytes] | BinaryIO) -> bytes | None:
 
 
 def main() -> None:
-    """Serve calls until the pipe ends; in the middle of a call, too, the process ends then."""
+    """Serve calls until the pipe is closed, which also ends a call that is running."""
     seconds, memory_bytes = map(float, sys.argv[1:] or (0, 0))
     requests, replies = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     with open(os.devnull, "rb") as nothing:
@@ -254,6 +254,6 @@ def _limit_memory(limit: int) -> None:
 
 
 def _end_after(seconds: float) -> None:
-    """End this process if nobody is left to end it, and it hangs outside of Python; 0 for never."""
+    """End this process after some seconds, also if it hangs outside of Python; 0 is never."""
     if hasattr(signal, "setitimer"):  # not on Windows
         signal.setitimer(signal.ITIMER_REAL, seconds)

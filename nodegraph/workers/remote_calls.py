@@ -45,7 +45,7 @@ def function_to_bytes(function: object) -> bytes:
 
 
 def to_bytes(value: object) -> bytes:
-    """Pickle a value; functions and classes of the main program, and lambdas, by their code."""
+    """Pickle a value: functions and classes of the main program, and lambdas, by their code."""
     with suppress(Exception):  # what pickle can't, cloudpickle may, or tells why it can't
         data = pickle.dumps(value, pickle.HIGHEST_PROTOCOL)
         if b"__main__" not in data:
@@ -62,7 +62,7 @@ class _PlainUnpickler(pickle.Unpickler):
 
 
 def plain_loads(data: bytes) -> Any:
-    """Read pickled texts, numbers, lists and the like; nothing that was sent is executed.
+    """Read pickled texts, numbers, lists and the like. Nothing that was sent is executed.
 
     Raises:
         UnpicklingError: If there is anything else.
@@ -71,7 +71,7 @@ def plain_loads(data: bytes) -> Any:
 
 
 class RemoteTraceback(Exception):
-    """Show where an error was raised in another process; the ``__cause__`` of the error here."""
+    """The traceback in another process, as the ``__cause__`` of the error here."""
 
     def __str__(self) -> str:
         return f"in another process:\n\n{self.args[0]}"

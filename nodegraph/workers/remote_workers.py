@@ -79,7 +79,7 @@ class RemoteWorkers(ABC):
         """Return a function that calls another one in a process.
 
         Args:
-            function: The function; a process loads it once.
+            function: The function. A process loads it once.
             what: What it is, for errors.
             instead: What to do where it can't be sent, for errors.
             caller: Has the methods that the function calls by ``ask_caller``. If the argument is
@@ -140,7 +140,7 @@ class RemoteWorkers(ABC):
             return worker, self._loaded.setdefault(worker, set())
 
     def close(self) -> None:
-        """End the processes, also in the middle of calls; the next call starts new ones."""
+        """End the processes, also in the middle of calls. The next call starts new ones."""
         with self._lock:
             workers = list(self._loaded)
             self._loaded.clear()
