@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol, TypeVar
@@ -13,15 +13,12 @@ from typing import TYPE_CHECKING, Literal, Protocol, TypeVar
 from .builder import GroupBuilder
 from .concurrency import Workers
 from .groups import GroupRegistry, NodeGroup
-from .locking import Access, Block
+from .locking import Access, current_observation
 from .node import MEMBER, ROOT, Kin, Link, Node
-from .observation import current_observation
-from .retries import retried
 from .search_engine import SearchEngine
 from .search_text import DEFAULT, SearchTextRule, rule_sources
 from .search_text_registry import DeclaredSearchText, SearchTextRegistry
-from .store import Changes, NodeStore
-from .streamed_nodes import StreamedNodes
+from .store import Changes, NodeStore, StreamedNodes, retried
 
 if TYPE_CHECKING:
     from .vector_table import VectorTable
@@ -111,51 +108,35 @@ class GraphReader:
             UnknownGroupError: If there is no such group.
             TransformError: If a transform raises while a group is built.
         """
-        return Block(partial(self._start, groups), self._access.end)
+        return self.building(groups, self._graph.on_error)
 
-    def _start(self, groups: tuple[str, ...]) -> AbstractContextManager[int]:
-        if (observation := current_observation.get()) is not None:
-            observation.note_groups(self, *groups)
-        held = self._access.begin()
-        if groups in self._access.state.built:  # nearly always
-            return held
-        self._access.end(held)
-        return self._start_built(groups, self._graph.on_error)
-
+    @contextmanager
     def building(
         self, groups: tuple[str, ...], on_error: OnError, workers: Workers | None = None
-    ) -> AbstractContextManager[None]:
+    ) -> Iterator[None]:
         """Hold a state in which the groups are built, with other settings than the graph's."""
-        return Block(partial(self._start_built, groups, on_error, workers), self._access.end)
-
-    def _start_built(
-        self, groups: tuple[str, ...], on_error: OnError, workers: Workers | None = None
-    ) -> AbstractContextManager[int]:
-        """Hold a state in which the groups are built; build them before, where they are not."""
         if (observation := current_observation.get()) is not None:
             observation.note_groups(self, *groups)
-        held = self._start_if_fresh(groups)
-        attempts = itertools.count(1)
-        while held is None:
-            # Where documents change as fast as groups are built, they are asked to wait.
-            with self._access.change_lock if next(attempts) > 2 else nullcontext():
-                for name in groups:
-                    retried(partial(self._builder.build, self._lineage(name), on_error, workers))
-                held = self._start_if_fresh(groups)
-        return held
+        with ExitStack() as held:
+            for attempt in itertools.count():
+                # Where documents change as fast as groups are built, they are asked to wait.
+                with self._access.change_lock if attempt > 2 else nullcontext():
+                    for name in groups if attempt else ():
+                        lineage = self._lineage(name)
+                        retried(partial(self._builder.build, lineage, on_error, workers))
+                    with ExitStack() as block:
+                        block.enter_context(self._access.reading())
+                        if self._are_built(groups):
+                            held.push(block.pop_all())
+                            break
+            yield
 
-    def _start_if_fresh(self, groups: tuple[str, ...]) -> AbstractContextManager[int] | None:
-        """Hold a state if the groups are built in it; return what ends it."""
-        held = self._access.begin()
-        fresh = False
-        try:
-            fresh = all(map(self.is_fresh, groups))
-        finally:
-            if not fresh:
-                self._access.end(held)
-        if fresh:
-            self._access.state.built.add(groups)
-        return held if fresh else None
+    def _are_built(self, groups: tuple[str, ...]) -> bool:
+        """Return whether groups are built in the state that is held."""
+        built = self._access.state.built
+        if groups not in built and all(map(self.is_fresh, groups)):
+            built.add(groups)
+        return groups in built
 
     def is_fresh(self, group: str) -> bool:
         """Return whether a group is built in the state that is held."""

@@ -71,19 +71,18 @@ class Journal:
     def __init__(self, store: ValueStore) -> None:
         self._store = store
 
-    def record(self, group: str, removed: Sequence[str], added: Sequence[str], growth: int) -> None:
+    def record(self, group: str, removed: Sequence[str], added: Sequence[str]) -> None:
         """Advance a group to its next revision; without ids where only its links have changed.
 
         Args:
             group: The group's name.
             removed: Ids of the nodes that are removed or changed.
             added: Ids of the nodes that are new or changed.
-            growth: How many more nodes there are than before.
         """
         state = self.state(group)
         sequence, token = state.sequence + 1, random.randrange(TOKENS)
         self.append(group, sequence, token, removed, added)
-        size = state.size + growth
+        size = state.size + len(added) - len(removed)
         journal_size = state.journal_size + entry_size(removed, added)
         limit, oldest = size // 2 + _OVERHEAD, 0
         if journal_size > limit:

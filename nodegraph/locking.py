@@ -6,13 +6,103 @@ import os
 import threading
 import weakref
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
-from types import TracebackType
-from typing import Any, Generic, Protocol, TypeVar
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextvars import ContextVar
+from typing import Any, Protocol, TypeVar
 
-from .observation import current_observation
-from .retries import retried
-from .store import NodeStore
+from .store import NodeStore, retried
+
+
+class Holdable(Protocol):
+    """What can be held in one state: a graph."""
+
+    def reading(self, *groups: str) -> AbstractContextManager[None]:
+        """Hold one state in which the groups are built."""
+        ...
+
+
+class OutsideHoldError(BaseException):
+    """A graph or group is read that is not held; not for an ``except Exception`` on the way."""
+
+
+class Observation:
+    """Tell whether all that is read in a block is of one state of each graph.
+
+    The first state that is read of a graph is noted. If it is still the newest at the end, no
+    other one has been read (the rule of a sequence lock). What the block itself builds changes
+    nothing that it has read.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()  # the block may read in several threads
+        self._states: dict[Access, int] = {}
+        self._groups: dict[Holdable, set[str]] = {}
+        self._holds = False
+
+    def note(self, access: Access, state: int) -> None:
+        """Note that a state of a graph is read."""
+        with self._lock:
+            self._states.setdefault(access, state)
+
+    def note_groups(self, graph: Holdable, *groups: str) -> None:
+        """Note that groups of a graph are read.
+
+        Raises:
+            OutsideHoldError: If they had to be held with the others, and are not.
+        """
+        with self._lock:
+            known = self._groups.get(graph)
+            new = self._holds and (known is None or not known.issuperset(groups))
+            self._groups.setdefault(graph, set()).update(groups)
+        if new:
+            raise OutsideHoldError
+
+    def advance(self, access: Access, before: int, after: int) -> None:
+        """Go on from the state that a build in the block has made of the one that was read."""
+        with self._lock:
+            if self._states.get(access) == before:
+                self._states[access] = after
+
+    def is_current(self) -> bool:
+        """Return whether the states that were read are the newest."""
+        return all(access.newest() == state for access, state in list(self._states.items()))
+
+    @contextmanager
+    def hold(self) -> Iterator[None]:
+        """Hold all graphs that were read, with their groups built; nobody writes meanwhile."""
+        groups = {graph: tuple(names) for graph, names in self._groups.items()}
+        graphs = sorted(groups, key=id)  # in one order: two threads can't wait for each other
+        for graph in graphs:  # built before any is held
+            with graph.reading(*groups[graph]):
+                pass
+        with ExitStack() as held:
+            for graph in graphs:
+                held.enter_context(graph.reading(*groups[graph]))
+            self._holds = True
+            try:
+                yield
+            finally:
+                self._holds = False
+
+
+current_observation: ContextVar[Observation | None] = ContextVar("observation", default=None)
+"""What notes the states that are read now; None where nothing does."""
+
+
+@contextmanager
+def observing(observation: Observation | None = None) -> Iterator[Observation]:
+    """Note what is read in the block, also in the threads and tasks that are started in it.
+
+    Args:
+        observation: What notes it; None for a new one.
+    """
+    observation = observation or Observation()
+    token = current_observation.set(observation)
+    try:
+        yield observation
+    finally:
+        current_observation.reset(token)
+
 
 T = TypeVar("T")
 
@@ -64,31 +154,6 @@ def is_reading_graph() -> bool:
     return _thread.depth > 0
 
 
-class Block(Generic[T]):
-    """Call ``begin`` when a block begins, and ``end`` with what that returned when it ends.
-
-    What a generator with ``contextmanager`` does, in a tenth of the time; every query enters
-    several blocks.
-    """
-
-    __slots__ = ("_begin", "_begun", "_end")
-
-    def __init__(self, begin: Callable[[], T], end: Callable[[T], None]) -> None:
-        self._begin = begin
-        self._end = end
-
-    def __enter__(self) -> None:
-        self._begun = self._begin()
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._end(self._begun)
-
-
 class State:
     """A state of a graph: of what is stored, and of what is declared.
 
@@ -129,39 +194,22 @@ class Access:
         self.change_lock = unheld(self.change_lock)
         self._lock.after_fork()
 
-    def reading(self) -> AbstractContextManager[None]:
+    @contextmanager
+    def reading(self) -> Iterator[None]:
         """Hold one state until the block ends."""
-        return Block(self.begin, self.end)
-
-    def begin(self) -> AbstractContextManager[int]:
-        """Hold one state until ``end`` gets what is returned."""
         while True:
-            self._lock.acquire_read()
-            try:
-                snapshot = self._store.snapshot()
-                state = snapshot.__enter__()
-            except BaseException:
-                self._lock.release_read()
-                raise
-            if state == self.state.number:
-                _thread.depth += 1
-                if (observation := current_observation.get()) is not None:
-                    observation.note(self, state)
-                return snapshot
-            try:
-                snapshot.__exit__(None, None, None)
-            finally:
-                self._lock.release_read()
+            with self._lock.read(), self._store.snapshot() as state:
+                if state == self.state.number:
+                    if (observation := current_observation.get()) is not None:
+                        observation.note(self, state)
+                    _thread.depth += 1
+                    try:
+                        yield
+                    finally:
+                        _thread.depth -= 1
+                    return
             with self._lock.write(), self._store.snapshot() as newest:
                 self._see(newest)
-
-    def end(self, snapshot: AbstractContextManager[int]) -> None:
-        """Let go of the state that ``begin`` has held."""
-        _thread.depth -= 1
-        try:
-            snapshot.__exit__(None, None, None)
-        finally:
-            self._lock.release_read()
 
     def newest(self) -> int:
         """Return the number of the newest state; wait for who is writing."""
@@ -281,16 +329,9 @@ class ReadWriteLock:
         self._writing = writing and writer == threading.get_ident()
         self._writer = writer
 
-    def read(self) -> AbstractContextManager[None]:
+    @contextmanager
+    def read(self) -> Iterator[None]:
         """Hold the lock together with other readers."""
-        return Block(self.acquire_read, self.release_read)
-
-    def is_reading(self) -> bool:
-        """Return whether this thread reads."""
-        return self._thread.depth > 0
-
-    def acquire_read(self) -> None:
-        """Wait for writers, then keep them out until ``release_read``."""
         thread = self._thread
         if thread.depth == 0:
             with self._mutex:
@@ -298,16 +339,19 @@ class ReadWriteLock:
                     self._condition.wait()
                 self._readers += 1
         thread.depth += 1
+        try:
+            yield
+        finally:
+            thread.depth -= 1
+            if thread.depth == 0:
+                with self._mutex:
+                    self._readers -= 1
+                    if self._waiting and not self._readers:  # nobody waits for some of the readers
+                        self._condition.notify_all()
 
-    def release_read(self, _: None = None) -> None:
-        """Undo one ``acquire_read`` of this thread."""
-        thread = self._thread
-        thread.depth -= 1
-        if thread.depth == 0:
-            with self._mutex:
-                self._readers -= 1
-                if self._waiting and not self._readers:  # nobody waits for some of the readers
-                    self._condition.notify_all()
+    def is_reading(self) -> bool:
+        """Return whether this thread reads."""
+        return self._thread.depth > 0
 
     @contextmanager
     def write(self) -> Iterator[None]:

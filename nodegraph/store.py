@@ -9,14 +9,18 @@ share a store, ``writing`` keeps the others from writing and ``snapshot`` gives 
 
 from __future__ import annotations
 
+import math
+import os
+import random
+import time
 from abc import ABC, abstractmethod
 from bisect import bisect_left
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar, overload
 from weakref import WeakKeyDictionary
 
 from .derivation import (
@@ -29,13 +33,18 @@ from .derivation import (
     unmoved,
 )
 from .document import Document
+from .errors import TransientStoreError
 from .journal import Journal
 from .node import ROOT, Link, Node
 
 if TYPE_CHECKING:
     from .vector_table import VectorTable
 
+
 _locks: WeakKeyDictionary[NodeStore, dict[str, Lock]] = WeakKeyDictionary()
+
+if hasattr(os, "register_at_fork"):  # threads that hold them are not in the new process
+    os.register_at_fork(after_in_child=_locks.clear)
 
 _STATE = "state"  # the kind and key of the value that counts all writes
 
@@ -183,7 +192,7 @@ class NodeStore(ABC):
             purpose: What they are kept from.
             wait: Whether to wait for who is at it, as long as it takes; else the block gets False.
         """
-        return _exclusive(_locks.setdefault(self, {}).setdefault(purpose, Lock()), wait)
+        return exclusively(_locks.setdefault(self, {}).setdefault(purpose, Lock()), wait)
 
     def vector_table(self, group: str, *names: str) -> VectorTable | None:
         """Return a table of vectors that the store's engine searches; None where it can't.
@@ -337,38 +346,22 @@ class NodeStore(ABC):
         changed: list[str] = []  # ids of nodes that are new or changed
         deleted: list[str] = []
         replaced: list[str] = []
-        growth = 0
-        relinked = False
+        linked = False  # whether links of nodes that stay are others
         for document_id, new in derivations.items():
-            nodes = {} if new is None else {node.id: node for node in new.nodes}
-            growth += len(nodes)
-            if document_id not in existing:
-                changed += nodes
-                continue
-            if new is None:
+            nodes = {} if new is None else dict.fromkeys(node.id for node in new.nodes)
+            ids, unchanged = list[str](), set[str]()
+            if document_id in existing and new is None:
                 ids = self.node_ids(group, document_id)
-                unchanged = set[str]()
-            else:
-                old = self.derivation(group, document_id)
-                old_nodes = () if old is None else old.nodes
-                old_links = [] if old is None else [*old.links]
-                relinked = relinked or old_links != _as_derived(new.links)
-                ids = [node.id for node in old_nodes]
-                unchanged = {
-                    n.id
-                    for n in old_nodes
-                    if group != ROOT and n.id in nodes and unmoved(n, nodes[n.id])
-                }
-            growth -= len(ids)
+            elif document_id in existing and new is not None:
+                old = self.derivation(group, document_id) or new
+                ids = [node.id for node in old.nodes]
+                unchanged = set() if group == ROOT else _unchanged(old.nodes, new.nodes)
+                linked = linked or [*old.links] != _as_derived(new.links)
             removed += [i for i in ids if i not in unchanged]
             changed += [i for i in nodes if i not in unchanged]
             deleted += [i for i in ids if i not in nodes]
             replaced += ids
-        journal = self.journal
-        if removed or changed or relinked:
-            journal.record(group, removed, changed, growth)
-        elif group not in journal.groups():
-            journal.put_state(group, journal.state(group))
+        self._record(group, removed, changed, linked)
         stale = self._stale_links(replaced, deleted)
         self.write_derivations(group, derivations, changed)
         if stale:
@@ -378,18 +371,24 @@ class NodeStore(ABC):
             self.put_links(_as_derived(links))
         self.touch()
 
+    def _record(
+        self, group: str, removed: Sequence[str], changed: Sequence[str], linked: bool
+    ) -> None:
+        """Count a change of nodes, or of links alone; a new group gets a state in any case."""
+        journal = self.journal
+        if removed or changed or linked:
+            journal.record(group, removed, changed)
+        elif group not in journal.groups():
+            journal.put_state(group, journal.state(group))
+
     def amend(self, group: str, document_id: str, amendment: Amendment) -> None:
         """Change a derivation where it is different, or make it; see ``put_derivations``."""
         with self.transaction():
-            journal = self.journal
             removed = [*amendment.removed]
             nodes = [node.id for node in amendment.nodes]
             known = [node.id for node in self.get(nodes) if node is not None]
-            if removed or nodes or amendment.unlinked or amendment.links:
-                growth = len(nodes) - len(known) - len(removed)
-                journal.record(group, [*removed, *known], nodes, growth)
-            elif group not in journal.groups():
-                journal.put_state(group, journal.state(group))
+            linked = bool(amendment.unlinked or amendment.links)
+            self._record(group, [*removed, *known], nodes, linked)
             stale = [*amendment.unlinked, *self._stale_links(removed, removed)]
             self.write_amendment(group, document_id, amendment)
             if stale:
@@ -489,8 +488,14 @@ class NodeStore(ABC):
         groups = dict.fromkeys(node.group for node in sources if node is not None)
         groups.pop(ROOT, None)
         for group in groups:
-            self.journal.record(group, [], [], 0)
+            self.journal.record(group, [], [])
         self.touch()
+
+
+def _unchanged(old: Iterable[Node], new: Iterable[Node]) -> set[str]:
+    """Return the ids of the nodes that are the same, at the same places."""
+    nodes = {node.id: node for node in new}
+    return {node.id for node in old if node.id in nodes and unmoved(node, nodes[node.id])}
 
 
 def _as_derived(links: Iterable[Link]) -> list[Link]:
@@ -498,10 +503,70 @@ def _as_derived(links: Iterable[Link]) -> list[Link]:
 
 
 @contextmanager
-def _exclusive(lock: Lock, wait: bool) -> Iterator[bool]:
+def exclusively(lock: Lock, wait: bool) -> Iterator[bool]:
+    """Hold a lock, or give False where it is held and this thread should not wait."""
     free = lock.acquire(blocking=wait)
     try:
         yield free
     finally:
         if free:
             lock.release()
+
+
+T = TypeVar("T")
+
+_WAITS = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6)  # seconds, about
+
+
+def retried(work: Callable[[], T], patience: float = math.inf) -> T:
+    """Return what a call returns, made again where the store failed for now, for some seconds.
+
+    The waits grow, and differ at random, so that many processes don't come back at once. What is
+    called again must do the same: documents, nodes and values are known by their ids.
+
+    Args:
+        work: What to call.
+        patience: Seconds after which it is not called again, for what waits itself.
+
+    Raises:
+        TransientStoreError: If the store has not come back; nothing was changed.
+    """
+    end = time.monotonic() + patience
+    for wait in _WAITS:
+        try:
+            return work()
+        except TransientStoreError:
+            if time.monotonic() > end:
+                raise
+            time.sleep(wait * random.uniform(0.5, 1.5))
+    return work()
+
+
+class StreamedNodes(Sequence[Node]):
+    """Read nodes one by one, in document order, so that a large group is never held whole.
+
+    The graph must be held as long as they are used.
+
+    Args:
+        read: Returns all nodes, each time it is called.
+        size: How many there are.
+    """
+
+    def __init__(self, read: Callable[[], Iterator[Node]], size: int) -> None:
+        self._read = read
+        self._size = size
+
+    def __len__(self) -> int:
+        return self._size
+
+    def __iter__(self) -> Iterator[Node]:
+        return self._read()
+
+    @overload
+    def __getitem__(self, index: int) -> Node: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> list[Node]: ...
+
+    def __getitem__(self, index: int | slice) -> Node | list[Node]:
+        return list(self)[index]

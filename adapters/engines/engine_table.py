@@ -16,8 +16,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 from ...nodegraph.errors import StoreError, TransientStoreError
 from ...nodegraph.hashing import digest
-from ...nodegraph.retries import retried
-from ...nodegraph.store import NodeStore
+from ...nodegraph.store import NodeStore, retried
 from ...nodegraph.vector_table import (
     TableAheadError,
     TableState,

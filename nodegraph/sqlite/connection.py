@@ -14,6 +14,9 @@ from .schema import APPLICATION, MIGRATIONS
 
 Row = tuple[Any, ...]
 
+opening = threading.Lock()
+"""Held while a connection is opened, or the process forks."""
+
 _FETCHED = 256  # rows that a stream reads at a time
 
 _FAILURES = (sqlite3.Error, UnicodeDecodeError)  # the second for an error message that is damaged
@@ -58,6 +61,10 @@ class Connection:
         )
 
     def _opened(self) -> sqlite3.Connection:
+        with opening:
+            return self._set_up()
+
+    def _set_up(self) -> sqlite3.Connection:
         try:
             db = self._connected()
         except sqlite3.Error as error:
@@ -87,6 +94,11 @@ class Connection:
     def __del__(self) -> None:
         if getattr(self, "_db_now", None) is not None:
             self.close()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the file is open."""
+        return self._db_now is not None
 
     @property
     def in_transaction(self) -> bool:
@@ -199,10 +211,11 @@ class Connection:
 
     def retire(self) -> None:
         """Close the file now, or when the transaction that is open has ended."""
-        with self._lock:
-            self.retired = True
-            if not self.in_transaction:
-                self.close()
+        self.retired = True
+        if self.is_open:  # else it may wait to be opened, for whom this thread must not wait
+            with self._lock:
+                if not self.in_transaction:
+                    self.close()
 
     def damaged(self, why: str) -> StoreError:
         """Return the error that says how the file is damaged, and what to do."""

@@ -4,44 +4,31 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 import weakref
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field
+from contextlib import contextmanager
 from pathlib import Path
+from threading import Lock
+from typing import TYPE_CHECKING
 
+from ..database import Database, StateCache
 from ..errors import StoreError
-from ..journal import GroupState
-from ..node import Node
-from .connection import Connection
+from ..store import exclusively
+from .connection import Connection, opening
 from .schema import MIGRATIONS
 
-_OF_OTHER_PROCESSES: list[object] = []  # closing them here would disturb their makers
-
+if TYPE_CHECKING:
+    from filelock import BaseFileLock
 
 _CHECKPOINT_WAIT = 500  # milliseconds
 
-_CACHED = 4_000_000  # characters of nodes, above which a cache is begun anew
+_FORK_WAIT = 2.0  # seconds
+
+_PERIOD = 0.01  # seconds between attempts: one that writes often would keep slower ones out
 
 
-@dataclass(slots=True)
-class StateCache:
-    """Hold what was read of one state of a file, for all threads.
-
-    Attributes:
-        state: The number of the state.
-        groups: Key and state of each group, by name.
-        nodes: Nodes by key, None for those that are not there.
-        size: The characters of the nodes, about.
-    """
-
-    state: int = -1
-    groups: dict[str, tuple[int, GroupState]] = field(default_factory=dict)
-    nodes: dict[bytes | str, Node | None] = field(default_factory=dict)
-    size: int = 0
-
-
-class GraphFile:
+class GraphFile(Database[Connection]):
     """Give each thread a connection to read by, and one thread at a time the one to write by.
 
     Args:
@@ -56,43 +43,21 @@ class GraphFile:
         self._on_undone = on_undone
         if path.is_dir():
             raise StoreError(f"{path} is a folder; a graph is kept in a file: give it a name")
-        self._set_up()
+        super().__init__()
         _ = self.db  # opened now, so that what is wrong with it is said now
         _FILES.add(self)
 
     def _set_up(self) -> None:
-        self._pid = os.getpid()
+        super()._set_up()
         self._local = threading.local()
-        self._mutex = threading.RLock()
-        self._writer: Connection | None = None
-        self._owner = 0  # the thread whose transaction is open
-        self._touched = False
         self._is_ready = False  # the file has today's tables
         self._readers: weakref.WeakSet[Connection] = weakref.WeakSet()
-        self._listing = threading.Lock()  # held by who adds a reader, or lists them
+        self._listing = Lock()  # held by who adds a reader, or lists them
         self._newest: Connection | None = None  # reads what is newer than a thread's snapshot
-        self._cache = StateCache()
-        self._process = ProcessLock(self.path.with_name(self.path.name + ".lock"), self._timeout)
-
-    def _follow_fork(self) -> None:
-        """In a process that was forked off, leave the connections to the one that made them."""
-        if self._pid != os.getpid():
-            _OF_OTHER_PROCESSES.append((self._writer, self._local, self._readers, self._process))
-            self._set_up()
-
-    def let_go(self) -> None:
-        """Close what this thread may close without disturbing anybody; it is opened again."""
-        if self._pid != os.getpid() or not self._mutex.acquire(blocking=False):
-            return
-        try:
-            if self._owner:
-                return
-            reader: Connection | None = getattr(self._local, "reader", None)
-            for connection in (self._writer, self._newest, reader):
-                if connection is not None:
-                    connection.retire()
-        finally:
-            self._mutex.release()
+        self._process = ProcessLock(self.path.with_name(self.path.name + ".lock"))
+        self._holders = 0  # threads that keep other processes from writing
+        self._holding = Lock()
+        self._exclusive: dict[Path, tuple[Lock, ProcessLock]] = {}
 
     @property
     def frozen(self) -> bool:
@@ -101,14 +66,18 @@ class GraphFile:
             return False
         return not (os.access(self.path, os.W_OK) and os.access(self.path.parent, os.W_OK))
 
+    # Connections
+
     @property
     def db(self) -> Connection:
         """This thread's connection: the writing one inside its transaction."""
-        if self._owner == threading.get_ident() and self._writer is not None:
+        thread = threading.get_ident()
+        if self._owner == thread and self._writer is not None:
             return self._writer
-        self._follow_fork()
+        if (snapshot := self._snapshots.get(thread)) is not None:
+            return snapshot.connection
         reader: Connection | None = getattr(self._local, "reader", None)
-        if reader is not None and reader.retired and not reader.in_transaction:
+        if reader is not None and reader.retired:
             reader.close()  # a statement may have opened it again
             reader = None
         if reader is None:
@@ -131,11 +100,8 @@ class GraphFile:
 
     def _writing_connection(self) -> Connection:
         with self._mutex:
-            if self._writer is not None and self._writer.retired:
-                if self._writer.in_transaction:
-                    return self._writer
-                self._writer = None
-            if self._writer is None:
+            writer = self._writer
+            if writer is None or (writer.retired and not writer.in_transaction):
                 if self.frozen:
                     raise StoreError(
                         f"{self.path} can only be read, since it or its folder can't be written "
@@ -146,103 +112,97 @@ class GraphFile:
                 writer = Connection(self.path, write=True, timeout=self._timeout)
                 writer.migrate()
                 self._writer, self._is_ready = writer, True
-            return self._writer
+            return writer
 
-    @contextmanager
-    def snapshot(self) -> Iterator[int]:
-        """Read one state in this thread until the block ends; give its number."""
+    # Reading
+
+    def _start_reading(self) -> tuple[Connection, int]:
         db = self.db
-        if db.in_transaction:
-            own = self._owner != threading.get_ident()
-            state: int | None = getattr(self._local, "state", None) if own else None
-            yield self._state(db) if state is None else state
-            return
+        db.roll_back()  # what an interrupt has left
         try:
             db.run("BEGIN")
-            state = self._local.state = self._state(db)
-            self._local.cache = self._cache_of(state)
-            yield state
-        finally:
-            self._local.cache = self._local.state = None
+            return db, self._state(db)
+        except BaseException:
             db.roll_back()
-            if db.retired:
-                db.close()
+            raise
 
-    @staticmethod
-    def _state(db: Connection) -> int:
-        (number,) = db.row("SELECT number FROM state") or (0,)
+    def _stop_reading(self, connection: Connection) -> None:
+        connection.roll_back()
+        if connection.retired:
+            connection.close()
+
+    def _state(self, connection: Connection) -> int:
+        (number,) = connection.row("SELECT number FROM state") or (0,)
         return int(number)
 
-    def _cache_of(self, state: int) -> StateCache:
-        """Return what has been read of a state: as long as nothing changes, by earlier snapshots.
-
-        Not in a variable of the thread, which would keep nodes, and so their graph, for good.
-        """
-        cache = self._cache
-        if cache.state != state or cache.size > _CACHED:
-            cache = self._cache = StateCache(state)
-        return cache
-
-    def snapshot_cache(self) -> StateCache | None:
-        """Return the cache of what this thread's snapshot may read; None outside of one."""
-        if self._owner == threading.get_ident():
-            return None
-        cache: StateCache | None = getattr(self._local, "cache", None)
-        return cache
-
-    @contextmanager
-    def latest(self) -> Iterator[Connection]:
-        """Give a connection that sees what came since this thread's snapshot, too.
+    def latest(self) -> Connection:
+        """Return a connection that sees what came since this thread's snapshot, too.
 
         Not the writing one, for which this thread would have to wait, in a snapshot for which
         others wait.
         """
-        db = self.db
-        if db.in_transaction and self._owner != threading.get_ident() and not self.frozen:
-            newest = self._newest
-            if newest is None or newest.retired:
-                newest = self._newest = self._reading_connection()
-            yield newest
-        else:
-            yield db
+        if threading.get_ident() not in self._snapshots or self.frozen:
+            return self.db
+        newest = self._newest
+        if newest is None or newest.retired:
+            newest = self._newest = self._reading_connection()
+        return newest
 
-    def writing(self) -> AbstractContextManager[None]:
-        """Keep other processes from writing."""
-        self._follow_fork()
-        self._writing_connection()
-        return self._process.locked()
+    # Writing
 
     @contextmanager
-    def transaction(self) -> Iterator[Connection]:
-        """Take all writes of this thread as one."""
-        self._follow_fork()
-        with self._mutex:
-            writer = self._writing_connection()
-            if self._owner:
-                yield writer
-                return
-            try:
-                writer.run("BEGIN IMMEDIATE")
-                self._owner, self._touched = threading.get_ident(), False
-                yield writer
-                if self._touched:
-                    writer.run("UPDATE state SET number = number + 1")
-                writer.run("COMMIT")
-            except BaseException:
-                writer.roll_back()
-                self._on_undone()
-                raise
-            finally:
-                self._owner = 0
-                if writer.retired:
-                    writer.close()
+    def writing(self) -> Iterator[None]:
+        """Keep other processes from writing, beside other threads of this one."""
+        self._writing_connection()
+        holds = False
+        try:
+            with self._holding:
+                if not self._holders and not self._process.acquire(self._timeout):
+                    raise StoreError(
+                        f"another process has been writing to {self.path} for {self._timeout:g} "
+                        "seconds; wait for it, or allow more time: SQLiteStore(path, timeout=...)"
+                    )
+                self._holders += 1
+                holds = True
+            yield
+        finally:  # also of what an interrupt has left
+            with self._holding:
+                self._holders -= holds
+                if not self._holders:
+                    self._process.release()
 
-    def touch(self) -> None:
-        """Let the transaction change the number of the state."""
-        self._touched = True
+    @contextmanager
+    def exclusive(self, path: Path, wait: bool) -> Iterator[bool]:
+        """Hold the lock of a file, by one thread of one process; see ``NodeStore.exclusive``."""
+        of_threads, of_processes = self._exclusive.setdefault(path, (Lock(), ProcessLock(path)))
+        with exclusively(of_threads, wait) as free:
+            try:
+                yield free and of_processes.acquire(-1 if wait else 0)
+            finally:
+                if free:
+                    of_processes.release()
+
+    def _start_writing(self) -> Connection:
+        writer = self._writing_connection()
+        writer.run("BEGIN IMMEDIATE")
+        return writer
+
+    def _commit(self, connection: Connection, touched: bool) -> None:
+        if touched:
+            connection.run("UPDATE state SET number = number + 1")
+        connection.run("COMMIT")
+
+    def _undo(self) -> None:
+        if self._writer is not None:
+            self._writer.roll_back()
+        self._on_undone()
+
+    def _stop_writing(self) -> None:
+        if self._writer is not None and self._writer.retired:
+            self._writer.close()
 
     def compact(self) -> None:
-        """Write the file anew, without what was removed."""
+        """Write the file again, without what was removed."""
         with self._mutex:
             writer = self._writing_connection()
             writer.run("VACUUM")
@@ -255,90 +215,105 @@ class GraphFile:
                 writer.run(f"PRAGMA busy_timeout = {int(self._timeout * 1000)}")
 
     def close(self) -> None:
-        """Close all connections; the next use opens new ones.
-
-        What another thread is reading is closed when that thread is done with it.
-        """
-        self._follow_fork()
+        """Close all connections; the next use opens new ones."""
         with self._mutex:
             self._cache, self._is_ready = StateCache(), False
-            with self._listing:
-                readers = list(self._readers)
-                self._readers.clear()
-            for reader in readers:
-                reader.retire()
+            for connection in self._taken_readers():
+                connection.retire()
             if self._writer is not None:
                 self._writer.retire()
+
+    def _taken_readers(self) -> list[Connection]:
+        with self._listing:
+            readers = list(self._readers)
+            self._readers.clear()
+        return readers
+
+    # Forks
+
+    def before_fork(self, end: float) -> None:
+        """Close all connections, for which this thread waits until a time.
+
+        SQLite notes in memory which locks a process has on a file. A child that inherits the note
+        never takes them: then it waits for a writer that is not in it, or whoever closes the file
+        last, as he thinks, deletes the write-ahead log while the child writes to it.
+        """
+        own = self._snapshots.get(threading.get_ident())
+        others = [r for r in self._taken_readers() if own is None or r is not own.connection]
+        for connection in others:
+            if connection is not self._newest:  # which those who read may need
+                connection.retire()
+        while any(c.is_open and c is not self._newest for c in others) and time.monotonic() < end:
+            time.sleep(_PERIOD / 10)
+        if self._newest is not None:
+            self._newest.retire()
+        if self._mutex.acquire(timeout=max(0, end - time.monotonic())):
+            try:
+                if self._writer is not None:
+                    self._writer.retire()
+            finally:
+                self._mutex.release()
 
 
 _FILES: weakref.WeakSet[GraphFile] = weakref.WeakSet()
 
 
-def _let_go_of_files() -> None:
-    """Close the files before this process forks.
-
-    SQLite notes in memory which locks a process has on a file. A child that inherits the note
-    never takes them, so that whoever closes the file last, as he thinks, deletes the write-ahead
-    log while the child writes to it.
-    """
+def _before_fork() -> None:
+    end = time.monotonic() + _FORK_WAIT
+    opening.acquire(timeout=_FORK_WAIT)
     for file in list(_FILES):
-        file.let_go()
+        file.before_fork(end)
+
+
+def _after_fork() -> None:
+    if opening.locked():
+        opening.release()
 
 
 if hasattr(os, "register_at_fork"):  # not on Windows, which has no fork
-    os.register_at_fork(before=_let_go_of_files)
-
-_PERIOD = 0.01  # seconds between attempts: one that writes often would keep slower ones out
+    os.register_at_fork(
+        before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork
+    )
 
 
 class ProcessLock:
     """Let one process in at a time; it is free again when the process ends, however it ends.
 
+    There is one lock object for good: an interrupt while filelock makes one leaves filelock's own
+    lock held.
+
     Args:
         path: A file beside what is locked.
-        timeout: Seconds to wait.
     """
 
-    def __init__(self, path: Path, timeout: float) -> None:
-        self._path = path
-        self._timeout = timeout
-        self._mutex = threading.Lock()
-        self._holders = 0
-        self._pid = os.getpid()
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._lock: BaseFileLock | None = None
 
-    @contextmanager
-    def locked(self) -> Iterator[None]:
-        """Hold the lock, beside other threads of this process.
+    def acquire(self, timeout: float) -> bool:
+        """Wait for the lock, for ever if the time is negative; return whether it is held.
 
         Raises:
-            StoreError: If another process has held it for too long.
+            StoreError: If the file can't be written.
         """
-        self._acquire()
-        try:
-            yield
-        finally:
-            with self._mutex:
-                self._holders -= 1
-                if not self._holders:
-                    self._lock.release()
-
-    def _acquire(self) -> None:
         from filelock import FileLock, Timeout
 
-        with self._mutex:
-            if not self._holders:
-                self._lock = FileLock(self._path, timeout=self._timeout, thread_local=False)
-                try:
-                    self._lock.acquire(poll_interval=_PERIOD)
-                except Timeout:
-                    raise StoreError(
-                        f"another process has been writing to {self._path.with_suffix('')} for "
-                        f"{self._timeout:g} seconds; wait for it, or allow more time: "
-                        "SQLiteStore(path, timeout=...)"
-                    ) from None
-                except OSError as error:
-                    raise StoreError(
-                        f"{self._path} can't be written, which keeps others from writing at the "
-                        f"same time: {error}; nothing was changed"
-                    ) from error
-            self._holders += 1
+        if self._lock is None:
+            self._lock = FileLock(self.path, thread_local=False)
+        self.release()  # what an interrupt has left
+        try:
+            self.path.parent.mkdir(exist_ok=True)
+            self._lock.acquire(timeout, poll_interval=_PERIOD)
+        except Timeout:
+            return False
+        except OSError as error:
+            raise StoreError(
+                f"{self.path} can't be written, which keeps other processes from writing at the "
+                f"same time: {error}; nothing was changed"
+            ) from error
+        return True
+
+    def release(self) -> None:
+        """Let others in."""
+        if self._lock is not None and self._lock.is_locked:
+            self._lock.release(force=True)

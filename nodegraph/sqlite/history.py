@@ -139,7 +139,8 @@ class SQLiteJournal(Journal):
         """Return a group's key, -1 where it has none, and its state."""
         cache = self._file.snapshot_cache()
         if cache is not None and group in cache.groups:
-            return cache.groups[group]
+            cached: tuple[int, GroupState] = cache.groups[group]
+            return cached
         values = self._file.db.row(
             "SELECT key, size, sequence, token, journaled, rules, built_for FROM groups "
             "WHERE name = ?",

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..codec import encode
+from ..database import DatabaseStore
 from ..derivation import CORPUS, DOCUMENT_STRIDE, Amendment, Derivation, Stamp
-from ..errors import StoreError
 from ..hashing import digest
 from ..node import NO_METADATA, ROOT, Link, Node
-from ..store import NodeStore
 from . import rows as tables
 from .connection import Connection, Row
 from .file import GraphFile
@@ -27,8 +26,6 @@ from .rows import (
     to_json,
     to_key,
 )
-
-_OBJECT = 500  # characters that would take as much memory as a node without its text, about
 
 _NO_SEARCH_TEXT = 0  # where a node's parent has none, and the document has one
 
@@ -68,7 +65,7 @@ class _Share(NamedTuple):
     newest: int | None  # the version that the document has now
 
 
-class SQLiteStore(NodeStore):
+class SQLiteStore(DatabaseStore[GraphFile]):
     """Keep a graph in one file, for years: crash-safe, shared by threads and processes.
 
     Every write is a transaction; what has returned is on the disk. Many threads and processes
@@ -88,22 +85,12 @@ class SQLiteStore(NodeStore):
     def __init__(self, path: str | Path, *, timeout: float = 60.0) -> None:
         self.path = Path(path).expanduser().absolute()
         self.timeout = timeout
-        self._set_up()
+        super().__init__()
 
     def _set_up(self) -> None:
-        self._file = GraphFile(self.path, self.timeout, lambda: self._versions.clear_cache())
-        self._versions = Versions(self._file)
-        self._journal = SQLiteJournal(self._file)
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {"path": self.path, "timeout": self.timeout}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self._set_up()
-
-    def __repr__(self) -> str:
-        return f"SQLiteStore({str(self.path)!r})"
+        self._database = GraphFile(self.path, self.timeout, lambda: self._versions.clear_cache())
+        self._versions = Versions(self._database)
+        self._journal: SQLiteJournal = SQLiteJournal(self._database)
 
     @property
     def index_folder(self) -> Path:
@@ -115,53 +102,13 @@ class SQLiteStore(NodeStore):
         """The path of the file, without links."""
         return str(self.path.resolve())
 
-    @contextmanager
-    def exclusive(self, purpose: str, *, wait: bool) -> Iterator[bool]:
+    def exclusive(self, purpose: str, *, wait: bool) -> AbstractContextManager[bool]:
         """Keep others from the same work, by a lock of a file beside the indexes."""
-        from filelock import FileLock, Timeout
-
-        path = self.index_folder / f"{digest(purpose)}.lock"
-        try:
-            path.parent.mkdir(exist_ok=True)
-            lock = FileLock(path, timeout=-1 if wait else 0, thread_local=False)
-            lock.acquire()
-        except Timeout:
-            yield False
-            return
-        except OSError as error:
-            raise StoreError(
-                f"{path} can't be written, which keeps other processes from writing to an index "
-                f"at the same time: {error}; nothing was changed"
-            ) from error
-        try:
-            yield True
-        finally:
-            lock.release()
-
-    @property
-    def journal(self) -> SQLiteJournal:
-        """The revisions of the groups."""
-        return self._journal
-
-    def snapshot(self) -> AbstractContextManager[int]:
-        """Read one state in this thread until the block ends."""
-        return self._file.snapshot()
-
-    def touch(self) -> None:
-        """Change the number that ``snapshot`` returns."""
-        self._file.touch()
-
-    def writing(self) -> AbstractContextManager[object]:
-        """Keep other processes from writing."""
-        return self._file.writing()
-
-    def transaction(self) -> AbstractContextManager[object]:
-        """Take all writes of this thread as one."""
-        return self._file.transaction()
+        return self._database.exclusive(self.index_folder / f"{digest(purpose)}.lock", wait)
 
     def close(self) -> None:
         """Close the file; the next use opens it again."""
-        self._file.close()
+        super().close()
         self._versions.clear_cache()
 
     def compact(self) -> None:
@@ -170,7 +117,7 @@ class SQLiteStore(NodeStore):
         Raises:
             StoreError: If there is no room for a second file meanwhile; nothing has changed then.
         """
-        self._file.compact()
+        self._database.compact()
 
     # Writing
 
@@ -182,7 +129,7 @@ class SQLiteStore(NodeStore):
         Raises:
             TypeError: If a node has a value that no file can hold.
         """
-        with self._file.transaction() as db:
+        with self._database.transaction() as db:
             key, sequence = self._journal.key(group), self._journal.state(group).sequence
             changed = set(changed)
             for document_id, new in derivations.items():
@@ -200,7 +147,7 @@ class SQLiteStore(NodeStore):
 
     def write_amendment(self, group: str, document_id: str, amendment: Amendment) -> None:
         """Write the nodes and the stamp of an amendment."""
-        with self._file.transaction() as db:
+        with self._database.transaction() as db:
             key, sequence = self._journal.key(group), self._journal.state(group).sequence
             share = self._share(db, key, document_id)
             stamp, version = amendment.stamp, share.newest
@@ -309,20 +256,12 @@ class SQLiteStore(NodeStore):
             )
         db.run_many(_PUT_NODE, rows)
 
-    def check(self, nodes: Sequence[Node]) -> None:
-        """Try to write what is not text."""
-        for node in nodes:
-            if node.content is not node.text:
-                encode(node.content)
-            if node.own_metadata:
-                encode(node.own_metadata)
-
     # Reading
 
     def derivation(self, group: str, document_id: str) -> Derivation | None:
         """Return what was derived."""
-        with self._file.snapshot():
-            db = self._file.db
+        with self._database.snapshot():
+            db = self._database.db
             row = db.row(f"{_STAMP} AND docs.id = ?", [group, to_column(document_id)])
             if row is None:
                 return None
@@ -334,7 +273,7 @@ class SQLiteStore(NodeStore):
 
     def stamps(self, group: str, ids: Collection[str] | None = None) -> dict[str, Stamp]:
         """Return the stamps of a group."""
-        db = self._file.db
+        db = self._database.db
         if ids is None:
             rows = db.rows(f"{_STAMP} ORDER BY d.document", [group])
         else:
@@ -349,16 +288,16 @@ class SQLiteStore(NodeStore):
 
     def nodes(self, group: str) -> Iterator[Node]:
         """Return the nodes of a group."""
-        with self._file.snapshot():
+        with self._database.snapshot():
             query = f"{_NODE} WHERE d.grp = ? ORDER BY d.document, n.place"
             key, state = self._journal.row(group)
             number = 0
-            for node in self._nodes_of(self._file.db.stream(query, [key])):
+            for node in self._nodes_of(self._database.db.stream(query, [key])):
                 number += 1
                 yield node
             if number != state.size:
                 why = f"group {group!r} has {number} nodes of {state.size} in it"
-                raise self._file.db.damaged(why)
+                raise self._database.db.damaged(why)
 
     def node_ids(self, group: str, document_id: str) -> list[str]:
         """Return the ids of the nodes of a derivation."""
@@ -367,30 +306,13 @@ class SQLiteStore(NodeStore):
             "JOIN groups ON groups.key = d.grp JOIN documents docs ON docs.key = d.document "
             "WHERE groups.name = ? AND docs.id = ? ORDER BY n.place"
         )
-        rows = self._file.db.rows(query, [group, to_column(document_id)])
+        rows = self._database.db.rows(query, [group, to_column(document_id)])
         return [from_key(i) for (i,) in rows]
 
-    def get(self, ids: Iterable[str]) -> list[Node | None]:
-        """Return nodes by id."""
-        requested = list(map(to_key, ids))
-        cache = self._file.snapshot_cache()  # a hit's parent is often asked for again and again
-        nodes: dict[Any, Node | None] = {} if cache is None else cache.nodes
-        missing = [key for key in requested if key not in nodes]
-        if missing:
-            with self._file.snapshot() if cache is None else nullcontext():
-                rows = [
-                    row
-                    for some in portions(missing)
-                    for row in self._file.db.rows(
-                        f"{_NODE} WHERE n.id IN ({placeholders(some)})", some
-                    )
-                ]
-                new: dict[Any, Node | None] = dict.fromkeys(missing)
-                new.update(zip((row[0] for row in rows), self._nodes_of(rows), strict=True))
-            nodes.update(new)
-            if cache is not None:
-                cache.size += sum(len(node.text) + _OBJECT for node in new.values() if node)
-        return [nodes[key] for key in requested]
+    def _read_nodes(self, ids: Collection[str]) -> Iterator[Node]:
+        for some in portions(map(to_key, ids)):
+            query = f"{_NODE} WHERE n.id IN ({placeholders(some)})"
+            yield from self._nodes_of(self._database.db.rows(query, some))
 
     def children(self, group: str, parent: Node) -> Sequence[Node]:
         """Return the nodes of a group made from one parent."""
@@ -400,8 +322,8 @@ class SQLiteStore(NodeStore):
             of_parent = "n.parent = ?"
             params.append(to_key(parent.id))
         query = f"{_NODE} WHERE groups.name = ? AND docs.id = ? AND {of_parent} ORDER BY n.place"
-        with self._file.snapshot():
-            return tuple(self._nodes_of(self._file.db.rows(query, params)))
+        with self._database.snapshot():
+            return tuple(self._nodes_of(self._database.db.rows(query, params)))
 
     def neighbours(self, node: Node) -> tuple[Node | None, Node | None]:
         """Return the nodes before and after a node in its group and document."""
@@ -410,8 +332,8 @@ class SQLiteStore(NodeStore):
         place = node.order % DOCUMENT_STRIDE
         query = f"{_NODE} WHERE groups.name = ? AND docs.id = ? AND n.place IN (?, ?)"
         params = [node.group, to_column(node.document_id), place - 1, place + 1]
-        with self._file.snapshot():
-            found = {n.order: n for n in self._nodes_of(self._file.db.rows(query, params))}
+        with self._database.snapshot():
+            found = {n.order: n for n in self._nodes_of(self._database.db.rows(query, params))}
         return found.get(node.order - 1), found.get(node.order + 1)
 
     def _nodes_in(self, db: Connection, derivation: int | None) -> Iterator[Node]:
@@ -435,7 +357,7 @@ class SQLiteStore(NodeStore):
             elif isinstance(version, int) and isinstance(begin, int) and isinstance(size, int):
                 words = versions.text(version, begin, size)
             else:
-                raise self._file.db.damaged("a node has neither a text nor a place in one")
+                raise self._database.db.damaged("a node has neither a text nor a place in one")
             own_metadata = NO_METADATA if own is None else from_json(own)
             if (version, inherited) != of_siblings:
                 of_siblings = version, inherited
@@ -473,44 +395,43 @@ class SQLiteStore(NodeStore):
 
     def read_links(self, ids: Sequence[str], *, incoming: bool = False) -> list[list[Link]]:
         """Return the links from (or to) each id."""
-        return tables.read_links(self._file.db, ids, incoming=incoming, existing=False)
+        return tables.read_links(self._database.db, ids, incoming=incoming, existing=False)
 
     def links(self, ids: Sequence[str], *, incoming: bool = False) -> list[list[Link]]:
         """Return the links from (or to) each node."""
-        return tables.read_links(self._file.db, ids, incoming=incoming, existing=True)
+        return tables.read_links(self._database.db, ids, incoming=incoming, existing=True)
 
     def put_links(self, links: Sequence[Link]) -> None:
         """Store links."""
-        with self._file.transaction() as db:
+        with self._database.transaction() as db:
             tables.put_links(db, links)
 
     def delete_links(self, links: Sequence[Link]) -> None:
         """Delete links."""
-        with self._file.transaction() as db:
+        with self._database.transaction() as db:
             tables.delete_links(db, links)
 
     # Values
 
     def get_values(self, kind: str, keys: Collection[str] | None = None) -> dict[str, bytes]:
         """Return values, also what came since this thread's snapshot."""
-        with self._file.latest() as db:
-            return tables.get_values(db, kind, keys)
+        return tables.get_values(self._database.latest(), kind, keys)
 
     def put_values(self, kind: str, values: Mapping[str, bytes]) -> None:
         """Store values."""
         if values:
-            with self._file.transaction() as db:
+            with self._database.transaction() as db:
                 tables.put_values(db, kind, values)
 
     def delete_values(self, kind: str, keys: Collection[str] | None = None) -> None:
         """Delete values."""
-        with self._file.transaction() as db:
+        with self._database.transaction() as db:
             tables.delete_values(db, kind, keys)
 
     def kinds(self) -> list[str]:
         """Return the kinds of the values."""
         with_values = "EXISTS (SELECT 1 FROM memory WHERE memory.kind = kinds.key)"
-        rows = self._file.db.rows(f"SELECT name FROM kinds WHERE {with_values} ORDER BY key")
+        rows = self._database.db.rows(f"SELECT name FROM kinds WHERE {with_values} ORDER BY key")
         return [name for (name,) in rows]
 
 

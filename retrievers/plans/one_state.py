@@ -16,7 +16,7 @@ from contextvars import ContextVar
 from functools import partial
 from typing import Any, TypeVar
 
-from ...nodegraph.observation import Observation, OutsideHoldError, observing
+from ...nodegraph.locking import Observation, OutsideHoldError, observing
 from .plan import Plan, arun, run
 
 T = TypeVar("T")

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from nodekin.nodegraph import Document, NodeGraph
-from nodekin.nodegraph.observation import OutsideHoldError, observing
+from nodekin.nodegraph.locking import OutsideHoldError, observing
 
 
 def opened(store: Path | None = None) -> NodeGraph:

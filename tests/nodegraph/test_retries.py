@@ -5,15 +5,9 @@ from contextlib import contextmanager
 
 import pytest
 
-from nodekin.nodegraph import (
-    Document,
-    MemoryStore,
-    NodeGraph,
-    StoreError,
-    TransientStoreError,
-    retries,
-)
-from nodekin.nodegraph.retries import retried
+from nodekin.nodegraph import Document, MemoryStore, NodeGraph, StoreError, TransientStoreError
+from nodekin.nodegraph import store as retries
+from nodekin.nodegraph.store import retried
 
 
 @pytest.fixture(autouse=True)

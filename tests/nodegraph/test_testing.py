@@ -179,7 +179,7 @@ def test_a_store_that_is_another_one_when_reopened_is_refused() -> None:
 
 def test_a_store_with_new_revisions_when_reopened_is_refused() -> None:
     def reopen(store: NodeStore) -> NodeStore:
-        store.journal.record(ROOT, ["x"], [], 0)
+        store.journal.record(ROOT, [], [])
         return store
 
     with pytest.raises(AssertionError, match="revisions after the store was reopened"):

@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
+from ....nodegraph.database import Database, StateCache
 from ....nodegraph.errors import StoreError
-from ....nodegraph.node import Node
 from .address import PostgresAddress
 from .columns import NodeContext
 from .server_connection import Portions, ServerConnection, ServerLostError, Values, idle_connections
@@ -104,11 +103,7 @@ MIGRATIONS = [_TABLES, _COMPARE_LINKS]
 """What makes tables of version n from those of version n - 1; its length is today's version."""
 
 
-_OF_OTHER_PROCESSES: list[object] = []  # closing them here would disturb their makers
-
 _PERIOD = 0.02  # seconds between attempts to get the lock, or to reach a server that restarts
-
-_CACHED = 4_000_000  # characters of nodes, above which a cache is begun anew
 
 _BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 
@@ -116,34 +111,12 @@ _LONG_PERIOD = 0.2  # seconds between attempts to get a lock that another may ha
 
 _HAS_TABLES = "SELECT to_regclass('nodekin_graph') IS NOT NULL"
 
+_NUMBER = "SELECT number FROM nodekin_graph"
 
-@dataclass(slots=True)
-class NodeCache:
-    """Hold what was read of one state of a graph, for all threads.
-
-    Attributes:
-        state: The number of the state.
-        nodes: Nodes by id, None for those that do not exist.
-        journal: Values of the journal by kind and key, None for those that do not exist.
-        size: The characters of the nodes, about.
-    """
-
-    state: int = -1
-    journal: dict[tuple[str, str], bytes | None] = field(default_factory=dict)
-    nodes: dict[str, Node | None] = field(default_factory=dict)
-    size: int = 0
+T = TypeVar("T")
 
 
-@dataclass(slots=True)
-class _Pinned:
-    """The connection by which a thread reads one state."""
-
-    connection: ServerConnection
-    state: int
-    cache: NodeCache
-
-
-class GraphDatabase:
+class GraphDatabase(Database[ServerConnection]):
     """Give each reading thread a connection, and one thread at a time the one to write by.
 
     Connections that nobody uses wait for the next reader. One whose server has been restarted is
@@ -163,20 +136,15 @@ class GraphDatabase:
         self.contexts: dict[bytes, NodeContext] = {}  # by their hash: they never change
         self.snapshot_settings = ""  # statements with which every snapshot begins
         self._timeout = timeout
-        self._set_up()
-        self._give_back(self._opened(), self._generation)  # so that what is wrong is said now
+        super().__init__()
+        self._give_back(self._opened())  # so that what is wrong is said now
 
     def _set_up(self) -> None:
+        super()._set_up()
         self._pid = os.getpid()
         self._local = threading.local()
-        self._mutex = threading.RLock()  # held by who writes
         self._idle = idle_connections(self.address)
         self._generation = 0  # counts how often all was closed
-        self._pinned: dict[int, _Pinned] = {}  # by thread
-        self._cache = NodeCache()
-        self._writer: ServerConnection | None = None
-        self._owner = 0  # the thread whose transaction is open
-        self._touched = False
         self._name = random_name()
         self._transactions = 0
         self._holders = 0  # threads that keep other processes from writing
@@ -188,16 +156,11 @@ class GraphDatabase:
             if self._writer is not None:
                 self._writer.close()
 
-    def _follow_fork(self) -> None:
-        """In a process that was forked off, leave the connections to the one that made them."""
-        if self._pid != os.getpid():
-            _OF_OTHER_PROCESSES.append((self._idle, self._pinned, self._writer, self._locked))
-            self._set_up()
-
     # Connections
 
     def _opened(self) -> ServerConnection:
         connection = ServerConnection(self.address, self._timeout)
+        connection.generation = self._generation
         try:
             self._check_tables(connection)
         except BaseException:
@@ -256,17 +219,32 @@ class GraphDatabase:
             except ServerLostError:
                 self._idle.close()  # the others have most likely ended with it
             else:
+                connection.generation = self._generation
                 return connection, False
         return self._opened(), True
 
-    def _give_back(self, connection: ServerConnection, generation: int) -> None:
+    def _give_back(self, connection: ServerConnection) -> None:
         if connection.lost:
             self._idle.close()
-            self._cache = NodeCache()
-        elif generation == self._generation:
+            self._cache = StateCache()
+        elif connection.generation == self._generation:
             self._idle.put(connection)
         else:
             connection.close()
+
+    def _run(self, work: Callable[[ServerConnection], T]) -> tuple[ServerConnection, T]:
+        """Return what a call returns, and the connection, which is to be given back.
+
+        Where the server has ended an idle connection, the call is made by another one.
+        """
+        while True:
+            connection, new = self._borrowed()
+            try:
+                return connection, work(connection)
+            except BaseException as error:
+                self._stop_reading(connection)
+                if new or not isinstance(error, ServerLostError):
+                    raise
 
     def _writing_connection(self) -> ServerConnection:
         with self._mutex:
@@ -277,12 +255,12 @@ class GraphDatabase:
                 self._writer, _ = self._borrowed()
             return self._writer
 
-    def _release_writer(self) -> None:
-        """Let others use the connection by which nobody writes any more."""
+    def _stop_writing(self) -> None:
         writer = self._writer
         if writer is not None and not self._owner and not self._holders:
             self._writer = None
-            self._give_back(writer, self._generation)
+            writer.generation = self._generation
+            self._give_back(writer)
 
     # Reading
 
@@ -294,89 +272,47 @@ class GraphDatabase:
             values: Its values.
             latest: Whether to see what came since this thread's snapshot, too.
         """
-        self._follow_fork()
-        thread = threading.get_ident()
-        if self._owner == thread and self._writer is not None:
-            return self._writer.rows(query, values)
-        pinned = self._pinned.get(thread)
-        if pinned is not None and not latest:
-            return pinned.connection.rows(query, values)
-        while True:
-            generation = self._generation
-            connection, new = self._borrowed()
-            try:
-                return connection.rows(query, values)
-            except ServerLostError:
-                if new:
-                    raise
-            finally:
-                self._give_back(connection, generation)
+        pinned = self._pinned(latest)
+        if pinned is not None:
+            return pinned.rows(query, values)
+        connection, rows = self._run(lambda connection: connection.rows(query, values))
+        self._give_back(connection)
+        return rows
 
     def stream(self, query: str, values: Sequence[Any] = ()) -> Portions:
         """Yield the rows of a query in portions, inside a snapshot or a transaction."""
+        pinned = self._pinned()
+        assert pinned is not None, "a stream is read inside a snapshot"
+        return pinned.stream(query, values)
+
+    def _pinned(self, latest: bool = False) -> ServerConnection | None:
+        """Return the connection of this thread's transaction or snapshot, None outside of both."""
         thread = threading.get_ident()
         if self._owner == thread and self._writer is not None:
-            return self._writer.stream(query, values)
-        return self._pinned[thread].connection.stream(query, values)
+            return self._writer
+        snapshot = None if latest else self._snapshots.get(thread)
+        return None if snapshot is None else snapshot.connection
 
-    @contextmanager
-    def snapshot(self) -> Iterator[int]:
-        """Read one state in this thread until the block ends; give its number."""
-        self._follow_fork()
-        thread = threading.get_ident()
-        if self._owner == thread:
-            yield int(self.rows("SELECT number FROM nodekin_graph")[0][0])
-            return
-        pinned = self._pinned.get(thread)
-        if pinned is not None:
-            yield pinned.state
-            return
-        generation = self._generation
-        connection, state = self._begun_to_read()
-        try:
-            self._pinned[thread] = _Pinned(connection, state, self._cache_of(state))
-            yield state
-        finally:
-            self._pinned.pop(thread, None)
-            with suppress(ServerLostError):  # who was reading has read
-                connection.roll_back()
-            self._give_back(connection, generation)
+    def _start_reading(self) -> tuple[ServerConnection, int]:
+        def start(connection: ServerConnection) -> int:
+            script = f"{_BEGIN}; {self.snapshot_settings}{_NUMBER}"
+            return int(connection.run_script(script)[0][0])
 
-    def _begun_to_read(self) -> tuple[ServerConnection, int]:
-        while True:
-            generation = self._generation
-            connection, new = self._borrowed()
-            try:
-                query = f"{_BEGIN}; {self.snapshot_settings}SELECT number FROM nodekin_graph"
-                ((number,),) = connection.run_script(query)
-                return connection, int(number)
-            except BaseException as error:
-                with suppress(ServerLostError):
-                    connection.roll_back()
-                self._give_back(connection, generation)
-                if new or not isinstance(error, ServerLostError):
-                    raise
+        return self._run(start)
 
-    def _cache_of(self, state: int) -> NodeCache:
-        """Return what has been read of a state, also by earlier snapshots."""
-        cache = self._cache
-        if cache.state != state or cache.size > _CACHED:
-            cache = self._cache = NodeCache(state)
-        return cache
+    def _stop_reading(self, connection: ServerConnection) -> None:
+        with suppress(ServerLostError):  # who was reading has read
+            connection.roll_back()
+        self._give_back(connection)
 
-    def snapshot_cache(self) -> NodeCache | None:
-        """Return the cache of what this thread's snapshot may read; None outside of one."""
-        thread = threading.get_ident()
-        if self._owner == thread or (pinned := self._pinned.get(thread)) is None:
-            return None
-        return pinned.cache
+    def _state(self, connection: ServerConnection) -> int:
+        return int(connection.rows(_NUMBER)[0][0])
 
     # Writing
 
     @contextmanager
     def writing(self) -> Iterator[None]:
         """Keep other processes from writing, by a lock that ends with the connection."""
-        self._follow_fork()
         self._acquire()
         self._local.writing = getattr(self._local, "writing", 0) + 1
         try:
@@ -390,7 +326,7 @@ class GraphDatabase:
                     if locked is not None and locked is self._writer and not locked.lost:
                         with suppress(ServerLostError):  # the lock has ended with it
                             locked.rows("SELECT pg_advisory_unlock(%s)", [self._lock])
-                    self._release_writer()
+                    self._stop_writing()
 
     @property
     def _lock(self) -> int:
@@ -425,62 +361,33 @@ class GraphDatabase:
             time.sleep(_PERIOD)
 
     @contextmanager
-    def exclusive(self, purpose: str, wait: bool) -> Iterator[ServerConnection | None]:
+    def exclusive(self, purpose: str, *, wait: bool) -> Iterator[ServerConnection | None]:
         """Hold a lock for what is made of the graph, which ends with its connection.
 
         Args:
             purpose: What it is for.
             wait: Whether to wait for who has it, as long as it takes; else the block gets None.
         """
-        self._follow_fork()
         lock = self.address.lock(purpose)
-        while True:
-            generation = self._generation
-            connection, new = self._borrowed()
-            free = False
-            try:
-                try:
-                    query = "SELECT pg_try_advisory_lock(%s)"
-                    while not (free := connection.rows(query, [lock])[0][0]) and wait:
-                        time.sleep(_LONG_PERIOD)
-                except ServerLostError:
-                    if new:
-                        raise
-                    continue
-                try:
-                    yield connection if free else None
-                finally:
-                    if free:
-                        with suppress(ServerLostError):  # the lock has ended with it
-                            connection.roll_back()
-                            connection.rows("SELECT pg_advisory_unlock(%s)", [lock])
-                return
-            finally:
-                self._give_back(connection, generation)
 
-    @contextmanager
-    def transaction(self) -> Iterator[ServerConnection]:
-        """Take all writes of this thread as one."""
-        self._follow_fork()
-        with self._mutex:
-            if self._owner and self._writer is not None:
-                yield self._writer
-                return
-            try:
-                writer = self._begun_to_write()
-                self._owner, self._touched = threading.get_ident(), False
-                yield writer
-                self._commit(writer)
-            except BaseException:
-                if self._writer is not None:
-                    with suppress(ServerLostError):
-                        self._writer.roll_back()
-                raise
-            finally:
-                self._owner = 0
-                self._release_writer()
+        def acquire(connection: ServerConnection) -> bool:
+            while not connection.rows("SELECT pg_try_advisory_lock(%s)", [lock])[0][0]:
+                if not wait:
+                    return False
+                time.sleep(_LONG_PERIOD)
+            return True
 
-    def _begun_to_write(self) -> ServerConnection:
+        connection, free = self._run(acquire)
+        try:
+            yield connection if free else None
+        finally:
+            if free:
+                with suppress(ServerLostError):  # the lock has ended with it
+                    connection.roll_back()
+                    connection.rows("SELECT pg_advisory_unlock(%s)", [lock])
+            self._give_back(connection)
+
+    def _start_writing(self) -> ServerConnection:
         self._transactions += 1
         script = (
             f"BEGIN; SELECT pg_advisory_xact_lock({self.address.lock('transaction')}); "
@@ -516,13 +423,18 @@ class GraphDatabase:
                 "written meanwhile; nothing was changed; try again"
             )
 
-    def _commit(self, writer: ServerConnection) -> None:
-        touch = "UPDATE nodekin_graph SET number = number + 1; " if self._touched else ""
+    def _commit(self, connection: ServerConnection, touched: bool) -> None:
+        touch = "UPDATE nodekin_graph SET number = number + 1; " if touched else ""
         try:
-            writer.run_script(f"{touch}COMMIT")
+            connection.run_script(f"{touch}COMMIT")
         except ServerLostError as error:
             if not self._committed(error):
                 raise
+
+    def _undo(self) -> None:
+        if self._writer is not None:
+            with suppress(ServerLostError):
+                self._writer.roll_back()
 
     def _committed(self, error: ServerLostError) -> bool:
         """Ask, once the server is back, whether a commit happened whose answer was lost."""
@@ -543,19 +455,11 @@ class GraphDatabase:
                     ) from error
                 time.sleep(_PERIOD)
 
-    def touch(self) -> None:
-        """Let the transaction change the number of the state."""
-        self._touched = True
-
     def close(self) -> None:
-        """Close all connections; the next use opens new ones.
-
-        What another thread is reading is closed when that thread is done with it.
-        """
-        self._follow_fork()
+        """Close all connections; the next use opens new ones."""
         with self._mutex:
             self._generation += 1
-            self._cache = NodeCache()
+            self._cache = StateCache()
             if self._transactions and not self._owner and not self._holders:
                 self._forget_writer()
             self._idle.close(self.address.schema)

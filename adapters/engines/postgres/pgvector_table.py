@@ -158,7 +158,7 @@ class PostgresVectorTable:
             yield None
             return
         try:
-            with self._database.exclusive(self._name, wait) as connection:
+            with self._database.exclusive(self._name, wait=wait) as connection:
                 yield connection
         finally:
             self._updating.release()

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
 from ....nodegraph.codec import encode
+from ....nodegraph.database import DatabaseStore
 from ....nodegraph.derivation import CORPUS, Amendment, Derivation, Stamp
 from ....nodegraph.errors import StoreError
 from ....nodegraph.hashing import digest
 from ....nodegraph.journal import Journal
 from ....nodegraph.node import ROOT, Link, Node
-from ....nodegraph.retries import retried
-from ....nodegraph.store import NodeStore
+from ....nodegraph.store import retried
 from ....nodegraph.vector_table import VectorTable
 from .address import PostgresAddress
 from .columns import (
@@ -32,8 +32,6 @@ from .columns import (
 from .graph_database import GraphDatabase
 from .pgvector_table import PostgresVectorTable, drop_outdated, find_pgvector
 from .server_connection import ServerConnection, Values
-
-_OBJECT = 500  # characters that would take as much memory as a node without its text, about
 
 _CONTEXTS = 100_000  # in memory, above which reading begins anew
 
@@ -81,7 +79,7 @@ _PUT_LINKS = """
 _LINK = "SELECT l.source, l.target, l.type, l.weight, l.metadata, l.derived FROM links l"
 
 
-class PostgresStore(NodeStore):
+class PostgresStore(DatabaseStore[GraphDatabase]):
     """Store a graph in a schema of a PostgreSQL database, shared by processes and machines.
 
     Every write is a transaction; what has returned is as durable as the server makes it. Any
@@ -109,27 +107,12 @@ class PostgresStore(NodeStore):
     def __init__(self, address: str, *, timeout: float = 60.0) -> None:
         self.address = address
         self.timeout = timeout
-        self._set_up()
+        super().__init__()
 
     def _set_up(self) -> None:
         self._database = GraphDatabase(PostgresAddress.parse(self.address), self.timeout)
         self._journal = Journal(_JournalValues(self._database))
         self._pgvector: tuple[str | None] | None = None  # its schema, once it was looked for
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {"address": self.address, "timeout": self.timeout}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self._set_up()
-
-    def __repr__(self) -> str:
-        return f"PostgresStore({self._database.address.shown!r})"
-
-    @property
-    def journal(self) -> Journal:
-        """The revisions of the groups."""
-        return self._journal
 
     @property
     def index_folder(self) -> Path | None:
@@ -148,26 +131,6 @@ class PostgresStore(NodeStore):
                 ) from error
         return folder
 
-    def snapshot(self) -> AbstractContextManager[int]:
-        """Read one state in this thread until the block ends."""
-        return self._database.snapshot()
-
-    def touch(self) -> None:
-        """Change the number that ``snapshot`` returns."""
-        self._database.touch()
-
-    def writing(self) -> AbstractContextManager[object]:
-        """Keep other processes from writing."""
-        return self._database.writing()
-
-    def transaction(self) -> AbstractContextManager[object]:
-        """Take all writes of this thread as one."""
-        return self._database.transaction()
-
-    def close(self) -> None:
-        """Close all connections; the next use opens new ones."""
-        self._database.close()
-
     @property
     def place(self) -> str:
         """The address of the schema."""
@@ -176,7 +139,7 @@ class PostgresStore(NodeStore):
     @contextmanager
     def exclusive(self, purpose: str, *, wait: bool) -> Iterator[bool]:
         """Keep others from the same work, by a lock of the server."""
-        with self._database.exclusive(purpose, wait) as connection:
+        with self._database.exclusive(purpose, wait=wait) as connection:
             yield connection is not None
 
     def vector_table(self, group: str, *names: str) -> VectorTable | None:
@@ -212,14 +175,6 @@ class PostgresStore(NodeStore):
                 "DELETE FROM kinds k WHERE NOT EXISTS (SELECT FROM memory m WHERE m.kind = k.key)"
             )
             db.run("DELETE FROM writers WHERE seen < now() - interval '1 day'")
-
-    def check(self, nodes: Sequence[Node]) -> None:
-        """Try to write what is not text."""
-        for node in nodes:
-            if node.content is not node.text:
-                encode(node.content)
-            if node.own_metadata:
-                encode(node.own_metadata)
 
     # Writing
 
@@ -366,22 +321,9 @@ class PostgresStore(NodeStore):
         )
         return [from_id(i) for (i,) in rows]
 
-    def get(self, ids: Iterable[str]) -> list[Node | None]:
-        """Return nodes by id."""
-        requested = list(ids)
-        cache = self._database.snapshot_cache()  # a hit's parent is often read again and again
-        nodes: dict[str, Node | None] = {} if cache is None else cache.nodes
-        missing = [i for i in dict.fromkeys(requested) if i not in nodes]
-        if missing:
-            new: dict[str, Node | None] = dict.fromkeys(missing)
-            with self.snapshot() if cache is None else nullcontext():
-                for some in portions(map(to_id, missing)):
-                    rows = self._database.rows(f"{_NODE} WHERE n.id = ANY(%b)", [some])
-                    new.update((node.id, node) for node in self._nodes_of(rows))
-            nodes.update(new)
-            if cache is not None:
-                cache.size += sum(len(node.text) + _OBJECT for node in new.values() if node)
-        return [nodes[i] for i in requested]
+    def _read_nodes(self, ids: Collection[str]) -> Iterator[Node]:
+        for some in portions(map(to_id, ids)):
+            yield from self._nodes_of(self._database.rows(f"{_NODE} WHERE n.id = ANY(%b)", [some]))
 
     def children(self, group: str, parent: Node) -> Sequence[Node]:
         """Return the nodes of a group made from one parent."""
@@ -566,7 +508,7 @@ class _JournalValues:
             rows = self._database.rows(query, values)
             return {from_bytes(key): value for key, value in rows}
         cache = self._database.snapshot_cache()  # the states of groups are read again and again
-        read: dict[tuple[str, str], bytes | None] = {} if cache is None else cache.journal
+        read: dict[tuple[str, str], bytes | None] = {} if cache is None else cache.groups
         missing = [key for key in keys if (kind, key) not in read]
         for some in portions(missing):
             new: dict[tuple[str, str], bytes | None] = {(kind, key): None for key in some}

@@ -49,7 +49,12 @@ class ServerConnection:
     Raises:
         ImportError: If psycopg is not installed; it names the extra.
         ServerLostError: If the server can't be reached, or lets nobody in.
+
+    Attributes:
+        generation: How often the graph had been closed when the connection was lent to it.
     """
+
+    generation = 0
 
     _streams = itertools.count()
 

@@ -4,6 +4,7 @@ import gc
 import multiprocessing
 import os
 import pickle
+import signal
 import subprocess
 import sys
 import threading
@@ -438,6 +439,99 @@ def test_values_are_read_in_a_snapshot_while_another_thread_writes(tmp_path: Pat
     store.close()
 
 
+FORK_WHILE_WRITING = """
+import os, signal, sys, threading, warnings
+warnings.simplefilter("ignore")
+from nodekin.nodegraph import Document, NodeGraph
+from nodekin.retrievers import Retriever
+
+graph = NodeGraph(store=sys.argv[1] or None, progress=False)
+graph.add([Document(f"tea {i}", id=f"d{i}") for i in range(50)])
+search = Retriever(graph, "ROOT")
+search("tea")
+done, wrote = threading.Event(), threading.Semaphore(0)
+
+def write():
+    turn = 0
+    while not done.is_set():
+        turn += 1
+        graph.add([Document(f"cup {turn} " + "leaf " * 50, id=f"c{n}") for n in range(20)])
+        wrote.release()
+
+writer = threading.Thread(target=write)
+writer.start()
+codes = []
+for _ in range(10):
+    wrote.acquire()
+    child = os.fork()
+    if not child:
+        code = 1
+        try:
+            signal.alarm(60)
+            assert search("tea")
+            cups = [node.text for node in graph.nodes("ROOT") if node.text.startswith("cup")]
+            assert len(cups) == 20 and len(set(cups)) == 1
+            graph.add(Document("of the child", id="child"))
+            assert graph.node("child").text == "of the child"
+            code = 0
+        finally:
+            os._exit(code)
+    codes.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+    if any(codes):
+        break
+done.set()
+writer.join()
+print(codes)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@pytest.mark.parametrize("store", ["memory", "file"])
+def test_a_process_that_is_forked_while_a_thread_writes_searches_and_writes(
+    tmp_path: Path, store: str
+) -> None:
+    path = str(tmp_path / "graph") if store == "file" else ""
+    command = [sys.executable, "-c", FORK_WHILE_WRITING, path]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
+    assert (ran.returncode, ran.stderr, ran.stdout) == (0, "", f"{[0] * 10}\n")
+
+
+INTERRUPTED = """
+import random, signal, sys
+from nodekin.nodegraph.sqlite.sqlite_store import SQLiteStore
+
+store, rng = SQLiteStore(sys.argv[1], timeout=60), random.Random(7)
+signal.signal(signal.SIGALRM, signal.default_int_handler)
+interrupts = 0
+while interrupts < 2_000:
+    try:
+        signal.setitimer(signal.ITIMER_REAL, rng.uniform(1e-6, 1e-3))
+        try:
+            while True:
+                with store.writing():
+                    pass
+                with store.exclusive("an index", wait=True):
+                    pass
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+    except KeyboardInterrupt:
+        interrupts += 1
+with store.writing(), store.exclusive("an index", wait=False) as free:
+    assert free
+other = SQLiteStore(sys.argv[1], timeout=5)  # what is left over would keep it out
+with other.writing(), other.exclusive("an index", wait=False) as free:
+    assert free
+print("free")
+"""
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timers here")
+def test_an_interrupt_leaves_no_lock_held(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", INTERRUPTED, str(tmp_path / "graph")]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
+    assert (ran.returncode, ran.stderr, ran.stdout) == (0, "", "free\n")
+
+
 def test_a_state_that_is_read_stays_open_and_a_file_that_is_closed_opens_again(
     tmp_path: Path,
 ) -> None:
@@ -460,7 +554,7 @@ def test_a_state_that_is_read_stays_open_and_a_file_that_is_closed_opens_again(
 def statements(graph: NodeGraph, read: Callable[[], object]) -> list[str]:
     """Return what a function of this thread asks the file for."""
     asked: list[str] = []
-    connection = graph._store._file.db._db  # type: ignore[attr-defined]
+    connection = graph._store._database.db._db  # type: ignore[attr-defined]
     connection.set_trace_callback(asked.append)
     try:
         read()
@@ -502,7 +596,7 @@ def test_nodes_that_were_read_are_bounded_and_let_their_graph_go(tmp_path: Path)
     for number in range(10):
         with graph.reader.reading():
             assert graph.node(str(number)).graph is graph
-        assert graph._store._file._cache.size < 6_000_000  # type: ignore[attr-defined]
+        assert graph._store._database._cache.size < 6_000_000  # type: ignore[attr-defined]
     alive = weakref.ref(graph)
     del graph
     gc.collect()
