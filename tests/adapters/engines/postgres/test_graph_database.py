@@ -115,7 +115,7 @@ def test_nothing_acknowledged_is_lost_when_the_server_is_killed(mortal: RunningS
     assert not errors
     store.close()
     again = PostgresStore(address)
-    ids = set(again.reader.document_ids())
+    ids = set(again.document_ids())
     assert set(acknowledged) <= ids
     assert set(again.get_values("vectors")) == ids
     assert not ids & set(refused)
