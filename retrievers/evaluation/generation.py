@@ -8,7 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
@@ -218,12 +218,7 @@ def _generated(
                         _give_up(questions, rejected, outcome.error)
                         continue
                     taken += 1
-                    name = f"{kind}-{taken:03d}"
-                    questions.append(
-                        Question(
-                            *(name, result.text, result.gold, result.answers, result.answerable)
-                        )
-                    )
+                    questions.append(replace(result, id=f"{kind}-{taken:03d}"))
                     bar.update()
     if not questions:
         if not rejected:

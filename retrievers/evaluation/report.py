@@ -7,7 +7,7 @@ import io
 import json
 import statistics
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from functools import cached_property
 from typing import Any
@@ -111,39 +111,40 @@ class Evaluation:
 
     def notes(self) -> list[str]:
         """Return what a reader of the table has to know: failures, and what is not judged."""
-        notes = []
-        for setup, records in self.records.items():
-            if failed := [record for record in records.values() if record.error]:
-                notes.append(
-                    f"{setup} failed on {len(failed)} of {len(records)} questions; question "
-                    f"{failed[0].question_id!r}: {failed[0].error:.200}"
-                )
-            for name, figure in self.figures[setup].items():
-                if figure.not_judged > len(failed):
-                    judgements = self.judgements[name][setup]
-                    reason = next(
-                        j.reason
-                        for q, j in judgements.items()
-                        if not j.judged and not records[q].error
-                    )
-                    notes.append(
-                        f"{setup}, {name}: {figure.not_judged} of {len(records)} questions are not "
-                        f"judged; {reason:.200}"
-                    )
-        if tokens := sum(int(self.costs(setup)["judge_tokens"]) for setup in self.records):
-            calls = sum(int(self.costs(setup)["judge_calls"]) for setup in self.records)
+        notes = [note for setup in self.records for note in self._notes_on(setup)]
+        calls, tokens = (
+            sum(int(costs[name]) for costs in self._costs.values())
+            for name in ("judge_calls", "judge_tokens")
+        )
+        if tokens:
             notes.append(
                 f"judged with {calls:,} answer{'s' * (calls != 1)} of a model ({tokens:,} tokens)"
             )
         if blank := [q.id for q in self.dataset.questions if not q.text.strip()]:
-            have = "1 question has no text and counts" if len(blank) == 1 else ""
-            have = have or f"{len(blank)} questions have no text and count"
+            have = "question has no text and counts" if len(blank) == 1 else None
+            have = f"{len(blank)} {have or 'questions have no text and count'}"
             notes.append(f"{have} like all others: {', '.join(map(repr, blank[:5]))}")
-        if self.missing_gold:
-            count = len(self.missing_gold)
+        if count := len(self.missing_gold):
             items = "1 gold item is" if count == 1 else f"{count} gold items are"
             notes.append(f"{items} in no document; {self.missing_gold[0]}")
         return notes
+
+    def _notes_on(self, setup: str) -> Iterator[str]:
+        records = self.records[setup]
+        failed = [record for record in records.values() if record.error]
+        if failed:
+            yield (
+                f"{setup} failed on {len(failed)} of {len(records)} questions; question "
+                f"{failed[0].question_id!r}: {failed[0].error:.200}"
+            )
+        for name, figure in self.figures[setup].items():
+            if figure.not_judged > len(failed):
+                judgements = self.judgements[name][setup].items()
+                reason = next(j.reason for q, j in judgements if not (j.judged or records[q].error))
+                yield (
+                    f"{setup}, {name}: {figure.not_judged} of {len(records)} questions are not "
+                    f"judged; {reason:.200}"
+                )
 
     def table(self) -> str:
         """Return the figures as a table for a terminal."""
@@ -168,25 +169,15 @@ class Evaluation:
         """Return every judgement in a line: set-up, question, metric, value, reason, evidence."""
         output = io.StringIO()
         writer = csv.writer(output, lineterminator="\n")
-        writer.writerow(
-            ["setup", "question_id", "question", "metric", "value", "judged", "reason", "evidence"]
-        )
+        columns = ("metric", "value", "judged", "reason", "evidence")
+        writer.writerow(["setup", "question_id", "question", *columns])
         for setup, records in self.records.items():
             for identity, record in records.items():
                 for name in self.metrics:
                     j = self.judgements[name][setup][identity]
                     value = "" if j.value is None else j.value
-                    writer.writerow(
-                        [
-                            setup,
-                            identity,
-                            record.question,
-                            name,
-                            value,
-                            j.judged,
-                            *(j.reason, j.evidence),
-                        ]
-                    )
+                    cells = (setup, identity, record.question, name, value)
+                    writer.writerow([*cells, j.judged, j.reason, j.evidence])
         return output.getvalue()
 
     def to_json(self) -> str:
@@ -207,19 +198,14 @@ class Evaluation:
             "notes": self.notes(),
             "missing_gold": [{**asdict(m), "sentence": str(m)} for m in self.missing_gold],
             "results": {
-                setup: [
-                    {
-                        **asdict(record),
-                        "judgements": {
-                            name: asdict(self.judgements[name][setup][identity])
-                            for name in self.metrics
-                        },
-                    }
-                    for identity, record in records.items()
-                ]
+                setup: [self._result(setup, record) for record in records.values()]
                 for setup, records in self.records.items()
             },
         }
+
+    def _result(self, setup: str, record: Record) -> dict[str, Any]:
+        judged = {n: asdict(self.judgements[n][setup][record.question_id]) for n in self.metrics}
+        return {**asdict(record), "judgements": judged}
 
     def to_html(self, *, language: PageLanguage | None = None, max_bytes: int | None = None) -> str:
         """Return a page for a browser: table, plots, and every question with its results.
@@ -308,18 +294,11 @@ class Evaluation:
         for setup, figures in self.figures.items():
             costs = self.costs(setup)
             judged = sorted({figure.judged for figure in figures.values()})
-            rows.append(
-                [
-                    setup,
-                    *map(_cell, figures.values()),
-                    " to ".join(map(str, dict.fromkeys([judged[0], judged[-1]]))),
-                    f"{costs['failed']:.0f}",
-                    f"{1000 * costs['median_seconds']:.1f}",
-                    f"{costs['tokens']:.0f}",
-                    f"{costs['model_calls']:.0f}",
-                    *[f"{costs['model_tokens']:.0f}"] * asked,
-                ]
-            )
+            counts = " to ".join(map(str, dict.fromkeys([judged[0], judged[-1]])))
+            whole = [f"{costs[name]:.0f}" for name in ("failed", "tokens", "model_calls")]
+            whole.insert(1, f"{1000 * costs['median_seconds']:.1f}")
+            whole += [f"{costs['model_tokens']:.0f}"] * asked
+            rows.append([setup, *map(_cell, figures.values()), counts, *whole])
         return rows
 
     @staticmethod

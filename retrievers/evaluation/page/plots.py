@@ -156,24 +156,15 @@ def _difference(row: Difference, axis: Axis, top: float, wording: Wording) -> li
     value, low, high = (format_number(end, sign=True) for end in (row.value, row.low, row.high))
     y = top + 30
     kind = "same" if row.better is None else "better" if row.better == row.second else "worse"
-    mark: Attributes = {"class": f"point {kind}", "cx": axis.place(row.value), "cy": y, "r": 5.0}
-    colors: Attributes = {
-        "fill": PAPER if row.better is None else POINT,
-        "stroke": POINT,
-        "stroke-width": 2.0,
-    }
+    fill = PAPER if row.better is None else POINT
+    circle = _circle(axis.place(row.value), y, 5.0, f"point {kind}", fill=fill, stroke=POINT)
     where = (WIDTH, top + 14, "end")
     numbers = _words(wording, "value_interval", *where, value=value, low=low, high=high)
-    halo: Attributes = {
-        "class": "halo",
-        "paint-order": "stroke",
-        "stroke": PAPER,
-        "stroke-width": 4.0,
-    }
+    halo: Attributes = {"class": "halo", "paint-order": "stroke", "stroke": PAPER}
     return [
-        element("g", name + numbers, halo),
+        element("g", name + numbers, {**halo, "stroke-width": 4.0}),
         _line(axis.place(row.low), y, axis.place(row.high), y, "interval"),
-        element("circle", element("title", markup(str(row))), {**mark, **colors}),
+        element("circle", element("title", markup(str(row))), {**circle, "stroke-width": 2.0}),
     ]
 
 
@@ -230,31 +221,31 @@ def _grid(horizontal: Axis, vertical: Axis, bottom: float) -> list[str]:
 
 
 def _drawing(content: str, height: float) -> str:
-    paper: Attributes = {
-        "class": "paper",
-        "width": WIDTH + 20.0,
-        "height": height + 20,
-        "fill": PAPER,
-    }
+    size: Attributes = {"width": WIDTH + 20.0, "height": height + 20}
     attributes: Attributes = {
         "xmlns": "http://www.w3.org/2000/svg",
         "viewBox": f"0 0 {WIDTH + 20} {height + 20:.0f}",
-        "width": WIDTH + 20.0,
-        "height": height + 20,
+        **size,
         "role": "img",
         "font-family": "system-ui, 'Noto Sans', 'Noto Sans CJK SC', 'Microsoft YaHei', sans-serif",
         "font-size": 13.0,
         "fill": INK,
     }
-    inner = element("g", content, {"transform": "translate(10 10)"})
-    return element("svg", element("rect", "", paper) + inner, attributes)
+    paper = element("rect", "", {"class": "paper", **size, "fill": PAPER})
+    return element(
+        "svg", paper + element("g", content, {"transform": "translate(10 10)"}), attributes
+    )
+
+
+def _circle(x: float, y: float, radius: float, kind: str, **colors: str) -> Attributes:
+    return {"class": kind, "cx": x, "cy": y, "r": radius, **colors}
 
 
 def _mark(x: float, y: float, number: str, name: str) -> str:
-    circle: Attributes = {"class": "point", "cx": x, "cy": y, "r": 9.0, "fill": POINT}
     figure: Attributes = {"class": "number", "x": x, "y": y + 4, "fill": PAPER, "font-size": 11.0}
     text = element("text", number, {**figure, "text-anchor": "middle", "font-weight": "bold"})
-    return element("g", element("title", markup(name)) + element("circle", "", circle) + text)
+    circle = element("circle", "", _circle(x, y, 9.0, "point", fill=POINT))
+    return element("g", element("title", markup(name)) + circle + text)
 
 
 def _line(x1: float, y1: float, x2: float, y2: float, kind: str) -> str:
