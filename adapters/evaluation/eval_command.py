@@ -35,7 +35,7 @@ With --json: {"format": 1, "command": "eval", "dataset", "questions", "figures":
   "results": {set-up: [{"question_id", "items", "judgements", ...}]}}
 """
 
-_SHOWN = 10  # how much missing gold is listed
+_MAX_LISTED = 10  # how much missing gold is listed
 
 _FILE = click.Path(path_type=Path, dir_okay=False, allow_dash=True)
 
@@ -188,8 +188,8 @@ def _measures(
     measure: Callable[[str], Metric] = get_metric
     if judged and judge is not None:
         model = declared_models(file)[judge] if judge in file.models else named_chat(judge)
-        kept = None if results is None else results.with_suffix(".judge.db")
-        measure = Judge(model, store=kept).metric
+        saved = None if results is None else results.with_suffix(".judge.db")
+        measure = Judge(model, store=saved).metric
     return [measure(name) if name in judged else get_metric(name) for name in names]
 
 
@@ -221,10 +221,10 @@ def print_missing_gold(result: Evaluation) -> None:
     missing = result.missing_gold
     if len(missing) <= 1:
         return  # the notes name it
-    for gold in missing[:_SHOWN]:
+    for gold in missing[:_MAX_LISTED]:
         click.echo(f"nodekin: {printable(' '.join(str(gold).split()))}", err=True)
-    if len(missing) > _SHOWN:
-        more = len(missing) - _SHOWN
+    if len(missing) > _MAX_LISTED:
+        more = len(missing) - _MAX_LISTED
         click.echo(f"nodekin: and {more} more in no document; --json lists all", err=True)
 
 

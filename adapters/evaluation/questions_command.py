@@ -29,7 +29,7 @@ speaks OpenAI's protocol.
 
 KINDS = ("single", "linked", "unanswerable")
 
-_SHOWN = 3  # questions that are printed
+_MAX_LISTED = 3  # questions that are printed
 
 
 @click.command("questions", epilog=f"{JSON_FORMAT}\n{EXIT_STATUSES}")
@@ -136,12 +136,12 @@ def questions_command(
     if log is not None:
         dataset = load_log(log, parse_fields(fields), min_clicks=min_clicks, limit=count)
         record = {"missing": _missing(dataset, docs, store, quiet)}
-        said = _said_of_log(dataset, log, record["missing"])
+        message = _log_summary(dataset, log, record["missing"])
         status = ExitStatus.PARTIAL_SUCCESS if record["missing"] else ExitStatus.SUCCESS
     else:
         llm = chat_model(model, base_url)
         shares: dict[str, Any] = {"shares": dict.fromkeys(kinds, 1)} if kinds else {}
-        kept = out.with_suffix(".answers.db")
+        saved = out.with_suffix(".answers.db")
         try:
             with open_setups(DEFAULT_SETUPS, docs, store, quiet=quiet) as opened:
                 generated = generate_questions(
@@ -149,19 +149,19 @@ def questions_command(
                     llm,
                     count or 40,
                     seed=seed,
-                    store=kept,
+                    store=saved,
                     max_workers=workers,
                     progress=False if quiet else None,
                     **shares,
                 )
         except KeyboardInterrupt:
             click.echo(
-                f"nodekin: {kept} has what the model said; the same command goes on, and one with "
+                f"nodekin: {saved} has what the model said; the same command goes on, and one with "
                 "a smaller --count is done sooner",
                 err=True,
             )
             raise
-        dataset, said = generated.dataset, str(generated)
+        dataset, message = generated.dataset, str(generated)
         record = {
             "counts": generated.counts,
             "rejected": [
@@ -178,10 +178,10 @@ def questions_command(
         about = {"file": str(out), "questions": len(dataset)}
         echo(to_json({"format": FORMAT, "command": "questions", **about, **record}))
         return status
-    for question in dataset.questions[:_SHOWN]:
+    for question in dataset.questions[:_MAX_LISTED]:
         answers = f" -> {question.answers[0]}" if question.answers else ""
         echo(printable(" ".join(f"{question.text}{answers}".split())))
-    echo(printable(said))
+    echo(printable(message))
     where = "".join(f" --docs {path}" for path in docs) or (f" --store {store}" if store else "")
     echo(f"written to {out}: read them, then: nodekin eval{where} --data {out}")
     return status
@@ -199,12 +199,12 @@ def _missing(
     with open_setups(DEFAULT_SETUPS, docs, store, quiet=quiet) as opened:
         missing = dataset.missing_gold(opened.graph)
     if not quiet:
-        for gold in missing[:_SHOWN]:
+        for gold in missing[:_MAX_LISTED]:
             click.echo(f"nodekin: {printable(' '.join(str(gold).split()))}", err=True)
-    return list(dict.fromkeys(getattr(one.gold, "document_id", "") for one in missing))
+    return list(dict.fromkeys(getattr(item.gold, "document_id", "") for item in missing))
 
 
-def _said_of_log(dataset: Dataset, log: Path, missing: list[str]) -> str:
+def _log_summary(dataset: Dataset, log: Path, missing: list[str]) -> str:
     clicked = sum(bool(question.gold) for question in dataset.questions)
     more = f"; {len(missing)} clicked ids are in no document" if missing else ""
     return f"{len(dataset)} questions of {log}, {clicked} with documents that were clicked{more}"

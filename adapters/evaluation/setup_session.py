@@ -143,9 +143,9 @@ def open_setups(
     check_exist(folders)
     if not folders:
         _check_paths(file)
-    own = {"on_error": "skip", "progress": False if quiet else None}
+    overrides = {"on_error": "skip", "progress": False if quiet else None}
     if "on_error" in file.graph:
-        del own["on_error"]
+        del overrides["on_error"]
     declared = bool(folders) or "source" in file.graph or "store" in file.graph
     with (
         warnings_to_stderr(quiet),
@@ -154,7 +154,7 @@ def open_setups(
             models,
             source=folders,
             documents=None if declared or not documents else list(documents),
-            **own,
+            **overrides,
         ) as graph,
     ):
         print_failures(failures_of(graph), quiet)

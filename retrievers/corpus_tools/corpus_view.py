@@ -40,14 +40,14 @@ class CorpusView:
         Raises:
             ToolError: If there is no document ``after`` (any more).
         """
-        known = self.graph.reader.document_ids()
+        existing = self.graph.reader.document_ids()
         if after is not None:
-            if after not in known or not self.allows(self.graph.node(after)):
+            if after not in existing or not self.allows(self.graph.node(after)):
                 raise ToolError(f"there is no page {after!r:.80}; list from the beginning")
-            known = known[known.index(after) + 1 :]
-        ids = (i for i in known if is_below(i, folder))
-        while some := list(islice(ids, _AT_ONCE)):
-            yield from (node for node in self.graph.reader.nodes_by_id(some) if self.allows(node))
+            existing = existing[existing.index(after) + 1 :]
+        ids = (i for i in existing if is_below(i, folder))
+        while subset := list(islice(ids, _AT_ONCE)):
+            yield from (node for node in self.graph.reader.nodes_by_id(subset) if self.allows(node))
 
     def document(self, name: str) -> Node:
         """Return the document with this id, or the only one whose path ends so.
@@ -56,29 +56,29 @@ class CorpusView:
             ToolError: If there is none or there are several; with those that are like it.
         """
         ids = self.graph.reader.document_ids()
-        found = [name] if name in set(ids) else [i for i in ids if i.endswith(f"/{name}")]
-        if not found:
+        results = [name] if name in set(ids) else [i for i in ids if i.endswith(f"/{name}")]
+        if not results:
             nodes = self.documents()
-            found = [
+            results = [
                 n.id for n in nodes if name in (n.metadata.get("title"), file_name_of(n.metadata))
             ]
-        named = (self.graph.node(i) for i in found)
-        nodes_found = list(islice(filter(self.allows, named), 9))
-        if len(nodes_found) == 1:
-            return nodes_found[0]
-        if nodes_found:
-            listed = ", ".join(repr(node.id) for node in nodes_found[:8])
+        named = (self.graph.node(i) for i in results)
+        matching = list(islice(filter(self.allows, named), 9))
+        if len(matching) == 1:
+            return matching[0]
+        if matching:
+            listed = ", ".join(repr(node.id) for node in matching[:8])
             raise ToolError(f"{name!r:.200} is several documents; give one of these: {listed}")
-        known = [node.id for node in islice(self.documents(), 2_000)]
+        existing = [node.id for node in islice(self.documents(), 2_000)]
         raise ToolError(
-            f"there is no document {name!r:.200}; the nearest are {nearest_names(name, known)}. "
+            f"there is no document {name!r:.200}; the nearest are {nearest_names(name, existing)}. "
             "outline lists all"
         )
 
     def passages(self, document: Node) -> Sequence[Node]:
         """Return the passages of a document, in its order."""
-        found: Sequence[Node] = self.graph.find(self.target)(document)
-        return found
+        results: Sequence[Node] = self.graph.find(self.target)(document)
+        return results
 
     def passage_at(self, document: Node, at: int) -> Node:
         """Return the passage of a document in which a character stands, or the one before it."""

@@ -19,15 +19,15 @@ from .tool_output import (
     ToolOutput,
     ToolSession,
     heading_line,
-    place_of,
+    location_of,
     reference_line,
     shorten,
     span_of,
 )
 
-_AROUND = 30  # tokens of a line that grep shows on either side of a match
+_CONTEXT_TOKENS = 30  # tokens of a line that grep shows on either side of a match
 
-_LONGEST = 400  # characters of a match, and on either side of it, that are looked at
+_MAX_LENGTH = 400  # characters of a match, and on either side of it, that are looked at
 
 _REFERENCE = 40  # characters: what was shown and is shorter is shown again
 
@@ -50,22 +50,22 @@ class ReadingTools:
             if node is not None:
                 return self._headings(node, skip, builder)
         rows = (partial(_document_row, node) for node in self.view.documents(document))
-        number, left = builder.add_page(rows, skip)
+        index, omitted = builder.add_page(rows, skip)
         if not builder.size:
             if skip:
-                raise ToolError(f"there are only {number} documents; give a smaller skip")
+                raise ToolError(f"there are only {index} documents; give a smaller skip")
             raise ToolError(
                 f"no document is below {document!r:.200}; outline without a document lists all"
                 if document
                 else "the corpus has no documents"
             )
         more = (
-            f"{left:,} more documents: outline with skip={skip + builder.size}, or with a folder "
-            "as document."
-            if left
+            f"{omitted:,} more documents: outline with skip={skip + builder.size}, or with a "
+            "folder as document."
+            if omitted
             else ""
         )
-        return builder.output(left, more, separator="\n")
+        return builder.output(omitted, more, separator="\n")
 
     def _document_or_none(self, name: str) -> Node | None:
         try:
@@ -77,16 +77,16 @@ class ReadingTools:
 
     def _headings(self, node: Node, skip: int, builder: OutputBuilder) -> ToolOutput:
         headings = list(markdown_headings(node.text)) or list(self._first_words(node))
-        ends = [begin for begin, _, _ in headings[1:]] + [len(node.text)]
+        ends = [start_at for start_at, _, _ in headings[1:]] + [len(node.text)]
         rows = [
             partial(_heading_row, node, heading, end)
             for heading, end in zip(headings, ends, strict=True)
         ]
-        _, left = builder.add_page(rows, skip)
+        _, omitted = builder.add_page(rows, skip)
         if skip and not builder.size:
             raise ToolError(f"{node.id!r} has only {len(headings)} headings; give a smaller skip")
-        more = f"{left:,} more: outline with skip={skip + builder.size}." if left else ""
-        return builder.output(left, more, separator="\n")
+        more = f"{omitted:,} more: outline with skip={skip + builder.size}." if omitted else ""
+        return builder.output(omitted, more, separator="\n")
 
     def _first_words(self, node: Node) -> Iterator[tuple[int, int, str]]:
         """Yield where each passage begins, and its first words, where there are no headings."""
@@ -106,46 +106,46 @@ class ReadingTools:
         """Return a part of a document, exactly as it is."""
         node = self.view.document(document)
         size = len(node.text)
-        begin = 0 if start is None else start
-        if not 0 <= begin <= size or (end is not None and end < begin):
+        start_at = 0 if start is None else start
+        if not 0 <= start_at <= size or (end is not None and end < start_at):
             raise ToolError(
                 f"{node.id!r} has the characters 0 to {size}; start={start}, end={end} is no part"
             )
         if end is None:  # to the end of the passage that the start is in
-            span = span_of(self.view.passage_at(node, begin)) or (0, size)
-            stop = size if start is None else max(span[1], begin)
+            span = span_of(self.view.passage_at(node, start_at)) or (0, size)
+            stop = size if start is None else max(span[1], start_at)
         else:
             stop = min(end, size)
-        if stop > begin and not session.unseen(node, begin, stop):
-            entry = place_of(node, begin, stop) | {"shown_before": True, "text": None}
-            rest = f"; read on with start={stop}" if stop < size else ""
-            return ToolOutput(reference_line(entry, f"shown before{rest}"), [entry])
+        if stop > start_at and not session.unseen(node, start_at, stop):
+            entry = location_of(node, start_at, stop) | {"shown_before": True, "text": None}
+            remainder = f"; read on with start={stop}" if stop < size else ""
+            return ToolOutput(reference_line(entry, f"shown before{remainder}"), [entry])
         is_new = not session.knows(node.id)
-        entries, lines, cut = self._parts(node, begin, stop, max_tokens, session)
-        title = heading_line(entries[0] | {"start": begin, "end": cut}, titled=is_new)
+        entries, lines, cut = self._parts(node, start_at, stop, max_tokens, session)
+        title = heading_line(entries[0] | {"start": start_at, "end": cut}, titled=is_new)
         more = f"\n\n{size - cut:,} more characters: read with start={cut}." if cut < size else ""
         return ToolOutput("\n".join([title, *lines]) + more, entries, int(cut < size))
 
     def _parts(
-        self, node: Node, begin: int, stop: int, room: int, session: ToolSession
+        self, node: Node, start_at: int, stop: int, remaining: int, session: ToolSession
     ) -> tuple[list[dict[str, Any]], list[str], int]:
         """Return the parts that were not shown before, references to the others, and the end."""
-        entries, lines, at = list[dict[str, Any]](), list[str](), begin
+        entries, lines, at = list[dict[str, Any]](), list[str](), start_at
 
         def refer(end: int) -> None:
             lines.append(f"([{at}:{end}] shown before)")
-            entries.append(place_of(node, at, end) | {"shown_before": True, "text": None})
+            entries.append(location_of(node, at, end) | {"shown_before": True, "text": None})
 
-        for a, b in session.unseen(node, begin, stop, _REFERENCE) or [(begin, stop)]:
+        for a, b in session.unseen(node, start_at, stop, _REFERENCE) or [(start_at, stop)]:
             if a > at:
                 refer(a)
-            text = shorten(node.text[a:b], room)
-            at, room = a + len(text), room - count_tokens(text)
-            place = place_of(self.view.passage_at(node, a), a, at)
-            entries.append(place | {"text": text, "size": len(node.text)})
+            text = shorten(node.text[a:b], remaining)
+            at, remaining = a + len(text), remaining - count_tokens(text)
+            position = location_of(self.view.passage_at(node, a), a, at)
+            entries.append(position | {"text": text, "size": len(node.text)})
             lines.append(text)
             session.show(node.id, a, at)
-            if at < b or room <= 0:
+            if at < b or remaining <= 0:
                 return entries, lines, at
         if node.text[at:stop].strip():
             refer(stop)
@@ -159,17 +159,17 @@ class ReadingTools:
             raise ToolError("the pattern is empty; give the text to look for")
         builder = OutputBuilder(max_tokens)
         documents = self.view.documents(document)
-        number, left = builder.add_page(_match_rows(documents, _finder(pattern, regex)), skip)
-        if number and not builder.size:
-            raise ToolError(f"there are only {number:,} matches; give a smaller skip")
+        index, omitted = builder.add_page(_match_rows(documents, _finder(pattern, regex)), skip)
+        if index and not builder.size:
+            raise ToolError(f"there are only {index:,} matches; give a smaller skip")
         if not builder.size:
             where = f" below {document!r}" if document else ""
             return ToolOutput(
                 f"{pattern!r:.200} stands nowhere{where}; grep looks for exact text: try a part of "
                 "it, or search for what it means."
             )
-        more = f"{left:,} more: grep with skip={skip + builder.size}." if left else ""
-        return builder.output(left, more)
+        more = f"{omitted:,} more: grep with skip={skip + builder.size}." if omitted else ""
+        return builder.output(omitted, more)
 
 
 def _document_row(node: Node) -> tuple[str, dict[str, Any]]:
@@ -192,19 +192,19 @@ def _match_rows(
 ) -> Iterator[Callable[[], tuple[str, dict[str, Any]]]]:
     """Yield for each match what makes its row; one in a line that was shown refers to it."""
     for node in documents:
-        shown: list[Interval] = []  # the part of this document that was shown last
+        visible: list[Interval] = []  # the part of this document that was shown last
 
-        def row(node: Node, start: int, end: int, shown: list[Interval]) -> tuple[str, Any]:
-            entry, around = _match_entry(node, start, end)
-            if shown and shown[0][0] <= start and end <= shown[0][1]:
+        def row(node: Node, start: int, end: int, visible: list[Interval]) -> tuple[str, Any]:
+            entry, window = _match_entry(node, start, end)
+            if visible and visible[0][0] <= start and end <= visible[0][1]:
                 return reference_line(entry, "in the line above"), entry
-            line = _shown_line(entry, node.text, around)
-            text = f"{heading_line(entry, titled=not shown)}\n{line}"
-            shown[:] = [around]
+            line = _format_line(entry, node.text, window)
+            text = f"{heading_line(entry, titled=not visible)}\n{line}"
+            visible[:] = [window]
             return text, entry
 
         for start, end in find(node.text):
-            yield partial(row, node, start, end, shown)
+            yield partial(row, node, start, end, visible)
 
 
 def _finder(pattern: str, regex: bool) -> Callable[[str], Iterator[Interval]]:
@@ -244,24 +244,27 @@ def _finder(pattern: str, regex: bool) -> Callable[[str], Iterator[Interval]]:
     return find
 
 
-def _match_entry(node: Node, begin: int, end: int) -> tuple[dict[str, Any], Interval]:
+def _match_entry(node: Node, start_at: int, end: int) -> tuple[dict[str, Any], Interval]:
     """Return where a match stands, and the part of its lines that is shown around it."""
     text = node.text
-    first, last = text.rfind("\n", 0, begin) + 1, text.find("\n", end)
+    first, last = text.rfind("\n", 0, start_at) + 1, text.find("\n", end)
     last = len(text) if last < 0 else last
-    stop = min(end, begin + _LONGEST)
-    before = text[max(first, begin - _LONGEST) : begin]
-    from_ = begin - len(shorten(before[::-1], _AROUND))
+    stop = min(end, start_at + _MAX_LENGTH)
+    before = text[max(first, start_at - _MAX_LENGTH) : start_at]
+    from_ = start_at - len(shorten(before[::-1], _CONTEXT_TOKENS))
     to = stop
     if stop == end:
-        to += len(shorten(text[end : min(last, end + _LONGEST)], _AROUND))
-    entry = place_of(node, begin, end) | {"text": text[begin:stop], "context": text[from_:to]}
+        to += len(shorten(text[end : min(last, end + _MAX_LENGTH)], _CONTEXT_TOKENS))
+    entry = location_of(node, start_at, end) | {
+        "text": text[start_at:stop],
+        "context": text[from_:to],
+    }
     return entry, (from_, to)
 
 
-def _shown_line(entry: dict[str, Any], text: str, around: Interval) -> str:
+def _format_line(entry: dict[str, Any], text: str, window: Interval) -> str:
     """Return the line of a match with its number, and marks where it goes on."""
-    begin, end = around
-    before = "… " if begin and text[begin - 1] != "\n" else ""
+    start_at, end = window
+    before = "… " if start_at and text[start_at - 1] != "\n" else ""
     after = " …" if end < len(text) and text[end] != "\n" else ""
     return f"line {entry['line']}: {before}{entry['context']}{after}"

@@ -26,7 +26,7 @@ from .tool_output import (
     ToolSession,
     heading_line,
     joined,
-    place_of,
+    location_of,
     reference_line,
     shorten,
     span_of,
@@ -34,7 +34,9 @@ from .tool_output import (
 
 Mode = Literal["all", "words", "meaning"]
 
-_MOST = 400  # tokens of the best passage that are shown at most; of the second half as many, ...
+_MAX_PASSAGE_TOKENS = (
+    400  # tokens of the best passage that are shown at most; of the second half as many, ...
+)
 
 _LEAST = 40  # and as many as that of any
 
@@ -88,17 +90,17 @@ class SearchTools:
         depth = _STEP * ceil((skip + max(5, max_tokens // 25)) / _STEP)
         results = self._by(mode).retrieve(query, top_k=depth, filters=filters)
         for rank, result in enumerate(results[skip:], skip + 1):
-            size = max(_LEAST, min(max_tokens, _MOST) // rank)
+            size = max(_LEAST, min(max_tokens, _MAX_PASSAGE_TOKENS) // rank)
             if not self._add(result, size, builder, session):
                 break
         if not builder.size:
             words = " with these filters" if filters else ""
             remedy = "try other words, another mode, or grep for an exact text"
             return ToolOutput(f"Nothing{' more' if skip else ''} was found{words}; {remedy}.")
-        shown = skip + builder.size
-        left = len(results) - shown
-        more = f"More: skip={shown}" if left else ""
-        return builder.output(left, more)
+        position = skip + builder.size
+        remaining = len(results) - position
+        more = f"More: skip={position}" if remaining else ""
+        return builder.output(remaining, more)
 
     def _by(self, mode: Mode) -> RetrieverProtocol:
         if mode not in get_args(Mode):
@@ -121,7 +123,7 @@ class SearchTools:
         if span is None:  # made, not cut out: a summary
             text = f"{node.document_id} ({node.group}, no part of the text)\n{node.text}"
             return builder.add(text, {"document": node.document_id, "text": node.text})
-        entry = place_of(node, *span)
+        entry = location_of(node, *span)
         entry |= {"score": round(float(result.score), 4), "why": _why(result)}
         parts = [span]
         if count_tokens(node.text) > size:
@@ -129,37 +131,37 @@ class SearchTools:
         parts = [new for part in parts for new in session.unseen(node.root, *part)]
         if not parts:
             entry |= {"shown_before": True, "text": None}
-            rest = "; read shows the rest" if session.unseen(node.root, *span) else ""
-            return builder.add(reference_line(entry, f"shown before{rest}"), entry)
-        is_whole = parts == [span]
+            remainder = "; read shows the rest" if session.unseen(node.root, *span) else ""
+            return builder.add(reference_line(entry, f"shown before{remainder}"), entry)
+        is_complete = parts == [span]
         text = node.root.text
-        shown = " … ".join(text[a:b] for a, b in parts)
-        if not is_whole:
-            shown = f"{'… ' if parts[0][0] > span[0] else ''}{shown}"
-            shown += " …" if parts[-1][1] < span[1] else ""
-        entry |= {"whole": is_whole, "parts": [list(part) for part in parts], "text": shown}
+        visible = " … ".join(text[a:b] for a, b in parts)
+        if not is_complete:
+            visible = f"{'… ' if parts[0][0] > span[0] else ''}{visible}"
+            visible += " …" if parts[-1][1] < span[1] else ""
+        entry |= {"whole": is_complete, "parts": [list(part) for part in parts], "text": visible}
         title = heading_line(entry)
-        if not _own_matches(result) and (names := self._link_names(result)):
+        if not _direct_matches(result) and (names := self._link_names(result)):
             entry["names"] = names
             title += f" (also mentions {', '.join(names)})"
-        if not builder.add(f"{title}\n{shown}", entry):
+        if not builder.add(f"{title}\n{visible}", entry):
             return False
-        for begin, end in parts:
-            session.show(node.document_id, begin, end)
+        for start_at, end in parts:
+            session.show(node.document_id, start_at, end)
         return True
 
     def _excerpt(self, result: ScoredNode, span: Interval, size: int) -> list[Interval]:
         """Return the sentences that matched, the best first until there are enough."""
-        own = (span_of(node) for node in _own_matches(result))
-        spans = [inner for inner in own if inner and inner != span]
+        matched = (span_of(node) for node in _direct_matches(result))
+        spans = [inner for inner in matched if inner and inner != span]
         inside = [inner for inner in spans if span[0] <= inner[0] and inner[1] <= span[1]]
         selected: list[Interval] = []
         text, used = result.node.root.text, 0
-        for begin, end in dict.fromkeys(inside or self._mentions(result)):
-            tokens = count_tokens(text[begin:end])
+        for start_at, end in dict.fromkeys(inside or self._mentions(result)):
+            tokens = count_tokens(text[start_at:end])
             if selected and used + tokens > size:
                 break
-            selected.append((begin, end))
+            selected.append((start_at, end))
             used += tokens
         if not selected:  # found as a whole: its beginning
             selected = [(span[0], span[0] + len(shorten(text[span[0] : span[1]], size)))]
@@ -171,8 +173,10 @@ class SearchTools:
         if not names:
             return []
         sentences = self.view.graph.reader.children_in(self._default.sentences, result.node)
-        mentions = [each for each in sentences if any(_spelling(n, each.text) for n in names)]
-        return [span for each in mentions if (span := span_of(each))]
+        mentions = [
+            element for element in sentences if any(_spelling(n, element.text) for n in names)
+        ]
+        return [span for element in mentions if (span := span_of(element))]
 
     def _link_names(self, result: ScoredNode) -> list[str]:
         """Return the names in a passage by which it was found, as it writes them."""
@@ -187,17 +191,19 @@ class SearchTools:
         stop = len(node.text) if end is None else end
         if not 0 <= start < max(stop, 1):
             raise ToolError(f"start and end are characters of {document!r}, start before end")
-        here = [p for p in self.view.passages(node) if _overlaps(span_of(p), (start, stop))]
-        ranked = self._ranked(here, self._names(here))
+        current = [p for p in self.view.passages(node) if _overlaps(span_of(p), (start, stop))]
+        ranked = self._ranked(current, self._names(current))
         if not ranked:
             return ToolOutput("No name in this part is mentioned elsewhere; use search.")
         builder = OutputBuilder(max_tokens)
         rows = (partial(_related_row, other, shared, session) for other, shared in ranked)
-        _, left = builder.add_page(rows)
+        _, remaining = builder.add_page(rows)
         more = (
-            f"{left} more; ask for a smaller part, or search for one of the names." if left else ""
+            f"{remaining} more; ask for a smaller part, or search for one of the names."
+            if remaining
+            else ""
         )
-        return builder.output(left, more, separator="\n")
+        return builder.output(remaining, more, separator="\n")
 
     def _names(self, passages: Iterable[Node]) -> list[Node]:
         graph, group = self.view.graph, self._default.entities
@@ -211,18 +217,20 @@ class SearchTools:
         }
         return list(names.values())
 
-    def _ranked(self, here: Sequence[Node], names: Sequence[Node]) -> list[tuple[Node, list[str]]]:
+    def _ranked(
+        self, current: Sequence[Node], names: Sequence[Node]
+    ) -> list[tuple[Node, list[str]]]:
         """Return other passages with the names that they share, rare names first."""
-        graph, own = self.view.graph, {node.id for node in here}
+        graph, current_ids = self.view.graph, {node.id for node in current}
         shared: dict[str, tuple[Node, list[str]]] = {}
         weights: dict[str, float] = {}
         for name in names:
-            linked = (n for n in graph.linked(name) if n.group == self.view.target)
-            mentions = [n for n in linked if self.view.allows(n)]
-            spellings = (_spelling(name.text, each.searched_text) for each in mentions)
+            connected = (n for n in graph.linked(name) if n.group == self.view.target)
+            mentions = [n for n in connected if self.view.allows(n)]
+            spellings = (_spelling(name.text, element.searched_text) for element in mentions)
             spelling = next(filter(None, spellings), "")
             for passage in mentions:
-                if passage.id in own or not spelling:
+                if passage.id in current_ids or not spelling:
                     continue
                 shared.setdefault(passage.id, (passage, []))[1].append(spelling)
                 weights[passage.id] = weights.get(passage.id, 0.0) + 1 / len(mentions)
@@ -233,8 +241,8 @@ def _related_row(
     other: Node, shared: list[str], session: ToolSession
 ) -> tuple[str, dict[str, Any]]:
     span = span_of(other) or (0, 0)
-    entry = place_of(other, *span) | {"names": shared}
-    before = " (shown before)" if session.has_shown(other.document_id, *span) else ""
+    entry = location_of(other, *span) | {"names": shared}
+    before = " (shown before)" if session.covers(other.document_id, *span) else ""
     return f"{heading_line(entry)}{before}\nalso mentions {', '.join(shared)}", entry
 
 
@@ -247,8 +255,8 @@ def _spelling(name: str, text: str) -> str:
     return match[0] if match else ""
 
 
-def _overlaps(one: Interval | None, other: Interval) -> bool:
-    return one is not None and one[0] < other[1] and other[0] < one[1]
+def _overlaps(item: Interval | None, other: Interval) -> bool:
+    return item is not None and item[0] < other[1] and other[0] < item[1]
 
 
 def _why(result: ScoredNode) -> str:
@@ -257,7 +265,7 @@ def _why(result: ScoredNode) -> str:
     return ", ".join(ways)
 
 
-def _own_matches(result: ScoredNode) -> list[Node]:
+def _direct_matches(result: ScoredNode) -> list[Node]:
     """Return the nodes of a result's own document that matched; none if only links lead to it."""
     matches = [match.node for match in result.evidence]
     return [node for node in matches if node.document_id == result.node.document_id]

@@ -54,7 +54,7 @@ class OutputBuilder:
     _used: int = 0
 
     @property
-    def room(self) -> int:
+    def remaining(self) -> int:
         """How many tokens are left."""
         return max(0, self.max_tokens - self._used)
 
@@ -66,7 +66,7 @@ class OutputBuilder:
     def add(self, text: str, entry: dict[str, Any]) -> bool:
         """Add an entry; False where it does not fit. The first always fits."""
         tokens = count_tokens(text)
-        if tokens > self.room and self._entries:
+        if tokens > self.remaining and self._entries:
             return False
         self._used += tokens
         self._parts.append(text)
@@ -85,11 +85,11 @@ class OutputBuilder:
         Returns:
             How many rows there are, and how many more there are than were added.
         """
-        count = left = 0
+        count = omitted = 0
         for count, make in enumerate(rows, 1):
-            if count > skip and (left or not self.add(*make())):
-                left += 1
-        return count, left
+            if count > skip and (omitted or not self.add(*make())):
+                omitted += 1
+        return count, omitted
 
     def output(self, left_out: int = 0, remark: str = "", separator: str = "\n\n") -> ToolOutput:
         """Return what was added, with a remark at its end."""
@@ -99,22 +99,22 @@ class OutputBuilder:
         return ToolOutput(text, self._entries, left_out)
 
 
-def place_of(node: Node, begin: int, end: int) -> dict[str, Any]:
+def location_of(node: Node, start: int, stop: int) -> dict[str, Any]:
     """Return where a part of a document is, as an entry has it.
 
     Args:
         node: The document, or the node that the part is of.
-        begin: Where it begins in the document's text, in characters.
-        end: Where it ends.
+        start: Where it starts in the document's text, in characters.
+        stop: Where it ends.
     """
     document = node.root
     return {
         "document": document.id,
         "title": source_title(document.metadata),
         "headings": headings_of(node.metadata),
-        "start": begin,
-        "end": end,
-        "line": document.text.count("\n", 0, begin) + 1,
+        "start": start,
+        "end": stop,
+        "line": document.text.count("\n", 0, start) + 1,
     }
 
 
@@ -149,10 +149,14 @@ def shorten(text: str, tokens: int) -> str:
             low = middle
         else:
             high = middle - 1
-    end = low
-    while end and text[end - 1 : end + 1].isalnum() and count_tokens(text[end - 1 : end + 1]) == 1:
-        end -= 1
-    return text[: end or low]
+    stop = low
+    while (
+        stop
+        and text[stop - 1 : stop + 1].isalnum()
+        and count_tokens(text[stop - 1 : stop + 1]) == 1
+    ):
+        stop -= 1
+    return text[: stop or low]
 
 
 Interval = tuple[int, int]
@@ -166,36 +170,36 @@ class ToolSession:
     is not shown again, but named. Not for several threads at once.
     """
 
-    _shown: dict[str, list[Interval]] = field(default_factory=dict)
+    _spans: dict[str, list[Interval]] = field(default_factory=dict)
 
-    def show(self, document_id: str, begin: int, end: int) -> None:
+    def show(self, document_id: str, start: int, stop: int) -> None:
         """Remember that these characters of a document were shown."""
-        self._shown[document_id] = joined([*self._shown.get(document_id, ()), (begin, end)], 0)
+        self._spans[document_id] = joined([*self._spans.get(document_id, ()), (start, stop)], 0)
 
-    def has_shown(self, document_id: str, begin: int, end: int) -> bool:
+    def covers(self, document_id: str, start: int, stop: int) -> bool:
         """Return whether all these characters of a document were shown."""
-        return any(a <= begin and end <= b for a, b in self._shown.get(document_id, ()))
+        return any(a <= start and stop <= b for a, b in self._spans.get(document_id, ()))
 
     def knows(self, document_id: str) -> bool:
         """Return whether anything of a document was shown, and its title with it."""
-        return document_id in self._shown
+        return document_id in self._spans
 
-    def unseen(self, document: Node, begin: int, end: int, least: int = 1) -> list[Interval]:
+    def unseen(self, document: Node, start: int, stop: int, least: int = 1) -> list[Interval]:
         """Return the parts of these characters of a document that were not shown, in order.
 
         White space alone is no part. What was shown between two parts is shown again, as one with
         them, if it has less than ``least`` characters: a reference would be as long.
         """
-        parts, at = list[Interval](), begin
-        for a, b in self._shown.get(document.id, ()):
-            if min(b, end) - max(a, at) >= least:
+        parts, at = list[Interval](), start
+        for a, b in self._spans.get(document.id, ()):
+            if min(b, stop) - max(a, at) >= least:
                 parts.append((at, max(a, at)))
-                at = min(b, end)
-        return [(a, b) for a, b in [*parts, (at, end)] if document.text[a:b].strip()]
+                at = min(b, stop)
+        return [(a, b) for a, b in [*parts, (at, stop)] if document.text[a:b].strip()]
 
     def clear(self) -> None:
         """Forget everything."""
-        self._shown.clear()
+        self._spans.clear()
 
 
 def span_of(node: Node) -> Interval | None:
@@ -208,9 +212,9 @@ def span_of(node: Node) -> Interval | None:
 def joined(spans: Sequence[Interval], gap: int) -> list[Interval]:
     """Return spans in order; those that overlap, or are no further apart than a gap, as one."""
     result: list[Interval] = []
-    for begin, end in sorted(spans):
-        if result and begin - result[-1][1] <= gap:
-            result[-1] = result[-1][0], max(result[-1][1], end)
+    for start, stop in sorted(spans):
+        if result and start - result[-1][1] <= gap:
+            result[-1] = result[-1][0], max(result[-1][1], stop)
         else:
-            result.append((begin, end))
+            result.append((start, stop))
     return result

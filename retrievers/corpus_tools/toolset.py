@@ -7,13 +7,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ...nodegraph.errors import nearest_names
+from ...nodegraph.errors import check_integer, nearest_names
 from ...nodegraph.graph import NodeGraph
 from ..composite.default_retriever import DefaultRetriever
 from ..composite.link_graph import LinkOptions
 from ..filters import Filters
 from ..foreign.coercion import as_retriever
-from ..validation import whole
 from .corpus_view import CorpusView
 from .reading_tools import ReadingTools
 from .search_tools import SearchTools
@@ -34,7 +33,7 @@ def _argument(kind: str, description: str, **rules: object) -> dict[str, Any]:
 _QUERY = _argument("string", "A question or key words.", maxLength=20_000)
 _DOCUMENT = _argument("string", "A document's id, path or file name.")
 _START = _argument("integer", "First character.", minimum=0)
-_END = _argument("integer", "Character behind the last.", minimum=0)
+_STOP = _argument("integer", "Character behind the last.", minimum=0)
 _SKIP = _argument(
     "integer", "Leave out so many: to go on where an earlier call ended.", minimum=0, default=0
 )
@@ -116,7 +115,7 @@ class CorpusTools:
         if not isinstance(graph, NodeGraph):
             raise TypeError(f"graph is a NodeGraph, not {graph!r:.80}")
         self.graph = graph
-        self.max_tokens = whole(max_tokens, "max_tokens", 50)
+        self.max_tokens = check_integer(max_tokens, "max_tokens", 50)
         # An agent asks for one thing at a time: what is about the same again is not put back.
         default = DefaultRetriever(graph, target, follow_links=LinkOptions(repetition=0))
         self.view = CorpusView(graph, default.target, filters)
@@ -164,7 +163,7 @@ class CorpusTools:
                 "read",
                 "Read a part of a document exactly: from start to end, from start to the end of "
                 "its passage, or from the beginning.",
-                {"document": _DOCUMENT, "start": _START, "end": _END},
+                {"document": _DOCUMENT, "start": _START, "end": _STOP},
                 ["document"],
                 reading.read,
             ),
@@ -172,7 +171,7 @@ class CorpusTools:
                 "related",
                 "Find passages that mention the same names as a part of a document: what else is "
                 "about them. Use it to get from one fact to the next.",
-                {"document": _DOCUMENT, "start": _START | {"default": 0}, "end": _END},
+                {"document": _DOCUMENT, "start": _START | {"default": 0}, "end": _STOP},
                 ["document"],
                 searching.related,
             ),
@@ -205,7 +204,7 @@ class CorpusTools:
             raise ToolError(f"there is no tool {name!r:.80}; there is {', '.join(self.tools)}")
         tool = self.tools[name]
         values = check_arguments(tool, arguments or {})
-        budget = whole(max_tokens or self.max_tokens, "max_tokens", 1)
+        budget = check_integer(max_tokens or self.max_tokens, "max_tokens", 1)
         if name in ("search", "related", "read"):
             values["session"] = ToolSession() if session is None else session
         return tool.call(**values, max_tokens=budget)
@@ -251,19 +250,19 @@ def check_arguments(tool: CorpusTool, arguments: Mapping[str, Any]) -> dict[str,
     if not isinstance(arguments, Mapping):
         raise ToolError(f"the arguments of {tool.name} are an object, not {arguments!r:.80}")
     properties = tool.parameters["properties"]
-    given = {name: value for name, value in arguments.items() if value is not None}
-    for name in given:
+    passed = {name: value for name, value in arguments.items() if value is not None}
+    for name in passed:
         if name not in properties:
             raise ToolError(
                 f"{tool.name} has no argument {name!r:.80}; it has "
                 f"{nearest_names(str(name), properties)}"
             )
     for name in tool.parameters["required"]:
-        if name not in given:
+        if name not in passed:
             raise ToolError(f"{tool.name} needs {name}: {properties[name]['description']}")
     return {
-        name: _checked(tool.name, name, declared, given[name])
-        if name in given
+        name: _checked(tool.name, name, declared, passed[name])
+        if name in passed
         else declared.get("default")
         for name, declared in properties.items()
     }
@@ -273,8 +272,8 @@ def _checked(tool: str, name: str, declared: Mapping[str, Any], value: Any) -> A
     kind = declared["type"]
     if kind == "integer" and isinstance(value, (str, float)):
         try:
-            whole = int(value)
-            value = whole if float(value) == whole else value
+            rounded = int(value)
+            value = rounded if float(value) == rounded else value
         except (ValueError, OverflowError):
             pass
     is_bool = isinstance(value, bool)
@@ -287,6 +286,6 @@ def _checked(tool: str, name: str, declared: Mapping[str, Any], value: Any) -> A
     if kind == "integer" and value > declared.get("maximum", value):
         raise ToolError(f"{name} of {tool} is {declared['maximum']:,} or less, not {value!r:.80}")
     if isinstance(value, str) and len(value) > declared.get("maxLength", len(value)):
-        most = declared["maxLength"]
-        raise ToolError(f"{name} of {tool} has {most:,} characters at most, not {len(value):,}")
+        limit = declared["maxLength"]
+        raise ToolError(f"{name} of {tool} has {limit:,} characters at most, not {len(value):,}")
     return value

@@ -101,9 +101,9 @@ class MissingGold:
     nearest: str
 
     def __str__(self) -> str:
-        wanted = self.gold.text if isinstance(self.gold, GoldPassage) else self.gold.document_id
+        expected = self.gold.text if isinstance(self.gold, GoldPassage) else self.gold.document_id
         nearest = f"; nearest: {self.nearest!r:.120}" if self.nearest else ""
-        return f"{self.question_id}: {wanted!r:.120} is in no document{nearest}"
+        return f"{self.question_id}: {expected!r:.120} is in no document{nearest}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,9 +40,9 @@ def read_json_lines(path: Path) -> Iterator[tuple[str, Row]]:
     Raises:
         ValueError: If a line is not an object.
     """
-    for number, line in enumerate(path.read_text(encoding="utf-8-sig").split("\n"), 1):
+    for index, line in enumerate(path.read_text(encoding="utf-8-sig").split("\n"), 1):
         if line.strip():
-            where = f"{path}, line {number}"
+            where = f"{path}, line {index}"
             yield where, check_row(parse_json(line, where), where)
 
 
@@ -75,19 +75,19 @@ def check_row(value: object, where: str) -> Row:
     return value
 
 
-def field_names(fields: Mapping[str, str] | None, known: Iterable[str]) -> dict[str, str]:
+def field_names(fields: Mapping[str, str] | None, existing: Iterable[str]) -> dict[str, str]:
     """Return what each known field is called in a file.
 
     Raises:
         ValueError: If a field is unknown.
     """
-    known = list(known)
+    existing = list(existing)
     for field in fields or ():
-        if field not in known:
+        if field not in existing:
             raise ValueError(
-                f"there is no field {field!r}; there are {nearest_names(field, known)}"
+                f"there is no field {field!r}; there are {nearest_names(field, existing)}"
             )
-    return {field: (fields or {}).get(field, field) for field in known}
+    return {field: (fields or {}).get(field, field) for field in existing}
 
 
 def get_text(row: Row, name: str, where: str) -> str:

@@ -62,7 +62,7 @@ def load_langchain(
         ValueError: If an example has another form, or it is not clear which name is meant.
     """
     questions = []
-    for number, (where, row) in enumerate(_rows(source, "examples"), 1):
+    for index, (where, row) in enumerate(_rows(source, "examples"), 1):
         inputs, outputs = _sides(row)
         if not isinstance(inputs, Mapping) or not isinstance(outputs, Mapping):
             raise ValueError(
@@ -70,7 +70,7 @@ def load_langchain(
                 '{"inputs": {"question": ...}, "outputs": {"answer": ...}}'
             )
         has_sides = inputs is not outputs
-        asked = _name(where, inputs, question, QUESTION_NAMES, "question", only=has_sides)
+        requested = _name(where, inputs, question, QUESTION_NAMES, "question", only=has_sides)
         gold_name = _passage_name(where, {**inputs, **outputs}, passages)
         others = {k: v for k, v in outputs.items() if k != gold_name or k == answer}
         answered = ""
@@ -81,8 +81,8 @@ def load_langchain(
         gold = outputs.get(gold_name, inputs.get(gold_name))
         questions.append(
             Question(
-                str(row.get("id") or number),
-                _text(inputs[asked], where, asked),
+                str(row.get("id") or index),
+                _text(inputs[requested], where, requested),
                 _gold(gold, where),
                 _answers(others.get(answered), where, answered),
             )
@@ -127,7 +127,7 @@ def load_llama_index(source: str | Path | object, gold: LlamaIndexGold = "passag
     questions = []
     for identity, text in queries.items():
         ids = relevant.get(identity, [])
-        if missing := [one for one in ids if one not in corpus]:
+        if missing := [item for item in ids if item not in corpus]:
             raise ValueError(
                 f"{title}: node {missing[0]!r} is relevant for query {identity!r}, and not in the "
                 "corpus"
@@ -137,10 +137,10 @@ def load_llama_index(source: str | Path | object, gold: LlamaIndexGold = "passag
     return Dataset(questions, [Document(text, id=i) for i, text in corpus.items()], title)
 
 
-def _labelled(example: Mapping[str, Any], number: int, title: str) -> Question:
-    where = f"{title}, example {number}"
+def _labelled(example: Mapping[str, Any], index: int, title: str) -> Question:
+    where = f"{title}, example {index}"
     return Question(
-        str(number),
+        str(index),
         _text(example.get("query"), where, "query"),
         _gold(example.get("reference_contexts"), where),
         _answers(example.get("reference_answer"), where, "reference_answer"),
@@ -162,7 +162,7 @@ def load_ragas(source: Examples) -> Dataset:
         ValueError: If a row has no question.
     """
     questions = []
-    for number, (where, row) in enumerate(_rows(source, "test set"), 1):
+    for index, (where, row) in enumerate(_rows(source, "test set"), 1):
         name = "user_input" if "user_input" in row else "question"
         if row.get(name) is None:
             raise ValueError(
@@ -174,7 +174,7 @@ def load_ragas(source: Examples) -> Dataset:
         answers = next((row[n] for n in ("reference", "ground_truth") if row.get(n)), None)
         questions.append(
             Question(
-                str(number),
+                str(index),
                 _text(_cell(row[name]), where, name),
                 _gold(_cell(contexts), where),
                 _answers(answers, where, "reference"),
@@ -261,7 +261,7 @@ _ABOUT = ("id", "created_at", "modified_at", "dataset_id", "metadata", "source_r
 def _name(
     where: str,
     values: Mapping[str, Any],
-    given: str | None,
+    passed: str | None,
     usual: Sequence[str],
     what: str,
     *,
@@ -269,10 +269,10 @@ def _name(
     required: bool = True,
 ) -> str:
     """Return under which name a value is: the one given, a usual one, or the only one there is."""
-    if given is not None:
-        if given not in values and required:
-            raise ValueError(f"{where} has no {given!r}, but {nearest_names(given, values)}")
-        return given
+    if passed is not None:
+        if passed not in values and required:
+            raise ValueError(f"{where} has no {passed!r}, but {nearest_names(passed, values)}")
+        return passed
     chosen = next((name for name in usual if name in values), "")
     if not chosen and only and len(values) == 1:
         chosen = next(iter(values))
@@ -284,10 +284,10 @@ def _name(
     )
 
 
-def _passage_name(where: str, values: Mapping[str, Any], given: str | None) -> str:
-    if given is not None and given not in values:
-        raise ValueError(f"{where} has no {given!r}, but {nearest_names(given, values)}")
-    return given or next((name for name in PASSAGE_NAMES if name in values), "")
+def _passage_name(where: str, values: Mapping[str, Any], passed: str | None) -> str:
+    if passed is not None and passed not in values:
+        raise ValueError(f"{where} has no {passed!r}, but {nearest_names(passed, values)}")
+    return passed or next((name for name in PASSAGE_NAMES if name in values), "")
 
 
 def _content(message: Mapping[str, Any]) -> Any:
@@ -296,7 +296,7 @@ def _content(message: Mapping[str, Any]) -> Any:
 
 def _text(value: Any, where: str, name: object) -> str:
     """Return a text, or that of the last message of a person."""
-    if isinstance(value, list) and value and all(isinstance(one, Mapping) for one in value):
+    if isinstance(value, list) and value and all(isinstance(item, Mapping) for item in value):
         kinds = [str(m.get("role") or m.get("type") or m.get("id")) for m in value]
         people = [m for m, k in zip(value, kinds, strict=True) if k in ("user", "human")]
         if people:
@@ -309,8 +309,8 @@ def _text(value: Any, where: str, name: object) -> str:
 def _answers(value: Any, where: str, name: str) -> tuple[str, ...]:
     if value is None or value == "":
         return ()
-    if isinstance(value, list) and all(isinstance(one, str) for one in value):
-        return tuple(one for one in value if one.strip())
+    if isinstance(value, list) and all(isinstance(item, str) for item in value):
+        return tuple(item for item in value if item.strip())
     if isinstance(value, Mapping):  # a message
         value = _content(value)
     return (_text(str(value) if isinstance(value, bool | int | float) else value, where, name),)
@@ -320,13 +320,13 @@ def _gold(value: Any, where: str) -> tuple[Gold, ...]:
     """Return the passages of texts, or of documents of either framework as plain values."""
     texts: dict[str, None] = {}
     values = [] if value is None or value == "" else value if isinstance(value, list) else [value]
-    for one in values:
-        if isinstance(one, Mapping):
-            inner = one.get("kwargs", one.get("node", one))
-            one = next((inner[k] for k in ("page_content", "text", "content") if k in inner), one)
-        elif not isinstance(one, str):
-            one = getattr(one, "page_content", one)
-        if not isinstance(one, str):
-            raise ValueError(f"{where}: a passage is no text but {one!r:.80}")
-        texts[one] = None
+    for item in values:
+        if isinstance(item, Mapping):
+            inner = item.get("kwargs", item.get("node", item))
+            item = next((inner[k] for k in ("page_content", "text", "content") if k in inner), item)
+        elif not isinstance(item, str):
+            item = getattr(item, "page_content", item)
+        if not isinstance(item, str):
+            raise ValueError(f"{where}: a passage is no text but {item!r:.80}")
+        texts[item] = None
     return tuple(GoldPassage(text) for text in texts if text.strip())

@@ -16,7 +16,7 @@ from typing import get_args
 
 from ...nodegraph.concurrency import run_in_threads
 from ...nodegraph.document import Document
-from ...nodegraph.errors import ModelError, nearest_names
+from ...nodegraph.errors import ModelError, check_integer, nearest_names
 from ...nodegraph.extractors.entity_extractor import EntityExtractor
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.models.cached_llm import CachedLLM
@@ -26,7 +26,6 @@ from ...nodegraph.splitters.passage_splitter import PassageSplitter
 from ...nodegraph.splitters.tokens import count_tokens
 from ...nodegraph.store import NodeStore
 from ..retriever import Retriever
-from ..validation import whole
 from .dataset import Dataset, Question
 from .question_checks import same_question
 from .question_writer import MODEL_FAILED, QuestionKind, QuestionWriter, RejectedQuestion
@@ -82,7 +81,7 @@ class GeneratedQuestions:
     @property
     def reasons(self) -> dict[str, int]:
         """How many questions were rejected, by the reason, most first."""
-        return dict(Counter(one.reason for one in self.rejected).most_common())
+        return dict(Counter(entry.reason for entry in self.rejected).most_common())
 
     def __str__(self) -> str:
         counts = self.counts
@@ -90,9 +89,9 @@ class GeneratedQuestions:
             f"{counts[kind]} of {n} {kind}" for kind, n in self.requested.items() if n
         )
         reasons = "; ".join(f"{n} {reason}" for reason, n in self.reasons.items())
-        number = len(self.dataset)
+        index = len(self.dataset)
         return (
-            f"{number} question{'s' * (number != 1)}: {kinds}; {len(self.rejected)} rejected"
+            f"{index} question{'s' * (index != 1)}: {kinds}; {len(self.rejected)} rejected"
             + (f": {reasons}" if reasons else "")
             + f"; {self.model_calls} model calls, {self.tokens} tokens"
         )
@@ -154,8 +153,8 @@ def generate_questions(
         >>> generated.dataset.questions[0].gold
         (GoldSpan(document_id='rhine', start=81, end=97, text='Cologne and Bonn', grade=1.0),)
     """
-    whole(count, "count", 1)
-    whole(max_workers, "max_workers", 1)
+    check_integer(count, "count", 1)
+    check_integer(max_workers, "max_workers", 1)
     if isinstance(max_overlap, bool) or not 0 < max_overlap <= 1:
         raise ValueError(f"max_overlap is a number above 0 and up to 1, not {max_overlap!r}")
     requested = _requested(count, shares)
@@ -197,28 +196,28 @@ def _generated(
     hidden = None if progress is None else not progress
     bar = tqdm(None, "generate", sum(requested.values()), unit="question", disable=hidden)
     with bar:
-        for kind, number in requested.items():
-            tries = [partial(writer.attempt, kind, *one) for one in drawing.of(kind)]
-            tries = tries[: TRIES * number]
-            taken = 0
-            for begin in range(0, len(tries), max_workers):
-                if taken == number:
+        for kind, index in requested.items():
+            tries = [partial(writer.attempt, kind, *entry) for entry in drawing.of(kind)]
+            tries = tries[: TRIES * index]
+            accepted = 0
+            for start in range(0, len(tries), max_workers):
+                if accepted == index:
                     break
-                for outcome in run_in_threads(tries[begin : begin + max_workers], max_workers):
-                    if taken == number:
+                for outcome in run_in_threads(tries[start : start + max_workers], max_workers):
+                    if accepted == index:
                         break  # tried beside one that was taken
                     calls += outcome.calls
                     tokens += outcome.tokens
                     result = outcome.result
-                    if isinstance(result, Question) and _is_asked(result, questions):
+                    if isinstance(result, Question) and _is_duplicate(result, questions):
                         ids = outcome.node_ids
                         result = RejectedQuestion(kind, result.text, "asked before", "", ids)
                     if isinstance(result, RejectedQuestion):
                         rejected.append(result)
                         _give_up(questions, rejected, outcome.error)
                         continue
-                    taken += 1
-                    questions.append(replace(result, id=f"{kind}-{taken:03d}"))
+                    accepted += 1
+                    questions.append(replace(result, id=f"{kind}-{accepted:03d}"))
                     bar.update()
     if not questions:
         if not rejected:
@@ -226,7 +225,7 @@ def _generated(
                 "no two passages share a name, so that nothing can be asked about two; add "
                 "documents, or ask for questions of another kind"
             )
-        reasons = Counter(one.reason for one in rejected).most_common()
+        reasons = Counter(entry.reason for entry in rejected).most_common()
         tried = "; ".join(f"{n} {reason}" for reason, n in reasons)
         raise NoQuestionsError(f"no question passed the checks: {tried}; try a stronger model")
     generated = GeneratedQuestions(
@@ -251,21 +250,21 @@ def _requested(count: int, shares: Mapping[QuestionKind, float]) -> dict[Questio
     if not total:
         raise ValueError('every share is 0; give one, as in {"single": 1}')
     exact = {kind: count * share / total for kind, share in shares.items()}
-    requested = {kind: int(number) for kind, number in exact.items()}
-    rest = sorted(exact, key=lambda kind: requested[kind] - exact[kind])
-    for kind in rest[: count - sum(requested.values())]:
+    requested = {kind: int(index) for kind, index in exact.items()}
+    remainder = sorted(exact, key=lambda kind: requested[kind] - exact[kind])
+    for kind in remainder[: count - sum(requested.values())]:
         requested[kind] += 1
     return requested
 
 
-def _is_asked(question: Question, questions: Sequence[Question]) -> bool:
+def _is_duplicate(question: Question, questions: Sequence[Question]) -> bool:
     return any(same_question(question, other) for other in questions)
 
 
 def _give_up(
     questions: Sequence[Question], rejected: Sequence[RejectedQuestion], error: ModelError | None
 ) -> None:
-    failed = all(one.reason == MODEL_FAILED for one in rejected)
+    failed = all(entry.reason == MODEL_FAILED for entry in rejected)
     if error is not None and failed and not questions and len(rejected) == _GIVE_UP:
         raise error
 
@@ -297,8 +296,8 @@ class PassageDrawing:
             for node in self._spread(chance):
                 yield [node], ""
             return
-        linked = EntityExtractor(max_passages=5)(self.nodes)
-        entities = [entity for entity in linked if len(_apart(entity.to)) == 2]
+        related = EntityExtractor(max_passages=5)(self.nodes)
+        entities = [entity for entity in related if len(_apart(entity.to)) == 2]
         chance.shuffle(entities)
         used: set[str] = set()
         for entity in entities:

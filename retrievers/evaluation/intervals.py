@@ -71,14 +71,14 @@ class Difference:
             noun = "question" if self.questions == 1 else "questions"
             return (
                 f"{self.metric}: no difference between {self.first} and {self.second} that "
-                f"{self.questions} {noun} could show ({format_number(self.value, True)}, "
-                f"{format_number(self.low, True)} to {format_number(self.high, True)})"
+                f"{self.questions} {noun} could show ({format_value(self.value, True)}, "
+                f"{format_value(self.low, True)} to {format_value(self.high, True)})"
             )
         other = self.first if self.better == self.second else self.second
         low, high = sorted((abs(self.low), abs(self.high)))
         return (
             f"{self.metric}: {self.better} is better than {other} by "
-            f"{format_number(abs(self.value))}, {format_number(low)} to {format_number(high)}"
+            f"{format_value(abs(self.value))}, {format_value(low)} to {format_value(high)}"
         )
 
 
@@ -117,8 +117,8 @@ def make_difference(
         second: The name of another.
         judgements: Those of each set-up, by the id of the question.
     """
-    one, other = judgements[first], judgements[second]
-    pairs = [(one[q], other[q]) for q in one if one[q].judged and q in other and other[q].judged]
+    item, other = judgements[first], judgements[second]
+    pairs = [(item[q], other[q]) for q in item if item[q].judged and q in other and other[q].judged]
     rows = [
         [(j.numerator or 0.0, j.denominator) for j in column] for column in zip(*pairs, strict=True)
     ]
@@ -175,7 +175,7 @@ def _drawn_sums(rows: Any, random: Any) -> Any:
     return np.concatenate(sums)
 
 
-def format_number(value: float, sign: bool = False) -> str:
+def format_value(value: float, sign: bool = False) -> str:
     """Return a number as sentences have it, with its sign where that is what counts."""
     digits = 3 if abs(value) < 10 else 1
     return f"{value:+.{digits}f}" if sign else f"{value:.{digits}f}"

@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ...nodegraph.errors import ModelError, nearest_names
+from ...nodegraph.errors import ModelError, check_integer, nearest_names
 from ...nodegraph.models.answer_cache import AnswerCache, answer_key
 from ...nodegraph.models.language import Language, language_of
 from ...nodegraph.models.llm import LLM, as_llm
@@ -24,7 +24,6 @@ from ...nodegraph.store import NodeStore
 from ..plans.plan import run
 from ..plans.prompting import PromptMixin, ask_and_parse, json_instruction
 from ..tracing import trace
-from ..validation import whole
 from .judging import model_cost
 from .matching import NotJudgedError, RetrievalCase
 from .metrics import JUDGED_METRICS, NO_ANSWER, Judgement, Metric, says_unknown, split_name
@@ -86,7 +85,7 @@ class Judge(PromptMixin):
         timeout: float | None = None,
     ) -> None:
         self.llm: LLM = as_llm(llm)
-        self.max_characters = whole(max_characters, "max_characters", 1)
+        self.max_characters = check_integer(max_characters, "max_characters", 1)
         self.timeout = timeout
         self.calls = self.tokens = self.reused = 0
         self._answers = AnswerCache(store)
@@ -149,7 +148,7 @@ class Judge(PromptMixin):
         kind: str,
         query: str,
         parse: Callable[[str], Any],
-        form: str,
+        shape: str,
         schema: Mapping[str, Any],
         **values: str,
     ) -> tuple[Any, int, int]:
@@ -159,7 +158,7 @@ class Judge(PromptMixin):
             kind: The name of the prompt.
             query: The question, which decides the language.
             parse: Reads the answer.
-            form: What the answer looks like.
+            shape: What the answer looks like.
             schema: The same as a JSON schema.
             **values: What else the prompt takes.
 
@@ -168,7 +167,7 @@ class Judge(PromptMixin):
         """
         language: Language = language_of(query)
         prompt = self._prompts[kind].fill(language, query=query, **values)
-        prompt += json_instruction(form, language)
+        prompt += json_instruction(shape, language)
         is_new = False
 
         def ask() -> dict[str, Any]:
@@ -229,9 +228,9 @@ class _JudgedCase:
     def decide(self, kind: str, *, count: int | None = None, **values: str) -> list[Verdict]:
         """Return the verdicts on so many numbered items, or on the one thing of the prompt."""
         parse = partial(parse_verdicts, count=count or 1)
-        one = (VERDICT_FORM, VERDICT_SCHEMA)
-        form, schema = one if count is None else (VERDICTS_FORM, VERDICTS_SCHEMA)
-        return [Verdict(*verdict) for verdict in self._decided(kind, parse, form, schema, values)]
+        single = (VERDICT_FORM, VERDICT_SCHEMA)
+        shape, schema = single if count is None else (VERDICTS_FORM, VERDICTS_SCHEMA)
+        return [Verdict(*verdict) for verdict in self._decided(kind, parse, shape, schema, values)]
 
     def select(self, sentences: Sequence[str]) -> list[int]:
         """Return the numbers of the sentences that are needed."""
@@ -244,13 +243,13 @@ class _JudgedCase:
         self,
         kind: str,
         parse: Callable[[str], Any],
-        form: str,
+        shape: str,
         schema: Mapping[str, Any],
         values: Mapping[str, str],
     ) -> Any:
         try:
             value, calls, tokens = self.judge.decide(
-                kind, self.question.text, parse, form, schema, **values
+                kind, self.question.text, parse, shape, schema, **values
             )
         except JudgeFailedError as error:
             self.calls, self.tokens = self.calls + error.calls, self.tokens + error.tokens
@@ -275,7 +274,7 @@ class _JudgedCase:
             raise NotJudgedError("the question has no answers")
         return answers
 
-    def given_answer(self) -> str:
+    def answer_text(self) -> str:
         if self.answer is None:
             raise NotJudgedError("the set-up gives no answers; give a query engine")
         return self.answer.strip()
@@ -301,8 +300,8 @@ class _JudgedCase:
 
     def unknown(self, answer: str) -> Judgement:
         """Judge an answer that says that it is unknown, without a call."""
-        said = f"the answer says that it is unknown: {answer:.120}" if answer else NO_ANSWER
-        return self.judgement(0.0, said)
+        summary = f"the answer says that it is unknown: {answer:.120}" if answer else NO_ANSWER
+        return self.judgement(0.0, summary)
 
     def yes_or_no(self, kind: str, *, answer: str, right: str = "") -> Judgement:
         (verdict,) = self.decide(kind, answer=answer, right=right)
@@ -325,7 +324,7 @@ def _context_recall(case: _JudgedCase) -> Judgement:
 
 
 def _groundedness(case: _JudgedCase) -> Judgement:
-    answer = case.given_answer()
+    answer = case.answer_text()
     if says_unknown(answer):
         raise NotJudgedError("the answer says that it is unknown, and states nothing")
     return case.supported(answer)
@@ -351,14 +350,14 @@ def _sentence_relevance(case: _JudgedCase) -> Judgement:
         numbers = case.select(sentences)
         total += len(sentences)
         needed += len(numbers)
-        words += [f"{rank}: {sentences[number - 1]:.120}" for number in numbers]
+        words += [f"{rank}: {sentences[index - 1]:.120}" for index in numbers]
     if not total:
         return case.judgement(0.0, "there are no sentences")
     return case.judgement(needed / total, [f"{needed} of {total} sentences", *words])
 
 
 def _answer_relevance(case: _JudgedCase) -> Judgement:
-    answer = case.given_answer()
+    answer = case.answer_text()
     if not says_unknown(answer):
         return case.yes_or_no("answer_relevance", answer=answer)
     if not case.question.answerable:
@@ -367,7 +366,7 @@ def _answer_relevance(case: _JudgedCase) -> Judgement:
 
 
 def _answer_correctness(case: _JudgedCase) -> Judgement:
-    right, answer = case.right_answers(), case.given_answer()
+    right, answer = case.right_answers(), case.answer_text()
     if says_unknown(answer):
         return case.unknown(answer)
     return case.yes_or_no("answer_correctness", right=_numbered(right), answer=answer)

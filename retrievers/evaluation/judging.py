@@ -98,13 +98,15 @@ def run_all(work: Sequence[Callable[[], T]], workers: int) -> Iterator[T]:
 
 def model_cost(span: Span) -> tuple[int, int]:
     """Return how many answers a model gave within a span, and the tokens of them and prompts."""
-    asks = [one for one in _spans(span) if one.name == "ask"]
-    return len(asks), model_tokens(asks)
+    model_spans = [item for item in _spans(span) if item.name == "ask"]
+    return len(model_spans), model_tokens(model_spans)
 
 
-def model_tokens(asks: Sequence[Span]) -> int:
+def model_tokens(model_spans: Sequence[Span]) -> int:
     """Return how many tokens the prompts and answers of model calls have together."""
-    texts = (str(one.attributes.get(name, "")) for one in asks for name in ("prompt", "answer"))
+    texts = (
+        str(item.attributes.get(name, "")) for item in model_spans for name in ("prompt", "answer")
+    )
     return sum(map(count_tokens, texts))
 
 

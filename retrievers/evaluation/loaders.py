@@ -10,9 +10,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from ...nodegraph.errors import nearest_names
+from ...nodegraph.errors import check_integer, nearest_names
 from ...nodegraph.models.output.lines import normalize
-from ..validation import whole
 from .dataset import Dataset, Gold, GoldDocument, GoldPassage, GoldSpan, Question
 from .dataset_rows import (
     Row,
@@ -144,9 +143,9 @@ def save_jsonl(dataset: Dataset, path: str | Path) -> None:
 
 
 def _row(question: Question) -> dict[str, Any]:
-    passages = {one.text: one.grade for one in question.gold if isinstance(one, GoldPassage)}
+    passages = {item.text: item.grade for item in question.gold if isinstance(item, GoldPassage)}
     documents = {o.document_id: o.grade for o in question.gold if isinstance(o, GoldDocument)}
-    spans = [asdict(one) for one in question.gold if isinstance(one, GoldSpan)]
+    spans = [asdict(item) for item in question.gold if isinstance(item, GoldSpan)]
     row = {
         "id": question.id,
         "question": question.text,
@@ -242,12 +241,12 @@ def load_log(
         ValueError: If a line has another form, or there are none.
     """
     path = Path(path)
-    whole(min_clicks, "min_clicks", 1)
+    check_integer(min_clicks, "min_clicks", 1)
     if limit is not None:
-        whole(limit, "limit", 1)
+        check_integer(limit, "limit", 1)
     names = field_names(fields, LOG_FIELDS)
     texts: dict[str, str] = {}
-    asks: Counter[str] = Counter()
+    model_spans: Counter[str] = Counter()
     clicks: dict[str, Counter[str]] = {}
     for where, row in read_csv(path)[1] if is_csv(path) else read_json_lines(path):
         text = get_text(row, names["question"], where)
@@ -256,13 +255,13 @@ def load_log(
         key = normalize(text)
         count = _count(row.get(names["count"]), where)
         texts.setdefault(key, text.strip())
-        asks[key] += count
+        model_spans[key] += count
         for identity in dict.fromkeys(_ids(row.get(names["clicked"]), separator, where)):
             clicks.setdefault(key, Counter())[identity] += count
-    chosen = [key for key, _ in asks.most_common(limit)]  # of equals the first in the file
+    chosen = [key for key, _ in model_spans.most_common(limit)]  # of equals the first in the file
     questions = [
         Question(
-            str(number),
+            str(index),
             texts[key],
             tuple(
                 GoldDocument(identity, float(n))
@@ -270,7 +269,7 @@ def load_log(
                 if n >= min_clicks
             ),
         )
-        for number, key in enumerate(chosen, 1)
+        for index, key in enumerate(chosen, 1)
     ]
     if without := sum(not question.gold for question in questions):
         _logger.warning(
@@ -283,12 +282,12 @@ def load_log(
 def _question(row: Row, names: Mapping[str, str], where: str) -> Question:
     """Return the question of a row; without an id it has the number of its line."""
     text, identity = get_text(row, names["question"], where), row.get(names["id"])
-    gold: list[Gold] = [GoldPassage(*one) for one in _graded(row, names["passages"], where)]
-    gold += [GoldDocument(*one) for one in _graded(row, names["document_ids"], where)]
+    gold: list[Gold] = [GoldPassage(*item) for item in _graded(row, names["passages"], where)]
+    gold += [GoldDocument(*item) for item in _graded(row, names["document_ids"], where)]
     for span in row.get(names["spans"]) or ():
         try:
-            place = (span["document_id"], span["start"], span["end"], span.get("text") or "")
-            gold.append(GoldSpan(*place, float(span.get("grade", 1))))
+            position = (span["document_id"], span["start"], span["end"], span.get("text") or "")
+            gold.append(GoldSpan(*position, float(span.get("grade", 1))))
         except (KeyError, TypeError, AttributeError) as error:
             raise ValueError(
                 f"{where}: a span is an object with document_id, start and end, not {span!r:.80}"
@@ -316,17 +315,17 @@ def _graded(row: Row, name: str, where: str) -> list[tuple[str, float]]:
 def _texts(row: Row, name: str, where: str) -> Sequence[str]:
     value = row.get(name)
     values = [] if value is None else [value] if isinstance(value, str) else value
-    if not isinstance(values, list) or not all(isinstance(one, str) for one in values):
+    if not isinstance(values, list) or not all(isinstance(item, str) for item in values):
         raise ValueError(f"{where}: {name!r} is a text or a list of texts, not {value!r:.80}")
     return values
 
 
 def _span(text: str) -> dict[str, Any]:
-    document, _, place = text.rpartition(":")
-    start, _, end = place.partition("-")
-    if not (document and start.isdigit() and end.isdigit()):
+    document, _, position = text.rpartition(":")
+    start, _, stop = position.partition("-")
+    if not (document and start.isdigit() and stop.isdigit()):
         return {"text": text}  # refused with the line's number
-    return {"document_id": document, "start": int(start), "end": int(end)}
+    return {"document_id": document, "start": int(start), "end": int(stop)}
 
 
 def _count(value: object, where: str) -> int:
@@ -346,6 +345,6 @@ def _ids(value: object, separator: str, where: str) -> list[str]:
         value = value.split(separator)
     if isinstance(value, int) and not isinstance(value, bool):
         value = [value]
-    if not isinstance(value, list) or not all(isinstance(one, str | int) for one in value):
+    if not isinstance(value, list) or not all(isinstance(item, str | int) for item in value):
         raise ValueError(f"{where}: what was clicked is a list of ids, not {value!r:.80}")
-    return [str(one).strip() for one in value if str(one).strip()]
+    return [str(item).strip() for item in value if str(item).strip()]

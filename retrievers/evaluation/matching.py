@@ -61,14 +61,14 @@ class RetrievedItem:
         """
         node = result.node
         text = node.content if isinstance(node.content, str) else node.text
-        start, end = node.start, node.end
+        start, stop = node.start, node.end
         if start is None and isinstance(index := node.metadata.get("start_index"), int):
-            start, end = index, index + len(node.text)  # as LangChain's splitters have it
+            start, stop = index, index + len(node.text)  # as LangChain's splitters have it
         document_id = node.document_id or node.id
         if document_key is not None:
             document_id = str(node.metadata.get(document_key, ""))
         score = float(result.score)
-        return cls(node.id, text, score, document_id, start, end, result.explain())
+        return cls(node.id, text, score, document_id, start, stop, result.explain())
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,8 +111,8 @@ class Matching:
         if isinstance(gold, GoldPassage):
             if self.passages == "edit":
                 return is_similar(item.text, gold.text, self.threshold)
-            one, other = " ".join(item.text.split()), " ".join(gold.text.split())
-            return bool(one) and (one in other or other in one)
+            entry, other = " ".join(item.text.split()), " ".join(gold.text.split())
+            return bool(entry) and (entry in other or other in entry)
         if not item.document_id:
             raise NotJudgedError(f"result {item.id!r} has no document id; set document_key")
         if item.document_id != gold.document_id:
@@ -141,11 +141,11 @@ def overlap(gold: GoldSpan, item: RetrievedItem) -> tuple[int, int] | None:
         raise NotJudgedError(
             f"result {item.id!r} does not say where it is in document {item.document_id!r}"
         )
-    start, end = max(gold.start, item.start), min(gold.end, item.end)
-    if start >= end:
+    start, stop = max(gold.start, item.start), min(gold.end, item.end)
+    if start >= stop:
         return None
-    text = gold.text[start - gold.start : end - gold.start]
-    return (start, end) if not gold.text or count_tokens(text) else None
+    text = gold.text[start - gold.start : stop - gold.start]
+    return (start, stop) if not gold.text or count_tokens(text) else None
 
 
 @dataclass(frozen=True)
@@ -176,15 +176,17 @@ class RetrievalCase:
             raise NotJudgedError("the question has no gold")
         matches = self.matching.matches
         places = [*enumerate(gold)]
-        return [frozenset([at for at, one in places if matches(one, item)]) for item in self.items]
+        return [
+            frozenset([at for at, entry in places if matches(entry, item)]) for item in self.items
+        ]
 
     @cached_property
     def _ranks(self) -> tuple[int | None, ...]:
         ranks: list[int | None] = [None] * len(self.question.gold)
         for rank, places in enumerate(self.matched, 1):
-            for place in places:
-                if ranks[place] is None:
-                    ranks[place] = rank
+            for position in places:
+                if ranks[position] is None:
+                    ranks[position] = rank
         return tuple(ranks)
 
     @cached_property
@@ -194,7 +196,7 @@ class RetrievalCase:
         Raises:
             NotJudgedError: If the question has no answers.
         """
-        answers = [(_normalized(one), one) for one in self.question.answers if one.strip()]
+        answers = [(_normalized(entry), entry) for entry in self.question.answers if entry.strip()]
         if not answers:
             raise NotJudgedError("the question has no answers")
         for rank, item in enumerate(self.items, 1):
@@ -216,32 +218,32 @@ def _tokens(text: str) -> int:
     return count_tokens(text)
 
 
-def edit_similarity(one: str, other: str) -> float:
+def edit_similarity(entry: str, other: str) -> float:
     """Return one minus the edit distance (Levenshtein, 1966), divided by the longer length.
 
     Example:
         >>> round(edit_similarity("kitten", "sitting"), 4)
         0.5714
     """
-    if one == other:
+    if entry == other:
         return 1.0
-    return 1 - _distance(one, other) / max(len(one), len(other))
+    return 1 - _distance(entry, other) / max(len(entry), len(other))
 
 
 @functools.lru_cache(maxsize=100_000)  # set-ups retrieve the same passages
-def is_similar(one: str, other: str, threshold: float) -> bool:
+def is_similar(entry: str, other: str, threshold: float) -> bool:
     """Return whether the edit similarity of two texts is above a threshold.
 
     The distance is at least the difference in length, and the number of characters that the longer
     text has and the shorter lacks; where these suffice it is not computed.
     """
-    if one == other:
+    if entry == other:
         return True
-    longest = max(len(one), len(other))
-    if 1 - abs(len(one) - len(other)) / longest <= threshold:
+    maximum = max(len(entry), len(other))
+    if 1 - abs(len(entry) - len(other)) / maximum <= threshold:
         return False
-    common = (_letters(one) & _letters(other)).total()
-    return common / longest > threshold and edit_similarity(one, other) > threshold
+    common = (_letters(entry) & _letters(other)).total()
+    return common / maximum > threshold and edit_similarity(entry, other) > threshold
 
 
 @functools.lru_cache(maxsize=20_000)
@@ -249,15 +251,15 @@ def _letters(text: str) -> Counter[str]:
     return Counter(text)
 
 
-def _distance(one: str, other: str) -> int:
+def _distance(entry: str, other: str) -> int:
     """Return the edit distance by bit vectors (Myers, 1999, in the form of Hyyrö, 2003)."""
-    if not one:
+    if not entry:
         return len(other)
     places: dict[str, int] = {}
-    for place, letter in enumerate(one):
-        places[letter] = places.get(letter, 0) | 1 << place
-    every, last = (1 << len(one)) - 1, 1 << len(one) - 1
-    up, down, distance = every, 0, len(one)  # where a column of the table rises and falls
+    for position, letter in enumerate(entry):
+        places[letter] = places.get(letter, 0) | 1 << position
+    every, last = (1 << len(entry)) - 1, 1 << len(entry) - 1
+    up, down, distance = every, 0, len(entry)  # where a column of the table rises and falls
     for letter in other:
         equal = places.get(letter, 0)
         vertical = equal | down
@@ -279,9 +281,9 @@ def covered_tokens(gold: GoldSpan, items: Sequence[RetrievedItem]) -> int:
         if item.document_id == gold.document_id and (part := overlap(gold, item))
     )
     total, reached = 0, gold.start
-    for start, end in parts:
-        total += count_tokens(gold.text[max(start, reached) - gold.start : end - gold.start])
-        reached = max(reached, end)
+    for start, stop in parts:
+        total += count_tokens(gold.text[max(start, reached) - gold.start : stop - gold.start])
+        reached = max(reached, stop)
     return total
 
 

@@ -145,7 +145,7 @@ def average_precision(case: RetrievalCase, k: int | None) -> Judgement:
     """
     ranks = case.first_ranks(k)
     firsts = sorted(rank for rank in ranks if rank)
-    at = {rank: number for number, rank in enumerate(sorted(set(firsts)), 1)}
+    at = {rank: index for index, rank in enumerate(sorted(set(firsts)), 1)}
     total = sum(at[rank] / rank for rank in firsts)
     return _by_ranks(total / len(ranks), ranks)
 
@@ -181,7 +181,7 @@ def context_recall(
     """
     passages = _passages(case)
     texts = [item.text for item in case.items[:k]]
-    right = [any(is_similar(text, one, threshold) for text in texts) for one in passages]
+    right = [any(is_similar(text, entry, threshold) for text in texts) for entry in passages]
     value = float(any(right)) if binary else sum(right) / len(right)
     return Judgement(value, evidence=f"{sum(right)} of {len(right)} passages")
 
@@ -333,11 +333,11 @@ def split_name(name: str, *, counts_results: bool = True) -> tuple[str, int | No
     Raises:
         ValueError: If the number is below 1, or the metric does not count results.
     """
-    base, at, number = name.partition("@")
-    if at and not (counts_results and number.isascii() and number.isdigit() and int(number)):
+    base, at, index = name.partition("@")
+    if at and not (counts_results and index.isascii() and index.isdigit() and int(index)):
         ways = f"write one, as in '{base}@5'" if counts_results else f"it is {base!r} without"
         raise ValueError(f"{name!r} lets no number of results count; {ways}")
-    return base, int(number) if at else None
+    return base, int(index) if at else None
 
 
 def _share(part: int, total: int) -> Judgement:
@@ -352,7 +352,7 @@ def _by_ranks(value: float, ranks: tuple[int | None, ...]) -> Judgement:
 def _passages(case: RetrievalCase) -> list[str]:
     """Return the texts of the gold."""
     gold = case.question.gold
-    texts = [one.text for one in gold if not isinstance(one, GoldDocument) and one.text]
+    texts = [entry.text for entry in gold if not isinstance(entry, GoldDocument) and entry.text]
     if not texts or len(texts) < len(gold):
         raise NotJudgedError("the question has gold without text" if gold else "it has no gold")
     return texts
@@ -360,7 +360,7 @@ def _passages(case: RetrievalCase) -> list[str]:
 
 def _spans(case: RetrievalCase) -> list[GoldSpan]:
     gold = case.question.gold
-    spans = [one for one in gold if isinstance(one, GoldSpan)]
+    spans = [entry for entry in gold if isinstance(entry, GoldSpan)]
     if not spans or len(spans) < len(gold):
         raise NotJudgedError("the question has gold that is no span" if gold else "it has no gold")
     return spans

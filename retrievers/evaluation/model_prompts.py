@@ -24,15 +24,15 @@ def _prompt(
     zh: str,
     en: str,
     quoted: Mapping[str, str],
-    zh_end: str = "",
-    en_end: str = "",
+    zh_closing: str = "",
+    en_closing: str = "",
     fence: tuple[str, str] = _FENCE,
 ) -> Prompt:
     """Return a prompt: what to do, then the material in tags, then the form of the answer."""
     material = "\n\n".join(f"<{tag}>\n{text}\n</{tag}>" for tag, text in quoted.items())
     texts = [
-        f"{task}\n{line}\n\n{material}" + (f"\n\n{end}" if end else "")
-        for task, line, end in zip((zh, en), fence, (zh_end, en_end), strict=True)
+        f"{task}\n{line}\n\n{material}" + (f"\n\n{stop}" if stop else "")
+        for task, line, stop in zip((zh, en), fence, (zh_closing, en_closing), strict=True)
     ]
     fields = tuple(sorted({name for _, name, _, _ in string.Formatter().parse(texts[1]) if name}))
     return Prompt(zh=texts[0], en=texts[1], required=fields)

@@ -106,13 +106,13 @@ def load_beir(folder: str | Path, split: str = "test") -> Dataset:
         for where, row in read_json_lines(folder / "corpus.jsonl")
     ]
     grades: dict[str, dict[str, float]] = {}
-    for number, row in enumerate(qrels.read_text(encoding="utf-8-sig").splitlines(), 1):
+    for index, row in enumerate(qrels.read_text(encoding="utf-8-sig").splitlines(), 1):
         cells = row.split("\t")
-        if number == 1 and not _is_number(cells[-1]):
+        if index == 1 and not _is_numeric(cells[-1]):
             continue  # the header
-        if len(cells) != 3 or not _is_number(cells[2]):
+        if len(cells) != 3 or not _is_numeric(cells[2]):
             raise ValueError(
-                f"{qrels}, line {number} is no query id, document id and score: {row!r:.80}"
+                f"{qrels}, line {index} is no query id, document id and score: {row!r:.80}"
             )
         grades.setdefault(cells[0], {})[cells[1]] = float(cells[2])
     path = folder / "queries.jsonl"
@@ -126,8 +126,8 @@ def load_beir(folder: str | Path, split: str = "test") -> Dataset:
         for identity in [get_text(row, "_id", where)]
         if identity in grades
     ]
-    known = {question.id for question in questions}
-    if lost := [identity for identity in grades if identity not in known]:
+    existing = {question.id for question in questions}
+    if lost := [identity for identity in grades if identity not in existing]:
         raise ValueError(
             f"{qrels} has {len(lost)} query ids that {path.name} lacks: "
             f"{', '.join(map(repr, lost[:5]))}"
@@ -142,19 +142,19 @@ def _squad_gold(
         return (GoldPassage(document.text),)
     if kind == "documents":
         return (GoldDocument(document.id),)
-    places = ((_place(answer, document.text), answer["text"]) for answer in answers)
+    places = ((_location(answer, document.text), answer["text"]) for answer in answers)
     spans = (GoldSpan(document.id, at, at + len(t), t) for at, t in places if at >= 0 and t)
     return tuple(dict.fromkeys(spans))
 
 
-def _place(answer: Mapping[str, Any], text: str) -> int:
+def _location(answer: Mapping[str, Any], text: str) -> int:
     """Return where an answer is in its paragraph, -1 where it isn't: the nearest to its place."""
-    wanted, start = answer["text"], answer["answer_start"]
-    places = [match.start() for match in re.finditer(re.escape(wanted), text)]
-    return min(places, key=lambda place: abs(place - start), default=-1)
+    expected, start = answer["text"], answer["answer_start"]
+    places = [match.start() for match in re.finditer(re.escape(expected), text)]
+    return min(places, key=lambda position: abs(position - start), default=-1)
 
 
-def _is_number(text: str) -> bool:
+def _is_numeric(text: str) -> bool:
     try:
         float(text)
     except ValueError:

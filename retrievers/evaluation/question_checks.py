@@ -35,16 +35,16 @@ def copied_share(question: str, passage: str) -> float:
         >>> copied_share("Which tea is not fermented?", "Green tea is not fermented.")
         0.8
     """
-    wanted, text = _units(question), _units(passage)
+    expected, text = _units(question), _units(passage)
     best, row = 0, [0] * (len(text) + 1)
-    for unit in wanted:
+    for unit in expected:
         after = [0] * (len(text) + 1)
-        for place, other in enumerate(text, 1):
+        for position, other in enumerate(text, 1):
             if unit == other:
-                after[place] = row[place - 1] + 1
-                best = max(best, after[place])
+                after[position] = row[position - 1] + 1
+                best = max(best, after[position])
         row = after
-    return best / len(wanted) if wanted else 0.0
+    return best / len(expected) if expected else 0.0
 
 
 def names_passage(question: str) -> bool:
@@ -66,15 +66,15 @@ def agree(answer: str, other: str) -> bool:
         >>> agree("in 1828", "1828."), agree("in Skien", "in Oslo in 1828")
         (True, False)
     """
-    one, two = _plain(answer), _plain(other)
-    if not one or not two:
+    item, two = _plain(answer), _plain(other)
+    if not item or not two:
         return False
-    if f" {one} " in f" {two} " or f" {two} " in f" {one} " or _unspaced_in(one, two):
+    if f" {item} " in f" {two} " or f" {two} " in f" {item} " or _unspaced_in(item, two):
         return True
     return _overlap(answer, other) >= 0.5
 
 
-def same_question(one: Question, other: Question) -> bool:
+def same_question(item: Question, other: Question) -> bool:
     """Return whether two questions are one: equal words, or nine of ten and the same answer.
 
     Example:
@@ -84,15 +84,15 @@ def same_question(one: Question, other: Question) -> bool:
         ... )
         (True, False)
     """
-    if _plain(one.text) == _plain(other.text):
+    if _plain(item.text) == _plain(other.text):
         return True
-    answers = [{_plain(answer) for answer in question.answers} for question in (one, other)]
-    return bool(answers[0] & answers[1]) and _overlap(one.text, other.text) >= 0.9
+    answers = [{_plain(answer) for answer in question.answers} for question in (item, other)]
+    return bool(answers[0] & answers[1]) and _overlap(item.text, other.text) >= 0.9
 
 
-def _overlap(one: str, other: str) -> float:
+def _overlap(item: str, other: str) -> float:
     """Return the F1 of two texts' words."""
-    words, others = _units(one), _units(other)
+    words, others = _units(item), _units(other)
     common = sum(min(words.count(word), others.count(word)) for word in set(words))
     return 2 * common / (len(words) + len(others) or 1)
 
@@ -104,12 +104,12 @@ def gives_away(question: str, answer: str) -> bool:
         >>> gives_away("What is the Rhine called?", "The Rhine"), gives_away("In 1880?", "188")
         (True, False)
     """
-    one, other = _plain(question), _plain(answer)
-    inside = f" {other} " in f" {one} "
-    return bool(other) and (inside or (len(other) <= len(one) and _unspaced_in(one, other)))
+    item, other = _plain(question), _plain(answer)
+    inside = f" {other} " in f" {item} "
+    return bool(other) and (inside or (len(other) <= len(item) and _unspaced_in(item, other)))
 
 
-def answer_place(answer: str, text: str, question: str) -> tuple[int, int] | None:
+def answer_position(answer: str, text: str, question: str) -> tuple[int, int] | None:
     """Return where an answer is in a text, None where it isn't; letter case and width apart.
 
     Of several places it is that in whose sentence most of the question's words are.
@@ -122,22 +122,22 @@ def answer_place(answer: str, text: str, question: str) -> tuple[int, int] | Non
         return places[0] if places else None
     words = set(_units(question))
 
-    def shared(place: tuple[int, int]) -> int:
-        return len(words & set(_units(_sentence_at(text, place[0]))))
+    def shared(position: tuple[int, int]) -> int:
+        return len(words & set(_units(_sentence_at(text, position[0]))))
 
     return max(places, key=shared)
 
 
-def gold_at(node: Node, place: tuple[int, int] | None = None) -> Gold:
+def gold_at(node: Node, position: tuple[int, int] | None = None) -> Gold:
     """Return the span of a node's document that is gold, the whole node without a place.
 
     A node that was not cut from its document is a gold passage.
     """
     if node.start is None or node.end is None:
         return GoldPassage(node.text)
-    start, end = place or (0, len(node.text))
+    start, stop = position or (0, len(node.text))
     return GoldSpan(
-        node.document_id or node.id, node.start + start, node.start + end, node.text[start:end]
+        node.document_id or node.id, node.start + start, node.start + stop, node.text[start:stop]
     )
 
 
@@ -150,17 +150,17 @@ def _plain(text: str) -> str:
     return _PUNCTUATION.sub(" ", normal).strip()
 
 
-def _unspaced_in(one: str, other: str) -> bool:
+def _unspaced_in(item: str, other: str) -> bool:
     """Return whether one text is in another where words have no spaces."""
-    shorter, longer = sorted((one, other), key=len)
+    shorter, longer = sorted((item, other), key=len)
     return re.search(f"[{UNSPACED}]", shorter) is not None and shorter in longer
 
 
-def _sentence_at(text: str, place: int) -> str:
-    begin = 0
+def _sentence_at(text: str, position: int) -> str:
+    start = 0
     for sentence in split_sentences(text):
-        at = text.find(sentence, begin)
-        if at <= place < at + len(sentence):
+        at = text.find(sentence, start)
+        if at <= position < at + len(sentence):
             return sentence
-        begin = max(begin, at)
+        start = max(start, at)
     return text

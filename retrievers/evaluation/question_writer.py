@@ -29,7 +29,7 @@ from .model_prompts import (
 )
 from .question_checks import (
     agree,
-    answer_place,
+    answer_position,
     copied_share,
     gives_away,
     gold_at,
@@ -118,7 +118,7 @@ class QuestionWriter:
         return WrittenQuestion(result, ids, *model_cost(span), failure)
 
     def _answered(self, kind: QuestionKind, nodes: Sequence[Node], link: str) -> Question:
-        texts = [_shown(node) for node in nodes]
+        texts = [_titled(node) for node in nodes]
         values = {"passage": texts[0]} | ({"other": texts[1], "link": link} if link else {})
         question, answer = self._written(kind, values, PAIR_FORM, PAIR_SCHEMA, "qa")
         self._check_words(question, nodes)
@@ -126,7 +126,7 @@ class QuestionWriter:
             raise _RejectedError(question, "names what links the passages", link)
         if gives_away(question, answer):
             raise _RejectedError(question, "has its answer in it", answer)
-        places = [answer_place(answer, node.text, question) for node in nodes]
+        places = [answer_position(answer, node.text, question) for node in nodes]
         if not any(places):
             raise _RejectedError(question, "the answer is not in the passage", answer)
         if link:
@@ -138,20 +138,20 @@ class QuestionWriter:
         if reply is None or not agree(reply, answer):
             detail = f"{answer!r} in the passage, {reply!r} when asked"
             raise _RejectedError(question, "is answered otherwise from the passage", detail)
-        holder = next(number for number, place in enumerate(places) if place is not None)
+        holder = next(index for index, position in enumerate(places) if position is not None)
         gold = [
-            gold_at(node, places[number] if number == holder else None)
-            for number, node in enumerate(nodes)
+            gold_at(node, places[index] if index == holder else None)
+            for index, node in enumerate(nodes)
         ]
         return Question("", question, tuple(gold), (answer.strip(),))
 
     def _unanswerable(self, node: Node) -> Question:
-        text = _shown(node)
+        text = _titled(node)
         (question,) = self._written(
             "unanswerable", {"passage": text}, QUESTION_FORM, QUESTION_SCHEMA, "questions"
         )
         self._check_words(question, [])
-        nearest = [_shown(result.node) for result in self.retriever.retrieve(question)]
+        nearest = [_titled(result.node) for result in self.retriever.retrieve(question)]
         reply = self._answer(question, list(dict.fromkeys([text, *nearest])))
         if reply is not None:
             raise _RejectedError(question, "can be answered", reply)
@@ -169,21 +169,21 @@ class QuestionWriter:
         self,
         kind: QuestionKind,
         values: Mapping[str, str],
-        form: str,
+        shape: str,
         schema: Mapping[str, Any],
         reader: str,
     ) -> Sequence[str]:
         """Return a question, with its answer where that is asked for."""
         language = language_of(values["passage"])
         prompt: Prompt = WRITER_PROMPTS[kind]
-        text = prompt.fill(language, **values) + json_instruction(form, language)
+        text = prompt.fill(language, **values) + json_instruction(shape, language)
         parse = partial(_first_of, PARSERS[reader])
         written = run(ask_and_parse(self.llm, text, parse, language, schema=schema))
         return [written] if isinstance(written, str) else written
 
     def _answer(self, question: str, texts: Sequence[str]) -> str | None:
         """Return what the model answers from passages alone, None where they don't say."""
-        passages = "\n\n".join(f"[{number}] {text}" for number, text in enumerate(texts, 1))
+        passages = "\n\n".join(f"[{index}] {text}" for index, text in enumerate(texts, 1))
         language = language_of(question)
         prompt = WRITER_PROMPTS["answer"].fill(language, passages=passages, query=question)
         return run(ask_and_parse(self.llm, prompt, parse_partial_answer, language))
@@ -196,6 +196,6 @@ def _first_of(parse: Callable[[str], list[T]], answer: str) -> T:
     return values[0]
 
 
-def _shown(node: Node) -> str:
+def _titled(node: Node) -> str:
     title = passage_title(node)
     return f"{title}\n{node.text.strip()}" if title else node.text.strip()

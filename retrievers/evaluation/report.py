@@ -12,8 +12,7 @@ from dataclasses import asdict
 from functools import cached_property
 from typing import Any
 
-from ...nodegraph.errors import nearest_names
-from ..validation import whole
+from ...nodegraph.errors import check_integer, nearest_names
 from .dataset import Dataset, MissingGold
 from .intervals import Difference, Figure, make_difference, make_figure
 from .judging import Judgements, judge_records
@@ -162,8 +161,8 @@ class Evaluation:
         header, *rows = self._rows()
         lines = [header, ["---"] * len(header), *rows]
         table = ["| " + " | ".join(c.replace("|", "\\|") for c in row) + " |" for row in lines]
-        said = [f"- {line}" for line in (*map(str, self.differences()), *self.notes())]
-        return "\n".join([*table, "", *said] if said else table) + "\n"
+        message = [f"- {line}" for line in (*map(str, self.differences()), *self.notes())]
+        return "\n".join([*table, "", *message] if message else table) + "\n"
 
     def to_csv(self) -> str:
         """Return every judgement in a line: set-up, question, metric, value, reason, evidence."""
@@ -222,8 +221,8 @@ class Evaluation:
         Raises:
             ValueError: If the language is unknown, or ``max_bytes`` less than 1.
         """
-        most = 1000 * max(1000, len(self.dataset)) if max_bytes is None else max_bytes
-        return make_page(self, language, whole(most, "max_bytes", 1))
+        limit = 1000 * max(1000, len(self.dataset)) if max_bytes is None else max_bytes
+        return make_page(self, language, check_integer(limit, "max_bytes", 1))
 
     def plot_quality(
         self, metric: str, against: PlotCost = "seconds", *, language: PageLanguage = "en"
@@ -289,22 +288,24 @@ class Evaluation:
 
     def _rows(self) -> list[list[str]]:
         rows = [["set-up", *self.metrics, "judged", "failed", "ms", "tokens", "model calls"]]
-        asked = any(costs["model_calls"] for costs in self._costs.values())
-        rows[0] += ["their tokens"] * asked
+        requested = any(costs["model_calls"] for costs in self._costs.values())
+        rows[0] += ["their tokens"] * requested
         for setup, figures in self.figures.items():
             costs = self.costs(setup)
             judged = sorted({figure.judged for figure in figures.values()})
             counts = " to ".join(map(str, dict.fromkeys([judged[0], judged[-1]])))
-            whole = [f"{costs[name]:.0f}" for name in ("failed", "tokens", "model_calls")]
-            whole.insert(1, f"{1000 * costs['median_seconds']:.1f}")
-            whole += [f"{costs['model_tokens']:.0f}"] * asked
-            rows.append([setup, *map(_cell, figures.values()), counts, *whole])
+            cells = [f"{costs[name]:.0f}" for name in ("failed", "tokens", "model_calls")]
+            cells.insert(1, f"{1000 * costs['median_seconds']:.1f}")
+            cells += [f"{costs['model_tokens']:.0f}"] * requested
+            rows.append([setup, *map(_cell, figures.values()), counts, *cells])
         return rows
 
     @staticmethod
-    def _check(name: str, known: Mapping[str, object], what: str) -> None:
-        if name not in known:
-            raise ValueError(f"there is no {what} {name!r}; there are {nearest_names(name, known)}")
+    def _check(name: str, existing: Mapping[str, object], what: str) -> None:
+        if name not in existing:
+            raise ValueError(
+                f"there is no {what} {name!r}; there are {nearest_names(name, existing)}"
+            )
 
 
 def _cell(figure: Figure) -> str:

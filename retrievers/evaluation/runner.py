@@ -10,12 +10,12 @@ from functools import partial
 from pathlib import Path
 
 from ...nodegraph.document import Document
+from ...nodegraph.errors import check_integer
 from ...nodegraph.graph import NodeGraph
 from ..foreign.coercion import as_retriever
 from ..foreign.foreign_retriever import ForeignRetriever
 from ..protocols import RetrieverLike, RetrieverProtocol
 from ..tracing import ASKS, Span
-from ..validation import whole
 from .dataset import Dataset, MissingGold, Question
 from .judging import model_tokens, run_all, with_progress
 from .matching import Matching, RetrievedItem
@@ -104,9 +104,9 @@ def evaluate(
         )
     measures = _measures(default_metrics(dataset) if metrics is None else metrics)
     count = _result_count(measures, top_k)
-    whole(max_workers, "max_workers", 1)
+    check_integer(max_workers, "max_workers", 1)
     matching = matching or Matching()
-    sources = {name: as_retriever(one, repr(name)) for name, one in retrievers.items()}
+    sources = {name: as_retriever(item, repr(name)) for name, item in retrievers.items()}
     file = RecordFile(path, _described(sources, descriptions or {}, matching))
     missing = _missing_gold(dataset, documents, matching)
     work = [
@@ -142,7 +142,7 @@ def _result_count(measures: Sequence[Metric], top_k: int | None) -> int:
     needed = max((measure.k for measure in measures if measure.k is not None), default=None)
     if top_k is None:
         return needed or 10
-    if whole(top_k, "top_k", 1) < (needed or 0):
+    if check_integer(top_k, "top_k", 1) < (needed or 0):
         raise ValueError(
             f"top_k={top_k} is less than the {needed} results that a metric counts; leave it out"
         )
@@ -170,11 +170,11 @@ def _missing_gold(
         return []
     missing = dataset.missing_gold(searched, matching.document_key)
     if missing:
-        is_one = len(missing) == 1
+        is_single = len(missing) == 1
         _logger.warning(
             "%s of %s %s in no document and can't be retrieved; see missing_gold; the first: %s",
-            "1 gold item" if is_one else f"{len(missing)} gold items",
-            *(dataset.name, "is" if is_one else "are", missing[0]),
+            "1 gold item" if is_single else f"{len(missing)} gold items",
+            *(dataset.name, "is" if is_single else "are", missing[0]),
         )
     return missing
 
@@ -186,8 +186,8 @@ def search(
     answer: str | None = None
     items: tuple[RetrievedItem, ...] = ()
     error = ""
-    asks: list[Span] = []
-    token = ASKS.set(asks)
+    model_spans: list[Span] = []
+    token = ASKS.set(model_spans)
     start = time.perf_counter()
     try:
         if isinstance(retriever, ForeignRetriever):
@@ -201,9 +201,18 @@ def search(
         error = f"{type(raised).__name__}: {raised}"
     finally:
         ASKS.reset(token)
-    tokens = model_tokens(asks) if asks else 0
+    tokens = model_tokens(model_spans) if model_spans else 0
     return Record(
-        name, question.id, question.text, top_k, items, answer, seconds, len(asks), error, tokens
+        name,
+        question.id,
+        question.text,
+        top_k,
+        items,
+        answer,
+        seconds,
+        len(model_spans),
+        error,
+        tokens,
     )
 
 

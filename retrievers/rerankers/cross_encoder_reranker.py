@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from ...nodegraph.errors import check_integer
 from ...nodegraph.models.embedder_adapters import is_async
 from ...nodegraph.node import Node
 from ...nodegraph.search_text import SearchTextOption, as_search_text
@@ -25,7 +26,6 @@ from ..plans.plan import Plan, arun, run
 from ..protocols import RerankError, by_score
 from ..results import Evidence, Results, ScoredNode
 from ..tracing import start_span
-from ..validation import whole
 
 
 def passage_windows(
@@ -51,7 +51,7 @@ def passage_windows(
         >>> [text[start:end] for start, end in passage_windows(text, 11, 6)]
         ['Tea is a leaf. It is picked by hand.', 'It is picked by hand. It is dried.']
     """
-    whole(limit, "limit", 1)
+    check_integer(limit, "limit", 1)
     overlap = default_overlap(limit) if overlap is None else overlap
     if not 0 <= overlap < limit:
         raise ValueError(
@@ -70,24 +70,26 @@ def default_overlap(limit: int) -> int:
 
 def _windows(text: str, limit: int, overlap: int, length: Length, total: int) -> Iterator[Span]:
     levels = [  # where sentences, clauses and words end, in this order of preference
-        [end for _, end in sentence_spans(text)],
+        [stop_at for _, stop_at in sentence_spans(text)],
         *([match.end() for match in level.finditer(text)] for level in (CLAUSES, WORDS)),
     ]
     ratio = len(text) / max(1, total)  # roughly the characters of a unit of length
     stop = len(text.rstrip())
-    start, end = _past_space(text, 0), 0
-    while end < stop:
-        uncovered = _past_space(text, end)
-        reach = start + max(1, _longest(text[start:stop], limit, length, int(ratio * limit)))
+    start, stop_at = _past_space(text, 0), 0
+    while stop_at < stop:
+        uncovered = _past_space(text, stop_at)
+        reach = start + max(1, _max_length(text[start:stop], limit, length, int(ratio * limit)))
         if reach <= uncovered:  # the overlap leaves no room for new text
             start = uncovered
             continue
         if reach < stop:
             reach = _last(levels, max(uncovered, (start + reach) // 2), reach)
-        end = start + len(text[start:reach].rstrip())
-        yield start, end
-        back = _longest(text[start + 1 : end], overlap, length, int(ratio * overlap), at_end=True)
-        start = _past_space(text, _first(levels, end - back, end - back // 2))
+        stop_at = start + len(text[start:reach].rstrip())
+        yield start, stop_at
+        back = _max_length(
+            text[start + 1 : stop_at], overlap, length, int(ratio * overlap), is_last=True
+        )
+        start = _past_space(text, _first(levels, stop_at - back, stop_at - back // 2))
 
 
 def _past_space(text: str, at: int) -> int:
@@ -114,7 +116,7 @@ def _first(levels: list[list[int]], low: int, high: int) -> int:
     return low
 
 
-def _longest(text: str, size: int, length: Length, guess: int, *, at_end: bool = False) -> int:
+def _max_length(text: str, size: int, length: Length, guess: int, *, is_last: bool = False) -> int:
     """Return how many characters of a text are short enough, at most, or up to 1/32 less.
 
     Measuring may call a model's tokenizer: a few trials near a guess are enough.
@@ -123,7 +125,7 @@ def _longest(text: str, size: int, length: Length, guess: int, *, at_end: bool =
     trial, step = guess, 1 + guess // 8
     while high - low > 1 + low // 32:
         trial = min(max(trial, low + 1), high - 1)
-        if length(text[len(text) - trial :] if at_end else text[:trial]) <= size:
+        if length(text[len(text) - trial :] if is_last else text[:trial]) <= size:
             low = trial
         else:
             high = trial
@@ -294,7 +296,7 @@ def _checked_scores(output: Any, count: int) -> list[float]:
     """
     values = output.tolist() if hasattr(output, "tolist") else output
     try:
-        scores = [_number(v) for v in (values if hasattr(values, "__iter__") else [values])]
+        scores = [_as_float(v) for v in (values if hasattr(values, "__iter__") else [values])]
     except (TypeError, ValueError) as error:
         raise RerankError(
             f"the model gave {output!r:.80} for {count} passages; it has to give one number a "
@@ -305,16 +307,16 @@ def _checked_scores(output: Any, count: int) -> list[float]:
             f"the model gave {len(scores)} scores for {count} passages; it has to give one a "
             "passage, in their order"
         )
-    for number, score in enumerate(scores, 1):
+    for index, score in enumerate(scores, 1):
         if not math.isfinite(score):
             raise RerankError(
-                f"the model gave {score!r} for passage {number} of {count}; a score is a finite "
+                f"the model gave {score!r} for passage {index} of {count}; a score is a finite "
                 "number: look for overflow in half precision, or an empty passage"
             )
     return scores
 
 
-def _number(value: Any) -> float:
+def _as_float(value: Any) -> float:
     value = value.tolist() if hasattr(value, "tolist") else value
     if isinstance(value, list | tuple):
         (value,) = value
@@ -387,8 +389,8 @@ class CrossEncoderReranker:
         limit = self._model.max_tokens if length is None else None
         self.max_tokens = limit or ESTIMATED_LIMIT
         if max_tokens is not None:
-            self.max_tokens = whole(max_tokens, "max_tokens", 1)
-        self.overlap = None if overlap is None else whole(overlap, "overlap", 0)
+            self.max_tokens = check_integer(max_tokens, "max_tokens", 1)
+        self.overlap = None if overlap is None else check_integer(overlap, "overlap", 0)
         if not (length is None or callable(length)):
             raise TypeError(f"length is a function, not {length!r:.80}; leave it out for None")
         self.length = length or self._model.length or count_tokens
@@ -428,11 +430,11 @@ class CrossEncoderReranker:
         for result in results:
             prefix, text, suffix = self._parts(result.node, self.max_tokens // 4)
             added = self.length(prefix + suffix) if prefix or suffix else 0
-            room = max(1, limit - added)
+            budget = max(1, limit - added)
             overlap = (
-                default_overlap(room) if self.overlap is None else min(self.overlap, room // 2)
+                default_overlap(budget) if self.overlap is None else min(self.overlap, budget // 2)
             )
-            spans = passage_windows(text, room, overlap, self.length)
+            spans = passage_windows(text, budget, overlap, self.length)
             texts = [f"{prefix}{text[a:b]}{suffix}" for a, b in spans]
             passages.append(_WindowedPassage(result, text, spans, texts))
         return passages
@@ -455,8 +457,8 @@ class CrossEncoderReranker:
         if self.length(prefix + suffix) > limit:
             suffix = ""
         while prefix and self.length(prefix) > limit:
-            end = _BREAK.search(prefix)
-            prefix = prefix[end.end() :] if end else ""
+            stop_at = _BREAK.search(prefix)
+            prefix = prefix[stop_at.end() :] if stop_at else ""
         return prefix, text, suffix
 
     def _ranked(
@@ -465,13 +467,13 @@ class CrossEncoderReranker:
         """Rank passages by the score of their best window, the first of equal ones."""
         ranked, remaining = [], iter(scores)
         for passage in passages:
-            own = [next(remaining) for _ in passage.spans]
-            best = max(range(len(own)), key=own.__getitem__)
+            scores_of = [next(remaining) for _ in passage.spans]
+            best = max(range(len(scores_of)), key=scores_of.__getitem__)
             node = passage.result.node
-            is_window = len(own) > 1 and passage.text == node.text
+            is_window = len(scores_of) > 1 and passage.text == node.text
             match = _window(node, passage.spans[best]) if is_window else node
-            evidence = Evidence(match, own[best], self.name, query)
-            ranked.append(ScoredNode(node, own[best], (evidence, *passage.result.evidence)))
+            evidence = Evidence(match, scores_of[best], self.name, query)
+            ranked.append(ScoredNode(node, scores_of[best], (evidence, *passage.result.evidence)))
         return by_score(ranked)
 
 
@@ -487,14 +489,14 @@ class _WindowedPassage:
 
 def _window(node: Node, span: Span) -> Node:
     """Return a part of a node as its child, which has no id of its own."""
-    start, end = span
+    start, stop_at = span
     return replace(
         node,
-        text=node.text[start:end],
+        text=node.text[start:stop_at],
         content=None,
         id="",
         parent_id=node.id or None,
         start=None if node.start is None else node.start + start,
-        end=None if node.start is None else node.start + end,
+        end=None if node.start is None else node.start + stop_at,
         offset=None if node.start is None else start,
     )

@@ -11,12 +11,13 @@ from functools import cache
 
 import numpy as np
 
+from ...nodegraph.errors import check_integer
 from ...nodegraph.models.embedder import as_embedder
 from ...nodegraph.splitters.tokens import UNSPACED, count_tokens
 from ..analysis.text_analyzer import TextAnalyzer
 from ..ranking import merge
 from ..results import Results, ScoredNode
-from ..validation import check_number, whole
+from ..validation import check_number
 
 Keywords = str | Sequence[str]
 """One keyword, or a list of them."""
@@ -92,7 +93,9 @@ class KeywordFilter:
 
         @cache
         def keywords(analyze: TextAnalyzer) -> tuple[list[_Keyword], list[_Keyword]]:
-            parsed = ([_Keyword.parse(k, analyze) for k in some] for some in (required, excluded))
+            parsed = (
+                [_Keyword.parse(k, analyze) for k in subset] for subset in (required, excluded)
+            )
             return next(parsed), next(parsed)
 
         def passes(text: str) -> bool:
@@ -230,7 +233,7 @@ class NearDuplicateFilter:
         """Return for each text the place of the first that is like it, mostly its own."""
         sizes: dict[int, int] = {}
         having: dict[str, list[int]] = {}  # a shingle to the places of the kept texts that have it
-        for place, text in enumerate(texts):
+        for position, text in enumerate(texts):
             shingles = _shingles(text)
             shared = Counter(other for shingle in shingles for other in having.get(shingle, ()))
             like = (
@@ -238,11 +241,11 @@ class NearDuplicateFilter:
                 for other, count in shared.items()
                 if count >= self.threshold * (sizes[other] + len(shingles) - count)
             )
-            first = min(like, default=place)
-            if first == place:
-                sizes[place] = len(shingles)
+            first = min(like, default=position)
+            if first == position:
+                sizes[position] = len(shingles)
                 for shingle in shingles:
-                    having.setdefault(shingle, []).append(place)
+                    having.setdefault(shingle, []).append(position)
             yield first
 
     def _by_vectors(self, texts: Sequence[str]) -> Iterator[int]:
@@ -250,12 +253,12 @@ class NearDuplicateFilter:
         vectors = np.asarray(self.embedder.passages(texts), np.float64).reshape(len(texts), -1)
         lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
         units = vectors / np.where(lengths > 0, lengths, 1.0)
-        kept: list[int] = []
-        for place, unit in enumerate(units):
-            like = np.flatnonzero(units[kept] @ unit >= self.threshold - 1e-9)
-            first = kept[like[0]] if len(like) else place
-            if first == place:
-                kept.append(place)
+        saved: list[int] = []
+        for position, unit in enumerate(units):
+            like = np.flatnonzero(units[saved] @ unit >= self.threshold - 1e-9)
+            first = saved[like[0]] if len(like) else position
+            if first == position:
+                saved.append(position)
             yield first
 
 
@@ -290,7 +293,7 @@ class TokenLimit:
     name = "TokenLimit"
 
     def __init__(self, max_tokens: int, *, length: Callable[[str], int] = count_tokens) -> None:
-        self.max_tokens = whole(max_tokens, "max_tokens", 1)
+        self.max_tokens = check_integer(max_tokens, "max_tokens", 1)
         if not callable(length):
             raise TypeError(f"length is a function from a text to a number, not {length!r:.80}")
         self.length = length

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
+from ...nodegraph.errors import check_integer
 from ..filters import Filters
 from ..foreign.coercion import as_retriever
 from ..planned_retriever import PlannedRetriever
@@ -17,7 +18,7 @@ from ..protocols import RerankerProtocol, RetrieverLike
 from ..ranking import cut_scores
 from ..results import Evidence, OutputFormat, Results
 from ..tracing import start_span
-from ..validation import check_top_k, choice, whole
+from ..validation import check_top_k, choice
 from .reranker import Reranker, get_reranker
 
 logger = logging.getLogger(__name__)
@@ -94,8 +95,8 @@ class RerankRetriever(PlannedRetriever):
             if isinstance(reranker, Reranker) and not settings
             else Reranker(get_reranker(reranker, settings))
         )
-        self.fetch = None if fetch is None else whole(fetch, "fetch", 1)
-        self.max_fetch = None if max_fetch is None else whole(max_fetch, "max_fetch", 1)
+        self.fetch = None if fetch is None else check_integer(fetch, "fetch", 1)
+        self.max_fetch = None if max_fetch is None else check_integer(max_fetch, "max_fetch", 1)
         self.on_error = choice(on_error, "on_error", ("keep", "raise"))
 
     def __repr__(self) -> str:
@@ -107,16 +108,16 @@ class RerankRetriever(PlannedRetriever):
         """Return the results of each query as a plan."""
         assert limit is not None
         fetch = OVER_FETCH * limit if self.fetch is None else max(self.fetch, limit)
-        most = max(fetch, self.max_fetch or 0)
+        maximum = max(fetch, self.max_fetch or 0)
         if self.max_fetch is None and self.is_free:
-            most = sys.maxsize
+            maximum = sys.maxsize
         reranker = self.reranker
-        wanted = limit if reranker.top_k is None else min(limit, reranker.top_k)
+        expected = limit if reranker.top_k is None else min(limit, reranker.top_k)
 
         def select_one(query: str, candidates: Results) -> Plan[tuple[Results, bool]]:
             results = yield from self._rerank(candidates, query)
-            short = len(results) < wanted and self._may_lead_on(results, candidates)
-            if short and len(candidates) >= most:
+            short = len(results) < expected and self._may_lead_on(results, candidates)
+            if short and len(candidates) >= maximum:
                 counts: dict[str, Any] = {"candidates": len(candidates), "results": len(results)}
                 with start_span("short", reranker=reranker.name, query=query, **counts):
                     pass
@@ -130,7 +131,7 @@ class RerankRetriever(PlannedRetriever):
 
         return (
             yield from fetch_until_full(
-                *(self.inner, queries, select), fetch=fetch, most=most, filters=filters
+                *(self.inner, queries, select), fetch=fetch, most=maximum, filters=filters
             )
         )
 

@@ -8,7 +8,7 @@ import json
 import logging
 from collections.abc import Iterable
 
-from ..intervals import Difference, Figure, format_number
+from ..intervals import Difference, Figure, format_value
 from .evaluation_like import EvaluationLike
 from .page_data import LIMITS, PackedQuestions, difference_numbers, pack, pairs
 from .plots import plot_differences, plot_quality
@@ -25,7 +25,7 @@ from .wording import (
 
 _logger = logging.getLogger("nodekin")
 
-_MISSING_SHOWN = 50
+_MAX_MISSING = 50
 
 
 def make_page(evaluation: EvaluationLike, language: PageLanguage | None, max_bytes: int) -> str:
@@ -41,8 +41,8 @@ def make_page(evaluation: EvaluationLike, language: PageLanguage | None, max_byt
     """
     differences = list(pairs(evaluation))
     frame = _Frame(evaluation, Wording(language or "en"), language, differences)
-    rest = len(frame.page(PackedQuestions("", 0, "utf-8", LIMITS[0])).encode("utf-8"))
-    packed = pack(evaluation, differences, max_bytes - rest - 400)
+    remainder = len(frame.page(PackedQuestions("", 0, "utf-8", LIMITS[0])).encode("utf-8"))
+    packed = pack(evaluation, differences, max_bytes - remainder - 400)
     page = frame.page(packed)
     size = len(page.encode("utf-8"))
     if size > max_bytes:
@@ -69,7 +69,9 @@ class _Frame:
         self.language = language
         self.setups = list(evaluation.records)
         self.differences = {
-            (one.metric, one.second): one for one in differences if one.first == self.setups[0]
+            (entry.metric, entry.second): entry
+            for entry in differences
+            if entry.first == self.setups[0]
         }
         self.before, self.after = self._before(), self._after()
 
@@ -81,8 +83,8 @@ class _Frame:
             "base-uri 'none'; form-action 'none'"
         )
         title = self.wording.text("title", dataset=self.evaluation.dataset.name)
-        said = {**words(), "phrases": phrases()}
-        spoken = json.dumps(said, ensure_ascii=False).replace("<", "\\u003c")
+        message = {**words(), "phrases": phrases()}
+        spoken = json.dumps(message, ensure_ascii=False).replace("<", "\\u003c")
         chosen = {"data-language": self.language} if self.language else {}
         cut = ""
         if packed.limits[1] is not None:
@@ -151,7 +153,7 @@ class _Frame:
                 f"<small>{say(f'{key}_help')}</small>" if f"{key}_help" in words()["en"] else ""
             )
             heads.append(element("th", say(key) + helped, {"scope": "col", "class": "cost"}))
-        rows = "".join(self._row(place, setup) for place, setup in enumerate(self.setups))
+        rows = "".join(self._row(position, setup) for position, setup in enumerate(self.setups))
         first = {"first": self.setups[0]} if len(self.setups) > 1 else {}
         caption = say("figures_help", **first) if first else say("figures_help_one")
         return (
@@ -161,19 +163,19 @@ class _Frame:
             f"<thead><tr>{''.join(heads)}</tr></thead><tbody>{rows}</tbody></table></div>"
         )
 
-    def _row(self, place: int, setup: str) -> str:
+    def _row(self, position: int, setup: str) -> str:
         name = f"<bdi>{markup(setup)}</bdi>"
-        if not place and len(self.setups) > 1:
+        if not position and len(self.setups) > 1:
             name += f"<small>{self.wording.span('baseline')}</small>"
         costs = self.evaluation.costs(setup)
         if costs["failed"]:
             count = f"{costs['failed']:,.0f}"
             name += f'<small class="wrong">{self.wording.span("failed", count=count)}</small>'
         cells = [element("th", name, {"scope": "row"})]
-        for number, metric in enumerate(self.evaluation.metrics):
+        for index, metric in enumerate(self.evaluation.metrics):
             inner = self._figure(self.evaluation.figures[setup][metric])
             inner += self._difference(self.differences.get((metric, setup)))
-            button = {"type": "button", "data-setup": str(place), "data-metric": str(number)}
+            button = {"type": "button", "data-setup": str(position), "data-metric": str(index)}
             cells.append(element("td", element("button", inner, button)))
         for text in (
             f"{1000 * costs['median_seconds']:,.1f}",
@@ -188,25 +190,33 @@ class _Frame:
         if figure.value is None or figure.low is None or figure.high is None:
             return f"<strong>{say('not_judged_cell')}</strong>"
         value = f"{figure.value:.{4 if abs(figure.value) < 10 else 1}f}"
-        low, high = format_number(figure.low), format_number(figure.high)
+        low, high = format_value(figure.low), format_value(figure.high)
         missing = ""
         if figure.not_judged:
             missing = f"<small>{say('of_judged', count=f'{figure.not_judged:,}')}</small>"
         interval = say("interval", low=low, high=high)
         return f"<strong>{value}</strong><small>{interval}</small>{missing}"
 
-    def _difference(self, one: Difference | None) -> str:
-        if one is None:
+    def _difference(self, entry: Difference | None) -> str:
+        if entry is None:
             return ""
         say = self.wording.span
-        if one.value is None or one.low is None or one.high is None:
+        if entry.value is None or entry.low is None or entry.high is None:
             return f'<span class="difference same">{say("no_pairs")}</span>'
-        value, low, high = (format_number(n, sign=True) for n in (one.value, one.low, one.high))
-        kind = "same" if one.better is None else "better" if one.better == one.second else "worse"
+        value, low, high = (
+            format_value(n, sign=True) for n in (entry.value, entry.low, entry.high)
+        )
+        kind = (
+            "same"
+            if entry.better is None
+            else "better"
+            if entry.better == entry.second
+            else "worse"
+        )
         numbers = say("value_interval", value=value, low=low, high=high)
         return (
             f'<span class="difference {kind}"><b>{say(kind)}</b> {numbers}'
-            f"<small>{say('differ_on', count=f'{one.different:,}')}</small></span>"
+            f"<small>{say('differ_on', count=f'{entry.different:,}')}</small></span>"
         )
 
     def _notes(self) -> str:
@@ -215,40 +225,42 @@ class _Frame:
         if notes := self.evaluation.notes():
             parts.append(_fold(say("notes"), notes, opened=len(notes) < 7, language=language))
         if missing := self.evaluation.missing_gold:
-            lines = [str(one) for one in missing[:_MISSING_SHOWN]]
+            lines = [str(entry) for entry in missing[:_MAX_MISSING]]
             more = len(missing) - len(lines)
-            rest = f"<p>{say('missing_more', count=f'{more:,}')}</p>" if more else ""
+            remainder = f"<p>{say('missing_more', count=f'{more:,}')}</p>" if more else ""
             parts.append(
-                _fold(say("missing", count=f"{len(missing):,}"), lines, rest, language=language)
+                _fold(
+                    say("missing", count=f"{len(missing):,}"), lines, remainder, language=language
+                )
             )
-        if sentences := [self._sentence(one) for one in self.differences.values()]:
+        if sentences := [self._sentence(entry) for entry in self.differences.values()]:
             parts.append(_list(say("in_words"), sentences))
         return "".join(parts)
 
-    def _sentence(self, one: Difference) -> str:
+    def _sentence(self, entry: Difference) -> str:
         """Return a difference as a sentence; in English that of the difference itself."""
-        names = {"metric": one.metric, "first": one.first, "second": one.second}
-        if one.value is None:
+        names = {"metric": entry.metric, "first": entry.first, "second": entry.second}
+        if entry.value is None:
             return self.wording.span("sentence_none", **names)
-        value, low, high = difference_numbers(one)
+        value, low, high = difference_numbers(entry)
         numbers = {"value": value, "low": low, "high": high}
-        if one.better is None:
-            key = "sentence_same_one" if one.questions == 1 else "sentence_same"
-            count = {"questions": str(one.questions)}
+        if entry.better is None:
+            key = "sentence_same_one" if entry.questions == 1 else "sentence_same"
+            count = {"questions": str(entry.questions)}
             return self.wording.span(key, **names, **numbers, **count)
-        other = one.first if one.better == one.second else one.second
-        better = {"better": one.better, "other": other}
-        return self.wording.span("sentence_better", metric=one.metric, **better, **numbers)
+        other = entry.first if entry.better == entry.second else entry.second
+        better = {"better": entry.better, "other": other}
+        return self.wording.span("sentence_better", metric=entry.metric, **better, **numbers)
 
     def _plots(self) -> str:
         metrics = list(self.evaluation.metrics)
         options = "".join(
-            element("option", markup(name), {"value": str(place)})
-            for place, name in enumerate(metrics)
+            element("option", markup(name), {"value": str(position)})
+            for position, name in enumerate(metrics)
         )
         figures = "".join(
-            element("div", self._plots_of(metric), {"class": "plots", "data-metric": str(place)})
-            for place, metric in enumerate(metrics)
+            element("div", self._plots_of(metric), {"class": "plots", "data-metric": str(position)})
+            for position, metric in enumerate(metrics)
         )
         return (
             f'<p class="choice" hidden><label>{self.wording.span("metric")} '
@@ -257,7 +269,7 @@ class _Frame:
 
     def _plots_of(self, metric: str) -> str:
         language = self.wording.language
-        rows = [one for one in self.differences.values() if one.metric == metric]
+        rows = [entry for entry in self.differences.values() if entry.metric == metric]
         plots = (
             plot_quality(self.evaluation, metric, "seconds", language),
             plot_quality(self.evaluation, metric, "tokens", language),
@@ -272,13 +284,13 @@ def _hash(text: str) -> str:
 
 
 def _fold(
-    summary: str, lines: Iterable[str], rest: str = "", *, opened: bool = False, language: str
+    summary: str, lines: Iterable[str], remainder: str = "", *, opened: bool = False, language: str
 ) -> str:
     items = "".join(
         element("li", markup(translated(line, language)), {"data-phrase": line}) for line in lines
     )
     start = "<details open>" if opened else "<details>"
-    return f"{start}<summary>{summary}</summary><ul>{items}</ul>{rest}</details>"
+    return f"{start}<summary>{summary}</summary><ul>{items}</ul>{remainder}</details>"
 
 
 def _list(summary: str, items: Iterable[str]) -> str:

@@ -14,18 +14,18 @@ from itertools import combinations
 from typing import Any, TypeAlias
 
 from ..dataset import Gold, GoldDocument, GoldPassage, Question
-from ..intervals import Difference, format_number
+from ..intervals import Difference, format_value
 from ..matching import NotJudgedError, RetrievalCase, RetrievedItem
 from ..metrics import Judgement
 from ..records import Record
 from .evaluation_like import EvaluationLike
 
-_NUMBER = re.compile(r"(?<![\d.])(-?\d+\.\d{4})(?!\d)")
+_NUMERAL = re.compile(r"(?<![\d.])(-?\d+\.\d{4})(?!\d)")
 _NOT_ASCII = re.compile("[^\x00-\x7f]")
 _NOT_CHINESE = re.compile("[^\x00-\x7f\u4e00-\u9fa5、。《》「」“”‘’…！（），：；？～]")
-_MARKS = re.compile("[\x01-\x03]")
-_QUESTION, _NUMBER_MARK, _SCORE = "\x01", "\x02", "\x03"  # where an explanation has what
-MOST_PAIRS = 10
+_SIGNS = re.compile("[\x01-\x03]")
+_QUESTION, _NUMERAL_SIGN, _SCORE = "\x01", "\x02", "\x03"  # where an explanation has what
+MAX_PAIRS = 10
 """Where set-ups make more pairs than that, only those with the first have intervals."""
 
 
@@ -88,8 +88,8 @@ def pack(
 
     if len(packed(LIMITS[0]).text) <= size:
         return packed(LIMITS[0])
-    place = bisect_left(LIMITS, True, lo=1, key=lambda limits: len(packed(limits).text) <= size)
-    return packed(LIMITS[min(place, len(LIMITS) - 1)])
+    position = bisect_left(LIMITS, True, lo=1, key=lambda limits: len(packed(limits).text) <= size)
+    return packed(LIMITS[min(position, len(LIMITS) - 1)])
 
 
 def _packed(data: Mapping[str, Any], limits: Limits) -> PackedQuestions:
@@ -136,7 +136,7 @@ class PageData:
         self._nodes: dict[tuple[object, ...], int] = {}
         self._rows: list[list[Any]] = []  # a text or the place of one; of a node more
         self._lines: dict[int, dict[str, int]] = {}
-        self._whole: set[int] = set()  # the texts of questions
+        self._unabridged: set[int] = set()  # the texts of questions
         self._documents = {d.id: d.text for d in evaluation.dataset.documents}
         self._missing = {(m.question_id, m.gold): m.nearest for m in evaluation.missing_gold}
 
@@ -146,19 +146,19 @@ class PageData:
         return {
             "setups": list(evaluation.records),
             "metrics": [[m.name, m.k, m.higher_is_better] for m in evaluation.metrics.values()],
-            "differences": [self._difference(one) for one in differences],
+            "differences": [self._difference(entry) for entry in differences],
             "questions": [self._question(question) for question in evaluation.dataset.questions],
         }
 
     def cut(self, characters: int | None) -> list[list[Any]]:
         """Return the rows, their texts cut, each with how many characters were cut."""
         rows = []
-        for place, (text, *node) in enumerate(self._rows):
-            end = len(text) if isinstance(text, str) else 0
-            if characters is not None and end > characters + 20:
-                end = max(characters, 300) if place in self._whole else characters
-            more = len(text) - end if isinstance(text, str) else 0
-            rows.append([text[:end] if more > 0 else text, max(more, 0), *node])
+        for position, (text, *node) in enumerate(self._rows):
+            stop = len(text) if isinstance(text, str) else 0
+            if characters is not None and stop > characters + 20:
+                stop = max(characters, 300) if position in self._unabridged else characters
+            more = len(text) - stop if isinstance(text, str) else 0
+            rows.append([text[:stop] if more > 0 else text, max(more, 0), *node])
         return rows
 
     def _text(self, text: str) -> int:
@@ -168,18 +168,22 @@ class PageData:
             self._rows.append([text])
         return self._texts[text]
 
-    def _difference(self, one: Difference) -> list[Any]:
+    def _difference(self, entry: Difference) -> list[Any]:
         """Return metric, first, second, numbers as they are written, questions and the better."""
         metrics, setups = list(self.evaluation.metrics), list(self.evaluation.records)
-        places = [metrics.index(one.metric), setups.index(one.first), setups.index(one.second)]
-        numbers = None if one.value is None else difference_numbers(one)
-        better = None if one.better is None else setups.index(one.better)
-        return [*places, numbers, one.questions, better]
+        places = [
+            metrics.index(entry.metric),
+            setups.index(entry.first),
+            setups.index(entry.second),
+        ]
+        numbers = None if entry.value is None else difference_numbers(entry)
+        better = None if entry.better is None else setups.index(entry.better)
+        return [*places, numbers, entry.questions, better]
 
     def _question(self, question: Question) -> list[Any]:
         records = [self.evaluation.records[setup][question.id] for setup in self.evaluation.records]
         text = self._text(question.text)
-        self._whole.add(text)
+        self._unabridged.add(text)
         return [
             question.id,
             text,
@@ -236,13 +240,13 @@ class PageData:
         document = item.document_id or item.id
         key = (item.text, document, item.start, item.end)
         if key not in self._nodes:
-            known = self._texts.get(item.text)
-            place = self._text(item.text) if known is None else len(self._rows)
-            if known is not None:
-                self._rows.append([known])
-            self._nodes[key] = place
-            self._lines[place] = {}
-            self._rows[place] += [self._text(document), item.start, item.end]
+            existing = self._texts.get(item.text)
+            position = self._text(item.text) if existing is None else len(self._rows)
+            if existing is not None:
+                self._rows.append([existing])
+            self._nodes[key] = position
+            self._lines[position] = {}
+            self._rows[position] += [self._text(document), item.start, item.end]
         return self._nodes[key]
 
     def _explanation(self, node: int, templates: Sequence[Template]) -> list[Any]:
@@ -270,31 +274,31 @@ def pairs(evaluation: EvaluationLike) -> Iterator[Difference]:
     """Yield the differences between set-ups: of all pairs, where these are few."""
     setups = list(evaluation.records)
     chosen = list(combinations(setups, 2))
-    if len(chosen) > MOST_PAIRS:
+    if len(chosen) > MAX_PAIRS:
         chosen = [(setups[0], other) for other in setups[1:]]
     for first, second in chosen:
         for metric in evaluation.metrics:
             yield evaluation.difference(metric, first, second)
 
 
-def difference_numbers(one: Difference) -> list[str]:
+def difference_numbers(entry: Difference) -> list[str]:
     """Return value and interval as the sentence of a difference has them."""
-    value, low, high = one.value or 0.0, one.low or 0.0, one.high or 0.0
-    if one.better is None:
-        return [format_number(number, sign=True) for number in (value, low, high)]
+    value, low, high = entry.value or 0.0, entry.low or 0.0, entry.high or 0.0
+    if entry.better is None:
+        return [format_value(count, sign=True) for count in (value, low, high)]
     low, high = sorted((abs(low), abs(high)))
-    return [format_number(number) for number in (abs(value), low, high)]
+    return [format_value(count) for count in (abs(value), low, high)]
 
 
 def _templates(item: RetrievedItem, question: str) -> list[Template]:
     """Return the lines of an explanation; of the first, on the result itself, without its text."""
     quoted, score = f'"{_quoted_question(question)}"', f"{item.score:.4f}"
-    first, *lines = _MARKS.sub("\ufffd", item.explanation).split("\n")
+    first, *lines = _SIGNS.sub("\ufffd", item.explanation).split("\n")
     templates: list[Template] = []
     for line in [first.partition('  "')[0], *lines] if first else []:
-        parts = _NUMBER.split(line.replace(quoted, _QUESTION))
-        marks = [_SCORE if number == score else _NUMBER_MARK for number in parts[1::2]]
-        parts[1::2], numbers = marks, [number for number in parts[1::2] if number != score]
+        parts = _NUMERAL.split(line.replace(quoted, _QUESTION))
+        points = [_SCORE if count == score else _NUMERAL_SIGN for count in parts[1::2]]
+        parts[1::2], numbers = points, [count for count in parts[1::2] if count != score]
         templates.append(("".join(parts), numbers))
     return templates
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from ...validation import choice
-from ..intervals import Difference, format_number
+from ..intervals import Difference, format_value
 from ..metrics import Metric
 from .evaluation_like import EvaluationLike
 from .wording import Attributes, PageLanguage, Wording, element, markup
@@ -41,14 +41,14 @@ class Axis:
     low: float
     high: float
     start: float
-    end: float
+    stop: float
     logarithmic: bool = False
 
-    def place(self, value: float) -> float:
+    def position(self, value: float) -> float:
         """Return where a number is."""
         scale: Callable[[float], float] = math.log if self.logarithmic else float
         low, high = scale(self.low), scale(self.high)
-        return self.start + (self.end - self.start) * (scale(value) - low) / (high - low)
+        return self.start + (self.stop - self.start) * (scale(value) - low) / (high - low)
 
     def ticks(self) -> list[tuple[float, str]]:
         """Return round numbers on the axis, 1, 2 or 5 times a power of ten apart, as written."""
@@ -83,33 +83,35 @@ def plot_quality(
         return _drawing(title + _words(wording, "plot_none", 0, 44), 60)
     bottom = 300
     horizontal = _cost_axis([cost for _, cost, _ in rows])
-    vertical = _quality_axis([place for _, _, place in rows], evaluation.metrics[metric], bottom)
+    vertical = _quality_axis(
+        [position for _, _, position in rows], evaluation.metrics[metric], bottom
+    )
     lines = [title, *_grid(horizontal, vertical, bottom)]
     scale = "_log" if horizontal.logarithmic else ""
     lines.append(_words(wording, f"axis_{against}{scale}", WIDTH / 2, bottom + 40, "middle"))
     numbers = {setup: str(n) for n, setup in enumerate(evaluation.figures, 1)}
-    marks: list[str] = []
-    taken: list[tuple[float, float]] = []
+    points: list[str] = []
+    accepted: list[tuple[float, float]] = []
     for line, (setup, cost, quality) in enumerate(rows):
-        x, *across = map(horizontal.place, cost)
-        y, *along = map(vertical.place, quality)
+        x, *across = map(horizontal.position, cost)
+        y, *along = map(vertical.position, quality)
         lines += [
             _line(x, along[0], x, along[1], "interval"),
             _line(*(across[0], y, across[1], y), "interval"),
         ]
-        while any(abs(x - x1) < 10 and abs(y - y1) < 10 for x1, y1 in taken):
+        while any(abs(x - x1) < 10 and abs(y - y1) < 10 for x1, y1 in accepted):
             x += 17  # beside the one that would hide it; the lines cross where it belongs
-        taken.append((x, y))
-        marks.append(_mark(x, y, numbers[setup], setup))
+        accepted.append((x, y))
+        points.append(_point(x, y, numbers[setup], setup))
         below = bottom + 66 + line * LINE
         values = f"{quality[0]:.3f}, {_rounded(cost[0])}"
         unit = "ms" if against == "seconds" else ""
         lines += [
-            _mark(10, below - 4, numbers[setup], setup),
+            _point(10, below - 4, numbers[setup], setup),
             _text(_shortened(setup, 34), 26, below),
             _text(f"{values} {unit}".strip(), WIDTH, below, "end"),
         ]
-    return _drawing("".join(lines + marks), bottom + 58 + LINE * len(rows))
+    return _drawing("".join(lines + points), bottom + 58 + LINE * len(rows))
 
 
 def plot_differences(
@@ -125,8 +127,8 @@ def plot_differences(
     if not differences:
         return _drawing(title + _words(wording, "plot_nothing", 0, 44), 60)
     groups: dict[str, list[Difference]] = {}
-    for one in differences:
-        groups.setdefault(one.metric, []).append(one)
+    for item in differences:
+        groups.setdefault(item.metric, []).append(item)
     bounded = [d for d in differences if evaluation.metrics[d.metric].bounded]
     lines, top = [title], 30.0
     for name, rows in groups.items():
@@ -139,11 +141,11 @@ def plot_differences(
         ]
         bottom = top + 24 + 2.2 * LINE * len(rows)
         for tick, text in axis.ticks():
-            x = axis.place(tick)
+            x = axis.position(tick)
             lines.append(_line(x, top + 24, x, bottom, "zero" if not tick else "grid"))
             lines.append(_text(text, x, bottom + 14, "middle"))
-        for place, row in enumerate(rows):
-            lines += _difference(row, axis, top + 24 + 2.2 * LINE * place, wording)
+        for position, row in enumerate(rows):
+            lines += _difference(row, axis, top + 24 + 2.2 * LINE * position, wording)
         top = bottom + 26
     return _drawing("".join(lines), top)
 
@@ -153,17 +155,17 @@ def _difference(row: Difference, axis: Axis, top: float, wording: Wording) -> li
     name = _text(_shortened(row.second, 28), 0, top + 14)
     if row.value is None or row.low is None or row.high is None:
         return [name, _words(wording, "no_pairs", WIDTH, top + 14, "end")]
-    value, low, high = (format_number(end, sign=True) for end in (row.value, row.low, row.high))
+    value, low, high = (format_value(stop, sign=True) for stop in (row.value, row.low, row.high))
     y = top + 30
     kind = "same" if row.better is None else "better" if row.better == row.second else "worse"
     fill = PAPER if row.better is None else POINT
-    circle = _circle(axis.place(row.value), y, 5.0, f"point {kind}", fill=fill, stroke=POINT)
+    circle = _circle(axis.position(row.value), y, 5.0, f"point {kind}", fill=fill, stroke=POINT)
     where = (WIDTH, top + 14, "end")
     numbers = _words(wording, "value_interval", *where, value=value, low=low, high=high)
     halo: Attributes = {"class": "halo", "paint-order": "stroke", "stroke": PAPER}
     return [
         element("g", name + numbers, {**halo, "stroke-width": 4.0}),
-        _line(axis.place(row.low), y, axis.place(row.high), y, "interval"),
+        _line(axis.position(row.low), y, axis.position(row.high), y, "interval"),
         element("circle", element("title", markup(str(row))), {**circle, "stroke-width": 2.0}),
     ]
 
@@ -201,7 +203,7 @@ def _quality_axis(
 
 
 def _difference_axis(rows: Sequence[Difference]) -> Axis:
-    ends = [end for row in rows for end in (row.low, row.high) if end is not None]
+    ends = [stop for row in rows for stop in (row.low, row.high) if stop is not None]
     low, high = min(0.0, *ends, 0.0), max(0.0, *ends, 0.0)
     edge = (high - low) * 0.06 or 0.01
     return Axis(low - edge, high + edge, 20, WIDTH - 20)
@@ -210,11 +212,11 @@ def _difference_axis(rows: Sequence[Difference]) -> Axis:
 def _grid(horizontal: Axis, vertical: Axis, bottom: float) -> list[str]:
     lines = []
     for tick, text in vertical.ticks():
-        y = vertical.place(tick)
+        y = vertical.position(tick)
         lines.append(_line(MARGIN, y, WIDTH - 8, y, "grid"))
         lines.append(_text(text, MARGIN - 6, y + 4, "end"))
     for tick, text in horizontal.ticks():
-        x = horizontal.place(tick)
+        x = horizontal.position(tick)
         lines.append(_line(x, bottom, x, bottom + 5, "axis"))
         lines.append(_text(text, x, bottom + 19, "middle"))
     return [*lines, _line(MARGIN, bottom, WIDTH - 8, bottom, "axis")]
@@ -241,9 +243,9 @@ def _circle(x: float, y: float, radius: float, kind: str, **colors: str) -> Attr
     return {"class": kind, "cx": x, "cy": y, "r": radius, **colors}
 
 
-def _mark(x: float, y: float, number: str, name: str) -> str:
+def _point(x: float, y: float, index: str, name: str) -> str:
     figure: Attributes = {"class": "number", "x": x, "y": y + 4, "fill": PAPER, "font-size": 11.0}
-    text = element("text", number, {**figure, "text-anchor": "middle", "font-weight": "bold"})
+    text = element("text", index, {**figure, "text-anchor": "middle", "font-weight": "bold"})
     circle = element("circle", "", _circle(x, y, 9.0, "point", fill=POINT))
     return element("g", element("title", markup(name)) + circle + text)
 
@@ -282,11 +284,11 @@ def _rounded(value: float) -> str:
     return f"{value:.2g}" if value < 1 else f"{value:,.{1 if value < 100 else 0}f}"
 
 
-def _shortened(text: str, most: int) -> str:
+def _shortened(text: str, limit: int) -> str:
     """Return a text in so many columns at most; wide characters take two."""
     columns, line = 0, " ".join(text.split())
-    for place, letter in enumerate(line):
+    for position, letter in enumerate(line):
         columns += 1 + (unicodedata.east_asian_width(letter) in "WF")
-        if columns > most:
-            return line[: place - 1] + "…"
+        if columns > limit:
+            return line[: position - 1] + "…"
     return line

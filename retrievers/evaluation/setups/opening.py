@@ -65,7 +65,7 @@ class SetupOpener:
         Raises:
             ValueError: If there is no such set-up, group or model, or an argument is refused.
         """
-        table, where = self._place(name)
+        table, where = self._location(name)
         if table["type"] not in ENGINES:
             return self.retriever(table, where)
         engine: QueryEngine = self._make(ENGINES[table["type"]], table, where)
@@ -81,9 +81,9 @@ class SetupOpener:
         Raises:
             ValueError: As for ``open``.
         """
-        return self.retriever(*self._place(name))
+        return self.retriever(*self._location(name))
 
-    def _place(self, name: str | None) -> tuple[Table, str]:
+    def _location(self, name: str | None) -> tuple[Table, str]:
         name = self.file.default if name is None else name
         of = "" if self.file.path is None else f" of {self.file.path}"
         return self.file.table(name), f"set-up {name!r}{of}"
@@ -122,7 +122,7 @@ class SetupOpener:
         if key in ("inner", "retriever"):
             return self.retriever(value, where)
         if key == "retrievers":
-            return [self.retriever(one, where) for one in value]
+            return [self.retriever(item, where) for item in value]
         if key == "llm":
             return self.model(value)
         if not isinstance(value, Mapping):

@@ -279,7 +279,7 @@ class SetupFile:
         return {
             key: self._resolved(value)
             if key in ("inner", "retriever")
-            else [self._resolved(one) for one in value]
+            else [self._resolved(item) for item in value]
             if key == "retrievers"
             else value
             for key, value in table.items()
@@ -326,12 +326,12 @@ class SetupFile:
                 )
         self._check_retriever(table["retriever"], where, (name,))
 
-    def _check_retriever(self, table: Any, where: str, within: tuple[str, ...]) -> None:
+    def _check_retriever(self, table: Any, where: str, ancestors: tuple[str, ...]) -> None:
         """Check a retriever and those in it."""
         if isinstance(table, str):
-            if table in within:
-                raise ValueError(f"{where} is within itself: {' in '.join((table, *within))}")
-            self._check_retriever(self.table(table), where, (table, *within))
+            if table in ancestors:
+                raise ValueError(f"{where} is within itself: {' in '.join((table, *ancestors))}")
+            self._check_retriever(self.table(table), where, (table, *ancestors))
             return
         if not isinstance(table, Mapping):
             raise ValueError(
@@ -353,5 +353,5 @@ class SetupFile:
         inner = table.get("retrievers", [])
         if not isinstance(inner, list):
             raise ValueError(f"{where}: retrievers is a list, not {inner!r:.80}")
-        for one in (*inner, *([table["inner"]] if "inner" in table else [])):
-            self._check_retriever(one, where, within)
+        for item in (*inner, *([table["inner"]] if "inner" in table else [])):
+            self._check_retriever(item, where, ancestors)

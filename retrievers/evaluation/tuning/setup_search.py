@@ -38,7 +38,7 @@ _DRAWN = 8  # random choices beside the neighbours, in each round
 
 _BATCH = 64  # texts that are embedded at once, before it is seen whether there is time for all
 
-_MOST_LINKED = 2_000  # documents up to which links are followed
+_LINK_LIMIT = 2_000  # documents up to which links are followed
 
 DEFAULT = SetupFile({"default": {"type": "DefaultRetriever"}})
 """What a set-up has to be better than."""
@@ -121,7 +121,9 @@ class TrialFile:
                         return False
                 else:
                     scores = self._scores.setdefault(row["setup"], [])
-                    scores += [None if one is None else (one[0], one[1]) for one in row["scores"]]
+                    scores += [
+                        None if item is None else (item[0], item[1]) for item in row["scores"]
+                    ]
         except (KeyError, TypeError, AttributeError, ValueError) as error:
             raise ValueError(
                 f"{self.path} is no file of nodekin tune ({error}); give another path"
@@ -155,7 +157,7 @@ class SetupSearch:
     top_k: int
     deadline: float
     model_calls: int | None
-    kept: TrialFile = field(default_factory=lambda: TrialFile(None, {}))
+    saved: TrialFile = field(default_factory=lambda: TrialFile(None, {}))
 
     def __post_init__(self) -> None:
         self.default = Trial(DEFAULT)
@@ -174,12 +176,12 @@ class SetupSearch:
         from tqdm import tqdm
 
         default = SetupOpener(DEFAULT, self.graph).open_retriever()
-        began = time.monotonic()
+        started = time.monotonic()
         default.retrieve(self.questions[0].text)
-        self.build_seconds = time.monotonic() - began
-        began = time.monotonic()
+        self.build_seconds = time.monotonic() - started
+        started = time.monotonic()
         self._judge(self.default, len(self.questions), default)
-        self.deadline -= 3 * (time.monotonic() - began)  # the report takes about as long
+        self.deadline -= 3 * (time.monotonic() - started)  # the report takes about as long
         axes = self._axes()
         start = self._trial({name: values[0] for name, values in axes.items()})
         hidden = None if progress is None else not progress
@@ -202,8 +204,8 @@ class SetupSearch:
         for at, parts in differences.items():
             trial = self.trials[at]
             gain = self._signed(trial) - self._signed(self.default)
-            whole = len(trial.scores) == len(self.questions)
-            if whole and math.isfinite(gain) and gain > limit * standard_error(parts) > 0:
+            is_complete = len(trial.scores) == len(self.questions)
+            if is_complete and math.isfinite(gain) and gain > limit * standard_error(parts) > 0:
                 better.append(trial)
         return max(better, key=self._signed, default=self.default)
 
@@ -239,7 +241,7 @@ class SetupSearch:
         return [*distinct.values()]
 
     def _is_small(self) -> bool:
-        return (self.graph.groups["ROOT"].size or 0) <= _MOST_LINKED
+        return (self.graph.groups["ROOT"].size or 0) <= _LINK_LIMIT
 
     def _near(self, axes: Mapping[str, Sequence[Any]]) -> Callable[[Trial], Iterator[Trial]]:
         def near(best: Trial) -> Iterator[Trial]:
@@ -266,7 +268,7 @@ class SetupSearch:
         Raises:
             BudgetSpentError: If there is no time to find out.
         """
-        self._take_kept(trial, count)
+        self._load_saved(trial, count)
         if len(trial.scores) < count and not trial.error and not trial.left_out:
             if time.monotonic() > self.deadline:
                 self.spent = True
@@ -282,10 +284,10 @@ class SetupSearch:
                 trial.error = f"{type(error).__name__}: {error}"
         return self._signed(trial, count)
 
-    def _take_kept(self, trial: Trial, count: int) -> None:
+    def _load_saved(self, trial: Trial, count: int) -> None:
         """Give a trial the scores that it had in an earlier run, which cost no search."""
-        if known := self.kept.scores(trial.description)[len(trial.scores) : count]:
-            trial.scores += known
+        if existing := self.saved.scores(trial.description)[len(trial.scores) : count]:
+            trial.scores += existing
             self._note(trial)
 
     def _note(self, trial: Trial) -> None:
@@ -314,34 +316,34 @@ class SetupSearch:
         if not self.graph.embeddings.embedders:
             return self.build_seconds <= seconds
         self.opener.declare(trial.file.groups)
-        began = time.monotonic()
+        started = time.monotonic()
         for group, key in sorted(embedded_groups(trial.file.setups["tuned"])):
             nodes = list(self.graph.nodes(group))
             for done in range(0, len(nodes), _BATCH):
                 texts = [node.searched_text for node in nodes[done : done + _BATCH]]
                 self.graph.embeddings.vectors(texts, key)
-                spent = time.monotonic() - began
+                spent = time.monotonic() - started
                 if spent > seconds / 10 and spent * len(nodes) / (done + len(texts)) > seconds:
                     return False
         return True
 
     def _judge(self, trial: Trial, count: int, retriever: Any) -> None:
         """Search for the questions that a trial has not had yet, up to a number, and judge."""
-        self._take_kept(trial, count)
+        self._load_saved(trial, count)
         questions = self.questions[len(trial.scores) : count]
         if not questions:
             return
         self.opener.failure = None
-        found = retriever.batch([q.text for q in questions], top_k=self.count)
+        matches = retriever.batch([q.text for q in questions], top_k=self.count)
         if self.opener.failure is not None:
             raise self.opener.failure
-        for question, results in zip(questions, found, strict=True):
-            shown = (ScoredNode(result.node, 0.0) for result in results[: self.count])
-            items = tuple(RetrievedItem.of(r, self.matching.document_key) for r in shown)
+        for question, results in zip(questions, matches, strict=True):
+            visible = (ScoredNode(result.node, 0.0) for result in results[: self.count])
+            items = tuple(RetrievedItem.of(r, self.matching.document_key) for r in visible)
             judgement = self.metric.judge(RetrievalCase(question, items, self.matching))
             numerator = judgement.numerator
             trial.scores.append(None if numerator is None else (numerator, judgement.denominator))
-        self.kept.add(trial.description, trial.scores[-len(questions) :])
+        self.saved.add(trial.description, trial.scores[-len(questions) :])
 
     def _signed(self, trial: Trial, count: int | None = None) -> float:
         value = trial.mean(count)
@@ -355,22 +357,23 @@ class SetupSearch:
         """
         count = len(trial.scores)
         pairs = zip(trial.scores, self.default.scores[:count], strict=True)
-        both = [(one, other) for one, other in pairs if one is not None and other is not None]
-        weight = statistics.fmean(one[1] for one, _ in both) if both else 0.0
+        both = [(item, other) for item, other in pairs if item is not None and other is not None]
+        weight = statistics.fmean(item[1] for item, _ in both) if both else 0.0
         if not weight:
             return []
-        own, default = trial.mean(), self.default.mean(count)
+        value, default = trial.mean(), self.default.mean(count)
         sign = 1 if self.metric.higher_is_better else -1
-        gain = own - default
+        gain = value - default
         return [
-            sign * (gain + ((n - own * d) - (m - default * e)) / weight) for (n, d), (m, e) in both
+            sign * (gain + ((n - value * d) - (m - default * e)) / weight)
+            for (n, d), (m, e) in both
         ]
 
     def notes(self, dataset: Dataset, best: Trial) -> list[str]:
         """Return what a reader has to know of a choice."""
         failed = [trial for trial in self.trials if trial.error]
         left_out = "1 set-up was" if self.left_out == 1 else f"{self.left_out} set-ups were"
-        on = f"; the same search goes on from {self.kept.path}" if self.kept.path else ""
+        on = f"; the same search goes on from {self.saved.path}" if self.saved.path else ""
         passages = any(isinstance(g, GoldPassage) for q in self.questions for g in q.gold)
         notes = [
             (

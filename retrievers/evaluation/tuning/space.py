@@ -119,11 +119,11 @@ def _check(name: str, value: object) -> None:
 
 def neighbours(choice: Choice, axes: Mapping[str, Sequence[Any]]) -> Iterator[Choice]:
     """Yield the choices that differ in one value, each alternative's first before the seconds."""
-    longest = max(map(len, axes.values()))
-    for place in range(longest):
+    maximum = max(map(len, axes.values()))
+    for position in range(maximum):
         for name, values in axes.items():
-            if place < len(values) and values[place] != choice[name]:
-                yield {**choice, name: values[place]}
+            if position < len(values) and values[position] != choice[name]:
+                yield {**choice, name: values[position]}
 
 
 def drawn(choice: Choice, axes: Mapping[str, Sequence[Any]], dice: random.Random) -> Choice:
@@ -173,8 +173,8 @@ def compose(choice: Choice, embed_keys: Sequence[str], top_k: int) -> SetupFile 
     if choice["links"]:
         entities = f"{passages} entity"
         groups[entities] = {"transform": "EntityExtractor", "parent": passages}
-        own = {"k1": choice["k1"], "b": choice["b"]}
-        table = {"type": "LinkRetriever", "inner": table, "via": entities, "bm25": own}
+        settings = {"k1": choice["k1"], "b": choice["b"]}
+        table = {"type": "LinkRetriever", "inner": table, "via": entities, "bm25": settings}
         table["top_k"] = DEPTH
     for reranker in _rerankers(choice):
         table = {"type": "RerankRetriever", "inner": table, "reranker": reranker, "top_k": DEPTH}
@@ -187,8 +187,8 @@ def compose(choice: Choice, embed_keys: Sequence[str], top_k: int) -> SetupFile 
 def embedded_groups(table: Mapping[str, Any]) -> set[tuple[str, str]]:
     """Return the groups of which a set-up compares vectors, with the keys of their embeddings."""
     inner = [*table.get("retrievers", ()), *([table["inner"]] if "inner" in table else [])]
-    own = {(table["group_name"], key) for key in table.get("embed_keys", ())}
-    return own.union(*map(embedded_groups, inner))
+    groups = {(table["group_name"], key) for key in table.get("embed_keys", ())}
+    return groups.union(*map(embedded_groups, inner))
 
 
 def _fused(weighted: Sequence[tuple[Table, float]], mode: str) -> Table:

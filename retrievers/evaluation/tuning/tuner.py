@@ -25,7 +25,7 @@ from .setup_search import DEFAULT, SetupSearch, Trial, TrialFile
 from .sharing import SharingOpener
 from .space import Space
 
-MOST_CHOOSING = 500
+MAX_CHOOSING = 500
 """On how many questions at most is chosen; all others report."""
 
 
@@ -128,7 +128,7 @@ def tune(
         >>> tuning.changed, list(tuning.setups.setups)
         (False, ['default'])
     """
-    began = time.monotonic()
+    started = time.monotonic()
     limit = check_seconds(seconds, "seconds")
     assert limit is not None
     if model_calls is not None:
@@ -155,7 +155,7 @@ def tune(
         measure,
         matching,
         top_k,
-        began + limit,
+        started + limit,
         model_calls,
         TrialFile(path, _about(graph, choosing, measure, matching, top_k, models or {})),
     )
@@ -180,7 +180,7 @@ def tune(
         measure.name,
         search.trials,
         len(choosing),
-        time.monotonic() - began,
+        time.monotonic() - started,
         search.opener.model_calls,
         search.notes(dataset, best),
     )
@@ -212,5 +212,5 @@ def _halves(dataset: Dataset) -> tuple[list[Question], list[Question]]:
     """Return the questions that choose, and those that report."""
     questions = sorted(dataset.questions, key=lambda question: question.id)
     random.Random(0).shuffle(questions)
-    half = min(len(questions) // 2, MOST_CHOOSING)
+    half = min(len(questions) // 2, MAX_CHOOSING)
     return questions[:half], questions[half:]

@@ -5,7 +5,7 @@ import pytest
 from nodekin.retrievers.evaluation import Question
 from nodekin.retrievers.evaluation.question_checks import (
     agree,
-    answer_place,
+    answer_position,
     copied_share,
     gives_away,
     names_passage,
@@ -85,13 +85,13 @@ def test_questions_that_have_their_answer_in_them(question, answer, gives):
 def test_of_several_places_it_is_that_in_the_sentence_of_the_question():
     text = "Bonn is old. The Rhine runs past Bonn. Bonn has a university."
     at = text.index("Bonn", 20)
-    assert answer_place("Bonn.", text, "Which town is on the Rhine?") == (at, at + 4)
-    assert answer_place("bonn  has", text, "What?") == (
+    assert answer_position("Bonn.", text, "Which town is on the Rhine?") == (at, at + 4)
+    assert answer_position("bonn  has", text, "What?") == (
         text.index("Bonn has"),
         text.index("Bonn has") + 8,
     )
-    assert answer_place("Cologne", text, "What?") is None
-    assert answer_place("。", text, "What?") is None
+    assert answer_position("Cologne", text, "What?") is None
+    assert answer_position("。", text, "What?") is None
 
 
 @pytest.mark.parametrize(
