@@ -27,8 +27,8 @@ from .filters import Filters as Filters
 from .filters import all_of as all_of
 from .filters import metadata_key as metadata_key
 from .foreign.coercion import as_retriever as as_retriever
-from .indexes.impact_lists import Saturation as Saturation
-from .indexes.max_score import TermWeights as TermWeights
+from .indexes.bm25_scores import Saturation as Saturation
+from .indexes.bm25_scores import TermWeights as TermWeights
 from .indexes.synced_index import SyncedIndex as SyncedIndex
 from .indexes.text_index import TextIndex as TextIndex
 from .plans.effects import Ask as Ask

@@ -173,8 +173,7 @@ class TextAnalyzer:
 
         Args:
             text: The query.
-            frequency: Tells in how many texts of the index a term is. A dictionary that it has as
-                ``memo`` is for what follows from its answers, as long as they stay the same.
+            frequency: Tells in how many texts of the index a term is.
             size: How many texts there are; ``indexed`` made the terms of all.
         """
         weights: dict[str | _Forms, float] = {}
@@ -432,14 +431,6 @@ def _han_query(text: str) -> list[str] | None:
 
 def _present(frequency: Callable[[str], int], size: int, script: str) -> tuple[Language, ...]:
     """Return the languages of a script that texts of an index have, the most frequent first."""
-    memo: dict[object, tuple[Language, ...]] = getattr(frequency, "memo", {})
-    key = ("languages", script)
-    if key not in memo:
-        memo[key] = _frequent(frequency, size, script)
-    return memo[key]
-
-
-def _frequent(frequency: Callable[[str], int], size: int, script: str) -> tuple[Language, ...]:
     default, *others = of_script(script)
     if not others or not frequency(MARK):
         return (default,)

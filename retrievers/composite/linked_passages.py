@@ -11,7 +11,7 @@ import numpy.typing as npt
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.node import Node
 from ..filters import Filter
-from ..indexes.max_score import TermWeights
+from ..indexes.bm25_scores import TermWeights
 from ..indexes.text_index import TextIndex
 from ..indexes.word_index import WordIndex
 

@@ -159,6 +159,13 @@ class NodeTable:
         self._latest = filter, mask
         return mask
 
+    def allowed(self, filter: Filter) -> Mask | None:
+        """Return which rows have a node that meets a filter, None for all."""
+        matching = self.matching(filter)
+        if self.living == len(self.ids):
+            return matching
+        return self.alive if matching is None else matching & self.alive
+
     @property
     def most_masks(self) -> int:
         """How many filters it is worth remembering the rows of: there may be many tenants."""

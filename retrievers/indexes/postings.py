@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,159 +12,156 @@ import numpy.typing as npt
 from ..analysis.inversion import InvertedTexts
 from .array_files import Arrays
 from .node_table import Mask
-from .posting_lists import Decoded, Ints, PostingLists, encoded
-from .vocabulary import StoredTerms, Vocabulary, stored_terms
+from .vocabulary import Vocabulary
 
-_PIECE = 200_000  # postings that are merged at a time
+Ints = npt.NDArray[np.int32]
 
-_NO_LISTS = PostingLists(np.zeros(8, np.uint8), np.array([8], np.uint32))
+Counts = npt.NDArray[np.unsignedinteger[Any]]
+
+_Starts = npt.NDArray[np.int64]
+
+BATCH_SIZE = 1_000_000  # postings that are moved at a time
+
+_SMALL = 20_000  # postings up to which later ones are never worth merging
+
+
+class PostingLists(NamedTuple):
+    """The rows of each term, one list after the other.
+
+    Attributes:
+        starts: Where each list starts, and where the last one stops, (terms + 1,).
+        rows: By term, ascending.
+        counts: How often each row has the term.
+    """
+
+    starts: _Starts
+    rows: Ints
+    counts: Counts
 
 
 class _Block(NamedTuple):
-    """Hold the postings of consecutive rows.
-
-    Attributes:
-        terms: The numbers of its terms, ascending.
-        ends: How many postings there are up to the end of each.
-        rows: By term, ascending, counted from the first row.
-        counts: How often each row has the term.
-        first: The first row.
-    """
+    """The postings of texts: terms ascending, each with so many rows and counts."""
 
     terms: Ints
-    ends: Ints
-    rows: npt.NDArray[np.integer[Any]]
-    counts: npt.NDArray[np.integer[Any]]
-    first: int
+    sizes: Ints
+    rows: Ints
+    counts: Counts
 
-    def piece(self, begin: int, end: int) -> tuple[Ints, Decoded]:
-        """Return the numbers of its terms in a range, and their postings."""
-        first, last = np.searchsorted(self.terms, np.array([begin, end], np.int32)).tolist()
-        ends = self.ends[max(first - 1, 0) : last]
-        before = int(ends[0]) if first else 0
-        sizes = np.diff(ends) if first else np.diff(ends, prepend=np.int32(0))
-        of_terms = slice(before, int(ends[-1]) if len(ends) else 0)
-        rows = self.rows[of_terms].astype(np.int32)
-        rows += self.first
-        return self.terms[first:last], Decoded(sizes.astype(np.int64), rows, self.counts[of_terms])
+
+_Later = dict[int, tuple["array[int]", "array[int]"]]  # rows and counts by term
+
+_EMPTY = PostingLists(np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0, np.uint8))
 
 
 class Postings:
     """Map terms to nodes, as ascending rows of a ``NodeTable``, and counts.
 
-    The caller numbers the rows, upwards. Most postings lie encoded in one array of bytes, in memory
-    or in a file; later ones lie in small lists beside it, and are merged with it when they have
-    grown to an eighth of it. The caller filters out removed rows.
+    The caller numbers the rows, upwards, and passes over removed rows. Most postings lie in arrays
+    of five bytes each, in memory or in a file. Later ones lie in small lists, and are merged with
+    these when they have grown to an eighth of them.
     """
 
     def __init__(self) -> None:
-        self._vocabulary = Vocabulary()
-        self._lists = _NO_LISTS
-        self._recent: dict[int, tuple[array[int], array[int]]] = {}
-        self._recent_size = 0
+        self.vocabulary = Vocabulary()
+        # Replaced together, so that a search sees a posting once while a file is written.
+        self._state: tuple[PostingLists, _Later] = _EMPTY, {}
 
     def __len__(self) -> int:
-        return self._lists.size + self._recent_size
+        lists, later = self._state
+        return len(lists.rows) + _size(later)
+
+    def get(self, term: str) -> tuple[Ints, Counts]:
+        """Return a term's rows, ascending, and how often each has it; also removed rows."""
+        lists, later = self._state
+        number = self.vocabulary.find(term)
+        rows, counts = lists.rows[:0], lists.counts[:0]
+        if 0 <= number < len(lists.starts) - 1:
+            start, stop = lists.starts[number], lists.starts[number + 1]
+            rows, counts = lists.rows[start:stop], lists.counts[start:stop]
+        if number in later:
+            later_rows, later_counts = later[number]
+            rows = np.concatenate([rows, np.array(later_rows, np.int32)])
+            counts = np.concatenate([counts, np.array(later_counts, np.uint32)])
+        return rows, counts
 
     def extend(self, first_row: int, texts: Iterable[InvertedTexts]) -> Ints:
-        """Add the terms of new rows, numbered from ``first_row``; return their lengths.
-
-        Few are stored beside the lists; many are merged with them, and until then take some three
-        bytes a posting.
-        """
-        lengths: list[Ints] = []
+        """Add the terms of new rows, numbered from ``first_row``; return their lengths."""
+        lengths: list[Ints] = [np.zeros(0, np.int32)]
         blocks: list[_Block] = []
-        for some in texts:
-            blocks.append(self._block(some, first_row))
-            lengths.append(some.lengths)
-            first_row += len(some.lengths)
-        size = sum(len(block.rows) for block in blocks)
-        if self._recent_size + size > self._room():
+        for inverted in texts:
+            terms = np.fromiter(map(self.vocabulary.add, inverted.terms), np.int32)
+            rows = inverted.rows.astype(np.int32)
+            rows += first_row
+            blocks.append(_Block(terms, inverted.sizes, rows, inverted.counts))
+            lengths.append(inverted.lengths)
+            first_row += len(inverted.lengths)
+        lists, later = self._state
+        size = _size(later) + sum(len(block.rows) for block in blocks)
+        if size > _SMALL + len(lists.rows) // 8:
             self._merge(blocks)
         else:
             for block in blocks:
-                self._add_recent(block)
-            self._recent_size += size
-        return np.concatenate(lengths) if lengths else np.zeros(0, np.int32)
+                _add_later(later, block)
+        return np.concatenate(lengths)
 
-    def _room(self) -> int:
-        return 20_000 + self._lists.size // 8
+    def _merge(self, blocks: list[_Block]) -> None:
+        """Merge what came later, and further blocks, with the lists; blocks are used up."""
+        lists, later = self._state
+        if not blocks and not later:
+            return
+        if later:
+            blocks.insert(0, _block_of(later))
+        sizes = np.zeros(len(self.vocabulary), np.int64)
+        sizes[: len(lists.starts) - 1] = np.diff(lists.starts)
+        most = lists.counts.max(initial=1)
+        for block in blocks:
+            sizes[block.terms] += block.sizes
+            most = max(most, block.counts.max(initial=1))
+        starts = np.concatenate([[0], np.cumsum(sizes)])
+        merged = PostingLists(
+            starts,
+            np.empty(int(starts[-1]), np.int32),
+            np.empty(int(starts[-1]), np.min_scalar_type(most)),
+        )
+        free = starts[:-1].copy()  # where the next posting of each term goes
+        for block in _blocks_of(lists):
+            _place(merged, free, block)
+        while blocks:
+            _place(merged, free, blocks.pop(0))
+        if self.vocabulary.has_later:
+            self.vocabulary = Vocabulary.of(self.vocabulary.terms())
+        self._state = merged, {}
 
-    def _block(self, texts: InvertedTexts, first: int) -> _Block:
-        """Put the postings of texts in the order of the vocabulary's numbers."""
-        vocabulary, count = self._vocabulary, len(texts.terms)
-        numbers = np.fromiter(map(vocabulary.__getitem__, texts.terms), np.int32, count)
-        order = np.argsort(numbers)
-        sizes = texts.sizes.astype(np.int64)
-        begins, ends = np.cumsum(sizes) - sizes, np.cumsum(sizes[order])
-        at = np.repeat(begins[order] - (ends - sizes[order]), sizes[order])
-        at += np.arange(len(at))
-        rows, counts = texts.rows[at], texts.counts[at]
-        return _Block(numbers[order], ends.astype(np.int32), rows, counts, first)
-
-    def _add_recent(self, block: _Block) -> None:
-        rows, counts = (block.rows.astype(np.int64) + block.first).tolist(), block.counts.tolist()
-        begin = 0
-        for term, end in zip(block.terms.tolist(), block.ends.tolist(), strict=True):
-            of_term = self._recent.get(term)
-            if of_term is None:
-                of_term = self._recent[term] = (array("i"), array("i"))
-            of_term[0].extend(rows[begin:end])
-            of_term[1].extend(counts[begin:end])
-            begin = end
-
-    def get(self, term: str) -> tuple[Ints, Ints]:
-        """Return a term's rows, ascending, and how often each has it; also removed rows."""
-        number = self._vocabulary.find(term)
-        if self._lists.size and 0 <= number < len(self._lists):
-            rows, counts = self._lists.get(number)
-        else:
-            rows, counts = np.zeros(0, np.int32), np.zeros(0, np.int32)
-        if number in self._recent:
-            recent_rows, recent_counts = self._recent[number]
-            rows = np.concatenate([rows, np.array(recent_rows, np.int32)])
-            counts = np.concatenate([counts, np.array(recent_counts, np.int32)])
-        return rows, counts
-
-    def document_frequencies(self, alive: Mask) -> Ints:
+    def document_frequencies(self, alive: Mask) -> npt.NDArray[np.int64]:
         """Return for every term in how many living rows it is; terms of none are left out."""
-        frequencies = np.zeros(self._vocabulary.size, np.int32)
-        for first, last in self._lists.chunks():
-            sizes, rows, _ = self._lists.decode(first, last)
-            frequencies[first:last] = _sums(alive[rows], sizes)
-        for number, (recent, _) in self._recent.items():
-            frequencies[number] += alive[np.array(recent, np.int32)].sum()
-        present: Ints = frequencies[frequencies > 0]
-        return present
+        self._merge([])
+        frequencies = _sums(self._state[0], alive)
+        return frequencies[frequencies > 0]
 
     def compact(self, alive: Mask) -> None:
-        """Drop dead rows and number the living ones anew, in order."""
+        """Drop dead rows and number the living ones from 0, in order."""
         self._merge([])
+        lists = self._state[0]
+        sizes = _sums(lists, alive)
+        living = alive[lists.rows]
         numbers = np.cumsum(alive, dtype=np.int32) - 1
-        used: list[npt.NDArray[np.bool_]] = []
-
-        def pieces() -> Iterator[Decoded]:
-            for first, last in self._lists.chunks():
-                sizes, rows, counts = self._lists.decode(first, last)
-                living = alive[rows]
-                sizes = _sums(living, sizes)
-                used.append(sizes > 0)
-                yield Decoded(sizes[sizes > 0], numbers[rows[living]], counts[living])
-
-        lists = encoded(pieces())
-        words = self._vocabulary.words()
-        there = np.flatnonzero(np.concatenate(used)).tolist() if used else []
-        self._vocabulary, self._lists = _numbered([words[at] for at in there]), lists
+        starts = np.concatenate([[0], np.cumsum(sizes[sizes > 0])])
+        terms = self.vocabulary.terms()
+        self.vocabulary = Vocabulary.of([terms[at] for at in np.flatnonzero(sizes).tolist()])
+        rows = numbers[lists.rows[living]]
+        self._state = PostingLists(starts, rows, lists.counts[living]), {}
 
     def arrays(self) -> Arrays:
         """Return arrays for a file, from which ``from_arrays`` restores the postings.
 
-        The postings don't change meanwhile, so that others may search.
+        Others may search meanwhile.
 
         Raises:
             TypeError: If a term is no text.
         """
-        return {**self._vocabulary.arrays(), **self._merged([]).arrays()}
+        self._merge([])
+        lists = self._state[0]._asdict()
+        return {**self.vocabulary.arrays(), **{f"posting_{name}": lists[name] for name in lists}}
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> Postings:
@@ -175,85 +172,73 @@ class Postings:
             ValueError: If the arrays don't fit each other.
         """
         postings = cls()
-        terms, lists = StoredTerms(arrays), PostingLists.from_arrays(arrays)
-        if len(lists) != len(terms):
-            raise ValueError(f"the postings of {len(lists)} terms don't fit {len(terms)} terms")
-        postings._vocabulary, postings._lists = Vocabulary(terms), lists
+        postings.vocabulary = Vocabulary.from_arrays(arrays)
+        lists = PostingLists(*(arrays[f"posting_{name}"] for name in PostingLists._fields))
+        terms = len(lists.starts) - 1
+        if terms != len(postings.vocabulary):
+            raise ValueError(f"the postings of {terms} terms don't fit the vocabulary")
+        if not lists.starts[-1] == len(lists.rows) == len(lists.counts):
+            raise ValueError(f"the rows of an index don't fit its {terms} terms")
+        postings._state = lists, {}
         return postings
 
-    def _merge(self, blocks: Sequence[_Block]) -> None:
-        """Merge the recent postings and further blocks with the lists."""
-        self._lists = self._merged(blocks)
-        self._recent, self._recent_size = {}, 0
-        if self._vocabulary.size > self._vocabulary.stored:
-            self._vocabulary = _numbered(self._vocabulary.words())
 
-    def _merged(self, blocks: Sequence[_Block]) -> PostingLists:
-        if not blocks and not self._recent:
-            return self._lists
-        if self._recent:
-            blocks = [self._recent_block(), *blocks]
-        totals = np.zeros(self._vocabulary.size, np.int64)
-        totals[: len(self._lists)] = self._lists.sizes()
-        for block in blocks:
-            totals[block.terms] += np.diff(block.ends, prepend=np.int32(0))
-        return encoded(self._pieces(blocks, totals))
-
-    def _recent_block(self) -> _Block:
-        order = sorted(self._recent)
-        rows, counts = array("i"), array("i")
-        sizes = []
-        for number in order:
-            sizes.append(len(self._recent[number][0]))
-            rows += self._recent[number][0]
-            counts += self._recent[number][1]
-        of_terms = np.array(rows, np.int32), np.array(counts, np.int32)
-        ends = np.cumsum(sizes, dtype=np.int32)
-        return _Block(np.array(order, np.int32), ends, *of_terms, 0)
-
-    def _pieces(self, blocks: Sequence[_Block], totals: npt.NDArray[np.int64]) -> Iterator[Decoded]:
-        """Yield the postings of ranges of terms: of the lists, then of each block."""
-        ends = np.cumsum(totals)
-        begin = 0
-        while begin < len(totals):
-            before = int(ends[begin - 1]) if begin else 0
-            end = max(begin + 1, int(np.searchsorted(ends, before + _PIECE, "right")))
-            sizes = totals[begin:end]
-            free = np.cumsum(sizes) - sizes
-            rows = np.empty(int(sizes.sum()), np.int32)
-            counts = np.empty(len(rows), np.int32)
-            for terms, piece in self._sources(blocks, begin, end):
-                terms = terms - begin
-                at = np.repeat(free[terms] - (np.cumsum(piece.sizes) - piece.sizes), piece.sizes)
-                at += np.arange(len(at))
-                rows[at], counts[at] = piece.rows, piece.counts
-                free[terms] += piece.sizes
-            yield Decoded(sizes, rows, counts)
-            begin = end
-
-    def _sources(
-        self, blocks: Sequence[_Block], begin: int, end: int
-    ) -> Iterator[tuple[Ints, Decoded]]:
-        stored = min(end, len(self._lists))
-        if begin < stored:
-            yield np.arange(begin, stored, dtype=np.int32), self._lists.decode(begin, stored)
-        for block in blocks:
-            yield block.piece(begin, end)
+def _size(later: _Later) -> int:
+    return sum(len(rows) for rows, _ in later.values())
 
 
-def _numbered(words: Sequence[str]) -> Vocabulary:
-    try:
-        return Vocabulary(StoredTerms(stored_terms(words)))
-    except TypeError:  # terms that are no texts
-        vocabulary = Vocabulary()
-        for word in words:
-            _ = vocabulary[word]
-        return vocabulary
+def _add_later(later: _Later, block: _Block) -> None:
+    rows, counts = block.rows.tolist(), block.counts.tolist()
+    start = 0
+    for term, size in zip(block.terms.tolist(), block.sizes.tolist(), strict=True):
+        of_term = later.setdefault(term, (array("i"), array("I")))
+        of_term[0].extend(rows[start : start + size])
+        of_term[1].extend(counts[start : start + size])
+        start += size
 
 
-def _sums(values: Mask, sizes: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Add up the values of groups of some sizes."""
-    running = np.concatenate([[0], np.cumsum(values)])
-    ends = np.cumsum(sizes)
-    sums: npt.NDArray[np.int64] = running[ends] - running[ends - sizes]
-    return sums
+def _block_of(later: _Later) -> _Block:
+    rows, counts = array("i"), array("I")
+    for of_term in later.values():
+        rows += of_term[0]
+        counts += of_term[1]
+    sizes = [len(of_term[0]) for of_term in later.values()]
+    terms = np.array([*later], np.int32)
+    return _Block(
+        terms, np.array(sizes, np.int32), np.array(rows, np.int32), np.array(counts, np.uint32)
+    )
+
+
+def _blocks_of(lists: PostingLists) -> Iterator[_Block]:
+    """Yield postings in portions of whole terms."""
+    first, terms = 0, len(lists.starts) - 1
+    while first < terms:
+        most = lists.starts[first] + BATCH_SIZE
+        last = max(first + 1, int(np.searchsorted(lists.starts, most, "right")) - 1)
+        part = slice(lists.starts[first], lists.starts[last])
+        yield _Block(
+            np.arange(first, last, dtype=np.int32),
+            np.diff(lists.starts[first : last + 1]).astype(np.int32),
+            lists.rows[part],
+            lists.counts[part],
+        )
+        first = last
+
+
+def _place(merged: PostingLists, free: _Starts, block: _Block) -> None:
+    """Write the postings of a block behind those that their terms have."""
+    sizes = block.sizes.astype(np.int64)
+    at = np.repeat(free[block.terms] - (np.cumsum(sizes) - sizes), sizes)
+    at += np.arange(len(at))
+    merged.rows[at], merged.counts[at] = block.rows, block.counts
+    free[block.terms] += sizes
+
+
+def _sums(lists: PostingLists, alive: Mask) -> npt.NDArray[np.int64]:
+    """Return in how many living rows each term is."""
+    if not len(lists.rows):
+        return np.zeros(0, np.int64)
+    sums: npt.NDArray[np.int64] = np.add.reduceat(
+        alive[lists.rows], lists.starts[:-1], dtype=np.int64
+    )
+    return sums  # every term has a row: those without are dropped

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import threading
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import lru_cache
 from itertools import chain, islice
 from typing import Any, Protocol
 
@@ -19,28 +19,14 @@ from ..analysis.inversion import MOST_TEXTS, InvertedTexts, invert
 from ..analysis.text_analyzer import Analyzer
 from ..filters import Filter
 from ..results import Hits
-from .accelerator import WORTH_LOADING, accelerator
 from .array_files import Arrays
-from .compiled_search import can_search, compiled_best_rows
-from .impact_lists import Floats, ImpactLists, Ints, QueryLists, Saturation
-from .max_score import Scratch, TermWeights, best_rows
+from .bm25_scores import Floats, QueryPostings, Saturation, TermWeights, add, best_rows
+from .compiled_search import WORTH_LOADING, load
 from .node_table import NodeTable
-from .postings import Postings
+from .postings import Counts, Ints, Postings
 from .synced_index import SyncedIndex
 
 _LONG = 1_000  # nodes whose indexing is worth a progress bar
-
-# Postings that are cached with what they add to scores, at eight bytes each: so many, and this
-# share of all. A million passages have 90 million, and questions soon want half of them.
-_CACHED = 4_000_000
-
-_CACHED_SHARE = 8
-
-_MOST_FREQUENCIES = 100_000  # terms of which it is remembered in how many nodes they are
-
-_MOST_UNWEIGHED = 10_000  # terms whose postings are cached until a search weighs them
-
-_MOST_SATURATIONS = 2  # settings by which postings are cached
 
 _PORTION = 4_096  # nodes that are held at a time
 
@@ -48,32 +34,6 @@ _BATCH = 1_000_000  # characters that are analysed together
 
 # Count up when TextAnalyzer returns other terms: older files are rebuilt then.
 _ANALYSIS = 3
-
-
-class DocumentFrequency(dict[str, int]):
-    """Tell in how many nodes a term is, for one state of an index, and remember it.
-
-    A dictionary, so that a term that it contains costs no call.
-
-    Args:
-        count: Counts the nodes of a term.
-
-    Attributes:
-        memo: What analyzers remember of the state; see ``TextAnalyzer.weigh``.
-    """
-
-    def __init__(self, count: Callable[[str], int]) -> None:
-        super().__init__()
-        self._count = count
-        self.memo: dict[object, Any] = {}
-
-    def __missing__(self, term: str) -> int:
-        if len(self) > _MOST_FREQUENCIES:
-            self.clear()
-        self[term] = number = self._count(term)
-        return number
-
-    __call__ = dict.__getitem__
 
 
 class TermStatistics(Protocol):
@@ -90,8 +50,16 @@ class TermStatistics(Protocol):
         ...
 
     @property
-    def frequency(self) -> DocumentFrequency:
-        """In how many nodes a term is."""
+    def frequency(self) -> Callable[[str], int]:
+        """Tells in how many nodes a term is."""
+        ...
+
+    def mean_inverse_frequency(self) -> float:
+        """Return the average over all terms of Okapi's inverse document frequency.
+
+        Raises:
+            TypeError: If no process has the frequencies of all terms.
+        """
         ...
 
 
@@ -108,7 +76,7 @@ class TextIndex(SyncedIndex):
     Attributes:
         table: The nodes by row.
         total_length: How many terms all nodes have together.
-        frequency: In how many nodes a term is, as they are now.
+        frequency: Tells in how many nodes a term is, as they are now.
     """
 
     uses_search_text = True
@@ -118,7 +86,6 @@ class TextIndex(SyncedIndex):
     def __init__(self, graph: NodeGraph, group: str, analyzer: Analyzer) -> None:
         self._analyzer = analyzer
         self._fingerprint: str | None = None  # of the analyzer; None until it is needed
-        self._local = threading.local()
         self._searched = 0  # nodes, over all queries, without compiled loops
         super().__init__(graph, group)
 
@@ -128,14 +95,12 @@ class TextIndex(SyncedIndex):
         self.total_length = 0
         self._postings = Postings()
         self._lengths: Ints = np.zeros(0, np.int32)
-        self._clear_cache()
+        self._state_changed()
 
-    def _clear_cache(self) -> None:
-        self._weighed: dict[Saturation, ImpactLists] = {}
-        self._latest: ImpactLists | None = None
-        self._unweighed: dict[str, tuple[Ints, Ints]] = {}
-        self.frequency = DocumentFrequency(self._count)
-        self._frequencies: Ints | None = None
+    def _state_changed(self) -> None:
+        self.frequency: Callable[[str], int] = lru_cache(10_000)(self._count)
+        self._norms: tuple[Saturation | None, Floats] = None, np.zeros(0)
+        self._mean_idf: float | None = None
 
     @property
     def size(self) -> int:
@@ -150,19 +115,22 @@ class TextIndex(SyncedIndex):
 
     def document_frequency(self, term: str) -> int:
         """Return in how many nodes a term is."""
-        return self.frequency[term]
+        return self.frequency(term)
 
     def _count(self, term: str) -> int:
-        if len(self._unweighed) > _MOST_UNWEIGHED:
-            self._unweighed = {}
-        postings = self._unweighed[term] = self.postings(term)
-        return len(postings[0])
+        return len(self.postings(term)[0])
 
     def document_frequencies(self) -> Ints:
         """Return that for every term of the index, ascending."""
-        if self._frequencies is None:
-            self._frequencies = np.sort(self._postings.document_frequencies(self.table.alive))
-        return self._frequencies
+        return np.sort(self._postings.document_frequencies(self.table.alive))
+
+    def mean_inverse_frequency(self) -> float:
+        """Return the average over all terms of Okapi's inverse document frequency."""
+        if self._mean_idf is None:
+            frequencies = self.document_frequencies()
+            others = self.size - frequencies
+            self._mean_idf = float(np.mean(np.log(others + 0.5) - np.log(frequencies + 0.5)))
+        return self._mean_idf
 
     def search(self, query: TermWeights, limit: int | None, filter: Filter) -> Hits:
         """Return the best nodes, ties in document order.
@@ -176,53 +144,29 @@ class TextIndex(SyncedIndex):
             filter: What their metadata must meet.
         """
         table = self.table
-        orders = table.orders
-        kernel = accelerator.loaded
-        if kernel is None:
-            self._searched += len(orders)
-            if self._searched >= WORTH_LOADING:
-                kernel = accelerator.kernel()
-        lists, matching = self._lists(query), table.matching(filter)
-        scratch = self._take_scratch(len(orders))
-        if kernel is not None and can_search(lists, limit):
-            rows, scores = compiled_best_rows(kernel, lists, scratch, limit, matching, orders)
-        else:
-            rows, scores = best_rows(lists, scratch, limit, matching, orders)
-        self._local.scratch = scratch
+        terms = query.heaviest_first()
+        if not terms:
+            return Hits([], [])
+        of_query = QueryPostings(
+            [self._postings.get(term) for term in terms],
+            np.array([query.weights[term] for term in terms]),
+            query.saturation,
+            self._norms_of(query.saturation),
+        )
+        self._searched += len(table)
+        compiled = load() if self._searched >= WORTH_LOADING else None
+        allowed, orders = table.allowed(filter), table.orders
+        rows, scores = best_rows(of_query, limit, allowed, orders, compiled or add)
         return Hits(table.ids.take(rows), scores.tolist())
 
-    def _lists(self, query: TermWeights) -> QueryLists:
-        """Return the query's terms, weighed, the heaviest first."""
-        weight_of = query.weights.__getitem__
-        terms = sorted(sorted(query.weights), key=weight_of, reverse=True)  # ties by the terms
-        weighed = self._impact_lists(query.saturation)
-        slots = weighed.slots(terms, self._read)
-        weights = np.array([*map(weight_of, terms)])
-        return QueryLists(weighed.arrays, np.array(slots, np.int64), weights)
+    def _norms_of(self, saturation: Saturation) -> Floats:
+        of_saturation, norms = self._norms
+        if of_saturation != saturation:
+            norms = saturation.norms(self._lengths[: len(self.table)])
+            self._norms = saturation, norms
+        return norms
 
-    def _impact_lists(self, saturation: Saturation) -> ImpactLists:
-        lists = self._latest
-        if lists is None or lists.full or lists.saturation is not saturation:
-            lists = self._weighed.get(saturation)
-            if lists is None or lists.full:
-                if len(self._weighed) >= _MOST_SATURATIONS:
-                    self._weighed = {}
-                most = _CACHED + len(self._postings) // _CACHED_SHARE
-                lists = self._weighed[saturation] = ImpactLists(saturation, self._lengths, most)
-            self._latest = lists
-        return lists
-
-    def _read(self, term: str) -> tuple[Ints, Ints]:
-        return self._unweighed.pop(term, None) or self.postings(term)
-
-    def impacts(self, term: str, saturation: Saturation) -> tuple[Ints, Floats]:
-        """Return the rows of a term, and what it adds to each for a weight of 1."""
-        lists = self._impact_lists(saturation)
-        (slot,) = lists.slots([term], self._read)
-        begin, end = lists.arrays.starts[slot : slot + 2]
-        return lists.arrays.rows[begin:end], lists.arrays.impacts(begin, end)
-
-    def postings(self, term: str) -> tuple[Ints, Ints]:
+    def postings(self, term: str) -> tuple[Ints, Counts]:
         """Return the living rows of a term, ascending, and how often each has it."""
         rows, counts = self._postings.get(term)
         if self.table.living < len(self.table):
@@ -230,17 +174,10 @@ class TextIndex(SyncedIndex):
             rows, counts = rows[alive], counts[alive]
         return rows, counts
 
-    def _take_scratch(self, rows: int) -> Scratch:
-        """Take this thread's arrays, which are put back when they are zeros again.
-
-        An interrupt must not leave partial sums in them for the next search.
-        """
-        scratch: Scratch | None = getattr(self._local, "scratch", None)
-        self._local.scratch = None
-        if scratch is None or len(scratch.sums) < rows:
-            size = rows * 5 // 4
-            scratch = Scratch(np.zeros(size), np.empty(size + 1, np.int32))
-        return scratch
+    def impacts(self, term: str, saturation: Saturation) -> tuple[Ints, Floats]:
+        """Return the rows of a term, and what it adds to each for a weight of 1."""
+        rows, counts = self.postings(term)
+        return rows, saturation.impacts(counts, self._lengths[rows])
 
     # Following the graph
 
@@ -272,13 +209,13 @@ class TextIndex(SyncedIndex):
         return inverted(self._analyzer, texts)
 
     def finish(self) -> None:
-        """Close gaps, and drop what was computed for queries."""
+        """Close gaps."""
         if self.table.sparse:
             alive = self.table.alive
             self._lengths = self._lengths[: len(alive)][alive]
             self._postings.compact(alive)
             self.table.compact()
-        self._clear_cache()
+        self._state_changed()
 
     # The file
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import count
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 from zlib import crc32
 
@@ -15,150 +15,114 @@ from .packed_texts import PackedTexts, starts_of
 
 _BUCKET_SIZE = 4  # terms in a bucket, on average
 
-# Terms looked up one by one, plus a share of the stored ones, after which all are copied into
-# the dictionary: that costs about as much as having looked up a tenth of them.
-_LOOKUPS = 1_000
-
-_LOOKUP_SHARE = 16
+_ARRAYS = ("terms", "term_starts", "term_buckets", "term_numbers")
 
 
-class Vocabulary(dict[str, int]):
-    """Number terms upwards, in the order in which ``[]`` first sees them.
+class Vocabulary:
+    """Number terms upwards, in the order in which ``add`` first sees them.
 
-    A dictionary, so that a term it contains costs no call. Stored terms are copied into it one by
-    one when ``[]`` sees them, or all at once after many; until then only ``find`` and ``words``
-    see them.
-
-    Args:
-        stored: The first terms, by number.
-
-    Attributes:
-        size: How many terms are numbered.
-        stored: How many of these are stored ones.
+    Packed terms are looked up in bytes, so that no dictionary has to be built when an index is
+    read from a file; later ones stand in a dictionary.
 
     Example:
         >>> vocabulary = Vocabulary()
-        >>> vocabulary["tea"], vocabulary["river"], vocabulary["tea"], vocabulary.find("sea")
-        (0, 1, 0, -1)
+        >>> vocabulary.add("tea"), vocabulary.add("river"), vocabulary.add("tea")
+        (0, 1, 0)
+        >>> vocabulary.find("river"), vocabulary.find("sea")
+        (1, -1)
     """
 
-    def __init__(self, stored: StoredTerms | None = None) -> None:
-        super().__init__()
-        self._stored = stored
-        self._copied = False  # whether the dictionary has the stored terms, too
-        self._lookups = 0
-        self.stored = self.size = 0 if stored is None else len(stored)
+    def __init__(self) -> None:
+        self._later: dict[str, int] = {}
+        self._set_packed(_packed([]))
 
-    def __missing__(self, term: str) -> int:
-        number = -1 if self._stored is None or self._copied else self._copy(term, self._stored)
-        if number < 0:
-            number = self.size
-            self.size += 1
-        self[term] = number
-        return number
+    def _set_packed(self, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
+        self._arrays = {name: arrays[name] for name in _ARRAYS}
+        data, starts, buckets, numbers = (array.data for array in self._arrays.values())
+        self._size = len(starts) - 1
+        if not (
+            len(numbers) == self._size and starts[-1] == len(data) and buckets[-1] == self._size
+        ):
+            raise ValueError(f"the arrays of an index don't fit its {self._size} terms")
 
-    def _copy(self, term: str, stored: StoredTerms) -> int:
-        """Return a stored term's number, -1 where it is unknown."""
-        self._lookups += 1
-        if self._lookups > _LOOKUPS + len(stored) // _LOOKUP_SHARE:
-            self.update(zip(stored.words(), count()))
-            self._copied = True
-            return self.get(term, -1)
-        return stored.find(term)
+        @lru_cache(10_000)
+        def find(term: str) -> int:
+            encoded = term.encode("utf-8", "surrogatepass")
+            bucket = crc32(encoded) % (len(buckets) - 1)
+            for at in range(buckets[bucket], buckets[bucket + 1]):
+                number: int = numbers[at]
+                if data[starts[number] : starts[number + 1]] == encoded:
+                    return number
+            return -1
+
+        self._find_packed = find
+
+    def __len__(self) -> int:
+        return self._size + len(self._later)
+
+    @property
+    def has_later(self) -> bool:
+        """Whether there are terms that are not packed."""
+        return bool(self._later)
 
     def find(self, term: str) -> int:
-        """Return a term's number, -1 where it has none; change nothing."""
-        number = self.get(term)
+        """Return a term's number, -1 where it has none."""
+        number = self._later.get(term)
         if number is None:
-            number = -1 if self._stored is None else self._stored.find(term)
+            number = self._find_packed(term) if self._size else -1
         return number
 
-    def words(self) -> list[str]:
+    def add(self, term: str) -> int:
+        """Return a term's number, the next one where it has none."""
+        number = self.find(term)
+        if number < 0:
+            number = self._later[term] = len(self)
+        return number
+
+    def terms(self) -> list[str]:
         """Return all terms, by number."""
-        if self._stored is None:
-            return list(self)
-        later = [term for term, number in self.items() if number >= self.stored]
-        return self._stored.words() + later
+        packed = PackedTexts(self._arrays["terms"], self._arrays["term_starts"])
+        return [*packed, *self._later]
 
     def arrays(self) -> Arrays:
-        """Return the arrays from which ``StoredTerms`` restores all terms, with their numbers.
+        """Return arrays for a file, from which ``from_arrays`` restores the terms.
 
         Raises:
             TypeError: If a term is no text.
         """
-        if self._stored is not None and self.size == self.stored:
-            return self._stored.arrays
-        return stored_terms(self.words())
+        return _packed(self.terms()) if self._later else dict(self._arrays)
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> Vocabulary:
+        """Restore a vocabulary; other arrays may be among them.
+
+        Raises:
+            KeyError: If an array is missing.
+            ValueError: If the arrays don't fit each other.
+        """
+        vocabulary = cls()
+        vocabulary._set_packed(arrays)
+        return vocabulary
+
+    @classmethod
+    def of(cls, terms: Sequence[str]) -> Vocabulary:
+        """Number some terms, each once, in this order, in as few bytes as they allow."""
+        try:
+            return cls.from_arrays(_packed(terms))
+        except TypeError:  # terms that are no texts
+            vocabulary = cls()
+            for term in terms:
+                vocabulary.add(term)
+            return vocabulary
 
 
-class StoredTerms:
-    """Look up terms' numbers in bytes, without building a dictionary first.
-
-    The terms lie one after the other, by number. A table has their numbers in buckets by their
-    checksum; a term is compared with the few of its bucket.
-
-    Args:
-        arrays: What ``stored_terms`` returned; other arrays may be among them.
-
-    Attributes:
-        arrays: These.
-
-    Raises:
-        KeyError: If an array is missing.
-        ValueError: If the arrays don't fit each other.
-    """
-
-    def __init__(self, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
-        self.arrays = {name: arrays[name] for name in _NAMES}
-        # Reading one number at a time is faster from memory views than from arrays.
-        self._data, self._starts, self._buckets, self._numbers = (
-            array.data for array in self.arrays.values()
-        )
-        if not (
-            len(self._starts) == len(self._numbers) + 1
-            and self._starts[-1] == len(self._data)
-            and self._buckets[-1] == len(self._numbers)
-        ):
-            raise ValueError(f"the arrays of an index don't fit its {len(self)} terms")
-
-    def __len__(self) -> int:
-        return len(self._starts) - 1
-
-    def find(self, term: str) -> int:
-        """Return a term's number, -1 where it is unknown."""
-        data = term.encode("utf-8", "surrogatepass")
-        bucket = crc32(data) % (len(self._buckets) - 1)
-        starts = self._starts
-        for at in range(self._buckets[bucket], self._buckets[bucket + 1]):
-            number: int = self._numbers[at]
-            if self._data[starts[number] : starts[number + 1]] == data:
-                return number
-        return -1
-
-    def words(self) -> list[str]:
-        """Return all terms, by number."""
-        return list(PackedTexts(self.arrays["terms"], self.arrays["term_starts"]))
-
-
-_NAMES = ("terms", "term_starts", "term_buckets", "term_numbers")
-
-
-def stored_terms(words: Sequence[str]) -> Arrays:
-    """Return the arrays that ``StoredTerms`` takes of terms, by number.
-
-    Raises:
-        TypeError: If a term is no text.
-    """
-    data = [str.encode(word, "utf-8", "surrogatepass") for word in words]
+def _packed(terms: Sequence[str]) -> Arrays:
+    data = [str.encode(term, "utf-8", "surrogatepass") for term in terms]
     buckets = len(data) // _BUCKET_SIZE + 1
-    hashes = _hashes(data) % buckets
+    hashes = np.fromiter(map(crc32, data), np.int64, len(data)) % buckets
     return {
         "terms": np.frombuffer(b"".join(data), np.uint8),
         "term_starts": starts_of(list(map(len, data))),
         "term_buckets": starts_of(np.bincount(hashes, minlength=buckets)),
         "term_numbers": np.argsort(hashes, kind="stable").astype(np.uint32),
     }
-
-
-def _hashes(data: Iterable[bytes]) -> npt.NDArray[np.int64]:
-    return np.fromiter(map(crc32, data), np.int64)

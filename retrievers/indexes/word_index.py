@@ -24,10 +24,9 @@ from ...nodegraph.word_table import (
 from ..analysis.text_analyzer import Analyzer
 from ..filters import Filter
 from ..results import Hits
-from .impact_lists import Saturation
-from .max_score import TermWeights
+from .bm25_scores import Saturation, TermWeights
 from .synced_table import SyncedTable, Version
-from .text_index import DocumentFrequency, analysis_version, batches, inverted
+from .text_index import analysis_version, batches, inverted
 from .value_matching import ValueMatcher
 
 Floats = npt.NDArray[np.float64]
@@ -78,14 +77,12 @@ class TableStatistics:
     Attributes:
         size: How many nodes there are.
         total_length: How many terms they have together.
-        frequency: In how many nodes a term is.
     """
 
     def __init__(self, table: WordTable | None, recent: _RecentWords | None) -> None:
         self._table = table
         self._recent = recent
         self._terms: dict[object, TermFrequency] = {}
-        self.frequency = DocumentFrequency(self._count)
         self.size = self.total_length = 0
         if table is not None:
             totals = table.totals()
@@ -106,7 +103,12 @@ class TableStatistics:
             known.update(nothing if self._table is None else self._table.frequencies(terms))
         return {term: known[term].number for term in terms}
 
-    def _count(self, term: str) -> int:
+    def mean_inverse_frequency(self) -> float:
+        """Raise ``TypeError``: no process has the frequencies of all terms."""
+        raise TypeError('method="okapi" needs an index in this process: open it by Bm25.open_here')
+
+    def frequency(self, term: str) -> int:
+        """Return in how many nodes a term is."""
         self.read([term])
         number, nodes = self._terms[term]
         if self._recent is not None:
@@ -315,7 +317,7 @@ class WordIndex(SyncedTable[WordTable, _RecentWords]):
         recent: _RecentWords | None,
     ) -> Hits:
         # The heaviest first, as in a TextIndex: equal nodes have equal scores in all indexes.
-        terms = sorted(query.weights, key=lambda term: (-query.weights[term], term))
+        terms = query.heaviest_first()
         weights = np.array([query.weights[term] for term in terms])
         ids: list[str] = []
         orders, scores = np.zeros(0, np.int64), np.zeros(0)
@@ -323,7 +325,7 @@ class WordIndex(SyncedTable[WordTable, _RecentWords]):
             numbers = [*statistics.read(terms).values()]
             in_table = [
                 QueryTerm(
-                    number, weight, weight / _idf(statistics.size, statistics.frequency[term])
+                    number, weight, weight / _idf(statistics.size, statistics.frequency(term))
                 )
                 for term, number, weight in zip(terms, numbers, weights.tolist(), strict=True)
                 if number

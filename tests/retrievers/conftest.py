@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from nodekin.nodegraph import Document, NodeGraph
-from nodekin.retrievers.indexes import max_score, node_table, posting_lists, postings, text_index
+from nodekin.retrievers.indexes import bm25_scores, node_table, postings, text_index
 
 Ranking = list[tuple[int, float]]
 
@@ -49,17 +49,10 @@ def brute() -> Callable[..., Ranking]:
 @pytest.fixture
 def small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make every threshold so low that a handful of nodes gets past it."""
-    monkeypatch.setattr(postings.Postings, "_room", lambda self: 6 + len(self) // 8)
-    monkeypatch.setattr(postings, "_PIECE", 3)
-    monkeypatch.setattr(posting_lists, "_CHUNK", 9)
+    monkeypatch.setattr(postings, "_SMALL", 6)
+    monkeypatch.setattr(postings, "BATCH_SIZE", 3)
     monkeypatch.setattr(text_index, "_BATCH", 5)
-    monkeypatch.setattr(max_score, "_FEW", 0)
-    monkeypatch.setattr(max_score, "_LOOK_UP_COST", 0)
-    monkeypatch.setattr(max_score, "_LOOK_UP_COST_EACH", 0)
-    monkeypatch.setattr(max_score, "_WIDTH", 2)
-    monkeypatch.setattr(max_score, "_IN_PARTS", 0)
-    monkeypatch.setattr(max_score, "_SPREAD", 0)
-    monkeypatch.setattr(text_index, "_CACHED", 0)
+    monkeypatch.setattr(bm25_scores, "_PARTS", 2)
     monkeypatch.setattr(node_table, "_GAPS", 2)
 
 

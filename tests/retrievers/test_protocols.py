@@ -18,7 +18,7 @@ from nodekin.retrievers import (
     TextAnalyzer,
 )
 from nodekin.retrievers.analysis.text_analyzer import Analyzer
-from nodekin.retrievers.indexes.max_score import TermWeights
+from nodekin.retrievers.indexes.bm25_scores import TermWeights
 from nodekin.retrievers.indexes.text_index import TextIndex
 from nodekin.retrievers.indexes.vector_index import VectorIndex
 from nodekin.retrievers.protocols import Index, Similarity

@@ -7,12 +7,10 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
-import numpy as np
 import pytest
 
 from nodekin.nodegraph import Document, NodeGraph
 from nodekin.retrievers import Retriever
-from nodekin.retrievers.indexes.impact_lists import ImpactLists, Saturation
 from nodekin.retrievers.similarities.bm25 import Bm25
 
 WORDS = Bm25(analyzer=str.split)
@@ -61,44 +59,6 @@ def test_filters_of_one_thread_do_not_reach_another() -> None:
         answers = at_once(*[partial(ask, filters={"tenant": tenant}) for tenant in range(7)])
         for tenant, results in enumerate(answers):
             assert [r.node.metadata["n"] for r in results] == list(range(tenant, 300, 30))
-
-
-class Interrupted(Saturation):
-    """Is interrupted whenever it has weighed, by others that weigh and read."""
-
-    def interrupt(self):
-        """Nobody is there yet."""
-
-    def impacts(self, counts, lengths):
-        weighed = super().impacts(counts, lengths)
-        self.interrupt()
-        return weighed
-
-
-def test_lists_that_are_read_while_others_are_added() -> None:
-    lists = ImpactLists(Interrupted(0.0, 0.0, 1.0), np.ones(5000, np.int32), 1 << 30)
-    reads: list[int] = []
-
-    def read(term: str):
-        rows = np.arange(int(term) % 700, dtype=np.int32)
-        return rows, 1 + 30 * (rows % 2 == 0).astype(np.int32)  # common counts, and rare ones
-
-    def seen() -> None:
-        """What is known is there in all arrays, however these grow."""
-        known = [*lists._slots.items()]
-        arrays = lists.arrays
-        for term, slot in known:
-            begin, end = arrays.starts[slot : slot + 2]
-            assert arrays.rows[begin:end].tolist() == list(range(int(term) % 700))
-            assert (arrays.impacts(begin, end) == 1).all()
-            assert arrays.highest[slot] == (end > begin)
-        reads.append(len(known))
-
-    Interrupted.interrupt = lambda self: seen()
-    terms = [str(number * 37) for number in range(60)]
-    assert lists.slots(terms, read) == list(range(60))
-    assert reads == list(range(1, 60))  # the first has no rows
-    seen()
 
 
 def test_settings_of_one_thread_do_not_reach_another() -> None:

@@ -6,7 +6,7 @@ from word_engine_checks import same_words_as_memory
 
 from nodekin.adapters.engines.engine_words import _impacts
 from nodekin.nodegraph import MemoryStore
-from nodekin.retrievers.indexes.impact_lists import Saturation
+from nodekin.retrievers.indexes.bm25_scores import Saturation
 
 
 def test_the_engine_of_the_tests_passes() -> None:

@@ -207,7 +207,7 @@ def test_a_damaged_file_is_made_again(tmp_path: Path, part: int, cut: bool) -> N
     assert answers(graph) == before
 
 
-@pytest.mark.parametrize("missing", ["ids", "terms", "postings", "lengths", "metadata"])
+@pytest.mark.parametrize("missing", ["ids", "terms", "posting_rows", "lengths", "metadata"])
 def test_a_file_that_lacks_something_is_made_again(
     tmp_path: Path, missing: str, caplog: pytest.LogCaptureFixture
 ) -> None:

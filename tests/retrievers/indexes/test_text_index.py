@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from nodekin.nodegraph import Document, Node, NodeGraph
 from nodekin.retrievers import Retriever, ScoredNode
-from nodekin.retrievers.indexes import node_table, text_index
+from nodekin.retrievers.indexes import node_table
 from nodekin.retrievers.similarities.bm25 import Bm25
 
 SIMILARITY = Bm25(analyzer=str.split)
@@ -195,26 +195,6 @@ def test_an_analyzer_that_raises_leaves_the_index_usable() -> None:
     assert seen(retriever.retrieve("a")) == seen(Retriever(fresh, "line", SIMILARITY).retrieve("a"))
 
 
-def test_an_interrupted_search_leaves_no_half_sums(monkeypatch: pytest.MonkeyPatch) -> None:
-    graph = new_graph({"1": Document("a b\na\nb c", id="1")})
-    retriever = Retriever(graph, "line", SIMILARITY)
-    expected = seen(retriever.retrieve("a b"))
-
-    def interrupted(lists, scratch, *rest):
-        scratch.sums[:] = 5.0
-        raise KeyboardInterrupt
-
-    def interrupted_loops(kernel, *rest):
-        interrupted(*rest)
-
-    with monkeypatch.context() as patched:
-        patched.setattr(text_index, "best_rows", interrupted)
-        patched.setattr(text_index, "compiled_best_rows", interrupted_loops)
-        with pytest.raises(KeyboardInterrupt):
-            retriever("a b")
-    assert seen(retriever.retrieve("a b")) == expected
-
-
 def test_close_lets_go_of_the_index_and_the_next_query_makes_it_anew() -> None:
     graph = new_graph({"1": Document("a b\nc", id="1")})
     retriever = Retriever(graph, "line", SIMILARITY)
@@ -278,6 +258,6 @@ def test_an_index_that_was_just_written_is_used_from_its_file(tmp_path) -> None:
                 assert seen(retriever.retrieve(query)) == seen(fresh.retrieve(query))
             mapped = {name: array.flags.writeable for name, array in index.arrays().items()}
             if not turn:
-                assert not any(mapped[name] for name in ("ids", "terms", "postings", "orders"))
+                assert not any(mapped[name] for name in ("ids", "terms", "posting_rows", "orders"))
             documents["2"] = Document(f"new {turn}\nlines of 2", id="2")
             graph.add(documents["2"])

@@ -5,37 +5,28 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodekin.retrievers.indexes import vocabulary
-from nodekin.retrievers.indexes.vocabulary import StoredTerms, Vocabulary, stored_terms
+from nodekin.retrievers.indexes.vocabulary import Vocabulary
 
 TERMS = st.lists(st.text(st.characters(categories=None), max_size=4), unique=True, max_size=30)
 
 
-@given(TERMS)
-def test_stored_terms_have_their_numbers(terms: list[str]) -> None:
-    stored = StoredTerms(stored_terms(terms))
-    assert stored.words() == terms
-    assert [stored.find(term) for term in terms] == list(range(len(terms)))
-    assert stored.find("no such term") == -1
-
-
-@given(TERMS, TERMS, st.booleans())
-def test_numbers_go_on_after_loading(first: list[str], more: list[str], many: bool) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(vocabulary, "_LOOKUPS", 0 if many else 10**6)
-        loaded, plain = Vocabulary(StoredTerms(stored_terms(first))), Vocabulary()
-        assert [plain[term] for term in first] == list(range(len(first)))
-        assert [loaded[term] for term in more] == [plain[term] for term in more]
-        assert loaded.size == plain.size == len(plain)
-        assert loaded.words() == plain.words()
-        assert [loaded.find(term) for term in first] == list(range(len(first)))
-        again = StoredTerms(loaded.arrays())
-        assert again.words() == plain.words()
+@given(TERMS, TERMS)
+def test_numbers_go_on_after_packing(first: list[str], more: list[str]) -> None:
+    packed, plain = Vocabulary.of(first), Vocabulary()
+    assert packed.terms() == first
+    assert [packed.find(term) for term in first] == list(range(len(first)))
+    assert packed.find("no such term") == -1
+    assert [plain.add(term) for term in first] == list(range(len(first)))
+    assert [packed.add(term) for term in more] == [plain.add(term) for term in more]
+    assert len(packed) == len(plain)
+    assert packed.terms() == plain.terms()
+    assert [packed.find(term) for term in first] == list(range(len(first)))
+    assert Vocabulary.from_arrays(packed.arrays()).terms() == plain.terms()
 
 
 def test_arrays_that_do_not_fit() -> None:
-    arrays = stored_terms(["tea", "river"])
+    arrays = Vocabulary.of(["tea", "river"]).arrays()
     with pytest.raises(ValueError, match="don't fit its 2 terms"):
-        StoredTerms({**arrays, "terms": np.zeros(3, np.uint8)})
+        Vocabulary.from_arrays({**arrays, "terms": np.zeros(3, np.uint8)})
     with pytest.raises(KeyError, match="term_buckets"):
-        StoredTerms({name: arrays[name] for name in ("terms", "term_starts")})
+        Vocabulary.from_arrays({name: arrays[name] for name in ("terms", "term_starts")})

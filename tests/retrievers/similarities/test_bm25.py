@@ -10,7 +10,6 @@ from rank_bm25 import BM25Okapi
 
 from nodekin.nodegraph import Document, NodeGraph
 from nodekin.retrievers import Retriever
-from nodekin.retrievers.similarities import bm25
 from nodekin.retrievers.similarities.bm25 import Bm25
 
 WORDS = st.sampled_from("a b c d e f g h".split())
@@ -172,14 +171,3 @@ def test_an_analyzer_of_ones_own_is_asked_every_time() -> None:
     assert [r.node.text for r in retriever("masala")] == []
     synonyms["masala"] = "chai"
     assert [r.node.text for r in retriever("masala")] == ["chai"]
-
-
-def test_an_index_remembers_only_so_many_queries(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bm25, "_MOST_QUERIES", 4)
-    graph = NodeGraph(progress=False)
-    graph.add(["tea", "chai"])
-    retriever = Retriever(graph, "ROOT", "bm25")
-    for number in range(20):
-        assert len(retriever(f"tea {number}")) == 1
-    index = retriever.similarity.open(graph, "ROOT")
-    assert len(index.frequency.memo) <= 5

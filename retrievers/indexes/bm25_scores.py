@@ -1,0 +1,235 @@
+"""BM25 sums of a query's terms, and the rows that have the highest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from .node_table import Mask, Orders
+from .postings import Counts, Ints
+
+Floats = npt.NDArray[np.float64]
+
+# Rows for each posting from which sums of the rows that occur take less time than sums of all.
+_SPARSE = 32
+
+_PARTS = 32  # sums of which the highest alone is looked at, to leave out most rows
+
+# Postings up to which all terms are added up at once, the share of more that is added up before it
+# is seen whether the others can be left out, and how much more each time they can't.
+_FEW = 30_000
+
+_FIRST_SHARE = 4
+
+_GROWTH = 3
+
+_LOOK_UP_COST = 16  # postings that are added while a row is looked up in a term
+
+_ROUNDING = 1 + 1e-9  # sums in another order differ by less than this factor
+
+_LEAST = float(np.finfo(np.float64).tiny)
+
+
+@dataclass(frozen=True, slots=True)
+class Saturation:
+    """Weigh a term's count in a node, by the node's length.
+
+    Attributes:
+        k1: How much further occurrences count.
+        b: How much the scores of long nodes are lowered.
+        average_length: Terms in a node, on average over all indexes.
+    """
+
+    k1: float
+    b: float
+    average_length: float
+
+    def impacts(self, counts: npt.NDArray[Any], lengths: npt.NDArray[Any]) -> Floats:
+        """Return what a term adds to each node, for an inverse document frequency of 1."""
+        return self.weighed(counts, self.norms(lengths))
+
+    def norms(self, lengths: npt.NDArray[Any]) -> Floats:
+        """Return what the lengths of nodes contribute to their impacts, once for all terms."""
+        relative = lengths / (self.average_length or 1.0)
+        norms: Floats = self.k1 * (1 - self.b + self.b * relative)
+        return norms
+
+    def weighed(self, counts: npt.NDArray[Any], norms: Floats | float) -> Floats:
+        """Return the impacts of counts in nodes of some norms."""
+        exact = counts.astype(np.float64)
+        impacts: Floats = exact * (self.k1 + 1) / (exact + norms)
+        return impacts
+
+
+class TermWeights(NamedTuple):
+    """Hold the terms of a query that occur, each with its weight, and how counts are weighed.
+
+    A weight is the term's inverse document frequency times its count in the query.
+    """
+
+    weights: dict[str, float]
+    saturation: Saturation
+
+    def heaviest_first(self) -> list[str]:
+        """Return the terms in the order in which all indexes add them up: equal nodes have equal
+        scores so.
+        """
+        return sorted(sorted(self.weights), key=self.weights.__getitem__, reverse=True)
+
+
+class QueryPostings(NamedTuple):
+    """The postings of a query's terms, the heaviest first.
+
+    Attributes:
+        lists: The rows of each term, ascending, and how often each has it.
+        weights: The weight of each, (terms,), at least one.
+        saturation: Weighs the counts.
+        norms: Those of all rows.
+    """
+
+    lists: Sequence[tuple[Ints, Counts]]
+    weights: Floats
+    saturation: Saturation
+    norms: Floats
+
+    def ceilings(self) -> Floats:
+        """Return the most that each term and all after it can add to a row."""
+        highest = np.array([counts.max(initial=0) for _, counts in self.lists])
+        most = self.weights * self.saturation.weighed(highest, self.norms.min(initial=np.inf))
+        return np.cumsum(most[::-1])[::-1] * _ROUNDING
+
+
+def add(query: QueryPostings, sums: Floats) -> None:
+    """Add the impacts of terms to the sums of rows, one term after the other."""
+    # Indexes of 64 bits are taken, and added to, several times as fast.
+    rows = np.concatenate([rows for rows, _ in query.lists], dtype=np.int64)
+    np.add.at(sums, rows, _impacts(query, rows))
+
+
+Add = Callable[[QueryPostings, Floats], None]
+
+
+def _impacts(query: QueryPostings, rows: npt.NDArray[np.int64]) -> Floats:
+    counts = np.concatenate([counts for _, counts in query.lists], dtype=np.float64)
+    impacts = query.saturation.weighed(counts, query.norms.take(rows))
+    impacts *= query.weights.repeat([len(rows) for rows, _ in query.lists])
+    return impacts
+
+
+def best_rows(
+    query: QueryPostings,
+    limit: int | None,
+    allowed: Mask | None,
+    orders: Orders,
+    add: Add = add,
+) -> tuple[npt.NDArray[Any], Floats]:
+    """Return the rows with the highest sums, best first, and the sums.
+
+    Exact. Terms are added up the heaviest first. Where there are many postings, as soon as all
+    remaining terms together can't lift a new row among the best, only rows that can still get
+    there are looked up in the others (Turtle and Flood, "Query evaluation: strategies and
+    optimizations", 1995, called max-score).
+
+    Args:
+        query: The query's postings.
+        limit: How many; None for all rows with any of the terms.
+        allowed: Which rows count, None for all.
+        orders: Breaks ties: lower goes first.
+        add: Adds up terms: ``add`` or what numba makes of it.
+    """
+    total = sum([len(rows) for rows, _ in query.lists])
+    if limit is None or query.weights[-1] <= 0 or total * _SPARSE < len(orders):
+        rows, sums = _all_sums(query, allowed)
+    elif allowed is not None and 4 * np.count_nonzero(allowed) < total:
+        rows = allowed.nonzero()[0]
+        rows, sums = _looked_up(query, rows, np.zeros(len(rows)), 0, limit)
+    else:
+        rows, sums = _highest_sums(query, total, limit, allowed, len(orders), add)
+    return ranked(rows, sums, limit, orders)
+
+
+def _all_sums(query: QueryPostings, allowed: Mask | None) -> tuple[npt.NDArray[np.int64], Floats]:
+    """Return all rows that have a term, and their sums."""
+    rows = np.concatenate([rows for rows, _ in query.lists], dtype=np.int64)
+    found, places = np.unique(rows, return_inverse=True)
+    sums = np.bincount(places, _impacts(query, rows)).astype(np.float64, copy=False)
+    return (found, sums) if allowed is None else (found[allowed[found]], sums[allowed[found]])
+
+
+def _highest_sums(
+    query: QueryPostings, total: int, limit: int, allowed: Mask | None, size: int, add: Add
+) -> tuple[npt.NDArray[np.int64], Floats]:
+    """Return rows among which the best are, and their sums."""
+    sums, terms, done = np.zeros(size), len(query.weights), 0
+    ends = np.cumsum([len(rows) for rows, _ in query.lists])
+    most = total // _FIRST_SHARE if total > _FEW else total
+    while True:
+        stop = max(done + 1, int(np.searchsorted(ends, most, "right")))
+        part = slice(done, stop)
+        add(query._replace(lists=query.lists[part], weights=query.weights[part]), sums)
+        counted = sums if allowed is None else sums * allowed
+        bound = max(_bound(counted, limit), _LEAST)
+        if stop == terms:
+            rows = (counted >= bound).nonzero()[0]
+            return rows, counted.take(rows)
+        above = bound / _ROUNDING - query.ceilings()[stop]
+        if above > 0:
+            rows = (counted >= above).nonzero()[0]
+            if len(rows) * _LOOK_UP_COST * (terms - stop) < total - ends[stop - 1]:
+                return _looked_up(query, rows, counted.take(rows), stop, limit)
+        done, most = stop, _GROWTH * most
+
+
+def _looked_up(
+    query: QueryPostings, rows: npt.NDArray[np.int64], sums: Floats, first: int, limit: int
+) -> tuple[npt.NDArray[np.int64], Floats]:
+    """Add what terms from one on add to some rows; drop rows that can't get among the best."""
+    ceilings = query.ceilings()
+    for term in range(first, len(query.lists)):
+        reachable = sums + ceilings[term] >= _highest(sums, limit) / _ROUNDING
+        rows, sums = rows[reachable], sums[reachable]
+        of_term, counts = query.lists[term]
+        if len(of_term):
+            at = np.searchsorted(of_term, rows.astype(np.int32)).clip(max=len(of_term) - 1)
+            added = query.saturation.weighed(counts[at], query.norms.take(rows))
+            sums = sums + np.where(of_term[at] == rows, added * query.weights[term], 0.0)
+    return rows[sums > 0], sums[sums > 0]
+
+
+def _bound(sums: Floats, limit: int) -> float:
+    """Return a number that at least ``limit`` sums reach."""
+    width = len(sums) // _PARTS
+    if width >= 2 * limit:  # the highest sums of the columns are those of different rows
+        sums = sums[: width * _PARTS].reshape(_PARTS, width).max(axis=0)
+    return _highest(sums, limit)
+
+
+def _highest(scores: Floats, limit: int) -> float:
+    """Return the limit-th highest score, or minus infinity where there are fewer."""
+    if len(scores) < limit:
+        return -np.inf
+    at = len(scores) - limit
+    ordered = scores.copy()
+    ordered.partition(at)
+    return float(ordered[at])
+
+
+def ranked(
+    rows: npt.NDArray[Any], scores: Floats, limit: int | None, orders: Orders
+) -> tuple[npt.NDArray[Any], Floats]:
+    """Truncate to the best and sort them, ties by order."""
+    if limit is not None and len(rows) > 4 * limit + _PARTS:
+        threshold = _highest(scores, limit)
+        above = np.flatnonzero(scores > threshold)
+        tied = np.flatnonzero(scores == threshold)
+        missing = limit - len(above)
+        if missing < len(tied):
+            tied = tied[np.argpartition(orders[rows[tied]], missing)[:missing]]
+        best = np.concatenate([above, tied])
+        rows, scores = rows[best], scores[best]
+    ranking = np.lexsort((orders.take(rows), -scores))[:limit]
+    return rows.take(ranking), scores.take(ranking)

@@ -1,0 +1,107 @@
+"""The rows with the highest sums, by NumPy and by the loops that numba compiles."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nodekin.retrievers.indexes import bm25_scores
+from nodekin.retrievers.indexes.bm25_scores import QueryPostings, Saturation, add, best_rows
+from nodekin.retrievers.indexes.compiled_search import add_postings, adding, load
+
+LIMITS = st.sampled_from([None, 1, 2, 3, 5, 10, 256, 1000])
+SEEDS = st.integers(0, 2**32 - 1)
+DENSITIES = st.sampled_from([None, 0.0, 0.1, 0.5, 1.0])
+WITHOUT = "numba is not installed (nodekin[fast]): the loops run as plain Python in other tests"
+
+
+def random_query(
+    random: np.random.Generator, size: int, lowest: float, saturation: Saturation
+) -> tuple[QueryPostings, np.ndarray]:
+    """Return the postings of some terms, the heaviest first, and the lengths of rows."""
+    lengths = random.integers(1, 6, size).astype(np.int32)
+    lists, weights = [], []
+    for _ in range(int(random.integers(1, 7))):
+        share = random.choice([0.02, 0.05, 0.3, 0.9])
+        rows = np.flatnonzero(random.random(size) < share).astype(np.int32)
+        lists.append((rows, random.integers(1, 6, len(rows)).astype(np.uint8)))
+        weights.append(float(random.choice([lowest, 0.001, 0.5, 1.0, 4.0])))  # many equal sums
+    weights.sort(reverse=True)
+    norms = saturation.norms(lengths)
+    return QueryPostings(lists, np.array(weights), saturation, norms), lengths
+
+
+def brute(query, lengths, limit, allowed, orders) -> tuple[list[int], list[float]]:
+    sums: dict[int, float] = {}
+    for (rows, counts), weight in zip(query.lists, query.weights.tolist(), strict=True):
+        impacts = query.saturation.impacts(counts, lengths[rows])
+        for row, impact in zip(rows.tolist(), impacts.tolist(), strict=True):
+            sums[row] = sums.get(row, 0.0) + weight * impact
+    rows = [row for row in sums if allowed is None or allowed[row]]
+    ranking = sorted(rows, key=lambda row: (-sums[row], orders[row]))[:limit]
+    return ranking, [sums[row] for row in ranking]
+
+
+def check(add, seed: int, limit: int | None, density: float | None, lowest: float) -> None:
+    random = np.random.default_rng(seed)
+    size = int(random.choice([random.integers(1, 60), 500]))
+    saturation = Saturation(random.random() * 2, random.random(), 17.3)
+    query, lengths = random_query(random, size, lowest, saturation)
+    allowed = None if density is None else random.random(size) < density
+    orders = random.permutation(size).astype(np.int64)
+    rows, scores = best_rows(query, limit, allowed, orders, add)
+    assert (rows.tolist(), scores.tolist()) == brute(query, lengths, limit, allowed, orders)
+
+
+@pytest.mark.parametrize("sparse", [0, 1])
+@pytest.mark.parametrize("few", [0, 30_000])
+@pytest.mark.parametrize("cost", [0, 16])
+@settings(max_examples=100)
+@given(SEEDS, LIMITS, DENSITIES, st.sampled_from([1e-9, 0.1, 0.0, -0.5]))
+def test_the_best_are_those_of_brute_force(sparse, few, cost, seed, limit, density, low) -> None:
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(bm25_scores, "_SPARSE", sparse)
+        patched.setattr(bm25_scores, "_FEW", few)
+        patched.setattr(bm25_scores, "_LOOK_UP_COST", cost)
+        check(add, seed, limit, density, low)
+
+
+@settings(max_examples=200)
+@given(SEEDS, LIMITS, DENSITIES)
+def test_the_loops_give_the_same_to_the_last_bit(seed, limit, density) -> None:
+    check(adding(add_postings), seed, limit, density, 1e-9)
+
+
+@settings(max_examples=200)
+@given(SEEDS, LIMITS, DENSITIES)
+def test_compiled_they_still_do(seed, limit, density) -> None:
+    pytest.importorskip("numba", reason=WITHOUT)
+    compiled = load()
+    assert compiled is not None
+    check(compiled, seed, limit, density, 1e-9)
+
+
+def test_a_rare_term_decides_and_the_common_one_is_only_looked_up(monkeypatch) -> None:
+    monkeypatch.setattr(bm25_scores, "_FEW", 0)
+    added = []
+    common = np.arange(1000, dtype=np.int32), np.ones(1000, np.uint8)
+    rare = np.array([7, 500], np.int32), np.array([1, 2], np.uint8)
+    saturation = Saturation(1.0, 0.0, 1.0)
+    norms = saturation.norms(np.ones(1000, np.int32))
+    query = QueryPostings([rare, common], np.array([5.0, 0.001]), saturation, norms)
+
+    def noted(part: QueryPostings, sums: np.ndarray) -> None:
+        added.append(len(part.lists))
+        add(part, sums)
+
+    rows, scores = best_rows(query, 2, None, np.arange(1000), noted)
+    assert rows.tolist() == [500, 7]
+    assert scores.tolist() == [5.0 * (4 / 3) + 0.001, 5.0 + 0.001]
+    assert added == [1]
+    rows, _ = best_rows(query, 4, None, np.arange(1000))
+    assert rows.tolist() == [500, 7, 0, 1]  # ties by order
+
+
+def test_counts_of_any_settings_are_weighed_as_numbers() -> None:
+    counts, lengths = np.array([200], np.uint8), np.array([10], np.int32)
+    assert Saturation(1, 0, 10.0).impacts(counts, lengths).tolist() == [400 / 201]
