@@ -1,7 +1,7 @@
 """The contract of an engine that stores the vectors of a group, and searches them where they are.
 
 ``NodeStore.vector_table`` returns one where the store's engine can do so; where the engine is
-another one, beside the store, ``EngineVectors`` is one. ``TableIndex`` uses it.
+another one, beside the store, ``EngineVectors`` is one. ``EngineVectorIndex`` uses it.
 """
 
 from __future__ import annotations

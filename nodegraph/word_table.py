@@ -1,7 +1,7 @@
 """The contract of an engine that has the words of a group, and finds which nodes score highest.
 
 Terms, document frequencies and scores are computed here, so that they are the same everywhere:
-``WordIndex`` analyses texts, weighs the terms of a query, and computes the scores of the
+``EngineTextIndex`` analyses texts, weighs the terms of a query, and computes the scores of the
 candidates that a table finds.
 """
 

@@ -13,8 +13,9 @@ import numpy.typing as npt
 
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.node import Link
+from ..indexes.bm25_scores import Floats
+from ..indexes.word_search import Meets, Passages
 from ..validation import number, whole
-from .linked_passages import Floats, Meets, Passages
 
 UNTITLED = 2 / 3
 """The share of its rarity that an entity counts if it is the title of neither passage."""

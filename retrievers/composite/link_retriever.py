@@ -15,6 +15,7 @@ from ...nodegraph.node import Node
 from ..filters import Filters, all_of, parse_filters
 from ..foreign.coercion import as_retriever
 from ..foreign.foreign_retriever import check_in_graph
+from ..indexes.word_search import Meets, Passages
 from ..planned_retriever import PlannedRetriever
 from ..plans.effects import Compute, Find
 from ..plans.plan import Plan
@@ -27,7 +28,6 @@ from ..tracing import start_span
 from ..validation import check_top_k
 from .link_graph import LinkGraph, LinkMatrix, LinkOptions
 from .link_scores import Pair, best_pairs, best_paths, least_repeating, score_scale
-from .linked_passages import Meets, Passages, linked_passages
 from .query_words import QueryWords
 from .title_index import NamedTitle, TitleIndex
 
@@ -202,7 +202,7 @@ class LinkRetriever(PlannedRetriever):
         lowest = min(0.0, min(hit.score for hit in hits))  # a reranker's scores may be negative
         with self.graph.reader.reading(*[group] if self.via is None else [group, self.via]):
             index.sync()
-            passages = linked_passages(self.graph, group, index)
+            passages = index.passages()
             titles = self._titles(query)
             words = QueryWords(query, self.bm25, index, passages, self.graph, titles)
             first = hits[0].score

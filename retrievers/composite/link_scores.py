@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..indexes.bm25_scores import Floats
 from .link_graph import LinkMatrix, PassageLink
-from .linked_passages import Floats
 
 SAME_TITLE = 2
 """How many passages of one title count as they are."""

@@ -10,12 +10,11 @@ import numpy.typing as npt
 
 from ...nodegraph.extractors.entity_names import has_name
 from ...nodegraph.graph import NodeGraph
-from ..indexes.text_index import TextIndex
-from ..indexes.word_index import WordIndex
+from ..indexes.bm25_scores import Floats
+from ..indexes.word_search import Passages, WordSearch
 from ..results import Results, ScoredNode
 from ..similarities.bm25 import Bm25
 from .link_scores import score_scale
-from .linked_passages import Floats, Passages
 from .title_index import NamedTitle
 
 
@@ -40,7 +39,7 @@ class QueryWords:
         self,
         query: str,
         bm25: Bm25,
-        index: TextIndex | WordIndex,
+        index: WordSearch,
         passages: Passages,
         graph: NodeGraph,
         titles: Sequence[NamedTitle] = (),

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from ...nodegraph.extractors.entity_names import name_key, names_in
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.node import Node
+from ..indexes.shared_indexes import warn_of_memory
 from ..indexes.synced_index import SyncedIndex
-
-logger = logging.getLogger(__name__)
 
 
 class TitleIndex(SyncedIndex):
@@ -26,12 +24,8 @@ class TitleIndex(SyncedIndex):
         """Return the index of a group of entities, shared by all who use it."""
 
         def make() -> TitleIndex:
-            if graph.reader.word_table(group) is not None:
-                logger.warning(
-                    "the titles among %r are held in this process, and not in the engine; "
-                    "LinkOptions(named=0, repetition=0) does without them",
-                    group,
-                )
+            remedy = "LinkOptions(named=0, repetition=0) does without them"
+            warn_of_memory(graph, group, f"the titles among {group!r} are held", remedy)
             return cls(graph, group)
 
         return graph.reader.shared(("title index", group), make)

@@ -47,7 +47,7 @@ class SyncedIndex:
       where the graph has a folder for indexes. It is used when its header is equal, and updated
       from its revision; a damaged file is ignored and written again.
 
-    What is compared of a node is ``graph.searched_texts(nodes)``, where ``uses_search_text`` is
+    What is compared of a node is ``graph.reader.searched_texts(nodes)``, where ``uses_search_text`` is
     True; the index is then built anew when the group's search text is declared anew, or what it
     refers to changes.
 

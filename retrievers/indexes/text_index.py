@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import chain, islice
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import Stemmer
 
 from ...nodegraph.concurrency import track
@@ -25,6 +26,7 @@ from .compiled_search import WORTH_LOADING, load
 from .node_table import NodeTable
 from .postings import Counts, Ints, Postings
 from .synced_index import SyncedIndex
+from .word_search import Meets
 
 _LONG = 1_000  # nodes whose indexing is worth a progress bar
 
@@ -34,33 +36,6 @@ _BATCH = 1_000_000  # characters that are analysed together
 
 # Count up when TextAnalyzer returns other terms: older files are rebuilt then.
 _ANALYSIS = 3
-
-
-class TermStatistics(Protocol):
-    """What a query is weighed by, for one state of an index."""
-
-    @property
-    def size(self) -> int:
-        """How many nodes there are."""
-        ...
-
-    @property
-    def total_length(self) -> int:
-        """How many terms all nodes have together."""
-        ...
-
-    @property
-    def frequency(self) -> Callable[[str], int]:
-        """Tells in how many nodes a term is."""
-        ...
-
-    def mean_inverse_frequency(self) -> float:
-        """Return the average over all terms of Okapi's inverse document frequency.
-
-        Raises:
-            TypeError: If no process has the frequencies of all terms.
-        """
-        ...
 
 
 class TextIndex(SyncedIndex):
@@ -174,10 +149,22 @@ class TextIndex(SyncedIndex):
             rows, counts = rows[alive], counts[alive]
         return rows, counts
 
-    def impacts(self, term: str, saturation: Saturation) -> tuple[Ints, Floats]:
-        """Return the rows of a term, and what it adds to each for a weight of 1."""
-        rows, counts = self.postings(term)
-        return rows, saturation.impacts(counts, self._lengths[rows])
+    def passages(self) -> _TablePassages:
+        """Return what looks nodes up for one query; see ``Passages``."""
+        return _TablePassages(self)
+
+    def term_scores(self, rows: npt.NDArray[np.int64], query: TermWeights) -> Floats:
+        """Return what each term of a query adds to the scores of some rows, (rows, terms)."""
+        scores = np.zeros((len(rows), len(query.weights)))
+        for column, (term, weight) in enumerate(query.weights.items()):
+            of_term, counts = self._postings.get(term)
+            if len(of_term):
+                at = np.searchsorted(of_term, rows.astype(np.int32)).clip(max=len(of_term) - 1)
+                there = (of_term[at] == rows).nonzero()[0]
+                lengths = self._lengths[rows[there]]
+                impacts = query.saturation.impacts(counts[at[there]], lengths)
+                scores[there, column] = weight * impacts
+        return scores
 
     # Following the graph
 
@@ -246,6 +233,25 @@ class TextIndex(SyncedIndex):
             raise ValueError(f"it has the lengths of {len(lengths)} nodes of {len(table)}")
         self.table, self._postings, self._lengths = table, postings, lengths
         self.total_length = int(lengths[table.alive].sum())
+
+
+class _TablePassages:
+    """Nodes whose words this process has."""
+
+    def __init__(self, index: TextIndex) -> None:
+        self._index = index
+        self._rows = index.table.rows()
+
+    def known(self, ids: Iterable[str]) -> Container[str]:
+        return self._rows
+
+    def meeting(self, filter: Filter) -> Meets | None:
+        mask, rows = self._index.table.matching(filter), self._rows
+        return None if mask is None else lambda passage: mask.item(rows[passage])
+
+    def term_scores(self, ids: Sequence[str], query: TermWeights) -> Floats:
+        rows = np.fromiter(map(self._rows.__getitem__, ids), np.int64, len(ids))
+        return self._index.term_scores(rows, query)
 
 
 def analysis_version() -> list[Any]:

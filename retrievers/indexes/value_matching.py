@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 import threading
 from collections import OrderedDict
-from collections.abc import Collection, Hashable, Iterator
-from typing import Any, Literal, NamedTuple, Protocol
+from collections.abc import Callable, Collection, Hashable, Iterator
+from typing import Any, Literal, NamedTuple
 
 from ...nodegraph.vector_table import ValueMatch
 from ..conditions import MISSING, Condition
@@ -24,14 +24,8 @@ class _Decided(NamedTuple):
     numbers: tuple[int, ...]  # those that meet it; where a missing value does, those that don't
 
 
-class NumberedValues(Protocol):
-    """Numbers the values of fields: the table of an engine."""
-
-    def values(
-        self, field: str | None, after: int, texts: Collection[str] | None = None
-    ) -> Iterator[tuple[int, Any]]:
-        """Yield the values of a field with their numbers; see ``VectorTable.values``."""
-        ...
+Values = Callable[[str | None, int, Collection[str] | None], Iterator[tuple[int, Any]]]
+"""Yields the values of a field with their numbers; see ``VectorTable.values``."""
 
 
 class ValueMatcher:
@@ -41,11 +35,11 @@ class ValueMatcher:
     numbers. A condition that asks for texts looks at no other values but these and lists.
 
     Args:
-        table: Numbers the values.
+        values: Numbers the values.
     """
 
-    def __init__(self, table: NumberedValues) -> None:
-        self._table = table
+    def __init__(self, values: Values) -> None:
+        self._all_values = values
         self._decided: OrderedDict[Hashable, _Decided] = OrderedDict()
         self._lock = threading.Lock()
         self._warned: set[str] = set()
@@ -70,7 +64,7 @@ class ValueMatcher:
             decided = self._decided.get(key, _Decided(0, ()))
         texts = _texts(condition)
         last, new = decided.last, []
-        for number, value in self._table.values(field, last, texts):
+        for number, value in self._all_values(field, last, texts):
             last = number
             if condition(value) != meets_missing:
                 new.append(number)

@@ -131,7 +131,7 @@ class VectorIndex(SyncedIndex):
         if self._vectors is None or not self.size:
             return [Hits([], [])] * len(queries)
         for query in queries:
-            self._check_dimension(query, self._vectors.dimension)
+            check_dimension(query, self._vectors.dimension, self._group, self._model, self._key)
         matching = self.table.matching(filter)
         if matching is None:
             allowed = None if self.size == len(self.table) else self.table.alive
@@ -166,15 +166,6 @@ class VectorIndex(SyncedIndex):
             allowed = None if vectors is None else AllowedVectors(vectors)
             selection = self._selections[id(matching)] = _Selection(nodes, allowed, matching)
         return selection
-
-    def _check_dimension(self, query: Floats, dimension: int) -> None:
-        if query.shape != (dimension,):
-            numbers = " x ".join(map(str, query.shape))
-            raise EmbeddingError(
-                f"the query's vector has {numbers} numbers, and those of group {self._group!r} "
-                f"have {dimension}: the embedding model {self._model!r} (key {self._key!r}) must "
-                "embed queries and passages alike"
-            )
 
     def _hits(
         self, vectors: Numbers, scores: Scores, limit: int | None, allowed: Mask | None
@@ -278,6 +269,21 @@ def _portions(nodes: Iterable[Node]) -> Iterator[list[Node]]:
     iterator = iter(nodes)
     while portion := list(islice(iterator, _PORTION)):
         yield portion
+
+
+def check_dimension(query: Floats, dimension: int, group: str, model: str, key: str) -> None:
+    """Check that a query's vector is as long as those of the nodes; 0 where there are none.
+
+    Raises:
+        EmbeddingError: If it is not.
+    """
+    if dimension and query.shape != (dimension,):
+        numbers = " x ".join(map(str, query.shape))
+        raise EmbeddingError(
+            f"the query's vector has {numbers} numbers, and those of group {group!r} have "
+            f"{dimension}: the embedding model {model!r} (key {key!r}) must embed queries and "
+            "passages alike"
+        )
 
 
 class _Selection(NamedTuple):

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import logging
 import math
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, ClassVar, Literal
@@ -16,10 +15,7 @@ from ..validation import choice, number
 
 if TYPE_CHECKING:
     from ..indexes.bm25_scores import TermWeights
-    from ..indexes.text_index import TermStatistics, TextIndex
-    from ..indexes.word_index import WordIndex
-
-logger = logging.getLogger(__name__)
+    from ..indexes.word_search import TermStatistics, WordSearch
 
 _Terms = Iterable[tuple[str | tuple[str, ...], float]]
 
@@ -70,7 +66,7 @@ class Bm25:
         if not callable(self.analyzer):
             raise TypeError(f"analyzer is a callable from text to terms, not {self.analyzer!r:.80}")
 
-    def open(self, graph: NodeGraph, group: str, key: str | None = None) -> TextIndex | WordIndex:
+    def open(self, graph: NodeGraph, group: str, key: str | None = None) -> WordSearch:
         """Return the index of a group, shared by all settings that analyse texts alike.
 
         Where an engine beside the store searches words, the index is there; except for
@@ -84,40 +80,14 @@ class Bm25:
         Raises:
             TransientStoreError: If there is an engine, and it can't be reached.
         """
-        if graph.reader.word_table(group) is None:
-            return self.open_here(graph, group)
+        from ..indexes.shared_indexes import open_postings, open_words
+
         if self.method == "okapi":
-            return self.open_here(graph, group, 'method="okapi" weighs by all terms')
-        from ..indexes.word_index import WordIndex
+            reason = 'method="okapi" weighs by all terms'
+            return open_postings(graph, group, self.analyzer, reason)
+        return open_words(graph, group, self.analyzer)
 
-        analyzer = self.analyzer
-        name = ("word index", group, analyzer if isinstance(analyzer, Hashable) else id(analyzer))
-        return graph.reader.shared(name, lambda: WordIndex(graph, group, analyzer))
-
-    def open_here(self, graph: NodeGraph, group: str, reason: str = "") -> TextIndex:
-        """Return an index in this process, for what needs the postings of all nodes.
-
-        Args:
-            graph: The node graph.
-            group: The group to search.
-            reason: Why, for the log, where an engine beside the store searches words.
-        """
-        from ..indexes.text_index import TextIndex
-
-        analyzer = self.analyzer  # the index refers to it, so its id is not reused
-
-        def make() -> TextIndex:
-            if reason and graph.reader.word_table(group) is not None:
-                logger.warning(
-                    "the words of group %r are indexed in this process, and not in the engine: %s",
-                    *(group, reason),
-                )
-            return TextIndex(graph, group, analyzer)
-
-        name = ("text index", group, analyzer if isinstance(analyzer, Hashable) else id(analyzer))
-        return graph.reader.shared(name, make)
-
-    def prepare(self, query: str, indexes: Sequence[TextIndex | WordIndex]) -> TermWeights:
+    def prepare(self, query: str, indexes: Sequence[WordSearch]) -> TermWeights:
         """Analyse a query and weigh its terms by the statistics of all indexes together.
 
         Raises:

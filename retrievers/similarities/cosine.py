@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from ...nodegraph.graph import NodeGraph
+from ..protocols import Index
 
-if TYPE_CHECKING:
-    from ..indexes.table_index import TableIndex
-    from ..indexes.vector_index import VectorIndex
+Vector = npt.NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,30 +40,18 @@ class Cosine:
     name: str = "cosine"
     mode: ClassVar[Literal["embedding"]] = "embedding"
 
-    def open(
-        self, graph: NodeGraph, group: str, key: str | None = None
-    ) -> VectorIndex | TableIndex:
+    def open(self, graph: NodeGraph, group: str, key: str | None = None) -> Index[Vector]:
         """Return the index of a group's embeddings of one key, shared by all retrievers.
 
-        Where the engine of the graph's store searches vectors, the index is there.
+        Where an engine searches the graph's vectors, the index is there.
 
         Raises:
             LookupError: If the graph has no such embedding.
         """
-        from ..indexes.table_index import TableIndex
-        from ..indexes.vector_index import VectorIndex
+        from ..indexes.shared_indexes import open_vectors
 
-        embed_key = "default" if key is None else key
-        graph.embeddings.embedder(embed_key)
+        return open_vectors(graph, group, "default" if key is None else key)
 
-        def make() -> VectorIndex | TableIndex:
-            in_store = graph.reader.vector_table(group, embed_key) is not None
-            return (TableIndex if in_store else VectorIndex)(graph, group, embed_key)
-
-        return graph.reader.shared(("vector index", group, embed_key), make)
-
-    def prepare(
-        self, query: npt.NDArray[np.float32], indexes: Sequence[VectorIndex | TableIndex]
-    ) -> npt.NDArray[np.float32]:
+    def prepare(self, query: Vector, indexes: Sequence[Index[Vector]]) -> Vector:
         """Return the query's vector as it is."""
         return query

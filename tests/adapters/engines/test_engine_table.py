@@ -15,11 +15,11 @@ from memory_engine import MemoryEngine
 from nodekin.adapters.engines.index_engine import EngineUnavailableError, MissingCollectionError
 from nodekin.nodegraph import Document, Embedder, NodeGraph, NodeStore, TransientStoreError
 from nodekin.retrievers import Retriever
-from nodekin.retrievers.indexes import synced_table
-from nodekin.retrievers.indexes.table_index import TableIndex
+from nodekin.retrievers.indexes import engine_index
+from nodekin.retrievers.indexes.engine_text_index import EngineTextIndex
+from nodekin.retrievers.indexes.engine_vector_index import EngineVectorIndex
 from nodekin.retrievers.indexes.text_index import TextIndex
 from nodekin.retrievers.indexes.vector_index import VectorIndex
-from nodekin.retrievers.indexes.word_index import WordIndex
 
 
 def lengths(dimension: int) -> Embedder:
@@ -124,7 +124,7 @@ def test_an_interruption_at_any_call_is_repaired(tmp_path: Path) -> None:
 
 
 def test_an_interrupted_first_build_is_finished(tmp_path: Path, monkeypatch: Any) -> None:
-    monkeypatch.setattr(synced_table, "_BATCH", 5)
+    monkeypatch.setattr(engine_index, "_BATCH", 5)
     for stop in (1, 2, 4, 9, 14, 25):
         engine, calls = MemoryEngine(words=True), itertools.count(1)
 
@@ -335,9 +335,7 @@ def test_processes_share_what_one_has_written(file: Path) -> None:
         assert "put" not in engine.calls
         fill(another, numbers=[8])
         assert answers(another) == answers(graph) == expected(range(9))
-        assert not any(
-            isinstance(i, VectorIndex | TextIndex) for i in graph.reader._shared.values()
-        )
+        assert not any(isinstance(i, VectorIndex | TextIndex) for i in graph.reader._shared.values())
 
 
 def test_a_thread_that_reads_an_earlier_state_sees_that_state(file: Path) -> None:
@@ -379,7 +377,9 @@ def test_what_is_being_written_is_compared_beside_it(file: Path) -> None:
         answers(graph)
         assert answers(another)
         (index,) = (
-            i for i in another.reader._shared.values() if isinstance(i, TableIndex | WordIndex)
+            i
+            for i in another.reader._shared.values()
+            if isinstance(i, EngineVectorIndex | EngineTextIndex)
         )
         with index._table().updating() as free:
             assert free
@@ -398,7 +398,9 @@ def test_who_lost_the_lock_writes_nothing_that_counts(file: Path) -> None:
         fill(graph, numbers=[8])
         assert answers(another)
         (index,) = (
-            i for i in another.reader._shared.values() if isinstance(i, TableIndex | WordIndex)
+            i
+            for i in another.reader._shared.values()
+            if isinstance(i, EngineVectorIndex | EngineTextIndex)
         )
 
         table = index._table()

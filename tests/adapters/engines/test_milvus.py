@@ -22,7 +22,7 @@ from nodekin.nodegraph import Document, NodeGraph, StoreError
 from nodekin.nodegraph.search_engine import StoreEngine
 from nodekin.nodegraph.vector_table import ValueMatch
 from nodekin.retrievers import Retriever
-from nodekin.retrievers.indexes import table_index
+from nodekin.retrievers.indexes import engine_vector_index
 
 
 @pytest.fixture
@@ -208,7 +208,7 @@ def linked_soon(monkeypatch: pytest.MonkeyPatch) -> Callable[[], bool]:
         create(self, collection, dimension, linked=linked)
 
     monkeypatch.setattr(MilvusEngine, "create", noting)
-    monkeypatch.setattr(table_index, "_FEW", 300)
+    monkeypatch.setattr(engine_vector_index, "_FEW", 300)
     return lambda: True in created
 
 

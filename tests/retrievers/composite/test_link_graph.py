@@ -14,9 +14,9 @@ from nodekin.retrievers.composite.link_graph import (
     LinkOptions,
     PassageLink,
 )
-from nodekin.retrievers.composite.linked_passages import linked_passages
+from nodekin.retrievers.indexes.shared_indexes import open_postings
 from nodekin.retrievers.indexes.text_index import TextIndex
-from nodekin.retrievers.similarities.bm25 import Bm25
+from nodekin.retrievers.similarities.bm25 import DEFAULT_ANALYZER
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ def graph() -> NodeGraph:
 
 
 def index_of(graph: NodeGraph) -> TextIndex:
-    index = Bm25().open_here(graph, "ROOT")
+    index = open_postings(graph, "ROOT", DEFAULT_ANALYZER)
     index.sync()
     return index
 
@@ -41,7 +41,7 @@ def link_graph(graph: NodeGraph, **options: object) -> LinkGraph:
     limits = {"max_passages_per_entity": 9, "max_passages": 9}
     limits |= {name: options.pop(name) for name in limits if name in options}
     settings = {"via": "entity", "types": None, "allowed": None, **options}
-    passages = linked_passages(graph, "ROOT", index_of(graph))
+    passages = index_of(graph).passages()
     return LinkGraph(graph, "ROOT", passages, size=4, options=LinkOptions(**limits), **settings)
 
 

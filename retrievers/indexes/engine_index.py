@@ -5,13 +5,20 @@ from __future__ import annotations
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
-from typing import Generic, Protocol, TypeVar
+from dataclasses import dataclass
+from typing import Generic, NamedTuple, Protocol, TypeVar
+
+import numpy as np
+import numpy.typing as npt
 
 from ...nodegraph.concurrency import track
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.node import Node
-from ...nodegraph.vector_table import TableState, does_without_tables
+from ...nodegraph.vector_table import TableState, ValueMatch, VectorTable, does_without_tables
+from ...nodegraph.word_table import WordTable
+from ..filters import Filter
+from ..results import Hits
+from .value_matching import ValueMatcher
 
 _BATCH = 1_000  # nodes that are written at once
 
@@ -22,36 +29,72 @@ _LONG = 1_000  # nodes whose indexing is worth a progress bar
 Version = tuple[int, tuple[str, ...]]  # a group's revision, and what its search text depends on
 
 
-class Table(Protocol):
-    """What the tables of vectors and of words have in common; see ``VectorTable``."""
+TableT = TypeVar("TableT", VectorTable, WordTable)
 
-    def state(self) -> TableState | None:
-        """Return what the table contains, of what this thread's state of the graph has."""
+RecentT = TypeVar("RecentT", bound="Recent")
+
+QueryT = TypeVar("QueryT")
+
+Numbers = npt.NDArray[np.int64]
+
+Scores = npt.NDArray[np.float64]
+
+
+class Recent(Protocol):
+    """What a table has not taken in yet: compared here."""
+
+    @property
+    def removed(self) -> frozenset[str]:
+        """Ids of nodes that were removed or have changed, as far as the table has them."""
         ...
 
-    def updating(self, *, wait: bool = True) -> AbstractContextManager[bool]:
-        """Keep others from updating the table."""
+    @property
+    def nodes(self) -> Sequence[Node]:
+        """New and changed nodes."""
         ...
 
-    def clear(self) -> None:
-        """Remove everything."""
-        ...
-
-    def close(self) -> None:
-        """Remove what is of no use to another process."""
+    @property
+    def complete(self) -> bool:
+        """Whether these are all nodes, and the table is not searched."""
         ...
 
 
-TableT = TypeVar("TableT", bound=Table)
+class Scored(NamedTuple):
+    """Nodes with their places in document order and their scores."""
 
-RecentT = TypeVar("RecentT")
+    ids: list[str]
+    orders: Numbers
+    scores: Scores
+
+    @classmethod
+    def of(cls, nodes: Sequence[Node], scores: Scores) -> Scored:
+        """Return nodes with their scores."""
+        orders = np.array([node.order for node in nodes], np.int64)
+        return cls([node.id for node in nodes], orders, scores)
 
 
-class SyncedTable(ABC, Generic[TableT, RecentT]):
-    """Keep what an engine has of one group up to date with the graph, for all processes.
+@dataclass(frozen=True, slots=True)
+class View(Generic[TableT, RecentT]):
+    """What a thread searches.
 
-    What the table has not taken in yet is compared beside it, so that a search sees the graph as
-    it is. Call ``ready`` before the graph is held, which may write; search while it is held.
+    Attributes:
+        table: The table as the thread's snapshot has it; None where nothing in it is searched.
+        state: What it contains.
+        recent: What is missing there; None where nothing is.
+        removed: The nodes of the table that don't count.
+    """
+
+    table: TableT | None
+    state: TableState | None
+    recent: RecentT | None
+    removed: frozenset[str]
+
+
+class EngineIndex(ABC, Generic[TableT, RecentT, QueryT]):
+    """Keep what an engine has of a group up to date with the graph, for all processes; search it.
+
+    What the table has not taken in yet is compared here, so that a search sees the graph as it
+    is. Call ``ready`` before the graph is held, which may write; search while it is held.
 
     Args:
         graph: The node graph.
@@ -69,6 +112,7 @@ class SyncedTable(ABC, Generic[TableT, RecentT]):
         self._tables: dict[str, TableT] = {}  # by what is searched of a node
         self._lock = threading.Lock()
         self._recent: tuple[object, RecentT] | None = None  # of the latest states
+        self._matcher = ValueMatcher(lambda *args: self._table().values(*args))
 
     # What a subclass implements
 
@@ -103,17 +147,31 @@ class SyncedTable(ABC, Generic[TableT, RecentT]):
         """
 
     @abstractmethod
-    def _compared(
+    def _read_recent(
         self, table: TableT, removed: Sequence[str], nodes: Sequence[Node], complete: bool
     ) -> RecentT:
-        """Return what a table has missed, ready to be compared.
+        """Return what a table has missed; see ``Recent``."""
 
-        Args:
-            table: The table.
-            removed: Ids.
-            nodes: New and changed nodes.
-            complete: Whether these are all nodes, and the table has to be passed over.
-        """
+    @abstractmethod
+    def _search_table(
+        self,
+        view: View[TableT, RecentT],
+        table: TableT,
+        query: QueryT,
+        limit: int | None,
+        filter: Filter,
+        match: ValueMatch | None,
+    ) -> Scored:
+        """Return the best rows of a table, or more."""
+
+    @abstractmethod
+    def _search_recent(
+        self, view: View[TableT, RecentT], recent: RecentT, query: QueryT, rows: Sequence[int]
+    ) -> Scored:
+        """Return those of the recent nodes, by their places, that match a query."""
+
+    def _check(self, query: QueryT, view: View[TableT, RecentT]) -> None:
+        """Raise an error where a query does not fit what is searched; nothing by default."""
 
     def _state_key(self, table: TableT, state: TableState | None) -> object:
         """Return what tells apart the states of a table."""
@@ -203,15 +261,63 @@ class SyncedTable(ABC, Generic[TableT, RecentT]):
     def sync(self) -> None:
         """Do nothing: a search finds out what the table has, in the state that it reads."""
 
-    def _view(self) -> tuple[TableT, TableState | None, RecentT | None]:
-        """Return what there is to search in the state that this thread reads.
+    # Searching
 
-        The table, what it contains, and what it has missed.
+    def search(self, query: QueryT, limit: int | None, filter: Filter) -> Hits:
+        """Return the best nodes, ties in document order; call it while the graph is held.
+
+        Args:
+            query: The query, as the similarity prepares it.
+            limit: How many; None for all that match.
+            filter: What their metadata must meet; applied before ranking.
+
+        Raises:
+            StoreError: If the engine fails.
+            TableAheadError: If another process has changed the graph since this thread holds it.
         """
+        return self.search_many([query], limit, filter)[0]
+
+    def search_many(
+        self, queries: Sequence[QueryT], limit: int | None, filter: Filter
+    ) -> list[Hits]:
+        """Return what ``search`` returns for each query."""
+        view = self._view()
+        for query in queries:
+            self._check(query, view)
+        match = None if view.table is None else self._matcher.match(filter)
+        return [self._hits(view, query, limit, filter, match) for query in queries]
+
+    def _hits(
+        self,
+        view: View[TableT, RecentT],
+        query: QueryT,
+        limit: int | None,
+        filter: Filter,
+        match: ValueMatch | None,
+    ) -> Hits:
+        parts: list[Scored] = []
+        if view.table is not None:
+            parts.append(self._search_table(view, view.table, query, limit, filter, match))
+        if view.recent is not None:
+            nodes = view.recent.nodes
+            rows = [row for row, node in enumerate(nodes) if filter.matches(node)]
+            parts.append(self._search_recent(view, view.recent, query, rows))
+        if not parts:
+            return Hits([], [])
+        ids = [node_id for part in parts for node_id in part.ids]
+        scores = np.concatenate([part.scores for part in parts])
+        ranking = np.lexsort((np.concatenate([part.orders for part in parts]), -scores))[:limit]
+        return Hits([ids[row] for row in ranking.tolist()], scores[ranking].tolist())
+
+    def _view(self) -> View[TableT, RecentT]:
+        """Return what there is to search in the state that this thread reads."""
         table, version = self._table(), self._version()
         state = table.state()
         recent = None if _is_current(state, version) else self._missed(table, state, version)
-        return table, state, recent
+        removed = frozenset[str]() if recent is None else recent.removed
+        is_empty = state is None or not state.dimension or not state.size
+        skipped = is_empty or (recent is not None and recent.complete)
+        return View(None if skipped else table, state, recent, removed)
 
     def _missed(self, table: TableT, state: TableState | None, version: Version) -> RecentT:
         key = (self._state_key(table, state), version)
@@ -220,7 +326,7 @@ class SyncedTable(ABC, Generic[TableT, RecentT]):
                 return self._recent[1]
         changes = self._graph.reader.changes(self._group, _since(state, version[1]))
         nodes = list(changes.added)
-        recent = self._compared(table, changes.removed, nodes, changes.complete)
+        recent = self._read_recent(table, changes.removed, nodes, changes.complete)
         with self._lock:
             self._recent = key, recent
         return recent

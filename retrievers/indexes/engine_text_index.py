@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import log
 
@@ -14,22 +14,13 @@ from ...nodegraph.graph import NodeGraph
 from ...nodegraph.hashing import fingerprint
 from ...nodegraph.node import Node
 from ...nodegraph.vector_table import TableState, ValueMatch
-from ...nodegraph.word_table import (
-    NodeTerms,
-    QueryTerm,
-    TermFrequency,
-    WordedNode,
-    WordTable,
-)
+from ...nodegraph.word_table import NodeTerms, QueryTerm, TermFrequency, WordedNode, WordTable
 from ..analysis.text_analyzer import Analyzer
 from ..filters import Filter
-from ..results import Hits
-from .bm25_scores import Saturation, TermWeights
-from .synced_table import SyncedTable, Version
+from .bm25_scores import Floats, Saturation, TermWeights
+from .engine_index import EngineIndex, Scored, Version, View
 from .text_index import analysis_version, batches, inverted
-from .value_matching import ValueMatcher
-
-Floats = npt.NDArray[np.float64]
+from .word_search import Meets
 
 Numbers = npt.NDArray[np.int64]
 
@@ -65,6 +56,11 @@ class _RecentWords:
     frequencies: Mapping[object, int]
     lengths: Numbers
     complete: bool
+
+    def counts(self, rows: Sequence[int], terms: Sequence[str]) -> Numbers:
+        """Return how often some nodes have some terms, (nodes, terms)."""
+        counts = [[self.terms[row].get(term, 0) for term in terms] for row in rows]
+        return np.array(counts, np.int64).reshape(len(rows), len(terms))
 
 
 class TableStatistics:
@@ -105,7 +101,7 @@ class TableStatistics:
 
     def mean_inverse_frequency(self) -> float:
         """Raise ``TypeError``: no process has the frequencies of all terms."""
-        raise TypeError('method="okapi" needs an index in this process: open it by Bm25.open_here')
+        raise TypeError('method="okapi" needs an index in this process: open it by open_postings')
 
     def frequency(self, term: str) -> int:
         """Return in how many nodes a term is."""
@@ -116,7 +112,7 @@ class TableStatistics:
         return nodes
 
 
-class WordIndex(SyncedTable[WordTable, _RecentWords]):
+class EngineTextIndex(EngineIndex[WordTable, _RecentWords, TermWeights]):
     """Search the nodes of a group that share terms with a query, in an engine beside the store.
 
     Results are those of ``TextIndex``: terms are ours, document frequencies are counted in the
@@ -142,8 +138,8 @@ class WordIndex(SyncedTable[WordTable, _RecentWords]):
         super().__init__(graph, group)
         self._analyzer = analyzer
         self._analyzed_by = fingerprint(analyzer), str(analysis_version())
-        self._matcher = ValueMatcher(self._table())
         self._statistics: tuple[object, TableStatistics] | None = None  # of the latest state
+        self._table()
 
     # Following the graph
 
@@ -200,7 +196,7 @@ class WordIndex(SyncedTable[WordTable, _RecentWords]):
                 begin = end
         return rows
 
-    def _compared(
+    def _read_recent(
         self, table: WordTable, removed: Sequence[str], nodes: Sequence[Node], complete: bool
     ) -> _RecentWords:
         gone = frozenset([*removed, *(node.id for node in nodes)])
@@ -231,45 +227,51 @@ class WordIndex(SyncedTable[WordTable, _RecentWords]):
         Args:
             query: The query: the frequencies of its terms are read at once.
         """
-        statistics = self._searched()[0]
+        statistics = self._statistics_of(self._view())
         statistics.read({*getattr(self._analyzer, "indexed", self._analyzer)(query)})
         return statistics
 
-    def _searched(self) -> tuple[TableStatistics, WordTable | None, _RecentWords | None]:
-        """Return what there is to search in the state that this thread reads."""
-        table, state, recent = self._view()
-        searched: WordTable | None = table
-        if state is None or not state.dimension or (recent is not None and recent.complete):
-            searched = None
-        key = (self._state_key(table, state), self._version())
+    def _statistics_of(self, view: _View) -> TableStatistics:
+        key = (self._state_key(self._table(), view.state), self._version())
         latest = self._statistics
         if latest is None or latest[0] != key:
-            latest = self._statistics = key, TableStatistics(searched, recent)
-        return latest[1], searched, recent
+            latest = self._statistics = key, TableStatistics(view.table, view.recent)
+        return latest[1]
 
-    def search(self, query: TermWeights, limit: int | None, filter: Filter) -> Hits:
-        """Return the best nodes, ties in document order.
-
-        Args:
-            query: From ``Bm25.prepare``, for this index among others.
-            limit: How many; None for all that share a term.
-            filter: What their metadata must meet.
-
-        Raises:
-            StoreError: If the engine fails.
-            TableAheadError: If another process has changed the graph since this thread holds it.
-        """
-        return self.search_many([query], limit, filter)[0]
-
-    def search_many(
-        self, queries: Sequence[TermWeights], limit: int | None, filter: Filter
-    ) -> list[Hits]:
-        """Return what ``search`` returns for each query."""
-        statistics, table, recent = self._searched()
-        match = None if table is None else self._matcher.match(filter)
-        return [
-            self._hits(query, limit, filter, match, statistics, table, recent) for query in queries
+    def _search_table(
+        self,
+        view: _View,
+        table: WordTable,
+        query: TermWeights,
+        limit: int | None,
+        filter: Filter,
+        match: ValueMatch | None,
+    ) -> Scored:
+        statistics, terms = self._statistics_of(view), query.heaviest_first()
+        in_table = [
+            QueryTerm(number, weight, weight / _idf(statistics.size, statistics.frequency(term)))
+            for term, number in zip(terms, statistics.read(terms).values(), strict=True)
+            if number and (weight := query.weights[term])
         ]
+        if not in_table:
+            return Scored([], np.zeros(0, np.int64), np.zeros(0))
+        nodes, scores = _best(table, in_table, query.saturation, limit, match, view.removed)
+        orders = np.array([node.order for node in nodes], np.int64)
+        return Scored([node.id for node in nodes], orders, scores)
+
+    def _search_recent(
+        self, view: _View, recent: _RecentWords, query: TermWeights, rows: Sequence[int]
+    ) -> Scored:
+        terms = query.heaviest_first()
+        rows = [row for row in rows if not recent.terms[row].keys().isdisjoint(terms)]
+        counts = recent.counts(rows, terms)
+        weights = np.array([query.weights[term] for term in terms])
+        scores = _scores(counts, recent.lengths[rows], weights, query.saturation)
+        return Scored.of([recent.nodes[row] for row in rows], scores)
+
+    def passages(self) -> _EnginePassages:
+        """Return what looks nodes up for one query; see ``Passages``."""
+        return _EnginePassages(self._graph, self._group, self)
 
     def term_scores(self, ids: Sequence[str], query: TermWeights) -> Floats:
         """Return what each term of a query adds to the scores of some nodes.
@@ -285,68 +287,65 @@ class WordIndex(SyncedTable[WordTable, _RecentWords]):
             StoreError: If the engine fails.
             TableAheadError: If another process has changed the graph since this thread holds it.
         """
-        statistics, table, recent = self._searched()
-        terms = list(query.weights)
+        view, terms = self._view(), list(query.weights)
         counts = np.zeros((len(ids), len(terms)), np.int64)
         lengths = np.zeros(len(ids), np.int64)
-        places = {node_id: place for place, node_id in enumerate(ids)}
-        if recent is not None:
-            for row, node in enumerate(recent.nodes):
-                if (place := places.pop(node.id, None)) is not None:
-                    of_node = recent.terms[row]
-                    counts[place] = [of_node.get(term, 0) for term in terms]
-                    lengths[place] = recent.lengths[row]
-        if table is not None and terms and places:
-            numbers = np.array([*statistics.read(terms).values()], np.int64)
-            nodes = [node for node in table.nodes(places) if node.length]
-            rows = [places[node.id] for node in nodes]
+        at = {node_id: place for place, node_id in enumerate(ids)}
+        if view.recent is not None:
+            for row, node in enumerate(view.recent.nodes):
+                if (place := at.pop(node.id, None)) is not None:
+                    counts[place] = view.recent.counts([row], terms)[0]
+                    lengths[place] = view.recent.lengths[row]
+        if view.table is not None and terms and at:
+            numbers = np.array([*self._statistics_of(view).read(terms).values()], np.int64)
+            nodes = [node for node in view.table.nodes(at) if node.length]
+            rows = [at[node.id] for node in nodes]
             counts[rows] = _counts(nodes, numbers)
             lengths[rows] = [node.length for node in nodes]
         scores = _impacts(counts, lengths, query.saturation)
         scores *= np.array([*query.weights.values()])
         return scores
 
-    def _hits(
-        self,
-        query: TermWeights,
-        limit: int | None,
-        filter: Filter,
-        match: ValueMatch | None,
-        statistics: TableStatistics,
-        table: WordTable | None,
-        recent: _RecentWords | None,
-    ) -> Hits:
-        # The heaviest first, as in a TextIndex: equal nodes have equal scores in all indexes.
-        terms = query.heaviest_first()
-        weights = np.array([query.weights[term] for term in terms])
-        ids: list[str] = []
-        orders, scores = np.zeros(0, np.int64), np.zeros(0)
-        if table is not None and terms:
-            numbers = [*statistics.read(terms).values()]
-            in_table = [
-                QueryTerm(
-                    number, weight, weight / _idf(statistics.size, statistics.frequency(term))
-                )
-                for term, number, weight in zip(terms, numbers, weights.tolist(), strict=True)
-                if number
-            ]
-            removed = () if recent is None else recent.removed
-            if in_table:
-                nodes, scores = _best(table, in_table, query.saturation, limit, match, removed)
-                ids = [node.id for node in nodes]
-                orders = np.array([node.order for node in nodes], np.int64)
-        if recent is not None and terms:
-            counts = np.array(
-                [[of_node.get(term, 0) for term in terms] for of_node in recent.terms], np.int64
-            ).reshape(len(recent.nodes), len(terms))
-            has_one = counts.any(axis=1)
-            rows = [r for r in np.flatnonzero(has_one).tolist() if filter.matches(recent.nodes[r])]
-            ids = [*ids, *(recent.nodes[row].id for row in rows)]
-            orders = np.concatenate([orders, [recent.nodes[row].order for row in rows]])
-            own = _scores(counts[rows], recent.lengths[rows], weights, query.saturation)
-            scores = np.concatenate([scores, own])
-        ranking = np.lexsort((orders, -scores))[:limit]
-        return Hits([ids[row] for row in ranking.tolist()], scores[ranking].tolist())
+
+_View = View[WordTable, _RecentWords]
+
+
+class _EnginePassages:
+    """Nodes whose words an engine searches: they and their terms are read from the store."""
+
+    def __init__(self, graph: NodeGraph, group: str, index: EngineTextIndex) -> None:
+        self._graph = graph
+        self._group = group
+        self._index = index
+        self._nodes: dict[str, Node | None] = {}  # None where it is in another group
+        self._scores: dict[str, Floats] = {}  # by the terms of the query
+        self._query: TermWeights | None = None
+
+    def known(self, ids: Iterable[str]) -> Container[str]:
+        wanted = dict.fromkeys(ids)
+        if new := [node_id for node_id in wanted if node_id not in self._nodes]:
+            self._nodes.update(dict.fromkeys(new))
+            for node in self._graph.reader.existing_nodes(new):
+                if node.group == self._group:
+                    self._nodes[node.id] = node
+        return {node_id for node_id in wanted if self._nodes[node_id] is not None}
+
+    def meeting(self, filter: Filter) -> Meets | None:
+        return (lambda passage: self._matches(filter, passage)) if filter else None
+
+    def _matches(self, filter: Filter, passage: str) -> bool:
+        node = self._nodes[passage]
+        return node is not None and filter.matches(node)
+
+    def term_scores(self, ids: Sequence[str], query: TermWeights) -> Floats:
+        if query is not self._query:
+            self._query, self._scores = query, {}
+        if new := [passage for passage in dict.fromkeys(ids) if passage not in self._scores]:
+            scores = self._index.term_scores(new, query)
+            self._scores.update(zip(new, scores, strict=True))
+        if not ids:
+            return np.zeros((0, len(query.weights)))
+        return np.array([self._scores[passage] for passage in ids])
 
 
 def _best(

@@ -12,10 +12,9 @@ from nodekin.nodegraph.extractors.entity_extractor import EntityExtractor
 from nodekin.nodegraph.vector_table import TableAheadError
 from nodekin.retrievers import Bm25, LinkRetriever, Retriever
 from nodekin.retrievers.composite.link_graph import LinkOptions
-from nodekin.retrievers.composite.linked_passages import linked_passages
 from nodekin.retrievers.filters import parse_filters
+from nodekin.retrievers.indexes.engine_text_index import EngineTextIndex
 from nodekin.retrievers.indexes.text_index import TextIndex
-from nodekin.retrievers.indexes.word_index import WordIndex
 
 NAMES = ("Henrik Ibsen", "Oslo Town", "Brand Play", "Green Tea House", "Old Skien Road", "挪威王国")
 
@@ -87,7 +86,7 @@ def test_the_results_are_those_of_memory_and_no_process_has_the_words(
     same(graphs, via="entity", filters={"part": [1, 2]})
     same(graphs, via="entity", options=LinkOptions(max_passages_per_entity=3, max_passages=12))
     kinds = {type(index) for index in graphs[0].reader._shared.values()}
-    assert WordIndex in kinds
+    assert EngineTextIndex in kinds
     assert TextIndex not in kinds
     assert TextIndex in {type(index) for index in graphs[1].reader._shared.values()}
 
@@ -110,7 +109,7 @@ def test_what_the_engine_lacks_is_compared_beside_it(
     graphs: list[NodeGraph], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     same(graphs, via="entity")
-    monkeypatch.setattr(WordIndex, "ready", lambda index: None)  # another process is writing
+    monkeypatch.setattr(EngineTextIndex, "ready", lambda index: None)  # another process is writing
     for graph in graphs:
         graph.remove(["d1", "d3"])
         graph.add([document(number) for number in range(100, 110)])
@@ -127,7 +126,7 @@ def test_terms_are_added_up_to_the_scores_of_a_search(graphs: list[NodeGraph]) -
             index.ready()
             with graph.reader.reading("ROOT"):
                 index.sync()
-                passages = linked_passages(graph, "ROOT", index)
+                passages = index.passages()
                 known = passages.known([*graph.reader.ids("ROOT"), "other"])
                 ids = [i for i in [*graph.reader.ids("ROOT"), "other"] if i in known]
                 of_terms = passages.term_scores(ids, bm25.prepare(query, [index]))
@@ -146,7 +145,7 @@ def test_an_entity_of_many_passages_is_not_read_to_its_end(
     hub = graph.nodes("entity")[0]
     graph.link(hub.id, [f"d{number}" for number in range(60)])
     read: list[str] = []
-    existing = graph.reader.existing_nodes
+    existing = graph.existing_nodes
 
     def noting(ids: list[str]) -> Any:
         read.extend(ids)
@@ -159,7 +158,7 @@ def test_an_entity_of_many_passages_is_not_read_to_its_end(
         options=LinkOptions(max_passages_per_entity=4, seeds=1, named=0, repetition=0),
     )
     retriever("warm up")
-    monkeypatch.setattr(graph.reader, "existing_nodes", noting)
+    monkeypatch.setattr(graph, "existing_nodes", noting)
     assert retriever(QUERIES[0])
     assert 0 < len(read) < 40
 
@@ -169,15 +168,15 @@ def test_it_is_tried_again_where_another_process_goes_on(
 ) -> None:
     retrievers = [LinkRetriever(Retriever(g, "ROOT", top_k=5), g, via="entity") for g in graphs]
     expected = [rows(retriever(QUERIES[0])) for retriever in retrievers]
-    term_scores, calls = WordIndex.term_scores, []
+    term_scores, calls = EngineTextIndex.term_scores, []
 
-    def ahead(index: WordIndex, *args: Any) -> Any:
+    def ahead(index: EngineTextIndex, *args: Any) -> Any:
         calls.append(1)
         if len(calls) < 3:
             raise TableAheadError("another process has changed the words")
         return term_scores(index, *args)
 
-    monkeypatch.setattr(WordIndex, "term_scores", ahead)
+    monkeypatch.setattr(EngineTextIndex, "term_scores", ahead)
     assert [rows(retriever(QUERIES[0])) for retriever in retrievers] == expected
     assert len(calls) > 2
 
@@ -204,7 +203,7 @@ def test_what_a_filter_leaves_is_that_of_the_table(graphs: list[NodeGraph]) -> N
         index.ready()
         with graph.reader.reading("ROOT"):
             index.sync()
-            passages = linked_passages(graph, "ROOT", index)
+            passages = index.passages()
             ids = graph.reader.ids("ROOT")
             passages.known(ids)
             assert passages.meeting(parse_filters(None)) is None

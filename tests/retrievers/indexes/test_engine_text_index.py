@@ -16,8 +16,10 @@ from nodekin.adapters.engines.index_engine import WordHits
 from nodekin.nodegraph import Document, NodeGraph
 from nodekin.retrievers import Bm25, Retriever
 from nodekin.retrievers.indexes import text_index
+from nodekin.retrievers.indexes.engine_text_index import EngineTextIndex
+from nodekin.retrievers.indexes.shared_indexes import open_postings
 from nodekin.retrievers.indexes.text_index import TextIndex
-from nodekin.retrievers.indexes.word_index import WordIndex
+from nodekin.retrievers.similarities.bm25 import DEFAULT_ANALYZER
 
 QUERIES = ("tea", "green tea river", "the bank of the river", "长江 河流", "milk milk", "nothing")
 
@@ -65,7 +67,7 @@ def test_no_process_holds_an_index() -> None:
     same(graphs, top_k=3)
     same(graphs, target="ROOT", lift="sum")
     (index,) = graphs[0].reader._shared.values()
-    assert isinstance(index, WordIndex)
+    assert isinstance(index, EngineTextIndex)
     assert index._statistics is not None
     assert len(index._statistics[1]._terms) < len(WORDS) + 10  # those of the queries
     assert index._recent is None
@@ -207,14 +209,14 @@ def test_what_needs_all_postings_says_that_it_indexes_here(
     assert said.startswith("the words of group 'line' are indexed in this process")
     assert "okapi" in said
     caplog.clear()
-    Bm25().open_here(graphs[1], "ROOT", "a reason")
-    Bm25().open_here(opened(MemoryEngine()), "ROOT", "a reason")
+    open_postings(graphs[1], "ROOT", DEFAULT_ANALYZER, "a reason")
+    open_postings(opened(MemoryEngine()), "ROOT", DEFAULT_ANALYZER, "a reason")
     assert not caplog.records  # nothing else could be expected there
 
 
 def test_a_group_that_nobody_can_search_is_refused() -> None:
     with pytest.raises(ValueError, match="no engine that searches words; open a TextIndex"):
-        WordIndex(opened(), "line", str.split)
+        EngineTextIndex(opened(), "line", str.split)
 
 
 @pytest.mark.slow
