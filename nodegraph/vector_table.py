@@ -23,18 +23,18 @@ if TYPE_CHECKING:
     Numbers = npt.NDArray[np.int64]
 
 
-class TableAheadError(TransientStoreError):
+class StaleSnapshotError(TransientStoreError):
     """A table contains a later state of the graph than this thread reads, or is about to.
 
     Another process has changed the graph meanwhile: read a newer state, and search again.
     """
 
 
-_without_tables: ContextVar[bool] = ContextVar("without_tables", default=False)
+_without_tables: ContextVar[bool] = ContextVar("engine_disabled", default=False)
 
 
 @contextmanager
-def without_tables() -> Iterator[None]:
+def engine_disabled() -> Iterator[None]:
     """Let searches of this thread compare all vectors themselves where a table is ahead."""
     token = _without_tables.set(True)
     try:
@@ -43,8 +43,8 @@ def without_tables() -> Iterator[None]:
         _without_tables.reset(token)
 
 
-def does_without_tables() -> bool:
-    """Return whether this thread is within ``without_tables``."""
+def is_engine_disabled() -> bool:
+    """Return whether this thread is within ``engine_disabled``."""
     return _without_tables.get()
 
 
@@ -90,12 +90,12 @@ class ValueMatch:
         join: Whether all parts must hold, one of them, or the only one must not; ``"values"`` for
             rows with one of the numbers.
         parts: What is joined.
-        numbers: Numbers of values of one field.
+        value_ids: Ids of values of one field.
     """
 
     join: Literal["and", "or", "not", "values"]
     parts: tuple[ValueMatch, ...] = ()
-    numbers: tuple[int, ...] = ()
+    value_ids: tuple[int, ...] = ()
 
 
 class Nearest(NamedTuple):
@@ -115,9 +115,9 @@ class Nearest(NamedTuple):
 class VectorTable(Protocol):
     """The vectors of one group and one model in an engine.
 
-    Values of metadata have numbers, so that a filter means the same in every engine: whoever
-    searches decides on each value of a field, and the engine selects rows by numbers. What reads
-    sees the same state as the store's ``snapshot`` of this thread, or raises ``TableAheadError``.
+    Values of metadata have ids, so that a filter means the same in every engine: the index decides
+    on each value of a field, and the engine selects rows by ids. What reads sees the same state as
+    the store's ``snapshot`` of this thread, or raises ``StaleSnapshotError``.
     """
 
     def state(self) -> TableState | None:
@@ -126,7 +126,7 @@ class VectorTable(Protocol):
         All that this thread reads from then on is in this state.
 
         Raises:
-            TableAheadError: If that is later than the state of the graph that this thread reads,
+            StaleSnapshotError: If that is later than the state of the graph that this thread reads,
                 for a table that is not in the store.
         """
         ...
@@ -169,7 +169,7 @@ class VectorTable(Protocol):
         """Remove what is of no use to another process; the next use writes it again."""
         ...
 
-    def link(self) -> None:
+    def build_hnsw(self) -> None:
         """Build what makes searching many vectors quick, where it is missing; may take long."""
         ...
 
@@ -197,7 +197,7 @@ class VectorTable(Protocol):
         without: Collection[str],
         exact: bool,
     ) -> Iterator[Nearest]:
-        """Yield the rows with the highest product with a query, in portions.
+        """Yield the rows with the highest product with a query, in batches.
 
         Args:
             query: A unit vector, (dimension,).

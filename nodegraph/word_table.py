@@ -52,14 +52,14 @@ class NodeTerms(NamedTuple):
         id: The node.
         order: Its place in document order.
         length: How many terms it has, each as often as it occurs.
-        numbers: The numbers of its terms, (terms,), ascending.
+        term_ids: The ids of its terms, (terms,), ascending.
         counts: How often it has each, (terms,).
     """
 
     id: str
     order: int
     length: int
-    numbers: Numbers
+    term_ids: Numbers
     counts: Numbers
 
 
@@ -67,11 +67,11 @@ class TermFrequency(NamedTuple):
     """A term.
 
     Attributes:
-        number: Its number, from 1; 0 where no node has had it.
+        id: Its id, from 1; 0 where no node has had it.
         nodes: In how many nodes it is.
     """
 
-    number: int
+    id: int
     nodes: int
 
 
@@ -79,13 +79,13 @@ class QueryTerm(NamedTuple):
     """A term of a query.
 
     Attributes:
-        number: The term's.
+        id: The term's.
         weight: What an impact is multiplied with: inverse document frequency included.
         occurrences: What it counts in the query, without that: the boost for an engine that
             multiplies with an inverse document frequency of its own.
     """
 
-    number: int
+    id: int
     weight: float
     occurrences: float
 
@@ -112,7 +112,7 @@ class WordTotals:
         nodes: How many there are.
         length: How many terms they have.
         longest: How many the longest has, or had.
-        terms: The highest number of a term.
+        terms: The highest id of a term.
     """
 
     nodes: int = 0
@@ -125,17 +125,17 @@ class WordTable(Protocol):
     """The words of one group, analysed in one way, in an engine.
 
     ``state``, ``updating``, ``clear``, ``close`` and ``values`` are as in ``VectorTable``. What
-    reads is called after ``state``, and raises ``TableAheadError`` where another process has
+    reads is called after ``state``, and raises ``StaleSnapshotError`` where another process has
     changed the table since.
     """
 
     @property
-    def most(self) -> int:
+    def max_results(self) -> int:
         """How many candidates can be read at once."""
         ...
 
     @property
-    def slack(self) -> float | None:
+    def score_slack(self) -> float | None:
         """By which factor a sum may exceed the engine's; None where none is known."""
         ...
 
@@ -147,7 +147,7 @@ class WordTable(Protocol):
         """Keep others from updating the table until the block ends."""
         ...
 
-    def begin(self, average: float) -> None:
+    def start(self, average: float) -> None:
         """Write a whole group from the start, within ``updating``.
 
         Args:
@@ -182,7 +182,7 @@ class WordTable(Protocol):
         ...
 
     def frequencies(self, terms: Collection[object]) -> dict[object, TermFrequency]:
-        """Return of each term its number, and in how many nodes it is."""
+        """Return of each term its id, and in how many nodes it is."""
         ...
 
     def nodes(self, ids: Collection[str]) -> list[NodeTerms]:

@@ -14,7 +14,7 @@ from ..nodegraph.errors import nearest_names
 from ..nodegraph.graph import NodeGraph
 from ..nodegraph.navigation import kin, path_to
 from ..nodegraph.node import Kin, Node
-from ..nodegraph.vector_table import TableAheadError, without_tables
+from ..nodegraph.vector_table import StaleSnapshotError, engine_disabled
 from .filters import Filter
 from .protocols import Index, Similarity
 from .ranking import Lift, lift, lift_all, merge_hits, merge_results
@@ -37,9 +37,9 @@ def in_a_newer_state(search: Callable[[], T]) -> T:
     for _ in range(_ATTEMPTS):
         try:
             return search()
-        except TableAheadError:
+        except StaleSnapshotError:
             pass
-    with without_tables():  # the caller may hold the graph: there is no newer state
+    with engine_disabled():  # the caller may hold the graph: there is no newer state
         return search()
 
 
@@ -144,7 +144,7 @@ class Search:
         def search() -> list[list[ScoredNode]]:
             try:
                 return self._search_once(queries, vectors)
-            except TableAheadError:
+            except StaleSnapshotError:
                 self.plans.latest = None
                 raise
 

@@ -42,7 +42,7 @@ class Address(Protocol):
     """Where an engine is."""
 
     @property
-    def shown(self) -> str:
+    def label(self) -> str:
         """The address without a password."""
         ...
 
@@ -78,12 +78,12 @@ class ConnectedEngine(BaseEngine, ABC, Generic[AddressT, ClientT]):
         self._set_up()
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.shown!r})"
+        return f"{type(self).__name__}({self.label!r})"
 
     @property
-    def shown(self) -> str:
+    def label(self) -> str:
         """What messages call it."""
-        return self._address.shown
+        return self._address.label
 
     @abstractmethod
     def _connect(self) -> ClientT:

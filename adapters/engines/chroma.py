@@ -22,20 +22,20 @@ _PORT = 8_000
 
 _TIMEOUT = 60  # seconds
 
-_PORTION = 1_000  # rows that are read at once
+_BATCH_SIZE = 1_000  # rows that are read at once
 
-_MOST_NUMBERS = 100  # of a condition, above which rows are read and compared here: see ``_where``
+_MAX_CONDITIONS = 100  # of a condition, above which rows are read and compared here: see ``_where``
 
 # As for pgvector, which has the same graph: see adapters/engines/postgres/pgvector_table.py.
-_NEIGHBOURS = 24
+_M = 24
 
-_BUILD_BREADTH = 200
+_EF_CONSTRUCTION = 200
 
-_BREADTH = 400
+_EF_SEARCH = 400
 
-_MARK = "mark"
+_TOKEN_KEY = "mark"
 
-_NO_TAG = 0  # numbers of values begin with 1
+_NO_VALUE = 0  # numbers of values begin with 1
 
 _NO_ROW = {"place": -1}  # a condition that none meets
 
@@ -52,7 +52,7 @@ class ChromaAddress:
         token: What it demands, if anything.
         tenant: Chroma's tenant.
         database: Its database.
-        shown: The address without the token.
+        label: The address without the token.
     """
 
     folder: str
@@ -62,7 +62,7 @@ class ChromaAddress:
     token: str
     tenant: str
     database: str
-    shown: str
+    label: str
 
     @classmethod
     def parse(cls, address: str) -> ChromaAddress:
@@ -85,8 +85,8 @@ class ChromaAddress:
         of_both = (parts.settings["tenant"], parts.settings["database"])
         if parts.path:
             return cls(parts.path, "", 0, False, "", *of_both, f"Chroma in {parts.path}")
-        token, shown = parts.settings["token"], f"Chroma at chroma://{parts.netloc}"
-        return cls("", parts.host, parts.port, parts.secure, token, *of_both, shown)
+        token, label = parts.settings["token"], f"Chroma at chroma://{parts.netloc}"
+        return cls("", parts.host, parts.port, parts.secure, token, *of_both, label)
 
 
 class ChromaEngine(ConnectedEngine[ChromaAddress, Any]):
@@ -106,8 +106,8 @@ class ChromaEngine(ConnectedEngine[ChromaAddress, Any]):
         >>> graph = NodeGraph(index=ChromaEngine("chroma://db:8000"))  # connects when it searches
     """
 
-    most = 1_000
-    linked_from = None  # there is always a graph of vectors
+    max_results = 1_000
+    hnsw_from = None  # there is always a graph of vectors
 
     def __init__(self, address: str) -> None:
         super().__init__(address, ChromaAddress.parse(address))
@@ -118,13 +118,13 @@ class ChromaEngine(ConnectedEngine[ChromaAddress, Any]):
 
     # Collections
 
-    def create(self, collection: str, dimension: int, *, linked: bool) -> None:
+    def create(self, collection: str, dimension: int, *, has_hnsw: bool) -> None:
         """Make a collection."""
         graph = {
             "space": "ip",
-            "max_neighbors": _NEIGHBOURS,
-            "ef_construction": _BUILD_BREADTH,
-            "ef_search": _BREADTH,
+            "max_neighbors": _M,
+            "ef_construction": _EF_CONSTRUCTION,
+            "ef_search": _EF_SEARCH,
         }
         self._call(
             lambda client: client.get_or_create_collection(
@@ -140,18 +140,18 @@ class ChromaEngine(ConnectedEngine[ChromaAddress, Any]):
         except MissingCollectionError:
             return
 
-    def mark(self, collection: str) -> str | None:
-        """Return the mark, which is metadata of the collection."""
+    def version_token(self, collection: str) -> str | None:
+        """Return the token, which is metadata of the collection."""
         self._collections.pop(collection, None)
         try:
             found = self._call(lambda _: self._collection(collection))
         except MissingCollectionError:
             return None
-        return (found.metadata or {}).get(_MARK)
+        return (found.metadata or {}).get(_TOKEN_KEY)
 
-    def set_mark(self, collection: str, mark: str) -> int:
-        """Store the mark."""
-        self._call(lambda _: self._collection(collection).modify(metadata={_MARK: mark}))
+    def set_version_token(self, collection: str, token: str) -> int:
+        """Store the token."""
+        self._call(lambda _: self._collection(collection).modify(metadata={_TOKEN_KEY: token}))
         return 0
 
     def _collection(self, name: str) -> Any:
@@ -170,7 +170,12 @@ class ChromaEngine(ConnectedEngine[ChromaAddress, Any]):
         keys = [row.key for row in rows]
         fields = [
             # Every field each time, as Chroma leaves those that are not named; no list is empty.
-            {"id": row.id, "place": row.order, "key": row.key, "tags": [*row.tags] or [_NO_TAG]}
+            {
+                "id": row.id,
+                "place": row.order,
+                "key": row.key,
+                "tags": [*row.value_ids] or [_NO_VALUE],
+            }
             for row in rows
         ]
         vectors = [row.vector for row in rows]
@@ -190,7 +195,7 @@ class ChromaEngine(ConnectedEngine[ChromaAddress, Any]):
         """Return how many rows match."""
         if match is None:
             return int(self._call(lambda _: self._collection(collection).count()))
-        return sum(map(len, self._portions(collection, match, [])))
+        return sum(map(len, self._batches(collection, match, [])))
 
     def nearest(
         self,
@@ -253,17 +258,17 @@ class ChromaEngine(ConnectedEngine[ChromaAddress, Any]):
         """Yield all rows that match."""
         import numpy as np
 
-        for portion in self._portions(collection, match, ["embeddings"]):
+        for batch in self._batches(collection, match, ["embeddings"]):
             yield [
                 EngineRow(
                     *(field["key"], field["id"], int(field["place"])),
-                    [int(tag) for tag in field["tags"] if tag != _NO_TAG],
+                    [int(value_id) for value_id in field["tags"] if value_id != _NO_VALUE],
                     np.asarray(vector, np.float32),
                 )
-                for field, vector in portion
+                for field, vector in batch
             ]
 
-    def _portions(
+    def _batches(
         self, collection: str, match: ValueMatch | None, more: list[str]
     ) -> Iterator[list[tuple[dict[str, Any], Any]]]:
         """Yield the metadata of rows that match, each with its vector if that is asked for."""
@@ -273,21 +278,21 @@ class ChromaEngine(ConnectedEngine[ChromaAddress, Any]):
             found = self._call(partial(self._get, collection, where, ["metadatas", *more], begin))
             fields = found["metadatas"]
             vectors = found["embeddings"] if more else [None] * len(fields)
-            portion = zip(fields, vectors, strict=True)
+            batch = zip(fields, vectors, strict=True)
             if match is not None and where is None:
-                yield [row for row in portion if _matches(row[0]["tags"], match)]
+                yield [row for row in batch if _matches(row[0]["tags"], match)]
             else:
-                yield [*portion]
-            if len(fields) < _PORTION:
+                yield [*batch]
+            if len(fields) < _BATCH_SIZE:
                 return
-            begin += _PORTION
+            begin += _BATCH_SIZE
 
     def _get(
         self, collection: str, where: dict[str, Any] | None, fields: list[str], begin: int, _: Any
     ) -> Any:
-        """Return a portion of the rows that meet a condition."""
+        """Return a batch of the rows that meet a condition."""
         return self._collection(collection).get(
-            where=where, include=fields, limit=_PORTION, offset=begin
+            where=where, include=fields, limit=_BATCH_SIZE, offset=begin
         )
 
     # The client
@@ -337,11 +342,11 @@ class ChromaEngine(ConnectedEngine[ChromaAddress, Any]):
         name, message = type(error).__name__, " ".join(str(error).split())[:300]
         if name == "NotFoundError" and "ollection" in message:
             self._collections.clear()
-            return MissingCollectionError(f"{self.shown} has lost a collection: {message}")
+            return MissingCollectionError(f"{self.label} has lost a collection: {message}")
         if name == "InvalidArgumentError":
-            return StoreError(f"{self.shown} refuses what it was asked: {message}")
+            return StoreError(f"{self.label} refuses what it was asked: {message}")
         return EngineUnavailableError(
-            f"{self.shown} can't be reached, or failed: {name}: {message}; see whether it runs, "
+            f"{self.label} can't be reached, or failed: {name}: {message}; see whether it runs, "
             "and whether the address and token are right. Searches by words, and all that is no "
             "search by vectors, go on without it"
         )
@@ -358,11 +363,11 @@ def _where(match: ValueMatch) -> dict[str, Any] | None:
     It has no list of values for a field that is a list, and takes seconds for thousands of
     conditions, and no "not", which is passed down to the values.
     """
-    return None if _numbers(match) > _MOST_NUMBERS else _condition(match, wanted=True)
+    return None if _numbers(match) > _MAX_CONDITIONS else _condition(match, wanted=True)
 
 
 def _numbers(match: ValueMatch) -> int:
-    return len(match.numbers) + sum(map(_numbers, match.parts))
+    return len(match.value_ids) + sum(map(_numbers, match.parts))
 
 
 def _condition(match: ValueMatch, *, wanted: bool) -> dict[str, Any]:
@@ -370,7 +375,7 @@ def _condition(match: ValueMatch, *, wanted: bool) -> dict[str, Any]:
         return _condition(match.parts[0], wanted=not wanted)
     if match.join == "values":
         operator = "$contains" if wanted else "$not_contains"
-        parts = [{"tags": {operator: number}} for number in match.numbers]
+        parts = [{"tags": {operator: number}} for number in match.value_ids]
         alternatives = wanted
     else:
         parts = [_condition(part, wanted=wanted) for part in match.parts]
@@ -386,11 +391,11 @@ def _joined(operator: str, parts: Sequence[dict[str, Any]]) -> dict[str, Any] | 
     return {operator: [*parts]}
 
 
-def _matches(tags: Collection[int], match: ValueMatch) -> bool:
+def _matches(value_ids: Collection[int], match: ValueMatch) -> bool:
     """Return whether a row with some numbers meets a condition."""
     if match.join == "values":
-        return not frozenset(match.numbers).isdisjoint(tags)
-    parts = (_matches(tags, part) for part in match.parts)
+        return not frozenset(match.value_ids).isdisjoint(value_ids)
+    parts = (_matches(value_ids, part) for part in match.parts)
     if match.join == "not":
         return not next(parts)
     return all(parts) if match.join == "and" else any(parts)

@@ -18,9 +18,9 @@ from ...nodegraph.errors import StoreError, TransientStoreError
 from ...nodegraph.hashing import digest
 from ...nodegraph.store import NodeStore, retried
 from ...nodegraph.vector_table import (
-    TableAheadError,
+    StaleSnapshotError,
     TableState,
-    does_without_tables,
+    is_engine_disabled,
 )
 from .index_engine import EngineUnavailableError, IndexEngine, MissingCollectionError
 from .value_numbers import ValueNumbers
@@ -53,8 +53,8 @@ class EngineCollection:
     Attributes:
         name: Its name.
         dimension: How many numbers its vectors have; 1 for words.
-        linked: Whether a graph of the vectors finds the nearest.
-        mark: What the engine says of itself if it has all that was written.
+        has_hnsw: Whether a graph of the vectors finds the nearest.
+        token: What the engine says of itself if it has all that was written.
         position: Which writes a search must see.
         size: How many nodes it has.
         average: Of words: by which average length impacts were computed.
@@ -65,8 +65,8 @@ class EngineCollection:
 
     name: str
     dimension: int
-    linked: bool
-    mark: str = ""
+    has_hnsw: bool
+    version_token: str = ""
     position: int = 0
     size: int = 0
     average: float = 0.0
@@ -83,7 +83,7 @@ class TableRecord:
         writer: Names who is updating, or was last.
         state: What the collection contains; None while there is no whole one.
         target: What it is about to contain, from before the first change until ``state`` is that.
-        next_mark: The mark that the engine has from then on.
+        next_token: The token that the engine has from then on.
         collection: What is searched; None where there is no row.
         building: What is to take its place, while it is being filled.
         owner: A hash of where the store and the engine are: a copy of the store has other tables.
@@ -94,7 +94,7 @@ class TableRecord:
     writer: str = ""
     state: _State | None = None
     target: _State | None = None
-    next_mark: str = ""
+    next_token: str = ""
     collection: EngineCollection | None = None
     building: EngineCollection | None = None
     owner: str = ""
@@ -110,7 +110,7 @@ class EngineTable(Generic[RowT, EngineT]):
     and, while it is being written, the one that it will have. Who searches compares what has
     changed since beside it; what was interrupted is written again, row by row the same. A whole
     group is written into a new collection, which takes the old one's place when it is complete. A
-    collection has a mark that changes with every update: where the engine has another one, or
+    collection has a token that changes with every update: where the engine has another one, or
     none (an older backup, a new disk), or less rows than it should (a crash), the collection is
     made again. That is seen when a process opens it, and after each failure of the engine; how
     many rows there are, after each update, too.
@@ -129,11 +129,11 @@ class EngineTable(Generic[RowT, EngineT]):
         self._store = store
         self._engine = engine
         self._group = group
-        self._key = digest(store.place, engine.shown, group, *names)
+        self._key = digest(store.place, engine.label, group, *names)
         self._updating = threading.Lock()
         self._writer = ""  # names this table while it is updating
         self._filling = False  # whether a whole group is being written
-        self._checked: set[str] = set()  # collections whose mark was right
+        self._checked: set[str] = set()  # collections whose token was right
         self._numbers = ValueNumbers(store)
         self._seen = threading.local()  # the record that this thread reads
 
@@ -143,7 +143,7 @@ class EngineTable(Generic[RowT, EngineT]):
         """Return what the table contains, of what this thread's state of the graph has.
 
         Raises:
-            TableAheadError: If it contains a later state, or is about to.
+            StaleSnapshotError: If it contains a later state, or is about to.
             EngineUnavailableError: If the engine can't be reached.
         """
         record = self._record()
@@ -152,11 +152,11 @@ class EngineTable(Generic[RowT, EngineT]):
             return None
         revision = self._store.revision(self._group)
         later = record.target or record.state
-        if later[0] > revision and does_without_tables():
+        if later[0] > revision and is_engine_disabled():
             return None
         if later[0] > revision:
-            raise TableAheadError(
-                f"{self._engine.shown} has a later state of group {self._group!r} than this thread "
+            raise StaleSnapshotError(
+                f"{self._engine.label} has a later state of group {self._group!r} than this thread "
                 "reads; another process has changed the graph: search again"
             )
         collection = record.collection
@@ -168,9 +168,13 @@ class EngineTable(Generic[RowT, EngineT]):
         collection = record.collection
         if collection is None or collection.name in self._checked:
             return True
-        mark = self._call(partial(self._engine.mark, collection.name))
-        marks = [collection.mark, record.next_mark] if record.target else [collection.mark]
-        if mark not in marks or not (record.target or self._has_all(collection)):
+        token = self._call(partial(self._engine.version_token, collection.name))
+        tokens = (
+            [collection.version_token, record.next_token]
+            if record.target
+            else [collection.version_token]
+        )
+        if token not in tokens or not (record.target or self._has_all(collection)):
             return False
         self._checked.add(collection.name)
         return True
@@ -220,13 +224,13 @@ class EngineTable(Generic[RowT, EngineT]):
         if collection is None:  # nothing was there, and nothing has come
             self._put(replace(record, state=target))
             return
-        mark = random_name()
-        record = replace(record, target=target, next_mark=mark)
+        token = random_name()
+        record = replace(record, target=target, next_token=token)
         self._put(record)  # from here on, who reads an earlier state does without the table
         try:
-            self._call(partial(self._engine.set_mark, collection.name, mark))
+            self._call(partial(self._engine.set_version_token, collection.name, token))
             self._change(collection, removed, rows)
-            collection = self._completed(collection, mark)
+            collection = self._completed(collection, token)
             if not self._is_complete(collection, to.revision):
                 raise MissingCollectionError
         except MissingCollectionError:
@@ -251,7 +255,7 @@ class EngineTable(Generic[RowT, EngineT]):
             self._put(replace(record, building=None))
             self._drop(building)
             raise TransientStoreError(
-                f"{self._engine.shown} has lost the {self.what} of group {self._group!r} while "
+                f"{self._engine.label} has lost the {self.what} of group {self._group!r} while "
                 "they were written; try again"
             ) from None
         self._own_record()
@@ -281,7 +285,7 @@ class EngineTable(Generic[RowT, EngineT]):
         """Remove rows of the engine by the ids of their nodes, then put rows."""
         raise NotImplementedError
 
-    def _completed(self, collection: EngineCollection, mark: str) -> EngineCollection:
+    def _completed(self, collection: EngineCollection, token: str) -> EngineCollection:
         """Return a collection as it is after the last write."""
         raise NotImplementedError
 
@@ -347,7 +351,7 @@ class EngineTable(Generic[RowT, EngineT]):
         """Return what a call returns if nobody has changed the table meanwhile.
 
         Raises:
-            TableAheadError: If somebody has.
+            StaleSnapshotError: If somebody has.
         """
         seen: TableRecord = self._seen.record
         try:
@@ -360,10 +364,10 @@ class EngineTable(Generic[RowT, EngineT]):
             raise self._changed()
         return result
 
-    def _changed(self) -> TableAheadError:
-        return TableAheadError(
+    def _changed(self) -> StaleSnapshotError:
+        return StaleSnapshotError(
             f"another process has changed the {self.what} of group {self._group!r} in "
-            f"{self._engine.shown} meanwhile; search again"
+            f"{self._engine.label} meanwhile; search again"
         )
 
     # The record and the engine
@@ -380,7 +384,7 @@ class EngineTable(Generic[RowT, EngineT]):
             self._put(replace(record, state=None, target=None))
             raise TransientStoreError(
                 f"the connection to the store was lost, and another process updates group "
-                f"{self._group!r} in {self._engine.shown}; try again"
+                f"{self._group!r} in {self._engine.label}; try again"
             )
         return record
 
@@ -426,7 +430,7 @@ def drop_outdated(store: NodeStore, engine: IndexEngine) -> None:
 
 
 def _owner(store: NodeStore, engine: IndexEngine) -> str:
-    return digest(store.place, engine.shown)
+    return digest(store.place, engine.label)
 
 
 def delete_unused(store: NodeStore) -> None:

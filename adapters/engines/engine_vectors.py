@@ -57,16 +57,16 @@ class EngineVectors(EngineTable[VectorRow, IndexEngine]):
 
     def _make(self, dimension: int, size: int) -> EngineCollection:
         name = self._new_name()
-        limit = self._engine.linked_from
-        linked = limit is not None and size >= limit
-        self._call(lambda: self._engine.create(name, dimension, linked=linked))
-        return EngineCollection(name, dimension, linked)
+        limit = self._engine.hnsw_from
+        has_hnsw = limit is not None and size >= limit
+        self._call(lambda: self._engine.create(name, dimension, has_hnsw=has_hnsw))
+        return EngineCollection(name, dimension, has_hnsw)
 
-    def _completed(self, collection: EngineCollection, mark: str) -> EngineCollection:
+    def _completed(self, collection: EngineCollection, token: str) -> EngineCollection:
         """Return a collection as it is after the last write."""
-        position = self._call(lambda: self._engine.set_mark(collection.name, mark))
+        position = self._call(lambda: self._engine.set_version_token(collection.name, token))
         size = self._call(lambda: self._engine.count(collection.name, None, position))
-        return replace(collection, mark=mark, position=position, size=size)
+        return replace(collection, version_token=token, position=position, size=size)
 
     def _has_all(self, collection: EngineCollection) -> bool:
         return collection.size == self._call(
@@ -79,7 +79,7 @@ class EngineVectors(EngineTable[VectorRow, IndexEngine]):
             return True
         _log.warning(
             "%s has %s vectors of group %r in place of %s, and gets all of them again",
-            *(self._engine.shown, f"{collection.size:,}", self._group, f"{expected:,}"),
+            *(self._engine.label, f"{collection.size:,}", self._group, f"{expected:,}"),
         )
         return False
 
@@ -87,23 +87,23 @@ class EngineVectors(EngineTable[VectorRow, IndexEngine]):
         self, collection: EngineCollection, removed: Collection[str], rows: Sequence[VectorRow]
     ) -> None:
         new: dict[str, EngineRow] = {}
-        for row, tags in zip(rows, self._numbers.assign(rows), strict=True):
+        for row, value_ids in zip(rows, self._numbers.assign(rows), strict=True):
             key = key_of(row.id)
-            new[key] = EngineRow(key, to_ascii(row.id), row.order, tags, row.vector)
+            new[key] = EngineRow(key, to_ascii(row.id), row.order, value_ids, row.vector)
         gone = [key for key in map(key_of, removed) if key not in new]
         self._delete(collection, gone)
         put = list(new.values())
         for begin in range(0, len(put), BATCH):
             self._call(partial(self._engine.put, collection.name, put[begin : begin + BATCH]))
 
-    def link(self) -> None:
+    def build_hnsw(self) -> None:
         """Make a collection that has become large anew, with a graph of its vectors."""
-        if not self._wants_link(self._record()):
+        if not self._wants_hnsw(self._record()):
             return
         with self.updating(wait=False) as free:
             record = self._record()
             old = record.collection
-            if not free or old is None or record.target or not self._wants_link(record):
+            if not free or old is None or record.target or not self._wants_hnsw(record):
                 return
             self._drop(record.building)
             new = self._make(old.dimension, old.size)
@@ -124,14 +124,16 @@ class EngineVectors(EngineTable[VectorRow, IndexEngine]):
                 yield from self._engine.rows(name, None, position)
                 return
             except TransientStoreError:
-                self._call(partial(self._engine.mark, name))  # which waits until it answers
+                self._call(
+                    partial(self._engine.version_token, name)
+                )  # which waits until it answers
         yield from self._engine.rows(name, None, position)
 
-    def _wants_link(self, record: TableRecord) -> bool:
-        limit, collection = self._engine.linked_from, record.collection
+    def _wants_hnsw(self, record: TableRecord) -> bool:
+        limit, collection = self._engine.hnsw_from, record.collection
         if limit is None or collection is None or record.state is None:
             return False
-        return not collection.linked and collection.size >= limit
+        return not collection.has_hnsw and collection.size >= limit
 
     # Searching
 
@@ -152,19 +154,19 @@ class EngineVectors(EngineTable[VectorRow, IndexEngine]):
         """Yield the rows with the highest product with a query."""
         collection, engine = self._searched(), self._engine
         gone = [*map(key_of, without)]
-        if limit is not None and limit <= engine.most:
+        if limit is not None and limit <= engine.max_results:
             searched = (collection.name, query, limit, match, gone, exact, collection.position)
             rows = self._read(partial(engine.nearest, *searched))
             yield rows._replace(ids=[*map(from_ascii, rows.ids)])
             return
         left_out = frozenset(gone)
 
-        def portions() -> list[Nearest]:
+        def batches() -> list[Nearest]:
             parts = engine.rows(collection.name, match, collection.position)
             kept = ([row for row in part if row.key not in left_out] for part in parts)
             return [_as_nearest(part, len(query)) for part in kept]
 
-        yield from self._read(portions)
+        yield from self._read(batches)
 
 
 def _as_nearest(rows: Sequence[EngineRow], dimension: int) -> Nearest:

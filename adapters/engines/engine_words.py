@@ -24,7 +24,7 @@ from .word_statistics import WordStatistics
 if TYPE_CHECKING:
     from ...nodegraph.word_table import Impacts, Numbers
 
-_MOST_TERMS = 300_000  # that are written at once
+_MAX_TERMS = 300_000  # that are written at once
 
 _K1, _B = 1.5, 0.75  # BM25's, for the impacts in an engine
 
@@ -57,7 +57,7 @@ class EngineWords(EngineTable[WordedNode, WordEngine]):
         """Return of each term its number, and in how many nodes it is.
 
         Raises:
-            TableAheadError: If another process has changed the table meanwhile.
+            StaleSnapshotError: If another process has changed the table meanwhile.
         """
         statistics = self._statistics_of(self._searched())
         return self._read(partial(statistics.frequencies, terms))
@@ -66,7 +66,7 @@ class EngineWords(EngineTable[WordedNode, WordEngine]):
         """Return the terms of those nodes that are there.
 
         Raises:
-            TableAheadError: If another process has changed the table meanwhile.
+            StaleSnapshotError: If another process has changed the table meanwhile.
         """
         statistics = self._statistics_of(self._searched())
         return [*self._read(partial(statistics.nodes, [*map(key_of, ids)])).values()]
@@ -88,11 +88,11 @@ class EngineWords(EngineTable[WordedNode, WordEngine]):
 
         Raises:
             EngineUnavailableError: If the engine can't be reached.
-            TableAheadError: If another process has changed the table meanwhile.
+            StaleSnapshotError: If another process has changed the table meanwhile.
         """
         collection, engine = self._searched(), self._engine
         gone = [*map(key_of, without)]
-        most = None if limit is None or limit > engine.most else limit
+        most = None if limit is None or limit > engine.max_results else limit
 
         def search() -> WordCandidates:
             hits = engine.search_words(
@@ -105,12 +105,12 @@ class EngineWords(EngineTable[WordedNode, WordEngine]):
         return self._read(search)
 
     @property
-    def most(self) -> int:
+    def max_results(self) -> int:
         """How many candidates can be read at once."""
-        return self._engine.most
+        return self._engine.max_results
 
     @property
-    def slack(self) -> float | None:
+    def score_slack(self) -> float | None:
         """By which factor a sum may exceed the engine's; None where none is known."""
         return self._engine.word_slack
 
@@ -130,7 +130,7 @@ class EngineWords(EngineTable[WordedNode, WordEngine]):
                 self._statistics = None
             yield free
 
-    def begin(self, average: float) -> None:
+    def start(self, average: float) -> None:
         """Begin a whole group anew, within ``updating``.
 
         Args:
@@ -154,31 +154,31 @@ class EngineWords(EngineTable[WordedNode, WordEngine]):
         if statistics is None:
             statistics = self._statistics = self._statistics_of(collection)
         added = {key_of(row.id): row for row in rows}
-        tags = {
+        value_ids = {
             key: of_row
             for key, of_row in zip(added, self._numbers.assign([*added.values()]), strict=True)
         }
         gone = {*map(key_of, removed)}
         new: list[WordRow] = []
         for key, node in statistics.change(gone, added).items():
-            numbers, counts = node.numbers, node.counts
+            numbers, counts = node.term_ids, node.counts
             if len(numbers):
                 impacts = _impacts(counts, node.length, collection.average)
-                new.append(WordRow(key, tags[key], numbers, counts, impacts))
+                new.append(WordRow(key, value_ids[key], numbers, counts, impacts))
             else:
                 gone.add(key)
         self._delete(collection, [*gone.difference(row.key for row in new)])
-        for part in _portions(new):
+        for part in _batches(new):
             self._call(partial(self._engine.put_words, collection.name, part))
         if self._filling:
             statistics.flush(frequencies=False)
 
-    def _completed(self, collection: EngineCollection, mark: str) -> EngineCollection:
-        position = self._call(lambda: self._engine.set_mark(collection.name, mark))
+    def _completed(self, collection: EngineCollection, token: str) -> EngineCollection:
+        position = self._call(lambda: self._engine.set_version_token(collection.name, token))
         totals = WordTotals() if self._statistics is None else self._statistics.totals
         return replace(
             collection,
-            mark=mark,
+            version_token=token,
             position=position,
             size=totals.nodes,
             length=totals.length,
@@ -197,12 +197,12 @@ class EngineWords(EngineTable[WordedNode, WordEngine]):
         super()._drop(collection)
 
 
-def _portions(rows: Sequence[WordRow]) -> Iterator[list[WordRow]]:
+def _batches(rows: Sequence[WordRow]) -> Iterator[list[WordRow]]:
     """Yield rows that are written at once."""
     part: list[WordRow] = []
     terms = 0
     for row in rows:
-        if part and (len(part) == BATCH or terms + len(row.terms) > _MOST_TERMS):
+        if part and (len(part) == BATCH or terms + len(row.terms) > _MAX_TERMS):
             yield part
             part, terms = [], 0
         part.append(row)

@@ -36,14 +36,14 @@ class EngineRow(NamedTuple):
         key: Tells it from all others: 32 hexadecimal digits, a hash of the node's id.
         id: The node's id in ASCII, as the engine has to return it.
         order: Its place in document order.
-        tags: The numbers of the values of its metadata, ascending.
+        value_ids: The numbers of the values of its metadata, ascending.
         vector: Its unit vector, (dimension,) float32; zeros where there is no direction.
     """
 
     key: str
     id: str
     order: int
-    tags: Sequence[int]
+    value_ids: Sequence[int]
     vector: Vectors
 
 
@@ -55,14 +55,14 @@ class WordRow(NamedTuple):
 
     Attributes:
         key: Tells it from all others: 32 hexadecimal digits, a hash of the node's id.
-        tags: The numbers of the values of its metadata, ascending.
+        value_ids: The numbers of the values of its metadata, ascending.
         terms: The numbers of its terms, (terms,), ascending, from 1 to below 2**32 - 1.
         counts: How often it has each, (terms,).
         impacts: What each adds to its score for a weight of 1, (terms,), above 0.
     """
 
     key: str
-    tags: Sequence[int]
+    value_ids: Sequence[int]
     terms: Numbers
     counts: Numbers
     impacts: Impacts
@@ -96,27 +96,27 @@ class IndexEngine(Protocol):
     """
 
     @property
-    def shown(self) -> str:
+    def label(self) -> str:
         """What messages call it, with its address, without a password."""
         ...
 
     @property
-    def most(self) -> int:
+    def max_results(self) -> int:
         """How many rows a search returns at most; where more are wanted all are read."""
         ...
 
     @property
-    def linked_from(self) -> int | None:
-        """From how many rows on a collection is better made with ``linked``; None for never."""
+    def hnsw_from(self) -> int | None:
+        """From how many rows on a collection is better made with ``has_hnsw``; None for never."""
         ...
 
-    def create(self, collection: str, dimension: int, *, linked: bool) -> None:
+    def create(self, collection: str, dimension: int, *, has_hnsw: bool) -> None:
         """Make a collection where there is none.
 
         Args:
             collection: A name of small letters, digits and underscores, that begins with a letter.
             dimension: How many numbers its vectors have.
-            linked: Whether a graph of the vectors (HNSW) is to find the nearest, which may miss
+            has_hnsw: Whether a graph of the vectors (HNSW) is to find the nearest, which may miss
                 some, or all are compared.
         """
         ...
@@ -125,11 +125,11 @@ class IndexEngine(Protocol):
         """Remove a collection; one that doesn't exist is no error."""
         ...
 
-    def mark(self, collection: str) -> str | None:
-        """Return what ``set_mark`` has stored last; None without it, or without the collection."""
+    def version_token(self, collection: str) -> str | None:
+        """Return what ``set_version_token`` stored last; None without it, or no collection."""
         ...
 
-    def set_mark(self, collection: str, mark: str) -> int:
+    def set_version_token(self, collection: str, token: str) -> int:
         """Store a short ASCII text with a collection; return the position after it."""
         ...
 
@@ -161,7 +161,7 @@ class IndexEngine(Protocol):
             collection: The collection.
             query: A unit vector, (dimension,).
             limit: How many, ``most`` at most.
-            match: Which rows count: a row has the number of a match if it is among its tags.
+            match: Which rows count: a row has the number of a match if it is among its value_ids.
             without: Keys of rows that don't count.
             exact: Whether none may be missing, as far as the engine can see to it.
             position: Which writes must be seen.
@@ -174,7 +174,7 @@ class IndexEngine(Protocol):
     def rows(
         self, collection: str, match: ValueMatch | None, position: int
     ) -> Iterator[Sequence[EngineRow]]:
-        """Yield all rows that match, in portions, in any order, each once."""
+        """Yield all rows that match, in batches, in any order, each once."""
         ...
 
     def close(self) -> None:
@@ -185,8 +185,9 @@ class IndexEngine(Protocol):
 class WordEngine(IndexEngine, Protocol):
     """An ``IndexEngine`` with collections of words beside those of vectors.
 
-    What is said there holds here: errors, positions, repetition, threads. ``drop``, ``mark``,
-    ``set_mark`` and ``delete`` take collections of both kinds; the other methods one of vectors.
+    What is said there holds here: errors, positions, repetition, threads. ``drop``, ``delete``,
+    ``version_token`` and ``set_version_token`` take collections of both kinds; the other methods
+    one of vectors.
     """
 
     @property

@@ -36,37 +36,37 @@ T = TypeVar("T")
 
 _PORT = 19_530
 
-_MOST = 16_384  # rows that a query or a search returns
+_MAX_RESULTS = 16_384  # rows that a query or a search returns
 
-_PORTION = 2_000  # rows that are read at once, about
+_BATCH_SIZE = 2_000  # rows that are read at once, about
 
 _DIGITS = "0123456789abcdef"  # of keys
 
-_MOST_TAGS = 4_096  # numbers in an array
+_MAX_VALUES = 4_096  # numbers in an array
 
-_LONGEST_ID = 65_535  # bytes of a text
+_MAX_ID_BYTES = 65_535  # bytes of a text
 
-_LONGEST_VECTOR = 32_768
+_MAX_DIMENSION = 32_768
 
-LINKED_FROM = 10_001
+HNSW_FROM = 10_001
 """Rows from which a graph of vectors is made: up to there comparing all takes milliseconds."""
 
 # As for pgvector, which has the same graph: see adapters/engines/postgres/pgvector_table.py.
-_NEIGHBOURS = 24
+_M = 24
 
-_BUILD_BREADTH = 200
+_EF_CONSTRUCTION = 200
 
-BREADTH = 400
+EF_SEARCH = 400
 """How many of the best so far a search of the graph follows."""
 
-_MOST_BREADTH = 10_000  # where few are left by a filter: as many as there are then
+_MAX_EF_SEARCH = 10_000  # where few are left by a filter: as many as there are then
 
-_PARTS = tuple(  # of all rows, each a 32nd, without the mark
+_PARTS = tuple(  # of all rows, each a 32nd, without the token
     f'key >= "{part * 8:02x}" and key < "{f"{part * 8 + 8:02x}" if part < 31 else "g"}"'
     for part in range(32)
 )
 
-_MARK = "mark"  # the key of the row that has the mark of a collection
+_TOKEN_KEY = "mark"  # the key of the row that has the token of a collection
 
 _NOT_FOUND = 100  # code of an error: there is no such collection
 
@@ -74,7 +74,7 @@ _NOT_LOADED = 101  # a server that was killed doesn't load all that it had
 
 _FOR_GOOD = frozenset({1_100, 1_101, 1_400, 1_401, 1_402})  # a wrong request, no right to it
 
-_OLDEST = (2, 3, 2)  # version of a server: the first with arrays
+_MIN_VERSION = (2, 3, 2)  # version of a server: the first with arrays
 
 _WITH_WORDS = (2, 4, 0)  # the first with sparse vectors
 
@@ -121,7 +121,7 @@ class MilvusAddress:
         token: User and password, or what else a server demands.
         database: The database of a server.
         timeout: Seconds to wait for an answer.
-        shown: The address without the password.
+        label: The address without the password.
         words: Where words are searched: in Milvus, by ``"milvus"``; in the ``"memory"`` of each
             process; or ``"auto"``: in Milvus where it can.
     """
@@ -130,7 +130,7 @@ class MilvusAddress:
     token: str
     database: str
     timeout: float
-    shown: str
+    label: str
     words: str
 
     @property
@@ -168,8 +168,8 @@ class MilvusAddress:
         token = f"{parts.user}:{parts.password}" if parts.user else parts.settings["token"]
         uri = f"{'https' if parts.secure else 'http'}://{parts.netloc}"
         database = parts.settings["database"]
-        shown = f"Milvus at milvus://{parts.netloc}" + (f"?database={database}" if database else "")
-        return cls(uri, token, database, timeout, shown, words)
+        label = f"Milvus at milvus://{parts.netloc}" + (f"?database={database}" if database else "")
+        return cls(uri, token, database, timeout, label, words)
 
 
 class MilvusEngine(ConnectedEngine[MilvusAddress, "MilvusClient"]):
@@ -190,20 +190,20 @@ class MilvusEngine(ConnectedEngine[MilvusAddress, "MilvusClient"]):
         >>> graph = NodeGraph(index=MilvusEngine("milvus://db:19530"))  # connects when it searches
     """
 
-    most = _MOST - 1  # beside the mark
+    max_results = _MAX_RESULTS - 1  # beside the token
     word_slack = 1.0
-    linked_from = LINKED_FROM
+    hnsw_from = HNSW_FROM
 
     def __init__(self, address: str) -> None:
         super().__init__(address, MilvusAddress.parse(address))
 
     def _set_up(self) -> None:
         super()._set_up()
-        self._version = _OLDEST
+        self._version = _MIN_VERSION
         self._is_lite = self._address.is_file  # or such a file that is served
         self._said = False  # that words are not searched here
         self._unflushed: Counter[str] = Counter()  # rows by collection
-        self._linked: dict[str, bool] = {}  # by collection: whether it has a graph of vectors
+        self._hnsw_by_collection: dict[str, bool] = {}
 
     @property
     def _timeout(self) -> float:
@@ -211,15 +211,15 @@ class MilvusEngine(ConnectedEngine[MilvusAddress, "MilvusClient"]):
 
     # Collections
 
-    def create(self, collection: str, dimension: int, *, linked: bool) -> None:
+    def create(self, collection: str, dimension: int, *, has_hnsw: bool) -> None:
         """Make a collection.
 
         Raises:
             StoreError: If the vectors are too long.
         """
-        if dimension > _LONGEST_VECTOR:
+        if dimension > _MAX_DIMENSION:
             raise StoreError(
-                f"{self.shown} stores vectors of up to {_LONGEST_VECTOR:,} numbers, and the "
+                f"{self.label} stores vectors of up to {_MAX_DIMENSION:,} numbers, and the "
                 f"embedding model makes {dimension:,}; open the graph without index="
             )
 
@@ -230,14 +230,14 @@ class MilvusEngine(ConnectedEngine[MilvusAddress, "MilvusClient"]):
 
             schema = client.create_schema(auto_id=False, enable_dynamic_field=False)
             schema.add_field("key", DataType.VARCHAR, max_length=32, is_primary=True)
-            schema.add_field("id", DataType.VARCHAR, max_length=_LONGEST_ID)
+            schema.add_field("id", DataType.VARCHAR, max_length=_MAX_ID_BYTES)
             schema.add_field("place", DataType.INT64)
-            numbers = {"element_type": DataType.INT64, "max_capacity": _MOST_TAGS}
+            numbers = {"element_type": DataType.INT64, "max_capacity": _MAX_VALUES}
             schema.add_field("tags", DataType.ARRAY, **numbers)
             schema.add_field("vector", DataType.FLOAT_VECTOR, dim=max(dimension, 2))
             index = client.prepare_index_params()
-            params = {"M": _NEIGHBOURS, "efConstruction": _BUILD_BREADTH} if linked else {}
-            kind = "HNSW" if linked else "FLAT"
+            params = {"M": _M, "efConstruction": _EF_CONSTRUCTION} if has_hnsw else {}
+            kind = "HNSW" if has_hnsw else "FLAT"
             index.add_index("vector", index_type=kind, metric_type="IP", params=params)
             settings = {"consistency_level": "Strong", "timeout": self._timeout}
             client.create_collection(collection, schema=schema, index_params=index, **settings)
@@ -253,15 +253,15 @@ class MilvusEngine(ConnectedEngine[MilvusAddress, "MilvusClient"]):
 
         self._call(collection, drop)
 
-    def mark(self, collection: str) -> str | None:
-        """Return the mark, which is a row."""
+    def version_token(self, collection: str) -> str | None:
+        """Return the token, which is a row."""
 
         def read(client: MilvusClient) -> str | None:
             if not client.has_collection(collection, timeout=self._timeout):
                 return None
             rows = client.query(
                 collection,
-                filter=f'key == "{_MARK}"',
+                filter=f'key == "{_TOKEN_KEY}"',
                 output_fields=["id"],
                 **self._seeing(0),
             )
@@ -269,8 +269,8 @@ class MilvusEngine(ConnectedEngine[MilvusAddress, "MilvusClient"]):
 
         return self._call(collection, read)
 
-    def set_mark(self, collection: str, mark: str) -> int:
-        """Store the mark, and return the server's time of that.
+    def set_version_token(self, collection: str, token: str) -> int:
+        """Store the token, and return the server's time of that.
 
         After many writes, of this process or of others, a server is told to index them, and where
         it has a graph of vectors this waits until it searches by that: until then it searches by
@@ -282,7 +282,7 @@ class MilvusEngine(ConnectedEngine[MilvusAddress, "MilvusClient"]):
             fields = client.describe_collection(collection, timeout=self._timeout)["fields"]
             (field,) = (field for field in fields if field["name"] in ("vector", "words"))
             new = self._unflushed[collection]
-            row: dict[str, Any] = {"key": _MARK, "id": mark, "tags": []}
+            row: dict[str, Any] = {"key": _TOKEN_KEY, "id": token, "tags": []}
             if field["name"] == "words":
                 row["words"] = {0: 1.0}  # the numbers of terms begin with 1
             else:
@@ -302,9 +302,9 @@ class MilvusEngine(ConnectedEngine[MilvusAddress, "MilvusClient"]):
         return self._call(collection, write)
 
     def _unflushed_before(self, client: MilvusClient, collection: str) -> int:
-        """Return how many rows were not indexed when the mark was written last."""
+        """Return how many rows were not indexed when the token was written last."""
         settings = {"consistency_level": "Eventually", "timeout": self._timeout}
-        condition = f'key == "{_MARK}"'
+        condition = f'key == "{_TOKEN_KEY}"'
         rows = client.query(collection, filter=condition, output_fields=["place"], **settings)
         return int(rows[0]["place"]) if rows else 0
 
@@ -315,7 +315,7 @@ class MilvusEngine(ConnectedEngine[MilvusAddress, "MilvusClient"]):
         that was killed need not read again from its log.
         """
         client.flush(collection, timeout=_FLUSHING)
-        if not self._is_linked(client, collection):
+        if not self._has_hnsw(client, collection):
             return True
         end = time.monotonic() + _FLUSHING
         while pending := self._unindexed(client, collection):
@@ -325,20 +325,20 @@ class MilvusEngine(ConnectedEngine[MilvusAddress, "MilvusClient"]):
                     "index that may miss one of ten; the next update waits again. Give its index "
                     "node more cores, or set its queryNode.segcore.interimIndex.enableIndex to "
                     "false, which is slower and misses nothing",
-                    *(self.shown, f"{pending:,}", _FLUSHING),
+                    *(self.label, f"{pending:,}", _FLUSHING),
                 )
                 return False
             time.sleep(_PAUSE)
         client.refresh_load(collection, timeout=_FLUSHING)
         return True
 
-    def _is_linked(self, client: MilvusClient, collection: str) -> bool:
+    def _has_hnsw(self, client: MilvusClient, collection: str) -> bool:
         """Return whether HNSW is searched; it stays so as long as there is a collection."""
-        linked = self._linked.get(collection)
-        if linked is None:
+        has_hnsw = self._hnsw_by_collection.get(collection)
+        if has_hnsw is None:
             index = client.describe_index(collection, "vector", timeout=self._timeout)
-            linked = self._linked[collection] = index["index_type"] == "HNSW"
-        return linked
+            has_hnsw = self._hnsw_by_collection[collection] = index["index_type"] == "HNSW"
+        return has_hnsw
 
     def _unindexed(self, client: MilvusClient, collection: str) -> int:
         """Return how many flushed vectors have no index yet."""
@@ -358,18 +358,18 @@ class MilvusEngine(ConnectedEngine[MilvusAddress, "MilvusClient"]):
             StoreError: If an id is too long, or a node has too many fields.
         """
         for row in rows:
-            if len(row.id) > _LONGEST_ID:
+            if len(row.id) > _MAX_ID_BYTES:
                 raise StoreError(
-                    f"{self.shown} stores ids of up to {_LONGEST_ID:,} bytes; {row.id!r:.80} has "
+                    f"{self.label} stores ids of up to {_MAX_ID_BYTES:,} bytes; {row.id!r:.80} has "
                     f"{len(row.id):,}"
                 )
-            self._check_tags(row.tags)
+            self._check_values(row.value_ids)
         data = [
             {
                 "key": row.key,
                 "id": row.id,
                 "place": row.order,
-                "tags": [*row.tags],
+                "tags": [*row.value_ids],
                 "vector": _padded(row.vector),
             }
             for row in rows
@@ -377,11 +377,11 @@ class MilvusEngine(ConnectedEngine[MilvusAddress, "MilvusClient"]):
         self._call(collection, lambda client: self._upsert(client, collection, data))
         self._unflushed[collection] += len(data)
 
-    def _check_tags(self, tags: Sequence[int]) -> None:
-        if len(tags) > _MOST_TAGS:
+    def _check_values(self, value_ids: Sequence[int]) -> None:
+        if len(value_ids) > _MAX_VALUES:
             raise StoreError(
-                f"{self.shown} stores {_MOST_TAGS:,} metadata fields of a node, and one has "
-                f"{len(tags):,}"
+                f"{self.label} stores {_MAX_VALUES:,} metadata fields of a node, and one has "
+                f"{len(value_ids):,}"
             )
 
     def delete(self, collection: str, keys: Sequence[str]) -> None:
@@ -402,7 +402,7 @@ class MilvusEngine(ConnectedEngine[MilvusAddress, "MilvusClient"]):
             collection,
             lambda client: client.query(
                 collection,
-                filter=_joined("and", [f'key != "{_MARK}"', *conditions]),
+                filter=_joined("and", [f'key != "{_TOKEN_KEY}"', *conditions]),
                 output_fields=["count(*)"],
                 **self._seeing(position),
             ),
@@ -428,9 +428,9 @@ class MilvusEngine(ConnectedEngine[MilvusAddress, "MilvusClient"]):
         conditions = _conditions(match)
         if without:
             conditions.append(f"key not in {_texts(without)}")
-        breadth = max(_MOST_BREADTH if exact else BREADTH, limit + 1)
-        hits = self._search(collection, query, limit + 1, conditions, breadth, position)
-        rows = [hit["entity"] for hit in hits if hit["entity"]["key"] != _MARK][:limit]
+        ef_search = max(_MAX_EF_SEARCH if exact else EF_SEARCH, limit + 1)
+        hits = self._search(collection, query, limit + 1, conditions, ef_search, position)
+        rows = [hit["entity"] for hit in hits if hit["entity"]["key"] != _TOKEN_KEY][:limit]
         if (
             exact
             and len(rows) < limit
@@ -439,7 +439,7 @@ class MilvusEngine(ConnectedEngine[MilvusAddress, "MilvusClient"]):
             hits = []
             for part in _PARTS:
                 own = [*conditions, part]
-                hits += self._search(collection, query, limit, own, breadth, position)
+                hits += self._search(collection, query, limit, own, ef_search, position)
                 hits = sorted(hits, key=lambda hit: -float(hit["distance"]))[:limit]
             rows = [hit["entity"] for hit in hits]
         return _as_nearest(rows, len(query))
@@ -448,7 +448,7 @@ class MilvusEngine(ConnectedEngine[MilvusAddress, "MilvusClient"]):
         self, collection: str, found: int, conditions: Sequence[str], position: int
     ) -> bool:
         """Return whether more rows meet conditions than a graph has led to."""
-        if not self._call(collection, lambda client: self._is_linked(client, collection)):
+        if not self._call(collection, lambda client: self._has_hnsw(client, collection)):
             return False
         return self._count(collection, conditions, position) > found
 
@@ -458,7 +458,7 @@ class MilvusEngine(ConnectedEngine[MilvusAddress, "MilvusClient"]):
         query: Vectors,
         limit: int,
         conditions: Sequence[str],
-        breadth: int,
+        ef_search: int,
         position: int,
     ) -> list[dict[str, Any]]:
         found: list[list[dict[str, Any]]] = self._call(
@@ -469,7 +469,7 @@ class MilvusEngine(ConnectedEngine[MilvusAddress, "MilvusClient"]):
                 limit=limit,
                 filter=_joined("and", conditions),
                 output_fields=["key", "id", "place", "vector"],
-                search_params={"metric_type": "IP", "params": {"ef": breadth}},
+                search_params={"metric_type": "IP", "params": {"ef": ef_search}},
                 **self._seeing(position),
             ),
         )
@@ -480,7 +480,7 @@ class MilvusEngine(ConnectedEngine[MilvusAddress, "MilvusClient"]):
     ) -> Iterator[Sequence[EngineRow]]:
         """Yield all rows that match, by the first digits of their keys."""
         prefixes, count = [""], self.count(collection, match, position)
-        while count > _PORTION * len(prefixes):
+        while count > _BATCH_SIZE * len(prefixes):
             prefixes = [prefix + digit for prefix in prefixes for digit in _DIGITS]
         for prefix in prefixes:
             yield from self._begun(collection, match, position, prefix)
@@ -489,18 +489,18 @@ class MilvusEngine(ConnectedEngine[MilvusAddress, "MilvusClient"]):
         self, collection: str, match: ValueMatch | None, position: int, prefix: str
     ) -> Iterator[Sequence[EngineRow]]:
         """Yield the rows whose keys begin in one way."""
-        condition = f'key like "{prefix}%"' if prefix else f'key != "{_MARK}"'
+        condition = f'key like "{prefix}%"' if prefix else f'key != "{_TOKEN_KEY}"'
         found = self._call(
             collection,
             lambda client: client.query(
                 collection,
                 filter=_joined("and", [condition, *_conditions(match)]),
                 output_fields=["key", "id", "place", "tags", "vector"],
-                limit=_MOST,
+                limit=_MAX_RESULTS,
                 **self._seeing(position),
             ),
         )
-        if len(found) == _MOST:  # there are more
+        if len(found) == _MAX_RESULTS:  # there are more
             for digit in _DIGITS:
                 yield from self._begun(collection, match, position, prefix + digit)
             return
@@ -532,7 +532,7 @@ class MilvusEngine(ConnectedEngine[MilvusAddress, "MilvusClient"]):
         version, needed = (".".join(map(str, each)) for each in (self._version, _WITH_WORDS))
         if address.words == "milvus":
             raise StoreError(
-                f"{self.shown} has the version {version}; words need {needed} or later: upgrade "
+                f"{self.label} has the version {version}; words need {needed} or later: upgrade "
                 "the server, or write words=memory for words in each process"
             )
         if not self._said:
@@ -540,7 +540,7 @@ class MilvusEngine(ConnectedEngine[MilvusAddress, "MilvusClient"]):
             logger.warning(
                 "%s has the version %s: each process searches words itself, by an index in its "
                 "memory; from %s on they are searched there",
-                *(self.shown, version, needed),
+                *(self.label, version, needed),
             )
         return False
 
@@ -554,8 +554,8 @@ class MilvusEngine(ConnectedEngine[MilvusAddress, "MilvusClient"]):
 
             schema = client.create_schema(auto_id=False, enable_dynamic_field=False)
             schema.add_field("key", DataType.VARCHAR, max_length=32, is_primary=True)
-            schema.add_field("id", DataType.VARCHAR, max_length=64)  # of the mark
-            numbers = {"element_type": DataType.INT64, "max_capacity": _MOST_TAGS}
+            schema.add_field("id", DataType.VARCHAR, max_length=64)  # of the token
+            numbers = {"element_type": DataType.INT64, "max_capacity": _MAX_VALUES}
             schema.add_field("tags", DataType.ARRAY, **numbers)
             schema.add_field("words", DataType.SPARSE_FLOAT_VECTOR)
             index = client.prepare_index_params()
@@ -573,9 +573,9 @@ class MilvusEngine(ConnectedEngine[MilvusAddress, "MilvusClient"]):
         """
         data: list[dict[str, Any]] = []
         for row in rows:
-            self._check_tags(row.tags)
+            self._check_values(row.value_ids)
             words = dict(zip(row.terms.tolist(), row.impacts.tolist(), strict=True))
-            data.append({"key": row.key, "id": "", "tags": [*row.tags], "words": words})
+            data.append({"key": row.key, "id": "", "tags": [*row.value_ids], "words": words})
         self._call(collection, lambda client: self._upsert(client, collection, data))
         if self._is_lite:
             self._unflushed[collection] += len(data)
@@ -590,7 +590,7 @@ class MilvusEngine(ConnectedEngine[MilvusAddress, "MilvusClient"]):
         position: int,
     ) -> WordHits:
         """Return the rows with the highest sums."""
-        words = {term.number: term.weight for term in query}
+        words = {term.id: term.weight for term in query}
         conditions = _conditions(match)
         if without:
             conditions.append(f"key not in {_texts(without)}")
@@ -606,14 +606,14 @@ class MilvusEngine(ConnectedEngine[MilvusAddress, "MilvusClient"]):
                     collection,
                     data=[words],
                     anns_field="words",
-                    limit=_MOST if limit is None else limit,
+                    limit=_MAX_RESULTS if limit is None else limit,
                     filter=_joined("and", own),
                     output_fields=["key"],
                     search_params={"metric_type": "IP", "params": {}},
                     **self._seeing(position),
                 ),
             )[0]
-            if limit is None and len(hits) == _MOST:
+            if limit is None and len(hits) == _MAX_RESULTS:
                 prefixes += [prefix + digit for digit in _DIGITS]
                 continue
             keys += [hit["entity"]["key"] for hit in hits]
@@ -653,11 +653,11 @@ class MilvusEngine(ConnectedEngine[MilvusAddress, "MilvusClient"]):
             numbers = re.match(r"v?(\d+)\.(\d+)\.(\d+)", version)
             major, minor, patch = map(int, numbers.groups()) if numbers else _WITH_WORDS
             self._version = major, minor, patch
-            if self._version < _OLDEST:
+            if self._version < _MIN_VERSION:
                 client.close()
                 raise StoreError(
-                    f"{self.shown} has the version {version}; an index needs "
-                    f"{'.'.join(map(str, _OLDEST))} or later: upgrade the server"
+                    f"{self.label} has the version {version}; an index needs "
+                    f"{'.'.join(map(str, _MIN_VERSION))} or later: upgrade the server"
                 )
         return client
 
@@ -684,7 +684,7 @@ class MilvusEngine(ConnectedEngine[MilvusAddress, "MilvusClient"]):
         code = getattr(error, "code", None)
         message = " ".join(str(getattr(error, "message", "") or error).split())[:300]
         if code == _NOT_FOUND or ("not found" in message and "collection" in message):
-            return MissingCollectionError(f"{self.shown} has lost a collection: {message}")
+            return MissingCollectionError(f"{self.label} has lost a collection: {message}")
         if self._address.is_file:
             remedy = (
                 "see whether milvus-lite is installed (pip install milvus-lite), the folder "
@@ -696,7 +696,7 @@ class MilvusEngine(ConnectedEngine[MilvusAddress, "MilvusClient"]):
                 "password are right"
             )
         explained = (
-            f"{self.shown} can't be reached, or failed: {message}; {remedy}. Whatever is no search "
+            f"{self.label} can't be reached, or failed: {message}; {remedy}. Whatever is no search "
             "goes on without it, and so do searches by words where the address has words=memory"
         )
         if code in _FOR_GOOD or getattr(error, "is_input_error", False):
@@ -715,9 +715,9 @@ def _conditions(match: ValueMatch | None) -> list[str]:
 def _condition(match: ValueMatch) -> str:
     """Return what selects rows in Milvus's language."""
     if match.join == "values":
-        if not match.numbers:
-            return f'(key == "{_MARK}")'  # none
-        return f"array_contains_any(tags, {[*match.numbers]})"
+        if not match.value_ids:
+            return f'(key == "{_TOKEN_KEY}")'  # none
+        return f"array_contains_any(value_ids, {[*match.value_ids]})"
     parts = [_condition(part) for part in match.parts]
     return f"(not ({parts[0]}))" if match.join == "not" else f"({_joined(match.join, parts)})"
 

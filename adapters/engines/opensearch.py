@@ -36,37 +36,37 @@ T = TypeVar("T")
 
 _PORT = 9_200
 
-_OLDEST = (2, 9)  # version: the first whose Faiss has filters within the search
+_MIN_VERSION = (2, 9)  # version: the first whose Faiss has filters within the search
 
 _NEWEST = 3  # major version that this was written for
 
-_MOST = 10_000  # rows that a search returns: index.max_result_window, and the most of "k"
+_MAX_RESULTS = 10_000  # rows that a search returns: index.max_result_window, and the most of "k"
 
 _FEW = 1_000  # results up to which what a condition leaves is compared
 
-_PORTION = 1_000  # rows that are read at once
+_BATCH_SIZE = 1_000  # rows that are read at once
 
-_MOST_VALUES = 65_536  # of a "terms" query: index.max_terms_count
+_MAX_TERMS_QUERY = 65_536  # of a "terms" query: index.max_terms_count
 
-_MOST_TERMS = 512  # of a query, which may have 1,024 parts with its conditions
+_MAX_TERMS = 512  # of a query, which may have 1,024 parts with its conditions
 
-_LONGEST_VECTOR = 16_000
+_MAX_DIMENSION = 16_000
 
-_LONGEST_REQUEST = 5_000_000  # bytes of a bulk request, unless the server wants less
+_MAX_REQUEST_BYTES = 5_000_000  # bytes of a bulk request, unless the server wants less
 
-LINKED_FROM = 10_001
+HNSW_FROM = 10_001
 """Rows from which a graph of vectors is made: up to there comparing all takes milliseconds."""
 
 # As for pgvector, which has the same graph: see adapters/engines/postgres/pgvector_table.py.
-_NEIGHBOURS = 24
+_M = 24
 
-_BUILD_BREADTH = 200
+_EF_CONSTRUCTION = 200
 
-_BREADTH = 400
+_EF_SEARCH = 400
 
 _UNSEARCHED = {"index": False, "doc_values": False}
 
-_MARK = "mark"  # the id of the document that has the mark of a collection
+_TOKEN_KEY = "mark"  # the id of the document that has the token of a collection
 
 _FIELDS = ["key", "id", "place", "packed"]  # that are returned: never "vector", which is longer
 
@@ -76,7 +76,7 @@ _BUSY = frozenset({429, 500, 502, 503, 504})
 
 _PATIENCE = 30  # seconds of waiting for a server that is too busy to write
 
-_LONGEST_WAIT = 10  # seconds that a server may want to be left alone
+_MAX_WAIT = 10  # seconds that a server may want to be left alone
 
 _LONG = 12  # how much longer than other requests a refresh may take, which builds graphs
 
@@ -96,7 +96,7 @@ class OpenSearchAddress:
         prefix: What the names of its indexes begin with.
         timeout: Seconds to wait for an answer.
         words: Whether words are searched here, too; else in each process.
-        shown: The address without the password.
+        label: The address without the password.
     """
 
     hosts: tuple[tuple[str, int], ...]
@@ -107,7 +107,7 @@ class OpenSearchAddress:
     prefix: str
     timeout: float
     words: bool
-    shown: str
+    label: str
 
     @classmethod
     def parse(cls, address: str) -> OpenSearchAddress:
@@ -142,9 +142,9 @@ class OpenSearchAddress:
                 "digits, '_', '-' and '.', up to 100"
             )
         nodes.sort(key=lambda node: node.netloc)
-        shown = f"OpenSearch at opensearch://{','.join(node.netloc for node in nodes)}"
+        label = f"OpenSearch at opensearch://{','.join(node.netloc for node in nodes)}"
         if own["prefix"]:
-            shown += f"?prefix={own['prefix']}"
+            label += f"?prefix={own['prefix']}"
         return cls(
             hosts=tuple((node.host, node.port) for node in nodes),
             user=(first.user, first.password) if first.user else None,
@@ -154,7 +154,7 @@ class OpenSearchAddress:
             prefix=own["prefix"],
             timeout=timeout,
             words=own["words"] == "opensearch",
-            shown=shown,
+            label=label,
         )
 
 
@@ -177,16 +177,16 @@ class OpenSearchEngine(ConnectedEngine[OpenSearchAddress, Any]):
         >>> graph = NodeGraph(index=engine)  # connects when it searches
     """
 
-    most = _MOST
-    linked_from = LINKED_FROM
+    max_results = _MAX_RESULTS
+    hnsw_from = HNSW_FROM
 
     def __init__(self, address: str) -> None:
         super().__init__(address, OpenSearchAddress.parse(address))
 
     def _set_up(self) -> None:
         super()._set_up()
-        self._linked: dict[str, bool] = {}  # of collections, whose names are not used again
-        self._longest = _LONGEST_REQUEST
+        self._hnsw_by_collection: dict[str, bool] = {}
+        self._longest = _MAX_REQUEST_BYTES
 
     # Collections: indexes, each behind an alias, as only writes to an alias make no new index
 
@@ -196,22 +196,22 @@ class OpenSearchEngine(ConnectedEngine[OpenSearchAddress, Any]):
     def _index(self, collection: str) -> str:
         return f"{self._alias(collection)}_rows"
 
-    def create(self, collection: str, dimension: int, *, linked: bool) -> None:
+    def create(self, collection: str, dimension: int, *, has_hnsw: bool) -> None:
         """Make a collection.
 
         Raises:
             StoreError: If the vectors are too long, or the server lacks the k-NN plugin.
         """
-        if dimension > _LONGEST_VECTOR:
+        if dimension > _MAX_DIMENSION:
             raise StoreError(
-                f"{self.shown} stores vectors of up to {_LONGEST_VECTOR:,} numbers, and the "
+                f"{self.label} stores vectors of up to {_MAX_DIMENSION:,} numbers, and the "
                 f"embedding model makes {dimension:,}; open the graph without index="
             )
         vector: dict[str, Any] = {"type": "knn_vector", "dimension": dimension}
         settings: dict[str, Any] = {}
-        if linked:
-            settings = {"knn": True, "knn.algo_param.ef_search": _BREADTH}
-            parameters = {"m": _NEIGHBOURS, "ef_construction": _BUILD_BREADTH}
+        if has_hnsw:
+            settings = {"knn": True, "knn.algo_param.ef_search": _EF_SEARCH}
+            parameters = {"m": _M, "ef_construction": _EF_CONSTRUCTION}
             method = {"name": "hnsw", "engine": "faiss", "space_type": "innerproduct"}
             vector["method"] = {**method, "parameters": parameters}
         fields = {
@@ -219,10 +219,10 @@ class OpenSearchEngine(ConnectedEngine[OpenSearchAddress, Any]):
             "packed": {"type": "binary"},
             "vector": vector,
         }
-        self._create(collection, settings, fields, linked)
+        self._create(collection, settings, fields, has_hnsw)
 
     def _create(
-        self, collection: str, settings: dict[str, Any], fields: dict[str, Any], linked: bool
+        self, collection: str, settings: dict[str, Any], fields: dict[str, Any], has_hnsw: bool
     ) -> None:
         """Make an index of rows with some fields beside those that all have."""
         # What is written is seen by "_refresh" alone, on every copy: segments that are copied
@@ -232,7 +232,7 @@ class OpenSearchEngine(ConnectedEngine[OpenSearchAddress, Any]):
         every = {"key": keyword, "id": {**keyword, **_UNSEARCHED}, "tags": keyword, **fields}
         body = {
             "settings": {"index": own},
-            "mappings": {"dynamic": "strict", "_meta": {"linked": linked}, "properties": every},
+            "mappings": {"dynamic": "strict", "_meta": {"has_hnsw": has_hnsw}, "properties": every},
             "aliases": {self._alias(collection): {}},
         }
 
@@ -248,19 +248,19 @@ class OpenSearchEngine(ConnectedEngine[OpenSearchAddress, Any]):
     def drop(self, collection: str) -> None:
         """Remove a collection."""
         name, settings = self._index(collection), {"ignore_unavailable": "true"}
-        self._linked.pop(collection, None)
+        self._hnsw_by_collection.pop(collection, None)
         self._call(lambda client: client.indices.delete(index=name, params=settings))
 
-    def mark(self, collection: str) -> str | None:
-        """Return the mark, which is a document."""
+    def version_token(self, collection: str) -> str | None:
+        """Return the token, which is a document."""
         found = self._call(
-            lambda client: client.get(index=self._alias(collection), id=_MARK, ignore=404)
+            lambda client: client.get(index=self._alias(collection), id=_TOKEN_KEY, ignore=404)
         )
         return str(found["_source"]["id"]) if found.get("found") else None
 
-    def set_mark(self, collection: str, mark: str) -> int:
-        """Store the mark, and let all searches see what has been written."""
-        line = json.dumps({"index": {"_id": _MARK}}) + "\n" + json.dumps({"id": mark}) + "\n"
+    def set_version_token(self, collection: str, token: str) -> int:
+        """Store the token, and let all searches see what has been written."""
+        line = json.dumps({"index": {"_id": _TOKEN_KEY}}) + "\n" + json.dumps({"id": token}) + "\n"
         (written,) = self._bulk(collection, [line])
         self._refresh(collection)
         return int(written["_seq_no"]) + 1
@@ -279,7 +279,7 @@ class OpenSearchEngine(ConnectedEngine[OpenSearchAddress, Any]):
         shards = answer["_shards"]
         if shards["failed"] or answer.get("timed_out"):
             raise EngineUnavailableError(
-                f"{self.shown} has answered for a part of its shards only ({shards['failed']} of "
+                f"{self.label} has answered for a part of its shards only ({shards['failed']} of "
                 f"{shards['total']} failed): {_reason(shards)[:300]}; see GET _cluster/health"
             )
 
@@ -366,8 +366,8 @@ class OpenSearchEngine(ConnectedEngine[OpenSearchAddress, Any]):
         """Return the nearest rows."""
         self._see(collection, position)
         condition, numbers = _query(match, without), query.tolist()
-        linked = self._is_linked(collection)
-        if not linked or (exact and match is not None and limit <= _FEW):
+        has_hnsw = self._has_hnsw(collection)
+        if not has_hnsw or (exact and match is not None and limit <= _FEW):
             found = {
                 "script_score": {
                     "query": condition,
@@ -383,7 +383,7 @@ class OpenSearchEngine(ConnectedEngine[OpenSearchAddress, Any]):
                 }
             }
         else:
-            followed = _MOST if exact else limit  # all may be too many to compare in time
+            followed = _MAX_RESULTS if exact else limit  # all may be too many to compare in time
             found = {"knn": {"vector": {"vector": numbers, "k": followed, "filter": condition}}}
         body = {"size": limit, "query": found, "_source": _FIELDS, "track_total_hits": False}
         rows = [hit["_source"] for hit in self._search(collection, body)]
@@ -394,14 +394,14 @@ class OpenSearchEngine(ConnectedEngine[OpenSearchAddress, Any]):
         if not position:
             self._refresh(collection)
 
-    def _is_linked(self, collection: str) -> bool:
-        if collection not in self._linked:
+    def _has_hnsw(self, collection: str) -> bool:
+        if collection not in self._hnsw_by_collection:
             answer = self._call(
                 lambda client: client.indices.get_mapping(index=self._alias(collection))
             )
             (index,) = answer.values()
-            self._linked[collection] = bool(index["mappings"]["_meta"]["linked"])
-        return self._linked[collection]
+            self._hnsw_by_collection[collection] = bool(index["mappings"]["_meta"]["has_hnsw"])
+        return self._hnsw_by_collection[collection]
 
     def rows(
         self, collection: str, match: ValueMatch | None, position: int
@@ -421,11 +421,11 @@ class OpenSearchEngine(ConnectedEngine[OpenSearchAddress, Any]):
 
     def _pages(self, collection: str, body: dict[str, Any]) -> Iterator[list[dict[str, Any]]]:
         """Yield all hits of a search in the order of their keys."""
-        body = {**body, "size": _PORTION, "sort": [{"key": "asc"}], "track_total_hits": False}
+        body = {**body, "size": _BATCH_SIZE, "sort": [{"key": "asc"}], "track_total_hits": False}
         while True:
             hits = self._search(collection, body)
             yield hits
-            if len(hits) < _PORTION:
+            if len(hits) < _BATCH_SIZE:
                 return
             body["search_after"] = hits[-1]["sort"]
 
@@ -449,7 +449,7 @@ class OpenSearchEngine(ConnectedEngine[OpenSearchAddress, Any]):
 
     def create_words(self, collection: str) -> None:
         """Make a collection of words."""
-        self._create(collection, {}, {"words": {"type": "rank_features"}}, linked=False)
+        self._create(collection, {}, {"words": {"type": "rank_features"}}, has_hnsw=False)
 
     def put_words(self, collection: str, rows: Sequence[WordRow]) -> None:
         """Insert or replace rows."""
@@ -468,12 +468,12 @@ class OpenSearchEngine(ConnectedEngine[OpenSearchAddress, Any]):
         """Return the rows with the highest sums; of more than 512 terms by reading all rows."""
         self._see(collection, position)
         features = [
-            {"rank_feature": {"field": f"words.{term.number}", "boost": term.weight, "linear": {}}}
+            {"rank_feature": {"field": f"words.{term.id}", "boost": term.weight, "linear": {}}}
             for term in query
         ]
         sums: dict[str, float] = {}
-        for begin in range(0, len(features), _MOST_TERMS):
-            part = features[begin : begin + _MOST_TERMS]
+        for begin in range(0, len(features), _MAX_TERMS):
+            part = features[begin : begin + _MAX_TERMS]
             body = {"query": _query(match, without, part), "_source": False}
             if limit is not None and len(part) == len(features):
                 top = {**body, "size": limit, "track_total_hits": False}
@@ -520,7 +520,7 @@ class OpenSearchEngine(ConnectedEngine[OpenSearchAddress, Any]):
             client.close()
             raise
         if not address.verify:
-            logger.warning("the certificates of %s are not checked: verify=false", self.shown)
+            logger.warning("the certificates of %s are not checked: verify=false", self.label)
         return client
 
     def _check_server(self, answer: Any) -> None:
@@ -528,27 +528,27 @@ class OpenSearchEngine(ConnectedEngine[OpenSearchAddress, Any]):
         version = answer.get("version") if isinstance(answer, Mapping) else None
         if not isinstance(version, Mapping):
             raise StoreError(
-                f"{self.shown} is no OpenSearch: it answers {str(answer)[:80]!r}; give the address "
+                f"{self.label} is no OpenSearch: it answers {str(answer)[:80]!r}; give the address "
                 "of a server's HTTP port, 9200 as a rule"
             )
         number = str(version.get("number"))
         if version.get("distribution") != "opensearch":
             raise StoreError(
-                f"{self.shown} is Elasticsearch {number}, whose k-NN is another; give the address "
-                f"of an OpenSearch server of {'.'.join(map(str, _OLDEST))} or later"
+                f"{self.label} is Elasticsearch {number}, whose k-NN is another; give the address "
+                f"of an OpenSearch server of {'.'.join(map(str, _MIN_VERSION))} or later"
             )
         numbers = tuple(map(int, re.findall(r"\d+", number)[:2]))
         if numbers == (7, 10):  # what one says that is to look like Elasticsearch
             return
-        if numbers < _OLDEST:
+        if numbers < _MIN_VERSION:
             raise StoreError(
-                f"{self.shown} has the version {number}; an index needs "
-                f"{'.'.join(map(str, _OLDEST))} or later: upgrade the server"
+                f"{self.label} has the version {number}; an index needs "
+                f"{'.'.join(map(str, _MIN_VERSION))} or later: upgrade the server"
             )
         if numbers[0] > _NEWEST:
             logger.warning(
                 "%s has the version %s; nodekin was written for OpenSearch 2 and 3",
-                *(self.shown, number),
+                *(self.label, number),
             )
 
     def _call(self, work: Callable[[Any], T], patient: _Waits | None = None) -> T:
@@ -586,63 +586,63 @@ class OpenSearchEngine(ConnectedEngine[OpenSearchAddress, Any]):
             goes_on += ", and so do searches by words"
         if name == "ConnectionTimeout":
             return EngineUnavailableError(
-                f"{self.shown} didn't answer within {self._address.timeout:g} seconds; see whether "
+                f"{self.label} didn't answer within {self._address.timeout:g} seconds; see whether "
                 f"it is overloaded, or give it longer: ?timeout=60. {goes_on}"
             )
         if name == "SSLError":
             return StoreError(
-                f"{self.shown} can't be trusted: {message}; give the file of the authority that "
+                f"{self.label} can't be trusted: {message}; give the file of the authority that "
                 "its certificate is from, ?secure=true&ca=/path/to/root-ca.pem"
             )
         if name == "ConnectionError":
             wants = "" if self._address.secure else ", and whether it wants secure=true"
             return EngineUnavailableError(
-                f"{self.shown} can't be reached: {message}; see whether it runs, and whether host "
+                f"{self.label} can't be reached: {message}; see whether it runs, and whether host "
                 f"and port are right{wants}. {goes_on}"
             )
-        return StoreError(f"{self.shown} gave an answer that can't be read: {name}: {message}")
+        return StoreError(f"{self.label} gave an answer that can't be read: {name}: {message}")
 
     def _explained_answer(self, status: int, error: Any, wait: float | None) -> StoreError:
         """Return what an answer with an error means, of a request or a part of one."""
         kind, reason = _cause_of(error)
         said = f"{status} {kind}: {reason}"[:400]
         if kind == "index_not_found_exception":
-            return MissingCollectionError(f"{self.shown} has lost a collection: {reason}")
+            return MissingCollectionError(f"{self.label} has lost a collection: {reason}")
         if kind == "cluster_block_exception":
             return StoreError(
-                f"{self.shown} takes no writes: {reason}; where its disk is full, free space or "
+                f"{self.label} takes no writes: {reason}; where its disk is full, free space or "
                 "add nodes: the block ends by itself then. Any other block is lifted by who set it"
             )
         if status == 413:
             return _TooLargeError(
-                f"{self.shown} takes no request so long ({said}); let its http.max_content_length "
+                f"{self.label} takes no request so long ({said}); let its http.max_content_length "
                 "be more, or search with a condition that fewer values meet"
             )
         if status == 401:
-            return StoreError(f"{self.shown} refuses the user or password ({said})")
+            return StoreError(f"{self.label} refuses the user or password ({said})")
         if status == 403:
             return StoreError(
-                f"{self.shown} doesn't allow that to the user: {reason}; it needs the rights to "
+                f"{self.label} doesn't allow that to the user: {reason}; it needs the rights to "
                 f"create, delete, refresh, read and write indexes and aliases named "
                 f"{self._address.prefix}nodekin_*, to send bulk requests, and to read the version"
             )
         if any(said_of in reason for said_of in _OF_NO_PLUGIN):
             return StoreError(
-                f"{self.shown} has no k-NN plugin ({said}); install it on every node "
+                f"{self.label} has no k-NN plugin ({said}); install it on every node "
                 "(opensearch-plugin install opensearch-knn), or run the full distribution"
             )
         if "dimension" in reason.lower():
             return StoreError(
-                f"{self.shown} has vectors of another length ({said}); has the embedding model "
+                f"{self.label} has vectors of another length ({said}); has the embedding model "
                 "changed, and kept its name? Give it another name"
             )
         if status in _BUSY:
             return _BusyError(
-                f"{self.shown} is too busy, or parts of it have failed ({said}); see GET "
+                f"{self.label} is too busy, or parts of it have failed ({said}); see GET "
                 "_cluster/health, and try again",
                 wait,
             )
-        return StoreError(f"{self.shown} refuses what it was asked: {said}")
+        return StoreError(f"{self.label} refuses what it was asked: {said}")
 
 
 class _TooLargeError(StoreError):
@@ -667,11 +667,11 @@ class _Waits:
     def wait(self, error: _BusyError) -> None:
         """Wait as long as an error says, or a while; raise it where that would be too long."""
         wait = self._next * random.uniform(0.5, 1.5) if error.wait is None else error.wait
-        if wait > _LONGEST_WAIT or self._total + wait > _PATIENCE:
+        if wait > _MAX_WAIT or self._total + wait > _PATIENCE:
             raise error
         time.sleep(wait)
         self._total += wait
-        self._next = min(2 * self._next, _LONGEST_WAIT / 2)
+        self._next = min(2 * self._next, _MAX_WAIT / 2)
 
 
 def _connection_class() -> Any:
@@ -747,7 +747,7 @@ def _lines(row: EngineRow) -> str:
         "key": row.key,
         "id": row.id,
         "place": row.order,
-        "tags": [*map(str, row.tags)],
+        "tags": [*map(str, row.value_ids)],
         "packed": packed,
     }
     numbers = ",".join(map("%.9g".__mod__, row.vector.tolist()))  # 9 digits are all of a float32
@@ -759,7 +759,7 @@ def _word_lines(row: WordRow) -> str:
     """Return what puts a row of words, as two lines of JSON."""
     action = json.dumps({"index": {"_id": row.key}})
     words = dict(zip(map(str, row.terms.tolist()), row.impacts.tolist(), strict=True))
-    document = {"key": row.key, "tags": [*map(str, row.tags)], "words": words}
+    document = {"key": row.key, "tags": [*map(str, row.value_ids)], "words": words}
     return f"{action}\n{json.dumps(document)}\n"
 
 
@@ -782,7 +782,7 @@ def _as_nearest(rows: Sequence[dict[str, Any]], dimension: int) -> Nearest:
 def _query(
     match: ValueMatch | None, without: Collection[str], scored: Sequence[dict[str, Any]] = ()
 ) -> dict[str, Any]:
-    """Return what selects rows in OpenSearch's language; the mark has no key.
+    """Return what selects rows in OpenSearch's language; the token has no key.
 
     Args:
         match: Which rows count.
@@ -802,7 +802,7 @@ def _query(
 
 def _condition(match: ValueMatch) -> dict[str, Any]:
     if match.join == "values":
-        return _terms("tags", [*map(str, match.numbers)])
+        return _terms("tags", [*map(str, match.value_ids)])
     parts = [_condition(part) for part in match.parts]
     if match.join == "not":
         return {"bool": {"must_not": parts}}
@@ -817,7 +817,7 @@ def _any(parts: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 def _terms(field: str, values: Sequence[str]) -> dict[str, Any]:
     parts = [
-        {"terms": {field: [*values[begin : begin + _MOST_VALUES]]}}
-        for begin in range(0, len(values), _MOST_VALUES)
+        {"terms": {field: [*values[begin : begin + _MAX_TERMS_QUERY]]}}
+        for begin in range(0, len(values), _MAX_TERMS_QUERY)
     ]
     return parts[0] if len(parts) == 1 else _any(parts)

@@ -18,7 +18,7 @@ _NUMBERS = "index numbers"
 
 _PAGE = 1_000  # values that are stored together
 
-_MOST_KNOWN = 100_000  # numbers in memory, above which the store is asked again
+_MAX_CACHED = 100_000  # numbers in memory, above which the store is asked again
 
 _Head = dict[str, Any]  # "next": the next number; "pages": the last number of each, by stream
 
@@ -70,7 +70,7 @@ class ValueNumbers:
                 with self._store.exclusive("index values", wait=True):
                     numbers.update(self._stored(missing))
                     numbers.update(self._add({k: values[k] for k in missing if k not in numbers}))
-        if len(self._known) > _MOST_KNOWN:
+        if len(self._known) > _MAX_CACHED:
             self._known = {}
         self._known |= numbers
         return [sorted({numbers[key] for key in of_row}) for of_row in hashes]

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 _PAGE = 256  # terms whose frequencies are stored together
 
-_MOST_KNOWN = 300_000  # numbers of terms in memory, above which the store is asked again
+_MAX_CACHED = 300_000  # numbers of terms in memory, above which the store is asked again
 
 _HEAD = struct.Struct("<qQII")  # order, length, bytes of the id, terms
 
@@ -92,7 +92,7 @@ class WordStatistics:
         nodes, length = self.totals.nodes - len(old), self.totals.length
         length -= sum(node.length for node in old.values())
         longest = self.totals.longest
-        changes = [(node.numbers, -1) for node in old.values()]
+        changes = [(node.term_ids, -1) for node in old.values()]
         result: dict[str, NodeTerms] = {}
         for key, row in added.items():
             of_node = np.fromiter((numbers[term] for term in row.terms), np.int64, len(row.terms))
@@ -156,7 +156,7 @@ class WordStatistics:
                 }
                 self._store.put_values(self._pages, pages)
         self._put, self._gone, self._new = {}, set(), {}
-        if len(self._known) > _MOST_KNOWN:
+        if len(self._known) > _MAX_CACHED:
             self._known = {}
 
     def delete(self) -> None:
@@ -177,8 +177,8 @@ def _packed(node: NodeTerms) -> bytes:
     import numpy as np
 
     node_id = node.id.encode("utf-8", "surrogatepass")
-    head = _HEAD.pack(node.order, node.length, len(node_id), len(node.numbers))
-    both = np.concatenate([np.diff(node.numbers, prepend=0), node.counts]).astype("<u4")
+    head = _HEAD.pack(node.order, node.length, len(node_id), len(node.term_ids))
+    both = np.concatenate([np.diff(node.term_ids, prepend=0), node.counts]).astype("<u4")
     ranks = both.view(np.uint8).reshape(-1, 4).T.tobytes()
     return head + node_id + zlib.compress(ranks, 1)
 

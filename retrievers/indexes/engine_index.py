@@ -14,7 +14,7 @@ import numpy.typing as npt
 from ...nodegraph.concurrency import track
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.node import Node
-from ...nodegraph.vector_table import TableState, ValueMatch, VectorTable, does_without_tables
+from ...nodegraph.vector_table import TableState, ValueMatch, VectorTable, is_engine_disabled
 from ...nodegraph.word_table import WordTable
 from ..filters import Filter
 from ..results import Hits
@@ -190,7 +190,7 @@ class EngineIndex(ABC, Generic[TableT, RecentT, QueryT]):
             StoreError: If the engine can't be reached, or can't be written to.
             TransformError: If the group has to be built and its transform raises.
         """
-        if does_without_tables():
+        if is_engine_disabled():
             return
         for _ in range(_UPDATES):
             if (behind := self._behind()) is None:
@@ -273,7 +273,7 @@ class EngineIndex(ABC, Generic[TableT, RecentT, QueryT]):
 
         Raises:
             StoreError: If the engine fails.
-            TableAheadError: If another process has changed the graph since this thread holds it.
+            StaleSnapshotError: If another process has changed the graph since this thread holds it.
         """
         return self.search_many([query], limit, filter)[0]
 

@@ -30,7 +30,7 @@ _MARGIN = 1 + 1e-5  # sums of 32-bit numbers differ by less
 
 _MORE = 50  # candidates beyond four times those that are wanted, where no bound is known
 
-_MOST_TERMS = 100_000  # terms that are remembered
+_MAX_TERMS = 100_000  # terms that are remembered
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,11 +93,11 @@ class TableStatistics:
         known = self._terms
         missing = [term for term in terms if term not in known]
         if missing:
-            if len(known) > _MOST_TERMS:
+            if len(known) > _MAX_TERMS:
                 known = self._terms = {}
             nothing = dict.fromkeys(terms, TermFrequency(0, 0))
             known.update(nothing if self._table is None else self._table.frequencies(terms))
-        return {term: known[term].number for term in terms}
+        return {term: known[term].id for term in terms}
 
     def mean_inverse_frequency(self) -> float:
         """Raise ``TypeError``: no process has the frequencies of all terms."""
@@ -161,7 +161,7 @@ class EngineTextIndex(EngineIndex[WordTable, _RecentWords, TermWeights]):
     def _begin(self, table: WordTable, ids: Sequence[str]) -> None:
         step = max(1, len(ids) // _SAMPLE)
         sample = self._rows(self._graph.reader.existing_nodes(ids[::step]))
-        table.begin(sum(row.length for row in sample) / max(1, len(sample)))
+        table.start(sum(row.length for row in sample) / max(1, len(sample)))
 
     def _write(
         self,
@@ -205,7 +205,7 @@ class EngineTextIndex(EngineIndex[WordTable, _RecentWords, TermWeights]):
         return _RecentWords(
             gone,
             old,
-            Counter(number for node in old for number in node.numbers.tolist()),
+            Counter(number for node in old for number in node.term_ids.tolist()),
             nodes,
             [dict(zip(row.terms, row.counts.tolist(), strict=True)) for row in rows],
             Counter(term for row in rows for term in row.terms),
@@ -285,7 +285,7 @@ class EngineTextIndex(EngineIndex[WordTable, _RecentWords, TermWeights]):
 
         Raises:
             StoreError: If the engine fails.
-            TableAheadError: If another process has changed the graph since this thread holds it.
+            StaleSnapshotError: If another process has changed the graph since this thread holds it.
         """
         view, terms = self._view(), list(query.weights)
         counts = np.zeros((len(ids), len(terms)), np.int64)
@@ -357,9 +357,9 @@ def _best(
     removed: Collection[str],
 ) -> tuple[Sequence[NodeTerms], Floats]:
     """Return the candidates, among which the best are, with their scores."""
-    numbers = np.array([term.number for term in query], np.int64)
+    numbers = np.array([term.id for term in query], np.int64)
     weights = np.array([term.weight for term in query])
-    slack = table.slack
+    slack = table.score_slack
     requested = None
     if limit is not None:
         requested = 4 * limit + _MORE if slack is None else limit + limit // 4 + 4
@@ -373,9 +373,9 @@ def _best(
         others = found.lowest * slack * _MARGIN * _most_more(table, saturation)
         if len(scores) >= limit and others < np.partition(scores, -limit)[-limit]:
             return found.nodes, scores
-        if requested == table.most:
+        if requested == table.max_results:
             return found.nodes, scores
-        requested = min(4 * requested, table.most)
+        requested = min(4 * requested, table.max_results)
 
 
 def _most_more(table: WordTable, saturation: Saturation) -> float:
@@ -394,8 +394,8 @@ def _counts(nodes: Sequence[NodeTerms], numbers: Numbers) -> Numbers:
     """Return how often each node has each term, (nodes, terms)."""
     counts = np.zeros((len(nodes), len(numbers)), np.int64)
     for row, node in enumerate(nodes):
-        places = np.minimum(np.searchsorted(node.numbers, numbers), len(node.numbers) - 1)
-        counts[row] = np.where(node.numbers[places] == numbers, node.counts[places], 0)
+        places = np.minimum(np.searchsorted(node.term_ids, numbers), len(node.term_ids) - 1)
+        counts[row] = np.where(node.term_ids[places] == numbers, node.counts[places], 0)
     return counts
 
 

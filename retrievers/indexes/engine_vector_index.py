@@ -108,7 +108,7 @@ class EngineVectorIndex(EngineIndex[VectorTable, _Recent, Floats]):
         return own
 
     def _finish(self, table: VectorTable) -> None:
-        table.link()
+        table.build_hnsw()
 
     def _rows(self, nodes: Sequence[Node]) -> list[VectorRow]:
         return [
@@ -198,12 +198,12 @@ def _nearest(
             requested *= 4
 
 
-def _collected(portions: Iterator[Nearest], query: Floats) -> Scored:
-    """Return the rows that come in portions."""
+def _collected(batches: Iterator[Nearest], query: Floats) -> Scored:
+    """Return the rows that come in batches."""
     ids: list[str] = []
     orders, scores = [np.zeros(0, np.int64)], [np.zeros(0)]
-    for portion in portions:
-        ids += portion.ids
-        orders.append(portion.orders)
-        scores.append(cosines(portion.vectors, np.arange(len(portion.ids)), query))
+    for batch in batches:
+        ids += batch.ids
+        orders.append(batch.orders)
+        scores.append(cosines(batch.vectors, np.arange(len(batch.ids)), query))
     return Scored(ids, np.concatenate(orders), np.concatenate(scores))

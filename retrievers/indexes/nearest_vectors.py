@@ -30,16 +30,16 @@ _EXACT = 200_000
 _EXACT_NUMBERS = 384 * _EXACT
 
 # Neighbours of a vector in the graph, and how many candidates are compared to choose them.
-NEIGHBOURS = 16
+M = 16
 
-BUILD_BREADTH = 100
+EF_CONSTRUCTION = 100
 
 # How many of the best so far a search follows: at least, and per requested hit. 256 return 0.994
 # to 1.0 of the best ten, on clustered vectors of 64 or 200 effective dimensions, also where a
 # filter leaves a tenth of them; 128 returned 0.977, and 24 neighbours in place of 16 0.995.
-BREADTH = 256
+EF_SEARCH = 256
 
-BREADTH_PER_HIT = 4
+EF_SEARCH_PER_HIT = 4
 
 # What following one costs, in vectors that could be compared in that time; and what it costs to
 # copy one vector out of others that a filter leaves out.
@@ -47,17 +47,19 @@ _FOLLOW_COST = 60
 
 _GATHER_COST = 4
 
-_HELD = (
+_MAX_COPIED = (
     1_000  # vectors up to which a copy of those that a filter allows is held for the next search
 )
 
-_FEW = 4  # queries for which rows are compared one by one, rather than by multiplying matrices
+_MAX_SINGLE_QUERIES = (
+    4  # queries for which rows are compared one by one, rather than by multiplying matrices
+)
 
 _BATCH = 4096  # vectors that are added or scored in one step
 
 _PARTS = 32  # of which only the highest cosine is looked at to leave out most rows
 
-_LATER = 10_000  # vectors that are held beside those in a file, before all are held
+_MAX_LATER = 10_000  # vectors that are held beside those in a file, before all are held
 
 _RECENT = 1_000  # hashes that are looked up apart from the sorted ones, at least
 
@@ -132,7 +134,7 @@ class AllowedVectors:
     def __init__(self, mask: Mask) -> None:
         self.mask = mask
         self.count = int(np.count_nonzero(mask))
-        self.few = self.count <= _HELD
+        self.few = self.count <= _MAX_COPIED
         self._selector: Any = None
         self._copied: tuple[Numbers, Floats] | None = None
 
@@ -168,12 +170,12 @@ class NearestVectors:
     Yashunin, "Efficient and robust approximate nearest neighbor search using hierarchical
     navigable small world graphs", 2018), except where a filter leaves so few rows, or so many are
     requested, that comparing all is quicker. The graph takes long to build: ``linked`` builds one
-    meanwhile, ``use_graph`` switches to it, and until then all rows are compared.
+    meanwhile, ``use_hnsw`` switches to it, and until then all rows are compared.
 
     Vectors that ``from_arrays`` restores may lie in a file, where they stay, shared by all
     processes, until many are added, or half of the rows and more are left out.
 
-    Many threads may search in parallel, also while one calls ``use_graph``; ``add`` must not run
+    Many threads may search in parallel, also while one calls ``use_hnsw``; ``add`` must not run
     in parallel with anything.
 
     Args:
@@ -216,7 +218,7 @@ class NearestVectors:
         return searched is flat
 
     @property
-    def wants_graph(self) -> bool:
+    def wants_hnsw(self) -> bool:
         """Whether there are so many rows that a graph of them is worth building."""
         return self.exact and len(self) > exact_up_to(self.dimension)
 
@@ -242,7 +244,7 @@ class NearestVectors:
             rows[place] = row
             if row == size + len(new):
                 new.append(place)
-        if new and self._indexes[1] is None and len(stored.later) + len(new) <= _LATER:
+        if new and self._indexes[1] is None and len(stored.later) + len(new) <= _MAX_LATER:
             later = np.concatenate([stored.later, vectors[new]])
             self._indexes = None, None, _Rows(stored.stored, later)
         elif new:
@@ -267,15 +269,15 @@ class NearestVectors:
         return rows
 
     @staticmethod
-    def linked(vectors: Floats, show: bool | None = False) -> Any:
+    def build_hnsw(vectors: Floats, show: bool | None = False) -> Any:
         """Build the graph of vectors (rows, dimension), which takes long."""
         faiss = _faiss()
-        graph = faiss.IndexHNSWFlat(vectors.shape[1], NEIGHBOURS, faiss.METRIC_INNER_PRODUCT)
-        graph.hnsw.efConstruction = BUILD_BREADTH
+        graph = faiss.IndexHNSWFlat(vectors.shape[1], M, faiss.METRIC_INNER_PRODUCT)
+        graph.hnsw.efConstruction = EF_CONSTRUCTION
         _insert(graph, vectors, show)
         return graph
 
-    def use_graph(self, graph: Any) -> None:
+    def use_hnsw(self, graph: Any) -> None:
         """Switch to a graph of the first rows, after adding the later rows to it."""
         with self._copying:
             _insert(graph, self._indexes[2].whole()[graph.ntotal :])
@@ -311,12 +313,12 @@ class NearestVectors:
         if limit is None or limit >= count:
             rows = np.arange(size) if allowed is None else np.flatnonzero(allowed.mask)
             return [(rows, cosines(vectors, rows, query)) for query in queries]
-        breadth = max(BREADTH, BREADTH_PER_HIT * limit) * size // count
-        if searched is flat or _FOLLOW_COST * breadth > min(size, _GATHER_COST * count):
+        ef_search = max(EF_SEARCH, EF_SEARCH_PER_HIT * limit) * size // count
+        if searched is flat or _FOLLOW_COST * ef_search > min(size, _GATHER_COST * count):
             near = [] if allowed is None else self._selected(queries, limit, allowed)
             near = near or _compared(vectors, queries, limit, allowed)
         else:
-            near = _followed(searched, vectors, queries, limit, allowed, breadth)
+            near = _followed(searched, vectors, queries, limit, allowed, ef_search)
         return [(rows, cosines(vectors, rows, q)) for rows, q in zip(near, queries, strict=True)]
 
     def _selected(self, queries: Floats, limit: int, allowed: AllowedVectors) -> list[Numbers]:
@@ -325,7 +327,7 @@ class NearestVectors:
         Nothing is returned where that is not quicker, or more rows than expected may tie with the
         last.
         """
-        if allowed.few or len(queries) > _FEW:
+        if allowed.few or len(queries) > _MAX_SINGLE_QUERIES:
             return []
         _, flat, vectors = self._indexes
         if flat is None and 2 * allowed.count > len(vectors):
@@ -422,11 +424,11 @@ def _followed(
     queries: Floats,
     limit: int,
     allowed: AllowedVectors | None,
-    breadth: int,
+    ef_search: int,
 ) -> list[Numbers]:
     """Follow the graph, also through rows that are not allowed."""
     faiss = _faiss()
-    settings: dict[str, Any] = {"efSearch": breadth}
+    settings: dict[str, Any] = {"efSearch": ef_search}
     if allowed is not None:
         settings["sel"] = allowed.selector()
     parameters = faiss.SearchParametersHNSW(**settings)

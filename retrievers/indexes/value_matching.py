@@ -77,7 +77,7 @@ class ValueMatcher:
                     self._decided.popitem(last=False)
         if not last and texts is None and condition.compares and field is not None:
             self._warn_of(field)
-        match = ValueMatch("values", numbers=decided.numbers)
+        match = ValueMatch("values", value_ids=decided.numbers)
         return ValueMatch("not", (match,)) if meets_missing else match
 
     def _warn_of(self, field: str) -> None:

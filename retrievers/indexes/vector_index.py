@@ -22,7 +22,7 @@ from .synced_index import SyncedIndex
 
 _LONG = 1_000  # nodes whose indexing is worth a progress bar
 
-_PORTION = 50_000  # nodes that are held at a time
+_BATCH_NODES = 50_000  # nodes that are held at a time
 
 _GAPS = 1_000  # unused vectors up to which they are never worth dropping
 
@@ -55,7 +55,7 @@ class VectorIndex(SyncedIndex):
     def __init__(self, graph: NodeGraph, group: str, key: str) -> None:
         self._key = key
         self._model = graph.embeddings.embedder(key).name
-        self._linking = threading.Lock()
+        self._building_hnsw = threading.Lock()
         super().__init__(graph, group)
 
     def clear(self) -> None:
@@ -79,11 +79,11 @@ class VectorIndex(SyncedIndex):
         """
         texts = self._missed_texts()
         if texts is not None:
-            for begin in range(0, len(texts), _PORTION):
-                self._vectors_of(texts[begin : begin + _PORTION])
+            for begin in range(0, len(texts), _BATCH_NODES):
+                self._vectors_of(texts[begin : begin + _BATCH_NODES])
             with self._graph.reader.reading(*self._graph.reader.searched_groups(self._group)):
                 self.sync()
-        self._link()
+        self._build_hnsw()
 
     def _missed_texts(self) -> list[str] | None:
         """Return the texts of the nodes that the index has missed, None where it is current."""
@@ -94,22 +94,26 @@ class VectorIndex(SyncedIndex):
                 self._load()
                 since = self._since(self._current_search_version())
             new = self._graph.reader.changes(self._group, since, stream=True).added
-            return list(chain.from_iterable(map(self._graph.reader.searched_texts, _portions(new))))
+            return list(chain.from_iterable(map(self._graph.reader.searched_texts, _batches(new))))
 
-    def _link(self) -> None:
+    def _build_hnsw(self) -> None:
         """Switch to a graph of many vectors; others search without it while it is built."""
         vectors = self._vectors
-        if vectors is None or not vectors.wants_graph or not self._linking.acquire(blocking=False):
+        if (
+            vectors is None
+            or not vectors.wants_hnsw
+            or not self._building_hnsw.acquire(blocking=False)
+        ):
             return
         try:
             with self._lock:
                 copied = vectors.vectors()
-            graph = vectors.linked(copied, self._graph.progress)
+            graph = vectors.build_hnsw(copied, self._graph.progress)
             with self._lock:
-                vectors.use_graph(graph)
+                vectors.use_hnsw(graph)
                 self.save()  # it took long
         finally:
-            self._linking.release()
+            self._building_hnsw.release()
 
     def search(self, query: Floats, limit: int | None, filter: Filter) -> Hits:
         """Return the nearest nodes, ties in document order.
@@ -207,12 +211,12 @@ class VectorIndex(SyncedIndex):
     def add(self, nodes: Sequence[Node], prepared: Floats | None) -> None:
         """Add nodes and their vectors."""
         show = self._graph.progress if len(nodes) >= _LONG else False
-        for portion in [nodes] if prepared is not None else _portions(nodes):
-            new = self._embedded(portion) if prepared is None else prepared
+        for batch in [nodes] if prepared is not None else _batches(nodes):
+            new = self._embedded(batch) if prepared is None else prepared
             if self._vectors is None:
                 self._vectors = NearestVectors(new.shape[1])
             vectors = self._vectors.add(unit(new), show)
-            self.table.add(portion)
+            self.table.add(batch)
             self._vector_rows.extend(vectors, len(self._vectors))
 
     def finish(self) -> None:
@@ -265,10 +269,10 @@ class VectorIndex(SyncedIndex):
             super()._map()
 
 
-def _portions(nodes: Iterable[Node]) -> Iterator[list[Node]]:
+def _batches(nodes: Iterable[Node]) -> Iterator[list[Node]]:
     iterator = iter(nodes)
-    while portion := list(islice(iterator, _PORTION)):
-        yield portion
+    while batch := list(islice(iterator, _BATCH_NODES)):
+        yield batch
 
 
 def check_dimension(query: Floats, dimension: int, group: str, model: str, key: str) -> None:

@@ -31,14 +31,14 @@ def random_match(chance: random.Random, depth: int = 3) -> ValueMatch:
     return ValueMatch(join, tuple(random_match(chance, depth - 1) for _ in range(count)))  # type: ignore[arg-type]
 
 
-def same_as_memory(engine: IndexEngine, name: str, rounds: int, *, linked: bool = False) -> None:
+def same_as_memory(engine: IndexEngine, name: str, rounds: int, *, has_hnsw: bool = False) -> None:
     """Compare what is found under random conditions with an engine that compares all."""
     memory, chance = MemoryEngine(), random.Random(7)
     for each in (engine, memory):
-        each.create(name, 8, linked=linked)
+        each.create(name, 8, has_hnsw=has_hnsw)
         each.put(name, rows(300))
         each.delete(name, [f"{i:032x}" for i in range(0, 300, 9)] + ["f" * 32])
-        each.put(name, [row._replace(tags=[5, 999]) for row in rows(3)])
+        each.put(name, [row._replace(value_ids=[5, 999]) for row in rows(3)])
     for query in rows(rounds):
         match = chance.choice([None, random_match(chance)])
         without = [f"{i:032x}" for i in chance.sample(range(300), chance.choice([0, 20]))]
@@ -54,6 +54,6 @@ def same_as_memory(engine: IndexEngine, name: str, rounds: int, *, linked: bool 
             assert given.vectors.tobytes() == expected.vectors.tobytes()
         every = [row for part in engine.rows(name, match, 0) for row in part]
         all_of_memory = [row for part in memory.rows(name, match, 0) for row in part]
-        assert sorted((r.key, r.id, r.order, *r.tags) for r in every) == sorted(
-            (r.key, r.id, r.order, *r.tags) for r in all_of_memory
+        assert sorted((r.key, r.id, r.order, *r.value_ids) for r in every) == sorted(
+            (r.key, r.id, r.order, *r.value_ids) for r in all_of_memory
         )

@@ -25,8 +25,8 @@ from nodekin.nodegraph.word_table import QueryTerm
 class Collected:
     """A collection."""
 
-    linked: bool
-    mark: str | None = None
+    has_hnsw: bool
+    version_token: str | None = None
     rows: dict[str, Any] = field(default_factory=dict)
 
 
@@ -40,11 +40,11 @@ class MemoryEngine(BaseEngine):
         collections: By name.
     """
 
-    shown = "Memory at memory://"
-    most = 1_000
+    label = "Memory at memory://"
+    max_results = 1_000
 
-    def __init__(self, linked_from: int | None = None, *, words: bool = False) -> None:
-        self.linked_from = linked_from
+    def __init__(self, hnsw_from: int | None = None, *, words: bool = False) -> None:
+        self.hnsw_from = hnsw_from
         self.searches_words = words
         self.word_slack: float | None = 1.0
         self.collections: dict[str, Collected] = {}
@@ -56,7 +56,7 @@ class MemoryEngine(BaseEngine):
 
     def switch_off(self) -> None:
         def refuse(name: str) -> None:
-            raise EngineUnavailableError(f"{self.shown} can't be reached: it is off")
+            raise EngineUnavailableError(f"{self.label} can't be reached: it is off")
 
         self.before = refuse
 
@@ -69,24 +69,24 @@ class MemoryEngine(BaseEngine):
 
     def _get(self, name: str) -> Collected:
         if name not in self.collections:
-            raise MissingCollectionError(f"{self.shown} has no collection {name}")
+            raise MissingCollectionError(f"{self.label} has no collection {name}")
         return self.collections[name]
 
-    def create(self, collection: str, dimension: int, *, linked: bool) -> None:
+    def create(self, collection: str, dimension: int, *, has_hnsw: bool) -> None:
         self._begin("create")
-        self.collections.setdefault(collection, Collected(linked))
+        self.collections.setdefault(collection, Collected(has_hnsw))
 
     def drop(self, collection: str) -> None:
         self._begin("drop")
         self.collections.pop(collection, None)
 
-    def mark(self, collection: str) -> str | None:
+    def version_token(self, collection: str) -> str | None:
         self._begin("mark")
-        return self._get(collection).mark if collection in self.collections else None
+        return self._get(collection).version_token if collection in self.collections else None
 
-    def set_mark(self, collection: str, mark: str) -> int:
-        self._begin("set_mark")
-        self._get(collection).mark = mark
+    def set_version_token(self, collection: str, token: str) -> int:
+        self._begin("set_version_token")
+        self._get(collection).version_token = token
         return 0
 
     def put(self, collection: str, rows: Sequence[EngineRow]) -> None:
@@ -157,7 +157,7 @@ class MemoryEngine(BaseEngine):
     ) -> WordHits:
         self._begin("nearest")
         assert query
-        weights = {term.number: term.weight for term in query}
+        weights = {term.id: term.weight for term in query}
         scores: dict[str, float] = {}
         for row in self._get(collection).rows.values():
             shared = [*weights.keys() & {*row.terms.tolist()}]
@@ -175,6 +175,6 @@ def matches(row: EngineRow | WordRow, match: ValueMatch | None) -> bool:
     if match is None:
         return True
     if match.join == "values":
-        return not {*match.numbers}.isdisjoint(row.tags)
+        return not {*match.value_ids}.isdisjoint(row.value_ids)
     parts = [matches(row, part) for part in match.parts]
     return not parts[0] if match.join == "not" else (all if match.join == "and" else any)(parts)

@@ -81,7 +81,7 @@ class RunningMilvus:
         while True:
             engine = MilvusEngine(f"{self.address}?timeout=5")
             try:
-                engine.mark("nodekin_none")
+                engine.version_token("nodekin_none")
             except EngineUnavailableError:
                 assert self._process is not None
                 assert self._process.poll() is None, f"Milvus has ended: see {self._folder}"

@@ -17,7 +17,7 @@ LARGEST = 2**32 - 2
 
 
 def word_rows(count: int, chance: random.Random) -> list[WordRow]:
-    """Return rows of a few of 40 terms, each with tags of three fields."""
+    """Return rows of a few of 40 terms, each with value_ids of three fields."""
     rows = []
     for i in range(count):
         terms = sorted({min(40, int(chance.expovariate(0.1)) + 1) for _ in range(12)})
@@ -56,10 +56,10 @@ def same_words_as_memory(engine: WordEngine, name: str, rounds: int) -> None:
         each.create_words(name)
         each.create_words(name)
         each.put_words(name, rows)
-        each.put_words(name, [row._replace(tags=[5, 999]) for row in rows[:3]])
+        each.put_words(name, [row._replace(value_ids=[5, 999]) for row in rows[:3]])
         each.delete(name, [f"{i:032x}" for i in range(0, 300, 9)] + ["f" * 32])
-    position = engine.set_mark(name, "one")
-    assert engine.mark(name) == "one"
+    position = engine.set_version_token(name, "one")
+    assert engine.version_token(name) == "one"
     for turn in range(rounds):
         numbers = chance.sample([*range(1, 42), 1_000_000, LARGEST], chance.randrange(1, 6))
         query = [QueryTerm(n, 0.1 + 9 * chance.random(), chance.random() + 1) for n in numbers]
@@ -78,6 +78,6 @@ def same_words_as_memory(engine: WordEngine, name: str, rounds: int) -> None:
             others = [sums[key] for key in {*sums}.difference(found.keys)]
             assert max(others, default=0.0) <= lowest, (turn, limit)
     engine.drop(name)
-    assert engine.mark(name) is None
+    assert engine.version_token(name) is None
     with pytest.raises(MissingCollectionError):
         engine.search_words(name, [QueryTerm(1, 1.0, 1.0)], 3, None, [], 0)

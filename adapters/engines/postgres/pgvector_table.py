@@ -235,7 +235,7 @@ class PostgresVectorTable:
     def close(self) -> None:
         """Do nothing: every process searches the table."""
 
-    def link(self) -> None:
+    def build_hnsw(self) -> None:
         """Build the HNSW graph of a large table."""
         state = None if self._linked else self.state()
         if state is None or state.size <= LINKED or not state.dimension:
@@ -438,7 +438,7 @@ def _note(by_hash: dict[bytes, Values], field: bytes, value: bytes, plain: bool)
 def _condition(match: ValueMatch, values: list[Any]) -> str:
     """Return a condition on rows in SQL; its values are appended."""
     if match.join == "values":
-        values.append(list(match.numbers))
+        values.append(list(match.value_ids))
         return "tags && %b::int[]"
     parts = [_condition(part, values) for part in match.parts]
     if match.join == "not":

@@ -42,18 +42,18 @@ def test_conditions_mean_the_same_as_in_memory(tmp_path: Path) -> None:
 def test_collections_come_go_and_are_marked(tmp_path: Path) -> None:
     engine = ChromaEngine(f"chroma:{tmp_path}/vectors")
     other = pickle.loads(pickle.dumps(engine))
-    engine.create("nodekin_a", 8, linked=True)
-    assert engine.mark("nodekin_a") is None
-    engine.create("nodekin_a", 8, linked=True)
+    engine.create("nodekin_a", 8, has_hnsw=True)
+    assert engine.version_token("nodekin_a") is None
+    engine.create("nodekin_a", 8, has_hnsw=True)
     engine.put("nodekin_a", rows(3))
-    engine.set_mark("nodekin_a", "one")
-    assert other.mark("nodekin_a") == "one"
+    engine.set_version_token("nodekin_a", "one")
+    assert other.version_token("nodekin_a") == "one"
     assert other.count("nodekin_a", None, 0) == 3
     engine.close()
-    assert engine.mark("nodekin_a") == "one"
+    assert engine.version_token("nodekin_a") == "one"
     engine.drop("nodekin_a")
     engine.drop("nodekin_a")
-    assert engine.mark("nodekin_a") is None
+    assert engine.version_token("nodekin_a") is None
     for use in (
         lambda: other.count("nodekin_a", None, 0),
         lambda: engine.put("nodekin_a", rows(1)),
@@ -61,7 +61,7 @@ def test_collections_come_go_and_are_marked(tmp_path: Path) -> None:
     ):
         with pytest.raises(MissingCollectionError, match="has lost a collection"):
             use()
-    engine.create("nodekin_a", 8, linked=True)
+    engine.create("nodekin_a", 8, has_hnsw=True)
     assert engine.count("nodekin_a", None, 0) == 0
     engine.put("nodekin_a", rows(1))
     with pytest.raises(StoreError, match=r"refuses what it was asked: .*dimension"):
@@ -74,7 +74,7 @@ def test_addresses() -> None:
     server = ChromaAddress.parse("chroma://db?secure=true&token=hush&tenant=t&database=d")
     assert (server.host, server.port, server.secure) == ("db", 8000, True)
     assert (server.token, server.tenant, server.database) == ("hush", "t", "d")
-    assert "hush" not in server.shown + repr(ChromaEngine("chroma://db?token=hush"))
+    assert "hush" not in server.label + repr(ChromaEngine("chroma://db?token=hush"))
     assert ChromaAddress.parse("chroma:///a/b%20c").folder == "/a/b c"
     assert ChromaAddress.parse("chroma:vectors").folder == "vectors"
     for address, reason in (
@@ -127,7 +127,7 @@ class Server:
         while True:
             engine = ChromaEngine(self.address)
             try:
-                engine.mark("nodekin_none")
+                engine.version_token("nodekin_none")
                 return
             except EngineUnavailableError:
                 assert time.monotonic() < deadline
@@ -182,7 +182,7 @@ def test_the_graph_of_vectors_hardly_misses_one(tmp_path: Path) -> None:
     vectors = (centres.repeat(60, axis=0) + 0.5 * chance.normal(size=(6_000, 64))).astype("f4")
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     engine = ChromaEngine(f"chroma://{tmp_path}/vectors")
-    engine.create("nodekin_a", 64, linked=True)
+    engine.create("nodekin_a", 64, has_hnsw=True)
     made = [EngineRow(f"{i:032x}", str(i), i, [1], vector) for i, vector in enumerate(vectors)]
     for begin in range(0, len(made), 1_000):
         engine.put("nodekin_a", made[begin : begin + 1_000])

@@ -182,7 +182,7 @@ def test_what_fails_for_now_is_tried_again(file: Path) -> None:
 def test_reading_all_rows_is_begun_again(
     file: Path, failures: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where a group is linked, and where a build is resumed."""
+    """Where a group is has_hnsw, and where a build is resumed."""
     failed = itertools.count()
     read = MemoryEngine.rows
 
@@ -194,7 +194,7 @@ def test_reading_all_rows_is_begun_again(
         yield from rows
 
     monkeypatch.setattr(MemoryEngine, "rows", fail)
-    engine = MemoryEngine(linked_from=40)
+    engine = MemoryEngine(hnsw_from=40)
     with opened(file, engine) as graph:
         fill(graph)
         written = itertools.count()
@@ -218,7 +218,7 @@ def test_reading_all_rows_is_begun_again(
         fill(graph, numbers=range(8, 16))
         assert answers(graph) == expected(range(16))
         assert next(failed) > failures
-        assert [c.linked for c in engine.collections.values()] == [True]
+        assert [c.has_hnsw for c in engine.collections.values()] == [True]
 
 
 @pytest.mark.parametrize("reopened", [True, False])
@@ -419,22 +419,22 @@ def test_who_lost_the_lock_writes_nothing_that_counts(file: Path) -> None:
 
 
 @vectors_only
-def test_a_group_that_has_grown_large_is_linked(file: Path) -> None:
-    engine = MemoryEngine(linked_from=40)
+def test_a_group_that_has_grown_large_has_hnsw(file: Path) -> None:
+    engine = MemoryEngine(hnsw_from=40)
     with opened(file, engine) as graph:
         fill(graph)
         answers(graph)
-        assert [c.linked for c in engine.collections.values()] == [False]
+        assert [c.has_hnsw for c in engine.collections.values()] == [False]
         fill(graph, numbers=range(8, 16))
         assert answers(graph) == expected(range(16))
-        assert [c.linked for c in engine.collections.values()] == [True]
+        assert [c.has_hnsw for c in engine.collections.values()] == [True]
         graph.remove(document(3).id)
         assert answers(graph) == expected([0, 1, 2, *range(4, 16)])
 
 
 @vectors_only
 def test_an_interrupted_linking_begins_anew(file: Path) -> None:
-    engine = MemoryEngine(linked_from=40)
+    engine = MemoryEngine(hnsw_from=40)
     with opened(file, engine) as graph:
         fill(graph)
         answers(graph)
@@ -451,7 +451,7 @@ def test_an_interrupted_linking_begins_anew(file: Path) -> None:
     with opened(file, engine) as graph:
         graph.remove(document(3).id)
         assert answers(graph) == expected([0, 1, 2, *range(4, 16)])
-        assert [c.linked for c in engine.collections.values()] == [True]
+        assert [c.has_hnsw for c in engine.collections.values()] == [True]
 
 
 def test_all_documents_may_go_and_come_back(file: Path) -> None:

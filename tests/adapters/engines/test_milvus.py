@@ -62,9 +62,9 @@ def opened(index: str, store: Any = None) -> NodeGraph:
         ("milvus:v.db", "v.db", "Milvus in v.db"),
     ],
 )
-def test_addresses_are_read(address: str, uri: str, shown: str) -> None:
+def test_addresses_are_read(address: str, uri: str, label: str) -> None:
     parsed = MilvusAddress.parse(address)
-    assert (parsed.uri, parsed.shown) == (uri, shown)
+    assert (parsed.uri, parsed.label) == (uri, label)
     assert parsed.is_file == uri.endswith(".db")
 
 
@@ -161,7 +161,7 @@ def test_an_old_server_is_refused(file: str, monkeypatch: pytest.MonkeyPatch) ->
 def test_what_milvus_cannot_store_is_an_error(file: str) -> None:
     engine = MilvusEngine(file)
     with pytest.raises(StoreError, match=r"up to 32,768 numbers, and .* makes 40,000"):
-        engine.create("a", 40_000, linked=False)
+        engine.create("a", 40_000, has_hnsw=False)
     for row in (
         EngineRow("0" * 32, "x" * 70_000, 0, [1], np.zeros(2)),
         EngineRow("0" * 32, "x", 0, range(5_000), np.zeros(2)),
@@ -181,8 +181,8 @@ def test_an_engine_can_be_pickled(address: str) -> None:
 
 
 def test_all_rows_are_read_however_many(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(milvus, "_PORTION", 40)
-    monkeypatch.setattr(milvus, "_MOST", 25)  # of which some portions have more
+    monkeypatch.setattr(milvus, "_BATCH_SIZE", 40)
+    monkeypatch.setattr(milvus, "_MAX_RESULTS", 25)  # of which some batches have more
     graph, expected = opened(address), opened("milvus://unused")
     expected._engine = StoreEngine()
     for each in (graph, expected):
@@ -199,13 +199,13 @@ def test_all_rows_are_read_however_many(address: str, monkeypatch: pytest.Monkey
 @pytest.fixture
 def linked_soon(monkeypatch: pytest.MonkeyPatch) -> Callable[[], bool]:
     """Let a thousand rows be many; return what tells whether a graph of vectors was searched."""
-    monkeypatch.setattr(milvus, "LINKED_FROM", 1_000)
+    monkeypatch.setattr(milvus, "HNSW_FROM", 1_000)
     created: list[bool] = []
     create = MilvusEngine.create
 
-    def noting(self: MilvusEngine, collection: str, dimension: int, *, linked: bool) -> None:
-        created.append(linked)
-        create(self, collection, dimension, linked=linked)
+    def noting(self: MilvusEngine, collection: str, dimension: int, *, has_hnsw: bool) -> None:
+        created.append(has_hnsw)
+        create(self, collection, dimension, has_hnsw=has_hnsw)
 
     monkeypatch.setattr(MilvusEngine, "create", noting)
     monkeypatch.setattr(engine_vector_index, "_FEW", 300)
@@ -226,7 +226,7 @@ def test_questions_on_cmrc_have_the_results_of_comparing_all(
     assert linked_soon()
 
 
-@pytest.mark.parametrize("condition", [None, ValueMatch("values", numbers=(1,))])
+@pytest.mark.parametrize("condition", [None, ValueMatch("values", value_ids=(1,))])
 def test_too_few_that_a_graph_leads_to_are_made_up_for(
     address: str, condition: ValueMatch | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -242,11 +242,11 @@ def test_too_few_that_a_graph_leads_to_are_made_up_for(
     vectors = rng.normal(size=(300, 8)).astype(np.float32)
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     engine, name = MilvusEngine(address), f"nodekin_{os.urandom(4).hex()}"
-    engine.create(name, 8, linked=True)
+    engine.create(name, 8, has_hnsw=True)
     keys = [os.urandom(16).hex() for _ in vectors]
     rows = zip(keys, map(str, range(300)), range(300), [[0], [1]] * 150, vectors, strict=True)
     engine.put(name, [EngineRow(*row) for row in rows])
-    position = engine.set_mark(name, "a mark")
+    position = engine.set_version_token(name, "a mark")
     monkeypatch.setattr(MilvusEngine, "_search", lost)
     without = keys[10:14]
     left = [n for n in range(300) if n not in range(10, 14) and (condition is None or n % 2)]
@@ -281,12 +281,12 @@ def test_small_updates_are_indexed_together(address: str, monkeypatch: pytest.Mo
     name = f"nodekin_{os.urandom(4).hex()}"
     for number in range(8):
         engine = MilvusEngine(address)
-        engine.create(name, 2, linked=True)
+        engine.create(name, 2, has_hnsw=True)
         keys = [f"{number * 4 + n:032x}" for n in range(4)]
         engine.put(name, [EngineRow(key, key, 1, [1], np.array([0.6, 0.8])) for key in keys])
-        position = engine.set_mark(name, str(number))
+        position = engine.set_version_token(name, str(number))
         assert engine.count(name, None, position) == 4 * (number + 1)
-        assert engine.mark(name) == str(number)
+        assert engine.version_token(name) == str(number)
         engine.close()
     assert flushed == [2, 5]
     engine.drop(name)
@@ -339,7 +339,7 @@ def test_an_update_of_many_waits_until_their_index_is_searched(
     engine = MilvusEngine("milvus://db")
     for count, searched in ((3_999, "what stands in for an index"), (1, "the index")):
         engine.put("nodekin_a", [EngineRow("0" * 32, "a", 0, [], np.zeros(2))] * count)
-        engine.set_mark("nodekin_a", "mark")
+        engine.set_version_token("nodekin_a", "mark")
         assert client.searched == searched
 
 
@@ -353,11 +353,11 @@ def test_a_server_that_does_not_index_is_named_and_waited_for_again(
     monkeypatch.setattr(milvus, "_FLUSHING", -1)
     engine = MilvusEngine("milvus://db")
     engine.put("nodekin_a", [EngineRow("0" * 32, "a", 0, [], np.zeros(2))] * 4_000)
-    engine.set_mark("nodekin_a", "mark")
+    engine.set_version_token("nodekin_a", "mark")
     assert client.searched == "what stands in for an index"
     assert "milvus://db:19530 has not indexed" in caplog.text
     monkeypatch.setattr(milvus, "_FLUSHING", 600)
-    engine.set_mark("nodekin_a", "mark")
+    engine.set_version_token("nodekin_a", "mark")
     assert client.searched == "the index"
 
 
@@ -367,7 +367,7 @@ def test_who_compares_all_waits_for_no_index(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(pymilvus, "MilvusClient", lambda *args, **settings: client)
     engine = MilvusEngine("milvus://db")
     engine.put("nodekin_a", [EngineRow("0" * 32, "a", 0, [], np.zeros(2))] * 4_000)
-    engine.set_mark("nodekin_a", "mark")
+    engine.set_version_token("nodekin_a", "mark")
     assert client.searched == "what stands in for an index"
     assert client.pending  # it was flushed
 
@@ -375,7 +375,7 @@ def test_who_compares_all_waits_for_no_index(monkeypatch: pytest.MonkeyPatch) ->
 def test_words_are_found_as_by_adding_up_all(file: str, monkeypatch: pytest.MonkeyPatch) -> None:
     engine = MilvusEngine(file)
     same_words_as_memory(engine, "nodekin_a", 40)
-    monkeypatch.setattr(milvus, "_MOST", 50)  # more are read by the beginnings of their keys
+    monkeypatch.setattr(milvus, "_MAX_RESULTS", 50)  # more are read by the beginnings of their keys
     monkeypatch.setattr(milvus, "_UNFLUSHED_LITE", 10)
     same_words_as_memory(engine, "nodekin_b", 10)
     engine.close()

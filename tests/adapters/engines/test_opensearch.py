@@ -66,26 +66,26 @@ def opened(index: str, store: Any = None) -> NodeGraph:
 # What is found
 
 
-@pytest.mark.parametrize("linked", [False, True])
-def test_conditions_mean_the_same_as_in_memory(engine: OpenSearchEngine, linked: bool) -> None:
-    same_as_memory(engine, "nodekin_a", 60, linked=linked)
+@pytest.mark.parametrize("has_hnsw", [False, True])
+def test_conditions_mean_the_same_as_in_memory(engine: OpenSearchEngine, has_hnsw: bool) -> None:
+    same_as_memory(engine, "nodekin_a", 60, has_hnsw=has_hnsw)
 
 
 def test_up_to_ten_thousand_rows_all_are_compared(
     engine: OpenSearchEngine, opensearch_double: OpenSearchDouble
 ) -> None:
-    assert engine.linked_from == 10_001
+    assert engine.hnsw_from == 10_001
     left = ValueMatch("values", (), (1, 2))
-    for linked, exact, match, limit, expected in (
+    for has_hnsw, exact, match, limit, expected in (
         (False, False, None, 3, "script_score"),
         (True, True, left, 3, "script_score"),
         (True, True, left, 2_000, 10_000),
         (True, True, None, 3, 10_000),
         (True, False, left, 3, 3),
     ):
-        engine.create(name := f"nodekin_{linked:d}", 8, linked=linked)
+        engine.create(name := f"nodekin_{has_hnsw:d}", 8, has_hnsw=has_hnsw)
         engine.put(name, rows(20))
-        position = engine.set_mark(name, "m")
+        position = engine.set_version_token(name, "m")
         found = engine.nearest(name, rows(1)[0].vector, limit, match, [], exact, position)
         assert found.ids[0] == "n0"
         _, body = [request for request in opensearch_double.requests if request[0] == "search"][-1]
@@ -95,30 +95,30 @@ def test_up_to_ten_thousand_rows_all_are_compared(
 
 def test_collections_come_go_and_are_marked(engine: OpenSearchEngine) -> None:
     other = pickle.loads(pickle.dumps(engine))
-    engine.create("nodekin_a", 8, linked=True)
-    assert engine.mark("nodekin_a") is None
-    engine.create("nodekin_a", 8, linked=True)
+    engine.create("nodekin_a", 8, has_hnsw=True)
+    assert engine.version_token("nodekin_a") is None
+    engine.create("nodekin_a", 8, has_hnsw=True)
     engine.put("nodekin_a", rows(3))
-    first = engine.set_mark("nodekin_a", "one")
-    assert other.mark("nodekin_a") == "one"
+    first = engine.set_version_token("nodekin_a", "one")
+    assert other.version_token("nodekin_a") == "one"
     assert other.count("nodekin_a", None, first) == 3
-    assert engine.set_mark("nodekin_a", "two") > first > 0
+    assert engine.set_version_token("nodekin_a", "two") > first > 0
     engine.close()
-    assert engine.mark("nodekin_a") == "two"
+    assert engine.version_token("nodekin_a") == "two"
     engine.drop("nodekin_a")
     engine.drop("nodekin_a")
-    assert engine.mark("nodekin_a") is None
+    assert engine.version_token("nodekin_a") is None
     for use in (
         lambda: other.count("nodekin_a", None, first),
         lambda: engine.put("nodekin_a", rows(1)),
         lambda: engine.delete("nodekin_a", ["0" * 32]),
-        lambda: engine.set_mark("nodekin_a", "three"),
+        lambda: engine.set_version_token("nodekin_a", "three"),
         lambda: engine.nearest("nodekin_a", rows(1)[0].vector, 1, None, [], False, first),
         lambda: [*engine.rows("nodekin_a", None, 0)],
     ):
         with pytest.raises(MissingCollectionError, match="has lost a collection"):
             use()
-    engine.create("nodekin_a", 8, linked=True)
+    engine.create("nodekin_a", 8, has_hnsw=True)
     assert engine.count("nodekin_a", None, 0) == 0
     other.close()
 
@@ -126,9 +126,9 @@ def test_collections_come_go_and_are_marked(engine: OpenSearchEngine) -> None:
 def test_a_search_sees_what_was_written_before_its_position(
     engine: OpenSearchEngine, opensearch_double: OpenSearchDouble
 ) -> None:
-    engine.create("nodekin_a", 8, linked=False)
+    engine.create("nodekin_a", 8, has_hnsw=False)
     engine.put("nodekin_a", rows(3))
-    position = engine.set_mark("nodekin_a", "one")
+    position = engine.set_version_token("nodekin_a", "one")
     engine.put("nodekin_a", rows(9))
     opensearch_double.requests.clear()
     assert engine.count("nodekin_a", None, position) == 3
@@ -138,7 +138,7 @@ def test_a_search_sees_what_was_written_before_its_position(
 
 def test_vectors_come_back_bit_by_bit(engine: OpenSearchEngine) -> None:
     vectors = np.array([[1, 0], [0, 0], [1e-38, 1 / 3], [-0.1, 0.7]], np.float32)
-    engine.create("nodekin_a", 2, linked=True)
+    engine.create("nodekin_a", 2, has_hnsw=True)
     put = [EngineRow(f"{n:032x}", f"é{n}".encode().hex(), n, [], v) for n, v in enumerate(vectors)]
     engine.put("nodekin_a", put)
     found = engine.nearest("nodekin_a", np.array([1, 0], "f4"), 4, None, [], False, 0)
@@ -149,7 +149,7 @@ def test_vectors_come_back_bit_by_bit(engine: OpenSearchEngine) -> None:
 
 def test_more_rows_than_a_result_window_are_read(engine: OpenSearchEngine) -> None:
     vector = np.array([0.6, 0.8], np.float32)
-    engine.create("nodekin_a", 2, linked=False)
+    engine.create("nodekin_a", 2, has_hnsw=False)
     for begin in range(0, 11_000, 1_000):
         numbers = range(begin, begin + 1_000)
         engine.put(
@@ -165,7 +165,7 @@ def test_more_rows_than_a_result_window_are_read(engine: OpenSearchEngine) -> No
 def test_conditions_may_have_more_values_than_a_list_of_the_server(
     engine: OpenSearchEngine,
 ) -> None:
-    engine.create("nodekin_a", 8, linked=True)
+    engine.create("nodekin_a", 8, has_hnsw=True)
     engine.put("nodekin_a", rows(50))
     many = ValueMatch("values", (), (*range(200, 150_000), 105))
     none = ValueMatch("values")
@@ -182,8 +182,8 @@ def test_words_are_found_as_by_adding_up_all(
     engine: OpenSearchEngine, opensearch_double: OpenSearchDouble, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     same_words_as_memory(engine, "nodekin_a", 40)
-    monkeypatch.setattr(opensearch, "_PORTION", 7)
-    monkeypatch.setattr(opensearch, "_MOST_TERMS", 2)
+    monkeypatch.setattr(opensearch, "_BATCH_SIZE", 7)
+    monkeypatch.setattr(opensearch, "_MAX_TERMS", 2)
     same_words_as_memory(engine, "nodekin_b", 10)
 
 
@@ -259,7 +259,7 @@ def test_addresses_are_read() -> None:
     assert not OpenSearchAddress.parse("opensearch://a?words=memory").words
     assert (address.user, address.prefix, address.timeout) == (("me", "p/w"), "team_", 3)
     assert (address.secure, address.ca, address.verify) == (True, "/x.pem", True)
-    assert address.shown == "OpenSearch at opensearch://[::1]:7,a:9201,b:9200?prefix=team_"
+    assert address.label == "OpenSearch at opensearch://[::1]:7,a:9201,b:9200?prefix=team_"
     assert "hush" not in repr(OpenSearchEngine("opensearch://me:hush@db"))
 
 
@@ -314,7 +314,7 @@ def test_a_user_is_passed_on_and_a_wrong_one_is_an_error(
     for user in ("", "me:other@"):
         other = OpenSearchEngine(f"opensearch://{user}{node}")
         with pytest.raises(StoreError, match=r"refuses the user or password \(401") as raised:
-            other.mark("nodekin_a")
+            other.version_token("nodekin_a")
         assert "other" not in str(raised.value)
         other.close()
 
@@ -342,7 +342,7 @@ def test_certificates_are_checked(
     address = f"{opensearch_double.address}?secure=true"
     unknown = OpenSearchEngine(address)
     with pytest.raises(StoreError, match=r"can't be trusted: .*certificate.*&ca=/path/to"):
-        unknown.mark("nodekin_a")
+        unknown.version_token("nodekin_a")
     unknown.close()
     assert not caplog.records
     for more in (f"&ca={certificate.with_name('ca.pem')}", "&verify=false"):
@@ -360,7 +360,7 @@ def test_an_unsecured_address_of_a_secured_server_is_told(
     opensearch_double.secure(context)
     engine = OpenSearchEngine(opensearch_double.address)
     with pytest.raises(EngineUnavailableError, match="whether it wants secure=true"):
-        engine.mark("nodekin_a")
+        engine.version_token("nodekin_a")
     engine.close()
 
 
@@ -389,7 +389,7 @@ def test_other_servers_are_refused(
 ) -> None:
     opensearch_double.version = version
     with pytest.raises(StoreError, match=message):
-        engine.mark("nodekin_a")
+        engine.version_token("nodekin_a")
 
 
 @pytest.mark.parametrize("number", ["2.9.0", "3.0.0-alpha1", "7.10.2", "4.0.0"])
@@ -400,7 +400,7 @@ def test_servers_of_2_and_3_will_do(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     opensearch_double.version = {"distribution": "opensearch", "number": number}
-    assert engine.mark("nodekin_a") is None
+    assert engine.version_token("nodekin_a") is None
     assert ("was written for OpenSearch 2 and 3" in caplog.text) == (number == "4.0.0")
 
 
@@ -409,7 +409,7 @@ def test_a_server_that_speaks_something_else_is_told(socket_enabled: None) -> No
     with serving(ChatServer()) as server:  # has no GET
         engine = OpenSearchEngine(f"opensearch://127.0.0.1:{server.server_port}")
         with pytest.raises(StoreError, match="refuses what it was asked: 501"):
-            engine.mark("nodekin_a")
+            engine.version_token("nodekin_a")
         engine.close()
 
 
@@ -420,15 +420,15 @@ def test_a_server_without_the_plugin_is_told(
     engine: OpenSearchEngine, opensearch_double: OpenSearchDouble
 ) -> None:
     opensearch_double.has_knn = False
-    for linked in (False, True):
+    for has_hnsw in (False, True):
         with pytest.raises(StoreError, match=r"has no k-NN plugin .*opensearch-plugin install"):
-            engine.create("nodekin_a", 8, linked=linked)
+            engine.create("nodekin_a", 8, has_hnsw=has_hnsw)
 
 
 def test_vectors_of_another_length_are_refused(engine: OpenSearchEngine) -> None:
     with pytest.raises(StoreError, match=r"up to 16,000 numbers, and .* makes 20,000"):
-        engine.create("nodekin_a", 20_000, linked=False)
-    engine.create("nodekin_a", 8, linked=True)
+        engine.create("nodekin_a", 20_000, has_hnsw=False)
+    engine.create("nodekin_a", 8, has_hnsw=True)
     for use in (
         lambda: engine.put("nodekin_a", rows(3, dimension=3)),
         lambda: engine.nearest("nodekin_a", np.zeros(3, "f4"), 3, None, [], False, 0),
@@ -443,12 +443,12 @@ def test_vectors_of_another_length_are_refused(engine: OpenSearchEngine) -> None
 def test_a_full_disk_is_told_at_once(
     engine: OpenSearchEngine, opensearch_double: OpenSearchDouble, waits: list[float]
 ) -> None:
-    engine.create("nodekin_a", 8, linked=True)
+    engine.create("nodekin_a", 8, has_hnsw=True)
     engine.put("nodekin_a", rows(3))
     opensearch_double.full = True
     for use in (
         lambda: engine.put("nodekin_a", rows(3)),
-        lambda: engine.create("nodekin_b", 8, linked=True),
+        lambda: engine.create("nodekin_b", 8, has_hnsw=True),
     ):
         with pytest.raises(
             StoreError, match=r"takes no writes: .*free space or add nodes"
@@ -469,7 +469,7 @@ def test_a_missing_right_is_told(
     with pytest.raises(
         StoreError, match=r"no permissions for .*needs the rights to create, .*kin_\*"
     ):
-        engine.create("nodekin_a", 8, linked=True)
+        engine.create("nodekin_a", 8, has_hnsw=True)
 
 
 def test_a_server_that_is_away_is_named_and_words_go_on(
@@ -503,18 +503,18 @@ def test_a_slow_server_is_told(opensearch_double: OpenSearchDouble) -> None:
     with pytest.raises(
         EngineUnavailableError, match=r"didn't answer within 0\.2 seconds.*timeout="
     ):
-        engine.mark("nodekin_a")
+        engine.version_token("nodekin_a")
     engine.close()
 
 
 def test_shards_that_fail_are_no_answer(
     engine: OpenSearchEngine, opensearch_double: OpenSearchDouble
 ) -> None:
-    engine.create("nodekin_a", 8, linked=True)
+    engine.create("nodekin_a", 8, has_hnsw=True)
     opensearch_double.failed_shards = 1
     for use in (
         lambda: engine.count("nodekin_a", None, 5),
-        lambda: engine.set_mark("nodekin_a", "one"),
+        lambda: engine.set_version_token("nodekin_a", "one"),
         lambda: engine.nearest("nodekin_a", rows(1)[0].vector, 1, None, [], True, 5),
     ):
         with pytest.raises(EngineUnavailableError, match=r"a part of its shards only \(1 of 2"):
@@ -527,7 +527,7 @@ def test_shards_that_fail_are_no_answer(
 def test_too_long_requests_are_made_shorter(
     engine: OpenSearchEngine, opensearch_double: OpenSearchDouble, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    engine.create("nodekin_a", 8, linked=True)
+    engine.create("nodekin_a", 8, has_hnsw=True)
     opensearch_double.longest = 5_000
     engine.put("nodekin_a", rows(300))
     assert engine.count("nodekin_a", None, 0) == 300
@@ -546,7 +546,7 @@ def test_too_long_requests_are_made_shorter(
 def test_what_a_busy_server_refused_is_sent_again(
     engine: OpenSearchEngine, opensearch_double: OpenSearchDouble, waits: list[float]
 ) -> None:
-    engine.create("nodekin_a", 8, linked=True)
+    engine.create("nodekin_a", 8, has_hnsw=True)
     opensearch_double.busy.extend([7, 3, 1])
     engine.put("nodekin_a", rows(10))
     sent = [len(body) // 2 for kind, body in opensearch_double.requests if kind == "bulk"]
@@ -559,7 +559,7 @@ def test_what_a_busy_server_refused_is_sent_again(
 def test_patience_with_a_busy_server_ends(
     engine: OpenSearchEngine, opensearch_double: OpenSearchDouble, waits: list[float]
 ) -> None:
-    engine.create("nodekin_a", 8, linked=True)
+    engine.create("nodekin_a", 8, has_hnsw=True)
     opensearch_double.busy.extend([1] * 100)
     with pytest.raises(EngineUnavailableError, match=r"too busy, .*\(429 rejected_execution"):
         engine.put("nodekin_a", rows(1))
@@ -569,7 +569,7 @@ def test_patience_with_a_busy_server_ends(
 def test_a_server_is_left_alone_as_long_as_it_says(
     engine: OpenSearchEngine, opensearch_double: OpenSearchDouble, waits: list[float]
 ) -> None:
-    engine.create("nodekin_a", 8, linked=True)
+    engine.create("nodekin_a", 8, has_hnsw=True)
     busy = Fault(429, "circuit_breaking_exception", "too much", {"Retry-After": "3"})
     for kind in ("bulk", "refresh", "count"):
         opensearch_double.fail(kind, busy, busy)
@@ -588,7 +588,7 @@ def test_a_server_is_left_alone_as_long_as_it_says(
 def test_a_search_of_a_busy_server_is_left_to_who_searches(
     engine: OpenSearchEngine, opensearch_double: OpenSearchDouble, waits: list[float]
 ) -> None:
-    engine.create("nodekin_a", 8, linked=True)
+    engine.create("nodekin_a", 8, has_hnsw=True)
     opensearch_double.fail("count", Fault(429, "rejected_execution_exception"))
     with pytest.raises(EngineUnavailableError, match="too busy"):
         engine.count("nodekin_a", None, 5)
@@ -596,7 +596,7 @@ def test_a_search_of_a_busy_server_is_left_to_who_searches(
 
 
 @pytest.mark.parametrize("done", [False, True])
-@pytest.mark.parametrize("length", [1, pytest.param(8, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("length", [1, pytest.param(8, tokens=pytest.mark.slow)])
 @pytest.mark.parametrize("similarity", ["cosine", "bm25"])
 def test_a_lost_answer_to_any_request_is_repaired(
     opensearch_double: OpenSearchDouble,
@@ -666,9 +666,9 @@ def test_a_server_that_was_killed_or_lost_is_caught_up_with(
 
 
 def test_threads_share_an_engine(engine: OpenSearchEngine) -> None:
-    engine.create("nodekin_a", 8, linked=True)
+    engine.create("nodekin_a", 8, has_hnsw=True)
     engine.put("nodekin_a", rows(60))
-    position, every, errors = engine.set_mark("nodekin_a", "one"), rows(60), []
+    position, every, errors = engine.set_version_token("nodekin_a", "one"), rows(60), []
 
     def work(thread: int) -> None:
         try:
@@ -705,7 +705,7 @@ def real(opensearch_server: str) -> Iterator[OpenSearchEngine]:
 @pytest.mark.slow
 def test_a_real_server_finds_what_memory_finds(real: OpenSearchEngine) -> None:
     same_as_memory(real, "nodekin_test_a", 60)
-    same_as_memory(real, "nodekin_test_b", 60, linked=True)
+    same_as_memory(real, "nodekin_test_b", 60, has_hnsw=True)
     real.drop("nodekin_test_a")
     same_words_as_memory(real, "nodekin_test_a", 60)
 
@@ -717,7 +717,7 @@ def test_questions_on_cmrc_have_the_results_of_a_real_server(
 ) -> None:
     """Also with a filter that leaves many, and with one that leaves few."""
     monkeypatch.setattr(engine_vector_index, "_FEW", 300)
-    monkeypatch.setattr(opensearch, "LINKED_FROM", 1_000)
+    monkeypatch.setattr(opensearch, "HNSW_FROM", 1_000)
     options = {"store": tmp_path / "graph.db", "index": opensearch_server}
     check_recall("OpenSearch", options, data, (None, {"part": {"lt": 20}}, {"part": 3}))
 
@@ -750,27 +750,27 @@ def test_what_is_no_search_by_vectors_is_the_same_on_osmem(
 ) -> None:
     engine, memory, chance = OpenSearchEngine(osmem), MemoryEngine(), random.Random(7)
     for each in (engine, memory):
-        each.create("nodekin_a", 8, linked=True)
+        each.create("nodekin_a", 8, has_hnsw=True)
         each.put("nodekin_a", rows(300))
         each.delete("nodekin_a", [f"{i:032x}" for i in range(0, 300, 9)] + ["f" * 32])
-        each.put("nodekin_a", [row._replace(tags=[5, 999]) for row in rows(3)])
-        each.set_mark("nodekin_a", "one")
-        assert each.mark("nodekin_a") == "one"
+        each.put("nodekin_a", [row._replace(value_ids=[5, 999]) for row in rows(3)])
+        each.set_version_token("nodekin_a", "one")
+        assert each.version_token("nodekin_a") == "one"
     for match in (None, *(random_match(chance) for _ in range(40))):
         assert engine.count("nodekin_a", match, 0) == memory.count("nodekin_a", match, 0)
         found, expected = (
             sorted(
-                (r.key, r.id, r.order, *r.tags, r.vector.tobytes())
+                (r.key, r.id, r.order, *r.value_ids, r.vector.tobytes())
                 for part in each.rows("nodekin_a", match, 0)
                 for r in part
             )
             for each in (engine, memory)
         )
         assert found == expected
-    engine.create("nodekin_a", 8, linked=True)
+    engine.create("nodekin_a", 8, has_hnsw=True)
     engine.drop("nodekin_a")
     engine.drop("nodekin_a")
-    assert engine.mark("nodekin_a") is None
+    assert engine.version_token("nodekin_a") is None
     for use in (
         lambda: engine.put("nodekin_a", rows(1)),
         lambda: engine.delete("nodekin_a", ["0" * 32]),
@@ -802,7 +802,7 @@ def test_what_is_no_search_by_vectors_is_the_same_on_osmem(
 def test_the_double_refuses_wrong_requests(
     engine: OpenSearchEngine, opensearch_double: OpenSearchDouble, method: str, path: str, body: Any
 ) -> None:
-    engine.create("nodekin_a", 2, linked=True)
+    engine.create("nodekin_a", 2, has_hnsw=True)
     sent = body if isinstance(body, str) else json.dumps(body)
     with pytest.raises(Refusal) as raised:
         opensearch_double.answer(method, path, sent.encode(), {})

@@ -97,7 +97,7 @@ def test_vectors_in_an_engine_beside_the_store(conf: LazyConf, index: str) -> No
         "store": "x.db",
         "index": index,
     }
-    assert as_engine(index).shown.startswith(("Milvus ", "Chroma ", "OpenSearch "))
+    assert as_engine(index).label.startswith(("Milvus ", "Chroma ", "OpenSearch "))
 
 
 @pytest.mark.parametrize("store", ["x.db", "postgresql://db/x"])

@@ -33,7 +33,7 @@ def test_equal_values_of_a_field_have_one_number(store: NodeStore) -> None:
     numbers = ValueNumbers(store)
     first = numbers.assign([row(1, year=1999, tag="a"), row(2, year=1999, name="a")])
     assert len({*first[0]} & {*first[1]}) == 1  # the year; "a" is another value in another field
-    assert first == [sorted(tags) for tags in first]
+    assert first == [sorted(value_ids) for value_ids in first]
     again = ValueNumbers(store).assign([row(2, year=1999, name="a"), row(1, tag="a", year=1999)])
     assert again == [first[1], first[0]]
 
@@ -41,8 +41,11 @@ def test_equal_values_of_a_field_have_one_number(store: NodeStore) -> None:
 def test_values_of_other_types_differ(store: NodeStore) -> None:
     values = [1, 1.0, True, "1", None, [1], (1,), date(2024, 1, 31), "2024-01-31", "\ud800", {}]
     numbers = ValueNumbers(store)
-    tags = numbers.assign([VectorRow("n", 0, "d", {"x": v}, np.zeros(1)) for v in values])
-    assert len({of_row[0] if of_row[0] != tags[0][1] else of_row[1] for of_row in tags}) >= 10
+    value_ids = numbers.assign([VectorRow("n", 0, "d", {"x": v}, np.zeros(1)) for v in values])
+    assert (
+        len({of_row[0] if of_row[0] != value_ids[0][1] else of_row[1] for of_row in value_ids})
+        >= 10
+    )
     stored = [value for _, value in numbers.values("x", 0, None)]
     assert list(map(repr, stored)) == list(map(repr, values))
 

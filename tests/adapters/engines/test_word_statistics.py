@@ -21,7 +21,7 @@ def node(name: str, text: str, order: int = 0) -> WordedNode:
 @pytest.mark.parametrize("page", [3, 256])
 def test_counts_follow_any_change(page: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(word_statistics, "_PAGE", page)
-    monkeypatch.setattr(word_statistics, "_MOST_KNOWN", 5)
+    monkeypatch.setattr(word_statistics, "_MAX_CACHED", 5)
     store, totals, chance = MemoryStore(), WordTotals(), random.Random(3)
     texts: dict[str, str] = {}
     words = [f"w{n}" for n in range(30)]

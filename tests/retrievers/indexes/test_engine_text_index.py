@@ -113,7 +113,7 @@ def test_an_engine_may_say_how_inexact_it_is() -> None:
 
 def test_more_ties_than_an_engine_returns() -> None:
     engine = MemoryEngine(words=True)
-    engine.most = 20
+    engine.max_results = 20
     graphs = [opened(engine), opened()]
     for graph in graphs:
         graph.add([Document("green tea\n" * 30 + "tea tea", id=str(n)) for n in range(3)])
@@ -194,8 +194,8 @@ def test_compacting_deletes_what_an_interruption_left(tmp_path: Path) -> None:
         assert "put" not in engine.calls
 
 
-def test_many_terms_are_written_in_portions(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine_words, "_MOST_TERMS", 20)
+def test_many_terms_are_written_in_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine_words, "_MAX_TERMS", 20)
     monkeypatch.setattr(engine_words, "BATCH", 3)
     same(graphs_with(MemoryEngine(words=True), 5))
 
@@ -270,7 +270,7 @@ def dying(method):
         return method(self, *args)
     return call
 
-for method in ("put_words", "set_mark", "delete", "drop", "mark"):
+for method in ("put_words", "set_version_token", "delete", "drop", "mark"):
     setattr(MilvusEngine, method, dying(getattr(MilvusEngine, method)))
 with NodeGraph(store=store, index=index, progress=False) as graph:
     graph.create_node_group("line", str.splitlines)

@@ -36,12 +36,12 @@ def test_goes_over_to_a_graph_and_back(monkeypatch: pytest.MonkeyPatch) -> None:
     all_, queries = random_vectors(3000), random_vectors(50, seed=1)
     vectors = NearestVectors(24)
     assert vectors.add(all_[:1000]).tolist() == list(range(1000))
-    assert not vectors.wants_graph
+    assert not vectors.wants_hnsw
     vectors.add(all_[1000:2000])
-    graph = vectors.linked(vectors.vectors())
+    graph = vectors.build_hnsw(vectors.vectors())
     vectors.add(all_[2000:2500])  # while the graph is made
     assert vectors.exact
-    vectors.use_graph(graph)
+    vectors.use_hnsw(graph)
     assert not vectors.exact
     vectors.add(all_[2500:])  # without building the graph anew
     assert recall(vectors, all_, queries, 10, None) >= 0.99
@@ -65,9 +65,9 @@ def test_more_short_vectors_are_compared(dimension: int, exact: int) -> None:
             return self.size
 
     vectors = Vectors(dimension)
-    assert not vectors.wants_graph
+    assert not vectors.wants_hnsw
     vectors.size += 1
-    assert vectors.wants_graph
+    assert vectors.wants_hnsw
 
 
 def test_many_equal_vectors_are_no_island(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -77,7 +77,7 @@ def test_many_equal_vectors_are_no_island(monkeypatch: pytest.MonkeyPatch) -> No
     all_[500:1500] = all_[500]
     vectors = NearestVectors(24)
     rows = vectors.add(all_)
-    vectors.use_graph(vectors.linked(vectors.vectors()))
+    vectors.use_hnsw(vectors.build_hnsw(vectors.vectors()))
     assert not vectors.exact
     assert len(vectors) == 1501
     assert set(rows[500:1500].tolist()) == {500}
@@ -114,7 +114,7 @@ def test_the_highest_are_those_of_a_full_sort(size: int, limit: int) -> None:
 
 
 def test_what_a_filter_allows_is_copied_where_it_is_little(monkeypatch) -> None:
-    monkeypatch.setattr(nearest_vectors, "_HELD", 100)
+    monkeypatch.setattr(nearest_vectors, "_MAX_COPIED", 100)
     all_, queries = random_vectors(3000), random_vectors(5, seed=1)
     vectors = NearestVectors(24)
     vectors.add(all_)
@@ -145,9 +145,9 @@ def on_disk(vectors: NearestVectors) -> dict[str, np.ndarray]:
 def test_vectors_in_a_file_and_later_ones_are_one(
     monkeypatch: pytest.MonkeyPatch, later: int, recent: int
 ) -> None:
-    monkeypatch.setattr(nearest_vectors, "_LATER", later)
+    monkeypatch.setattr(nearest_vectors, "_MAX_LATER", later)
     monkeypatch.setattr(nearest_vectors, "_RECENT", recent)
-    monkeypatch.setattr(nearest_vectors, "_HELD", 20)
+    monkeypatch.setattr(nearest_vectors, "_MAX_COPIED", 20)
     chance = np.random.default_rng(4)
     all_, queries = random_vectors(200), random_vectors(6, seed=1)
     memory = NearestVectors(24)
@@ -183,10 +183,10 @@ def test_a_graph_is_made_of_vectors_in_a_file(monkeypatch: pytest.MonkeyPatch) -
     memory.add(all_[:1000])
     vectors = NearestVectors.from_arrays(on_disk(memory))
     vectors.add(all_[1000:1500])
-    assert vectors.wants_graph
-    graph = vectors.linked(vectors.vectors())
+    assert vectors.wants_hnsw
+    graph = vectors.build_hnsw(vectors.vectors())
     vectors.add(all_[1500:1600])  # while it is made
-    vectors.use_graph(graph)
+    vectors.use_hnsw(graph)
     vectors.add(all_[1600:])
     assert not vectors.exact
     assert recall(vectors, all_, queries, 10, None) >= 0.99

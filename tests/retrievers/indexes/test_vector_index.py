@@ -408,7 +408,7 @@ def test_vectors_stay_in_the_file_until_they_change(kept: Path) -> None:
 def test_a_filter_that_leaves_many_is_met_by_vectors_in_a_file(
     kept: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(nearest_vectors, "_HELD", 2)
+    monkeypatch.setattr(nearest_vectors, "_MAX_COPIED", 2)
     chance = random.Random(3)
     texts = ["".join(chance.choices(LETTERS, k=9)) for _ in range(60)]
     documents = {str(n): Document(t, {"n": n % 2}, id=str(n)) for n, t in enumerate(texts)}
@@ -433,11 +433,11 @@ def test_a_file_of_an_earlier_version_is_read(kept: Path) -> None:
     assert path.read_bytes() == written
 
 
-@pytest.mark.parametrize("portion", [1, 2, 3, 100])
-def test_a_group_is_read_in_portions(
-    kept: Path, monkeypatch: pytest.MonkeyPatch, portion: int
+@pytest.mark.parametrize("batch", [1, 2, 3, 100])
+def test_a_group_is_read_in_batches(
+    kept: Path, monkeypatch: pytest.MonkeyPatch, batch: int
 ) -> None:
-    monkeypatch.setattr(vector_index, "_PORTION", portion)
+    monkeypatch.setattr(vector_index, "_BATCH_NODES", batch)
     graph = new_graph(DOCUMENTS)
     given: list[int] = []
     add = NearestVectors.add
@@ -449,7 +449,7 @@ def test_a_group_is_read_in_portions(
     monkeypatch.setattr(NearestVectors, "add", noting)
     index = synced(VectorIndex(graph, "line", "default"), graph)
     assert sum(given) == 5
-    assert max(given) == min(portion, 5)
+    assert max(given) == min(batch, 5)
     assert ask(index, "abd", None) == compared(graph, "abd", None)
     graph.add(Document("ab\nbd\ncd", {"n": 9}, id="new"))
     assert ask(synced(index, graph), "abd", None) == compared(graph, "abd", None)
@@ -458,7 +458,7 @@ def test_a_group_is_read_in_portions(
 def test_a_model_that_fails_between_portions_costs_nothing(
     kept: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(vector_index, "_PORTION", 2)
+    monkeypatch.setattr(vector_index, "_BATCH_NODES", 2)
     fails = [True]
 
     def model(texts: list[str]) -> np.ndarray:

@@ -9,7 +9,7 @@ from memory_engine import MemoryEngine
 
 from nodekin.nodegraph import Document, NodeGraph
 from nodekin.nodegraph.extractors.entity_extractor import EntityExtractor
-from nodekin.nodegraph.vector_table import TableAheadError
+from nodekin.nodegraph.vector_table import StaleSnapshotError
 from nodekin.retrievers import Bm25, LinkRetriever, Retriever
 from nodekin.retrievers.composite.link_graph import LinkOptions
 from nodekin.retrievers.filters import parse_filters
@@ -173,7 +173,7 @@ def test_it_is_tried_again_where_another_process_goes_on(
     def ahead(index: EngineTextIndex, *args: Any) -> Any:
         calls.append(1)
         if len(calls) < 3:
-            raise TableAheadError("another process has changed the words")
+            raise StaleSnapshotError("another process has changed the words")
         return term_scores(index, *args)
 
     monkeypatch.setattr(EngineTextIndex, "term_scores", ahead)
