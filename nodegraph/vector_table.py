@@ -30,22 +30,22 @@ class StaleSnapshotError(TransientStoreError):
     """
 
 
-_without_tables: ContextVar[bool] = ContextVar("engine_disabled", default=False)
+_engine_disabled: ContextVar[bool] = ContextVar("engine_disabled", default=False)
 
 
 @contextmanager
 def engine_disabled() -> Iterator[None]:
     """Let searches of this thread compare all vectors themselves where a table is ahead."""
-    token = _without_tables.set(True)
+    token = _engine_disabled.set(True)
     try:
         yield
     finally:
-        _without_tables.reset(token)
+        _engine_disabled.reset(token)
 
 
 def is_engine_disabled() -> bool:
     """Return whether this thread is within ``engine_disabled``."""
-    return _without_tables.get()
+    return _engine_disabled.get()
 
 
 class TableState(NamedTuple):

@@ -717,7 +717,7 @@ def _condition(match: ValueMatch) -> str:
     if match.join == "values":
         if not match.value_ids:
             return f'(key == "{_TOKEN_KEY}")'  # none
-        return f"array_contains_any(value_ids, {[*match.value_ids]})"
+        return f"array_contains_any(tags, {[*match.value_ids]})"
     parts = [_condition(part) for part in match.parts]
     return f"(not ({parts[0]}))" if match.join == "not" else f"({_joined(match.join, parts)})"
 

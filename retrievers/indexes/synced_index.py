@@ -47,9 +47,9 @@ class SyncedIndex:
       where the graph has a folder for indexes. It is used when its header is equal, and updated
       from its revision; a damaged file is ignored and written again.
 
-    What is compared of a node is ``graph.reader.searched_texts(nodes)``, where ``uses_search_text`` is
-    True; the index is then built anew when the group's search text is declared anew, or what it
-    refers to changes.
+    Where ``uses_search_text`` is True, what is compared of a node is
+    ``graph.reader.searched_texts(nodes)``. The index is then rebuilt when the group's search text
+    is declared again, or what it refers to changes.
 
     When ``add`` or ``remove`` raises, also by Ctrl-C, the index is emptied and built anew at the
     next search. One thread changes the index at a time, while the graph can't change. Searches

@@ -160,7 +160,7 @@ def register_index(name: str) -> Callable[[MakeT], MakeT]:
     It is called once for each graph, group, embedding and similarity. The index gets the query as
     it is, a text or a vector; an index that suits the similarity may call
     ``similarity.prepare(query, [index])``. The ``close`` method of an index, where it has one, is
-    called when the graph is closed; ``graph.reader.index_file(name)`` is a path for a file of its own.
+    called when the graph is closed. ``graph.reader.index_file(name)`` is a path for its file.
     ``SyncedIndex`` is a base class that does all this.
 
     Raises:

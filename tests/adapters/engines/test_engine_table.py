@@ -335,7 +335,9 @@ def test_processes_share_what_one_has_written(file: Path) -> None:
         assert "put" not in engine.calls
         fill(another, numbers=[8])
         assert answers(another) == answers(graph) == expected(range(9))
-        assert not any(isinstance(i, VectorIndex | TextIndex) for i in graph.reader._shared.values())
+        assert not any(
+            isinstance(i, VectorIndex | TextIndex) for i in graph.reader._shared.values()
+        )
 
 
 def test_a_thread_that_reads_an_earlier_state_sees_that_state(file: Path) -> None:

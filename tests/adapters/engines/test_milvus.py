@@ -51,7 +51,7 @@ def opened(index: str, store: Any = None) -> NodeGraph:
 
 
 @pytest.mark.parametrize(
-    ("address", "uri", "shown"),
+    ("address", "uri", "label"),
     [
         ("milvus://db", "http://db:19530", "Milvus at milvus://db:19530"),
         ("milvus://db:7?secure=true", "https://db:7", "Milvus at milvus://db:7"),
@@ -184,7 +184,7 @@ def test_all_rows_are_read_however_many(address: str, monkeypatch: pytest.Monkey
     monkeypatch.setattr(milvus, "_BATCH_SIZE", 40)
     monkeypatch.setattr(milvus, "_MAX_RESULTS", 25)  # of which some batches have more
     graph, expected = opened(address), opened("milvus://unused")
-    expected._engine = StoreEngine()
+    expected.reader._engine = StoreEngine()
     for each in (graph, expected):
         each.add([Document("\n".join(f"line {d} {n}" for n in range(10))) for d in range(30)])
     for settings in ({"top_k": 1_000}, {"target": "ROOT", "lift": "sum", "top_k": 50}):

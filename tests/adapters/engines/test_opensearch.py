@@ -596,7 +596,7 @@ def test_a_search_of_a_busy_server_is_left_to_who_searches(
 
 
 @pytest.mark.parametrize("done", [False, True])
-@pytest.mark.parametrize("length", [1, pytest.param(8, tokens=pytest.mark.slow)])
+@pytest.mark.parametrize("length", [1, pytest.param(8, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("similarity", ["cosine", "bm25"])
 def test_a_lost_answer_to_any_request_is_repaired(
     opensearch_double: OpenSearchDouble,

@@ -270,7 +270,7 @@ def dying(method):
         return method(self, *args)
     return call
 
-for method in ("put_words", "set_version_token", "delete", "drop", "mark"):
+for method in ("put_words", "set_version_token", "delete", "drop", "version_token"):
     setattr(MilvusEngine, method, dying(getattr(MilvusEngine, method)))
 with NodeGraph(store=store, index=index, progress=False) as graph:
     graph.create_node_group("line", str.splitlines)

@@ -145,7 +145,7 @@ def test_an_entity_of_many_passages_is_not_read_to_its_end(
     hub = graph.nodes("entity")[0]
     graph.link(hub.id, [f"d{number}" for number in range(60)])
     read: list[str] = []
-    existing = graph.existing_nodes
+    existing = graph.reader.existing_nodes
 
     def noting(ids: list[str]) -> Any:
         read.extend(ids)
@@ -158,7 +158,7 @@ def test_an_entity_of_many_passages_is_not_read_to_its_end(
         options=LinkOptions(max_passages_per_entity=4, seeds=1, named=0, repetition=0),
     )
     retriever("warm up")
-    monkeypatch.setattr(graph, "existing_nodes", noting)
+    monkeypatch.setattr(graph.reader, "existing_nodes", noting)
     assert retriever(QUERIES[0])
     assert 0 < len(read) < 40
 
