@@ -161,11 +161,7 @@ class GraphDocuments(DocumentIndex):
         return cls.from_documents(documents, embedding, ids=ids, store=store, **options)
 
     @classmethod
-    def from_graph(
-        cls,
-        graph: NodeGraph,
-        **options: Unpack[GraphOptions],
-    ) -> Self:
+    def from_graph(cls, graph: NodeGraph, **options: Unpack[GraphOptions]) -> Self:
         """Make a retriever of the documents that a graph has, and of those that it will get.
 
         Without further arguments it is a ``DefaultRetriever``: words of documents and of their

@@ -131,11 +131,7 @@ class LangChainBackend:
             # Little metadata, since many stores allow but few and flat fields.
             Document(
                 row.text,
-                metadata={
-                    _ID: row.node.id,
-                    _GROUP: row.node.group,
-                    _FINGERPRINT: row.fingerprint,
-                },
+                metadata={_ID: row.node.id, _GROUP: row.node.group, _FINGERPRINT: row.fingerprint},
                 id=row.node.id,
             )
             for row in nodes

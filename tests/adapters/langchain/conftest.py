@@ -26,9 +26,7 @@ DOCUMENTS = [
         id="茶",
     ),
     Document(
-        "A printing press. It prints books about tea.",
-        metadata={"topic": "printing"},
-        id="press",
+        "A printing press. It prints books about tea.", metadata={"topic": "printing"}, id="press"
     ),
 ]
 

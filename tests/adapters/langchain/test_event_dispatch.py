@@ -129,9 +129,7 @@ async def test_slow_handlers_are_told_in_order_and_block_nobody(nested, mode, ma
         assert threading.get_ident() not in diary.threads
 
 
-async def test_a_handler_that_runs_something_of_its_own_is_not_waited_for_by_itself(
-    nested,
-):
+async def test_a_handler_that_runs_something_of_its_own_is_not_waited_for_by_itself(nested):
     class Running(AsyncCallbackHandler):
         seen = 0
 

@@ -86,14 +86,8 @@ CASES: list[tuple[dict[str, Any], Callable[[Document], bool]]] = [
     ({"rating": {"$exists": False}}, lambda d: "rating" not in d.metadata),
     ({"year": {"$not": {"$gt": 1995}}}, lambda d: not d.metadata.get("year", 0) > 1995),
     ({"$not": {"year": 1995}}, lambda d: d.metadata.get("year") != 1995),
-    (
-        {"$not": [{"year": 1995}, {"year": 1993}]},
-        not_of_the_nineties,
-    ),
-    (
-        {"$nor": [{"year": 1995}, {"year": 1993}]},
-        not_of_the_nineties,
-    ),
+    ({"$not": [{"year": 1995}, {"year": 1993}]}, not_of_the_nineties),
+    ({"$nor": [{"year": 1995}, {"year": 1993}]}, not_of_the_nineties),
     (
         {"$and": [{"year": {"$gt": 1990}}, {"rating": {"$gt": 8}}]},
         lambda d: d.metadata.get("year", 0) > 1990 and d.metadata.get("rating", 0) > 8,

@@ -146,10 +146,7 @@ def test_langchains_prompt_in_an_extractor(loaded_graph):
 async def test_langchains_prompt_in_a_query_engine(loaded_graph, way):
     """As in LangChain's RAG tutorials."""
     prompt = ChatPromptTemplate(
-        [
-            ("system", "Use the context to answer.\n\n{context}"),
-            ("human", "{input}"),
-        ]
+        [("system", "Use the context to answer.\n\n{context}"), ("human", "{input}")]
     )
     model = Recording(responses=["It is steamed."])
     search = Retriever(loaded_graph, "ROOT", "bm25", top_k=1)
