@@ -8,7 +8,7 @@ import inspect
 import logging
 import threading
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Iterator, Sequence
+from collections.abc import AsyncIterator, Coroutine, Generator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, nullcontext
 from contextvars import ContextVar
 from functools import partial
@@ -24,7 +24,7 @@ from langchain_core.callbacks import (
 )
 from langchain_core.callbacks.manager import ahandle_event, handle_event
 from langchain_core.runnables import RunnableConfig
-from langchain_core.runnables.config import set_config_context, var_child_runnable_config
+from langchain_core.runnables.config import var_child_runnable_config
 from langchain_core.tracers import BaseTracer
 
 from ...nodegraph.concurrency import limit_concurrency
@@ -180,18 +180,14 @@ def child_config(config: RunnableConfig) -> RunnableConfig:
     return cast("RunnableConfig", inherited)
 
 
-def call_with_config(config: RunnableConfig, function: Callable[[], T]) -> T:
-    """Call a function with a config as LangChain's config context."""
-    with set_config_context(child_config(config)) as context:
-        return context.run(function)
-
-
-async def acall_with_config(
-    config: RunnableConfig, function: Callable[[], Coroutine[Any, Any, T]]
-) -> T:
-    """Async version of ``call_with_config``."""
-    with set_config_context(child_config(config)) as context:
-        return await context.run(asyncio.create_task, function())
+@contextmanager
+def config_context(config: RunnableConfig) -> Iterator[None]:
+    """Let a config be LangChain's config context in the block."""
+    token = var_child_runnable_config.set(child_config(config))
+    try:
+        yield
+    finally:
+        var_child_runnable_config.reset(token)
 
 
 def _new_run(manager: BaseCallbackManager, name: str) -> CallbackManagerForChainRun:

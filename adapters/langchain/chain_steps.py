@@ -127,7 +127,41 @@ def transform_query(
 
 
 class FuseDocuments(ChainStep):
-    """Fuse lists of documents into one. See ``fuse_documents``."""
+    """Fuse lists of documents into one: what ``retriever.map()`` ends in.
+
+    A document is the same in two lists if its id is, or without an id its text and metadata.
+    Documents come back as they were, each once. Choose ``FusionRetriever`` where the retrievers
+    can be held: it queries them in parallel and keeps the evidence.
+
+    Args:
+        mode: ``"rrf"`` by ranks. ``"relative"``, ``"distribution"`` or ``"concat"`` by the
+            documents' ``relevance_score``, by rank where they have none. See ``fuse``.
+        weights: What each list counts. All the same by default.
+        k: How many documents at most. None for all.
+        merge_by: A metadata field by which documents are the same, instead of the id.
+        details: Whether the metadata has the fused score. See ``to_document``.
+
+    Raises:
+        pydantic.ValidationError: If a mode is unknown or a number out of range.
+
+    Example:
+        >>> from langchain_core.language_models import FakeListChatModel
+        >>> from langchain_core.runnables import RunnableLambda
+        >>> texts = ["The Nile is long.", "The Amazon is long.", "Tea is a drink."]
+        >>> documents = [Document(text, id=text.split()[1]) for text in texts]
+        >>> retriever = RunnableLambda(
+        ...     lambda query: [d for d in documents if d.id in query or "long" in d.page_content]
+        ... )
+        >>> model = FakeListChatModel(responses=["How long is the Nile?\\nHow long is the Amazon?"])
+        >>> steps = transform_query(model, "decompose", include_query=False)
+        >>> chain = steps | retriever.map() | fuse_documents(k=2)
+        >>> [document.id for document in chain.invoke("Is the Nile longer than the Amazon?")]
+        ['Nile', 'Amazon']
+
+    Source:
+        The reciprocal rank fusion of LangChain's RAG-Fusion template, which tells documents apart
+        by their whole JSON.
+    """
 
     mode: Mode = "rrf"
     weights: list[float] | None = None
@@ -168,53 +202,5 @@ class FuseDocuments(ChainStep):
         return [to_document(result, details=self.details) for result in fused]
 
 
-def fuse_documents(
-    *,
-    mode: Mode = "rrf",
-    weights: Sequence[float] | None = None,
-    k: int | None = None,
-    merge_by: str | None = None,
-    details: Details = False,
-) -> FuseDocuments:
-    """Return a step that fuses lists of documents: what ``retriever.map()`` ends in, as one list.
-
-    A document is the same in two lists if its id is, or without an id its text and metadata.
-    Documents come back as they were, each once. Choose ``FusionRetriever`` where the retrievers
-    can be held: it queries them in parallel and keeps the evidence.
-
-    Args:
-        mode: ``"rrf"`` by ranks. ``"relative"``, ``"distribution"`` or ``"concat"`` by the
-            documents' ``relevance_score``, by rank where they have none. See ``fuse``.
-        weights: What each list counts. All the same by default.
-        k: How many documents at most. None for all.
-        merge_by: A metadata field by which documents are the same, instead of the id.
-        details: Whether the metadata has the fused score. See ``to_document``.
-
-    Raises:
-        pydantic.ValidationError: If a mode is unknown or a number out of range.
-
-    Example:
-        >>> from langchain_core.language_models import FakeListChatModel
-        >>> from langchain_core.runnables import RunnableLambda
-        >>> texts = ["The Nile is long.", "The Amazon is long.", "Tea is a drink."]
-        >>> documents = [Document(text, id=text.split()[1]) for text in texts]
-        >>> retriever = RunnableLambda(
-        ...     lambda query: [d for d in documents if d.id in query or "long" in d.page_content]
-        ... )
-        >>> model = FakeListChatModel(responses=["How long is the Nile?\\nHow long is the Amazon?"])
-        >>> steps = transform_query(model, "decompose", include_query=False)
-        >>> chain = steps | retriever.map() | fuse_documents(k=2)
-        >>> [document.id for document in chain.invoke("Is the Nile longer than the Amazon?")]
-        ['Nile', 'Amazon']
-
-    Source:
-        The reciprocal rank fusion of LangChain's RAG-Fusion template, which tells documents apart
-        by their whole JSON.
-    """
-    return FuseDocuments(
-        mode=mode,
-        weights=None if weights is None else list(weights),
-        k=k,
-        merge_by=merge_by,
-        details=details,
-    )
+fuse_documents = FuseDocuments
+"""Returns a step, as the others do."""

@@ -259,12 +259,14 @@ class NodeGraphQueryEngine(RunnableSerializable[EngineInput, Any]):
         return arguments, self.child_k if child_k is None else child_k
 
     def _first_chunk(self, answer: Answer) -> AddableDict:
-        return AddableDict(first_fields(answer, self.details))
+        sources = answer.sources
+        context = [to_document(source.result, details=self.details) for source in sources]
+        return AddableDict(question=answer.question, context=context)
 
     def _output(self, answer: Answer) -> Any:
         if self.output == "text":
             return answer.text
-        return {**self._first_chunk(answer), "answer": answer.text, **last_fields(answer)}
+        return {**self._first_chunk(answer), "answer": answer.text, **_last_chunk(answer)}
 
     def _run(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
         arguments, child_k = self._request(input, **kwargs)
@@ -296,7 +298,7 @@ class NodeGraphQueryEngine(RunnableSerializable[EngineInput, Any]):
                 yield self._first_chunk(stream.answer)
                 for text in chain([first], stream):
                     yield AddableDict(answer=text)
-                yield AddableDict(last_fields(stream.answer))
+                yield _last_chunk(stream.answer)
 
         yield from stream_in_context(chunks())
 
@@ -318,7 +320,7 @@ class NodeGraphQueryEngine(RunnableSerializable[EngineInput, Any]):
                         emit(AddableDict(answer=text))
                         async for text in stream:
                             emit(AddableDict(answer=text))
-                        emit(AddableDict(last_fields(stream.answer)))
+                        emit(_last_chunk(stream.answer))
 
         async with aclosing(stream_from_task(produce)) as chunks:
             async for chunk in chunks:
@@ -477,13 +479,7 @@ async def stream_from_task(
         await asyncio.gather(task, return_exceptions=True)
 
 
-def first_fields(answer: Answer, details: Details = False) -> dict[str, Any]:
-    """Return the fields of an answer's mapping that come before its text."""
-    context = [to_document(source.result, details=details) for source in answer.sources]
-    return {"question": answer.question, "context": context}
-
-
-def last_fields(answer: Answer) -> dict[str, Any]:
+def _last_chunk(answer: Answer) -> AddableDict:
     """Return the fields of an answer's mapping that come after its text."""
     sources = [
         {
@@ -497,4 +493,4 @@ def last_fields(answer: Answer) -> dict[str, Any]:
         }
         for source in answer.sources
     ]
-    return {"sources": sources, "found": answer.answered, "notes": list(answer.notes)}
+    return AddableDict(sources=sources, found=answer.answered, notes=list(answer.notes))

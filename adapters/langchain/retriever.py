@@ -6,7 +6,6 @@ import asyncio
 import logging
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from langchain_core.callbacks import (
@@ -32,7 +31,7 @@ from ...retrievers.protocols import RetrieverLike, RetrieverProtocol
 from ...retrievers.results import ScoredNode
 from ...retrievers.retriever import Retriever
 from ..frameworks import document_search
-from .callbacks import acall_with_config, achild_runs, call_with_config, child_runs
+from .callbacks import achild_runs, child_runs, config_context
 from .documents import Details, check_count, check_kwargs, to_document
 from .filter_translation import as_filters, listing, merge_filters
 from .graph_documents import GraphDocuments, RetrieverFields
@@ -205,8 +204,8 @@ class NodeGraphRetriever(GraphDocuments):
         """
         if config is None:  # that of the config context, if any, holds
             return super().invoke(input, **kwargs)
-        config = _with_run_id(config, kwargs)
-        return call_with_config(config, partial(super().invoke, input, config, **kwargs))
+        with config_context(config := _with_run_id(config, kwargs)):
+            return super().invoke(input, config, **kwargs)
 
     async def ainvoke(
         self, input: str, config: RunnableConfig | None = None, **kwargs: Any
@@ -214,8 +213,8 @@ class NodeGraphRetriever(GraphDocuments):
         """Async version of ``invoke``."""
         if config is None:
             return await super().ainvoke(input, **kwargs)
-        config = _with_run_id(config, kwargs)
-        return await acall_with_config(config, partial(super().ainvoke, input, config, **kwargs))
+        with config_context(config := _with_run_id(config, kwargs)):
+            return await super().ainvoke(input, config, **kwargs)
 
     def batch(
         self,

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-import numpy as np
 from langchain_core.callbacks import (
     AsyncCallbackManagerForRetrieverRun,
     CallbackManagerForRetrieverRun,
@@ -30,7 +29,6 @@ from ...retrievers.protocols import Similarity
 from ...retrievers.ranking import maximal_marginal_relevance
 from ...retrievers.results import ScoredNode
 from ...retrievers.retriever import Retriever
-from ...retrievers.search import Search, search_scopes
 from ...retrievers.similarities.bm25 import Bm25
 from ...retrievers.similarities.cosine import Cosine
 from ...retrievers.similarities.registry import DEFAULT, MakeIndex
@@ -267,8 +265,7 @@ class NodeGraphVectorStore(VectorStore):
             filter: Conditions on metadata, checked before ranking.
             **kwargs: None are allowed.
         """
-        check_kwargs("similarity_search_with_score", kwargs, _SEARCH)
-        check_count("k", k)
+        _check("similarity_search_with_score", kwargs, k)
         return self._with_scores(
             self.retriever.retrieve(query, top_k=k, filters=self._filters(query, filter))
         )
@@ -277,8 +274,7 @@ class NodeGraphVectorStore(VectorStore):
         self, query: str, k: int = 4, *, filter: Filters | None = None, **kwargs: Any
     ) -> list[tuple[Document, float]]:
         """Async version of ``similarity_search_with_score``, with the model's async method."""
-        check_kwargs("asimilarity_search_with_score", kwargs, _SEARCH)
-        check_count("k", k)
+        _check("asimilarity_search_with_score", kwargs, k)
         filters = self._filters(query, filter)
         results = await self.retriever.aretrieve(query, top_k=k, filters=filters)
         return await asyncio.to_thread(self._with_scores, results)
@@ -303,8 +299,7 @@ class NodeGraphVectorStore(VectorStore):
         **kwargs: Any,
     ) -> list[tuple[Document, float]]:
         """Return the documents that are nearest to a vector of the graph's model, and scores."""
-        check_kwargs("similarity_search_with_score_by_vector", kwargs, _SEARCH)
-        check_count("k", k)
+        _check("similarity_search_with_score_by_vector", kwargs, k)
         return self._with_scores(self._nearest(embedding, k, filter))
 
     def similarity_search_by_vector(
@@ -344,8 +339,7 @@ class NodeGraphVectorStore(VectorStore):
         Raises:
             ValueError: If the graph has no embeddings, which measure similarity.
         """
-        check_kwargs("max_marginal_relevance_search", kwargs, _DIVERSE)
-        check_count("k", k)
+        _check("max_marginal_relevance_search", kwargs, k, _DIVERSE)
         return run(self._search_diverse(query, k, fetch_k, lambda_mult, filter))
 
     async def amax_marginal_relevance_search(
@@ -359,8 +353,7 @@ class NodeGraphVectorStore(VectorStore):
         **kwargs: Any,
     ) -> list[Document]:
         """Async version of ``max_marginal_relevance_search``."""
-        check_kwargs("amax_marginal_relevance_search", kwargs, _DIVERSE)
-        check_count("k", k)
+        _check("amax_marginal_relevance_search", kwargs, k, _DIVERSE)
         return await arun(self._search_diverse(query, k, fetch_k, lambda_mult, filter))
 
     def max_marginal_relevance_search_by_vector(
@@ -374,8 +367,7 @@ class NodeGraphVectorStore(VectorStore):
         **kwargs: Any,
     ) -> list[Document]:
         """Return documents that are similar to a vector and differ from each other."""
-        check_kwargs("max_marginal_relevance_search_by_vector", kwargs, _DIVERSE)
-        check_count("k", k)
+        _check("max_marginal_relevance_search_by_vector", kwargs, k, _DIVERSE)
         results = self._nearest(embedding, max(k, fetch_k), filter)
         return self._diverse(embedding, results, k, lambda_mult) if results else []
 
@@ -427,9 +419,8 @@ class NodeGraphVectorStore(VectorStore):
             TypeError: If there is an unknown argument, such as the place of another store.
         """
         _check_options(cls, "from_texts", kwargs)
-        vector_store = cls(NodeGraph(embed=embedding, store=store), **kwargs)
-        vector_store.add_texts(texts, metadatas, ids=ids)
-        return vector_store
+        documents = text_documents(texts, metadatas)
+        return cls.from_documents(documents, embedding, ids=ids, store=store, **kwargs)
 
     @classmethod
     def from_documents(
@@ -504,27 +495,16 @@ class NodeGraphVectorStore(VectorStore):
         self, embedding: Sequence[float], k: int, filter: Filters | None
     ) -> list[ScoredNode]:
         """Search for a vector instead of a query."""
-        retriever, key = self.retriever, self._embed_key()
+        self._embed_key()  # there has to be one
+        retriever = self.retriever
         if retriever.similarity.mode != "embedding":
             raise ValueError(
                 f"the store is searched by {retriever.similarity.name!r}, which compares texts; "
                 'a vector is searched for with similarity="cosine"'
             )
-        vector = np.asarray(embedding, np.float32)
-        if vector.ndim != 1:
-            raise ValueError(f"embedding is one vector, not an array of shape {vector.shape}")
-        search = Search(
-            [self.graph],
-            [retriever.group_name],
-            retriever.target,
-            retriever.similarity,
-            search_scopes(retriever.similarity, [self.graph], [key]),
-            cut_off=None,
-            lift=retriever.lift,
-            limit=k,
-            conditions=retriever.conditions(as_filters(filter)),
-        )
-        return search([""], [[vector[np.newaxis]]])[0]
+        return retriever.batch_vectors(
+            ["a vector"], lambda graph, key: [embedding], top_k=k, filters=as_filters(filter)
+        )[0]
 
     def _search_diverse(
         self, query: str, k: int, fetch_k: int, lambda_mult: float, filter: Filters | None
@@ -554,6 +534,11 @@ class NodeGraphVectorStore(VectorStore):
         return [
             (to_document(result, details=self._details), float(result.score)) for result in results
         ]
+
+
+def _check(method: str, kwargs: Iterable[str], k: int, allowed: Collection[str] = _SEARCH) -> None:
+    check_kwargs(method, kwargs, allowed)
+    check_count("k", k)
 
 
 def _check_options(store: type[VectorStore], method: str, options: Iterable[str]) -> None:

@@ -1,9 +1,6 @@
 """The first lines: a retriever of documents in one, as people type them for LangChain's own."""
 
-import asyncio
-
 import pytest
-from blockbuster import blockbuster_ctx
 from langchain_core.documents import Document
 from langchain_core.indexing import InMemoryRecordManager, aindex, index
 from langchain_peers import DOCUMENTS, Pairs, ids, splitter, texts
@@ -208,16 +205,6 @@ async def test_incremental_cleanup(documents, graph, records, mode):
     assert documents.invoke("hot or cold?")[0].page_content == "Tea is green. Tea is cold."
 
 
-async def test_full_cleanup(documents, graph, records, mode):
-    await run(mode, pages(tea="Tea.", 河="河。"), records, documents, cleanup="full")
-    done = await run(mode, pages(河="河。", milk="Milk."), records, documents, cleanup="full")
-    assert (done["num_added"], done["num_skipped"], done["num_deleted"]) == (1, 1, 1)
-    assert group_texts(graph) == group_texts(graph, "sentence") == ["Milk.", "河。"]
-    done = await run(mode, [], records, documents, cleanup="full")
-    assert (done["num_deleted"], group_texts(graph)) == (2, [])
-    assert documents.invoke("milk") == []
-
-
 async def test_only_what_changed_is_embedded(graph, documents, records):
     model = graph.embeddings.embedder("default").embed.__self__
     first = pages(tea="Tea is green. Tea is hot.", 河="河流入海。河很长。")
@@ -255,14 +242,3 @@ def test_the_default_searches_documents():
 def test_unknown_arguments_are_refused(documents, call):
     with pytest.raises(TypeError, match="has no argument"):
         call(documents)
-
-
-async def test_nothing_blocks_the_event_loop(tmp_path, records):
-    graph = NodeGraph(store=tmp_path / "g.nodekin", embed=Letters(), progress=False)
-    documents = NodeGraphRetriever(graph=graph)
-    with blockbuster_ctx():
-        await aindex(pages(tea="Tea."), records, documents, cleanup="full", **SETTINGS)
-        assert len(await documents.ainvoke("tea")) == 1
-        await aindex(pages(河="河。"), records, documents, cleanup="full", **SETTINGS)
-        assert len(await documents.aget([n.id for n in await documents.ainvoke("tea")])) == 1
-    await asyncio.to_thread(graph.close)

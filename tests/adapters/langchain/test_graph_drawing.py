@@ -1,7 +1,6 @@
 """The graph that is drawn of a retriever shows what is within."""
 
 import pytest
-from langchain_core.runnables import RunnableLambda, RunnablePassthrough
 
 from nodekin.adapters.langchain import NodeGraphRetriever
 from nodekin.retrievers import BaseRetriever, FusionRetriever, RerankRetriever, Retriever
@@ -99,19 +98,3 @@ def test_it_is_drawn(sentences, whole):
     for told in ("FusionRetriever", "mode = rrf", "group_name = sentence", "similarity = bm25"):
         assert told in drawn
     assert retriever.get_graph().to_json()["nodes"]
-
-
-@pytest.mark.parametrize("engine", ["whole", "fusion", "strategy"])
-def test_in_a_chain(sentences, whole, engine):
-    fusion = FusionRetriever([sentences, whole])
-    retriever = NodeGraphRetriever(
-        retriever={"whole": whole, "fusion": fusion, "strategy": Strategy(fusion)}[engine]
-    )
-    chain = RunnablePassthrough() | retriever | RunnableLambda(len, name="count")
-    drawn = edges(chain.get_graph())
-    assert (HERE, "count") in drawn
-    assert [target for _, target in drawn].count("Retriever") == (1 if engine == "whole" else 2)
-    parallel = (retriever | RunnableLambda(len)).get_graph()
-    assert parallel.first_node() is not None
-    both = ({"a": retriever, "b": retriever} | RunnableLambda(len)).get_graph()
-    assert edges(both).count((HERE, "Parallel<a,b>Output")) == 2

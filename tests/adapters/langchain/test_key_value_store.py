@@ -59,16 +59,6 @@ def test_what_is_put_is_in_the_graph(graph):
     assert Retriever(graph, "sentence").retrieve("cup") == []
 
 
-def test_a_document_without_an_id_comes_back_without_one(graph):
-    """As from LangChain's store in memory; what is found by a search has the key as its id."""
-    document = Document("Water.", metadata={"n": 1})
-    for store in (NodeGraphStore(graph), InMemoryStore()):
-        store.mset([("x", document)])
-        assert store.mget(["x"]) == [document]
-    search = NodeGraphRetriever(retriever=Retriever(graph, "sentence", target="ROOT"))
-    assert search.invoke("water") == [Document("Water.", id="x", metadata={"n": 1})]
-
-
 def test_a_piece_is_no_document_and_stays(graph):
     store = NodeGraphStore(graph)
     (piece, *_) = NodeGraphStore(graph, "sentence").yield_keys()

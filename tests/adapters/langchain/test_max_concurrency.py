@@ -4,8 +4,6 @@ import pytest
 from concurrency_gauge import ConcurrencyGauge
 from langchain_core.documents import Document
 from langchain_core.language_models import FakeListChatModel
-from langchain_core.retrievers import BaseRetriever
-from langchain_core.runnables import RunnableParallel
 
 from nodekin.adapters.langchain import NodeGraphQueryEngine, NodeGraphRetriever
 from nodekin.nodegraph import NodeGraph
@@ -41,38 +39,6 @@ async def test_max_concurrency_holds_for_the_branches_of_a_fusion(way, limit):
     assert (call if way == "invoke" else await call) == []
     assert gauge.calls == 8
     assert gauge.most == (limit or 8)
-
-
-class Gauged(BaseRetriever):
-    """A retriever of LangChain's that counts how many of its calls run at once."""
-
-    gauge: object
-
-    def _get_relevant_documents(self, query, *, run_manager):
-        return self.gauge.retrieve(query)
-
-    async def _aget_relevant_documents(self, query, *, run_manager):
-        return await self.gauge.aretrieve(query)
-
-
-@pytest.mark.parametrize("way", ["invoke", "ainvoke"])
-@pytest.mark.parametrize("limit", [1, 2])
-async def test_max_concurrency_holds_for_langchains_own_retrievers(way, limit):
-    """As for branches of a chain of LangChain, which in async code are not limited."""
-    config = {"max_concurrency": limit}
-    for make in (
-        lambda branch: NodeGraphRetriever(retriever=FusionRetriever([branch] * 8)),
-        lambda branch: RunnableParallel({str(n): branch for n in range(8)}),
-    ):
-        gauge = ConcurrencyGauge(least=limit)
-        runnable = make(Gauged(gauge=gauge))
-        if way == "invoke":
-            runnable.invoke("tea", config)
-        elif isinstance(runnable, BaseRetriever):
-            await runnable.ainvoke("tea", config)
-        else:
-            continue
-        assert (gauge.calls, gauge.most) == (8, limit)
 
 
 @pytest.mark.parametrize("way", ["invoke", "ainvoke"])

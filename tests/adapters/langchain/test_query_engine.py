@@ -8,7 +8,6 @@ import pytest
 from blockbuster import blockbuster_ctx
 from langchain_classic.chains import RetrievalQA
 from langchain_core.callbacks import BaseCallbackHandler
-from langchain_core.chat_history import BaseChatMessageHistory
 from langchain_core.language_models import BaseChatModel, FakeListChatModel
 from langchain_core.messages import (
     AIMessage,
@@ -18,11 +17,9 @@ from langchain_core.messages import (
     SystemMessage,
     ToolMessage,
 )
-from langchain_core.output_parsers import StrOutputParser
 from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.prompts import ChatPromptTemplate
-from langchain_core.runnables import ConfigurableField, RunnablePassthrough
-from langchain_core.runnables.history import RunnableWithMessageHistory
+from langchain_core.runnables import ConfigurableField
 from langchain_peers import face, ids
 from langchain_runs import FinishedRuns
 from pydantic import ValidationError
@@ -191,57 +188,6 @@ async def test_a_conversation_is_condensed_to_a_question(native, way, given):
     assert "User: Which teas" in condense
     assert "Assistant: Green" in condense
     assert "Question: Which tea is fermented?" in answer
-
-
-class Kept(BaseChatMessageHistory):
-    def __init__(self):
-        self.messages = []
-
-    def add_messages(self, messages):
-        self.messages = [*self.messages, *messages]
-
-    def clear(self):
-        self.messages = []
-
-
-@every_way
-@pytest.mark.filterwarnings("ignore::langchain_core._api.LangChainDeprecationWarning")
-async def test_with_a_message_history_that_is_kept(native, way):
-    asked = []
-
-    def model(prompt):
-        asked.append(prompt)
-        return "Which tea is fermented?" if "Conversation:" in prompt else ANSWER
-
-    kept = Kept()
-    full = NodeGraphQueryEngine(engine=QueryEngine(native, model), output="dict")
-    chat = RunnableWithMessageHistory(
-        full,
-        lambda session_id: kept,
-        input_messages_key="question",
-        history_messages_key="chat_history",
-        output_messages_key="answer",
-    )
-    config = {"configurable": {"session_id": "1"}}
-    await call(chat, way, {"question": "Which teas are there? Black tea?"}, config)
-    made = await call(chat, way, {"question": "Which is fermented?"}, config)
-    assert made["answer"] == ANSWER
-    assert [m.content for m in kept.messages] == [
-        *("Which teas are there? Black tea?", ANSWER),
-        *("Which is fermented?", ANSWER),
-    ]
-    assert len(asked) == 3
-    assert "User: Which teas are there? Black tea?" in asked[1]
-
-
-@every_way
-async def test_in_a_chain(engine, model, way):
-    ask = ChatPromptTemplate.from_template("Rephrase {topic}") | model | StrOutputParser()
-    chain = {"topic": RunnablePassthrough()} | ask | engine
-    seen = FinishedRuns()
-    assert await call(chain, way, "tea", {"callbacks": [seen]}) == ANSWER
-    (root,) = seen.roots
-    assert tree(root.child_runs[-1]) == RUN
 
 
 @every_way

@@ -175,29 +175,6 @@ async def test_a_model_that_fails(documents, mode):
     assert "gone" in tracer.roots[0].error
 
 
-async def test_in_a_contextual_compression_retriever(native, graph, mode):
-    def green_first(query, texts):
-        return [float("绿茶" in text) for text in texts]
-
-    model = Reranker("ModuleReranker", model=green_first)
-    compressing = ContextualCompressionRetriever(
-        base_compressor=NodeGraphReranker(reranker=model, top_n=2),
-        base_retriever=NodeGraphRetriever(retriever=native),
-    )
-    query, tracer = "fermented tea or 绿茶", FinishedRuns()
-    config = {"callbacks": [tracer]}
-    if mode == "sync":
-        found = compressing.invoke(query, config)
-    else:
-        found = await compressing.ainvoke(query, config)
-    ours = RerankRetriever(native, model, top_k=2).retrieve(query)
-    assert [d.id for d in found] == [each.node.id for each in ours]
-    assert [d.metadata for d in found] == [each.node.metadata for each in ours]
-    (run,) = tracer.roots
-    assert [each.name for each in run.child_runs] == ["NodeGraphRetriever", "NodeGraphReranker"]
-    assert compressing.invoke("zeppelin") == []
-
-
 async def test_nothing_blocks_the_event_loop(documents):
     def slow(query, texts):
         time.sleep(0.05)

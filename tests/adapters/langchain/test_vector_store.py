@@ -6,7 +6,6 @@ from datetime import datetime, timedelta
 import langchain_peers as peers
 import pytest
 from blockbuster import blockbuster_ctx
-from langchain_classic.memory import VectorStoreRetrieverMemory
 from langchain_classic.retrievers import TimeWeightedVectorStoreRetriever
 from langchain_core.documents import Document
 from langchain_core.example_selectors import (
@@ -346,7 +345,7 @@ EXAMPLES = [
 
 @pytest.mark.filterwarnings("ignore::langchain_core._api.LangChainDeprecationWarning")
 @pytest.mark.parametrize("question", QUESTIONS)
-async def test_example_selectors_and_memories_hold_a_vector_store_of_nodes(question):
+async def test_example_selectors_hold_a_vector_store_of_nodes(question):
     chosen = []
     for kind in (InMemoryVectorStore, NodeGraphVectorStore):
         nearest = SemanticSimilarityExampleSelector.from_examples(EXAMPLES, Pairs(), kind, k=1)
@@ -354,10 +353,6 @@ async def test_example_selectors_and_memories_hold_a_vector_store_of_nodes(quest
         diverse = MaxMarginalRelevanceExampleSelector.from_examples(
             EXAMPLES, Pairs(), kind, k=2, fetch_k=3
         )
-        store = kind.from_texts(["Hello."], Pairs())
-        memory = VectorStoreRetrieverMemory(retriever=store.as_retriever())
-        for example in EXAMPLES:
-            memory.save_context({"input": example["question"]}, {"output": example["answer"]})
         asked = {"question": question}
         chosen.append(
             [
@@ -365,7 +360,6 @@ async def test_example_selectors_and_memories_hold_a_vector_store_of_nodes(quest
                 await nearest.aselect_examples(asked),
                 diverse.select_examples(asked),
                 await diverse.aselect_examples(asked),
-                memory.load_memory_variables({"prompt": question}),
             ]
         )
     theirs, ours = chosen
