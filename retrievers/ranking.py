@@ -14,6 +14,7 @@ import numpy.typing as npt
 from ..nodegraph.document import Document
 from ..nodegraph.errors import nearest_names
 from ..nodegraph.node import Node
+from .filters import DOCUMENT_ID
 from .results import Hits, QueryVariant, ScoredNode, lifted_node
 from .validation import check_number
 
@@ -58,7 +59,8 @@ def fuse(
         weights: What each ranking counts, 1 by default; 0 leaves it out.
         top_k: How many results at most, None for all.
         rank_constant: For ``"rrf"``.
-        merge_by: The metadata field; nodes without it, or with None, are merged by their id.
+        merge_by: The metadata field. Nodes without it, or with None, are merged by their id.
+            ``"document.id"`` merges by the ids of documents alone, also where texts are equal.
     """
     weighing = [1.0] * len(results) if weights is None else list(weights)
     total = sum(weighing) if mode in ("relative", "distribution") else 1.0
@@ -88,7 +90,7 @@ def by_node(results: Iterable[ScoredNode], merge_by: str | None = None) -> list[
     """
     results = list(results)
     keys = [_node_key(result.node, merge_by) for result in results]
-    if any(_is_foreign(result.node) for result in results):
+    if merge_by != DOCUMENT_ID and any(_is_foreign(result.node) for result in results):
         keys = _keys_by_content(keys, results)
     same: dict[tuple[str, str], list[ScoredNode]] = {}
     for key, result in zip(keys, results, strict=True):
@@ -97,6 +99,8 @@ def by_node(results: Iterable[ScoredNode], merge_by: str | None = None) -> list[
 
 
 def _node_key(node: Node, merge_by: str | None) -> tuple[str, str]:
+    if merge_by == DOCUMENT_ID:
+        return DOCUMENT_ID, node.document_id or node.id
     value = None if merge_by is None else node.metadata.get(merge_by)
     if value is not None:
         return type(value).__name__, repr(value)

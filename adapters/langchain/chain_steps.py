@@ -138,7 +138,8 @@ class FuseDocuments(ChainStep):
             documents' ``relevance_score``, by rank where they have none. See ``fuse``.
         weights: What each list counts. All the same by default.
         k: How many documents at most. None for all.
-        merge_by: A metadata field by which documents are the same, instead of the id.
+        merge_by: A metadata field by which documents are the same. ``"document.id"`` for the id
+            alone, also where texts are equal.
         details: Whether the metadata has the fused score. See ``to_document``.
 
     Raises:

@@ -79,7 +79,7 @@ class SearchOptions(TypedDict, total=False):
     follow_links: bool | LinkOptions | None
 
 
-class GraphOptions(RetrieverFields, SearchOptions, total=False):
+class FirstLineOptions(RetrieverFields, SearchOptions, total=False):
     """The options of the first lines: fields of the retriever (``k`` is 4), and the search."""
 
 
@@ -114,7 +114,7 @@ class GraphDocuments(DocumentIndex):
         *,
         ids: Sequence[str | None] | None = None,
         store: str | Path | None = None,
-        **options: Unpack[GraphOptions],
+        **options: Unpack[FirstLineOptions],
     ) -> Self:
         """Make a retriever of documents, by the default search of a graph. See ``from_graph``.
 
@@ -144,7 +144,7 @@ class GraphDocuments(DocumentIndex):
         *,
         ids: Sequence[str | None] | None = None,
         store: str | Path | None = None,
-        **options: Unpack[GraphOptions],
+        **options: Unpack[FirstLineOptions],
     ) -> Self:
         """Make a retriever of texts, with their metadata and ids where there are any.
 
@@ -161,7 +161,7 @@ class GraphDocuments(DocumentIndex):
         return cls.from_documents(documents, embedding, ids=ids, store=store, **options)
 
     @classmethod
-    def from_graph(cls, graph: NodeGraph, **options: Unpack[GraphOptions]) -> Self:
+    def from_graph(cls, graph: NodeGraph, **options: Unpack[FirstLineOptions]) -> Self:
         """Make a retriever of the documents that a graph has, and of those that it will get.
 
         Without further arguments it is a ``DefaultRetriever``: words of documents and of their
@@ -173,7 +173,7 @@ class GraphDocuments(DocumentIndex):
 
         Args:
             graph: The node graph, with an embedding model to search by meaning.
-            **options: See ``GraphOptions``.
+            **options: See ``FirstLineOptions``.
 
         Raises:
             TypeError: If an option is unknown, or ``graph`` is no graph.
@@ -191,7 +191,7 @@ class GraphDocuments(DocumentIndex):
         """
         if not isinstance(graph, NodeGraph):
             raise TypeError(f"graph is a NodeGraph, not {graph!r:.80}")
-        check_kwargs(cls.__name__, options, GraphOptions.__annotations__)
+        check_kwargs(cls.__name__, options, FirstLineOptions.__annotations__)
         search = {name: options[name] for name in SearchOptions.__annotations__ if name in options}  # type: ignore[literal-required]
         child_splitter = search.pop("child_splitter", None)
         parent_splitter = search.pop("parent_splitter", None)

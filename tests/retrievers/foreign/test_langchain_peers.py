@@ -15,7 +15,7 @@ from langchain_peers import (
     theirs,
 )
 
-from nodekin.adapters.langchain import NodeGraphRetriever, NodeGraphVectorStore
+from nodekin.adapters.langchain import NodeGraphRetriever, NodeGraphVectorStore, fuse_documents
 from nodekin.retrievers import (
     FusionRetriever,
     NearDuplicateFilter,
@@ -121,3 +121,14 @@ def test_near_duplicates_are_dropped_as_by_langchains_filter(question):
 
 def _worse(ranked):
     return [document.id for document in ranked if document.id in ("coffee", "double")][-1]
+
+
+def test_documents_of_equal_text_are_merged_by_id_on_request():
+    """An ensemble merges them by their text alone."""
+    one, other = (Document("Tea.", id=name) for name in ("a.md", "b.md"))
+    parts = [Listed(documents=[one]), Listed(documents=[other])]
+    assert len(EnsembleRetriever(retrievers=parts, weights=[0.5, 0.5]).invoke("?")) == 1
+    by_id = FusionRetriever(parts, merge_by="document.id")
+    assert NodeGraphRetriever(retriever=by_id).invoke("?") == [one, other]
+    assert fuse_documents(merge_by="document.id").invoke([[one], [other], [one]]) == [one, other]
+    assert len(NodeGraphRetriever(retriever=FusionRetriever(parts)).invoke("?")) == 1
