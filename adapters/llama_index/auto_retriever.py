@@ -62,12 +62,12 @@ class NodeGraphAutoRetriever(VectorIndexAutoRetriever):
     Args:
         retriever: Any nodekin retriever, or what ``as_retriever`` takes for one.
         vector_store_info: What the documents are, and their fields: names, types, descriptions.
-        llm: A LlamaIndex model; None for ``Settings.llm``.
+        llm: A LlamaIndex model. None for ``Settings.llm``.
         prompt_template_str: The prompt, with ``{schema_str}``, ``{info_str}`` and ``{query_str}``.
         max_top_k: The most results that the model may request.
-        similarity_top_k: How many results at most, whatever the model requests; None for the
+        similarity_top_k: How many results at most, whatever the model requests. None for the
             retriever's own ``top_k``, or the number that the model requests.
-        empty_query_top_k: The same, where the model writes no query; None for the same number.
+        empty_query_top_k: The same, where the model writes no query. None for the same number.
         extra_filters: Conditions that always hold: nodekin's, or any ``MetadataFilters``.
         callback_manager: As everywhere in LlamaIndex.
         verbose: Whether to print what the model wrote, and how each result was found.
@@ -127,7 +127,7 @@ class NodeGraphAutoRetriever(VectorIndexAutoRetriever):
             if number is not None:
                 whole(number, name, 1)
         super().__init__(
-            cast(Any, SimpleNamespace(_object_map={})),  # in place of a vector index
+            cast(Any, SimpleNamespace(_object_map={})),  # instead of a vector index
             vector_store_info,
             llm,
             prompt_template_str,
@@ -149,7 +149,7 @@ class NodeGraphAutoRetriever(VectorIndexAutoRetriever):
         return f"NodeGraphAutoRetriever({self.retriever!r})"
 
     def _get_prompt_modules(self) -> PromptMixinType:
-        """Give the prompts of strategies in the retriever beside its own."""
+        """Return the prompts of the strategies in the retriever, too."""
         return {"retriever": self.retriever}
 
     def _parse_generated_spec(self, output: str, query_bundle: QueryBundle) -> VectorStoreQuerySpec:
@@ -195,7 +195,7 @@ class NodeGraphAutoRetriever(VectorIndexAutoRetriever):
         """Return a condition with values of the declared type of its field.
 
         Raises:
-            ValueError: If the field is not declared, or a value is none of that type.
+            ValueError: If the field is not declared, or a value has another type.
         """
         if part.key not in self._types:
             raise ValueError(
@@ -209,4 +209,4 @@ class NodeGraphAutoRetriever(VectorIndexAutoRetriever):
         except FilterError as error:
             raise ValueError(f"the model's condition on {part.key!r}: {error}") from error
         value = values if isinstance(part.value, list) else values[0]
-        return part.model_copy(update={"value": value})  # a truth value is none for LlamaIndex
+        return part.model_copy(update={"value": value})  # LlamaIndex's filters take no bool

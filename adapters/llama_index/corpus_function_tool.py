@@ -42,7 +42,7 @@ class CorpusFunctionTool(AsyncBaseTool):
         return self._output(arguments, result.text, result)
 
     async def acall(self, *args: Any, **kwargs: Any) -> ToolOutput:
-        """Do the same without blocking the event loop."""
+        """Async version of ``call``."""
         arguments = self._arguments(args, kwargs)
         try:
             result = await self._tools.acall(self._name, arguments, session=self._session)

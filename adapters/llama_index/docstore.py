@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Sequence
 from typing import Any, NoReturn
@@ -18,7 +17,7 @@ from llama_index.core.storage.docstore.types import (
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.node import ROOT, Node
 from .import_export import export_nodes
-from .nodes import all_relationships, find_node, id_in_llama_index, to_text_node
+from .nodes import all_relationships, find_node, id_in_llama_index, in_thread, to_text_node
 
 logger = logging.getLogger(__name__)
 
@@ -102,18 +101,14 @@ class NodeGraphDocstore(BaseDocumentStore):
             )
         return None
 
-    async def aget_document(self, doc_id: str, raise_error: bool = True) -> BaseNode | None:
-        """Do what ``get_document`` does, in a thread."""
-        return await asyncio.to_thread(self.get_document, doc_id, raise_error)
+    aget_document = in_thread(get_document)
 
     def document_exists(self, doc_id: str) -> bool:
         """Return whether there is a node of that id."""
         node = find_node(self.graph, doc_id)
         return node is not None and node.group in self.groups
 
-    async def adocument_exists(self, doc_id: str) -> bool:
-        """Do what ``document_exists`` does, in a thread."""
-        return await asyncio.to_thread(self.document_exists, doc_id)
+    adocument_exists = in_thread(document_exists)
 
     # Hashes and source documents
 
@@ -122,17 +117,13 @@ class NodeGraphDocstore(BaseDocumentStore):
         node = self.get_document(doc_id, raise_error=False)
         return None if node is None else node.hash
 
-    async def aget_document_hash(self, doc_id: str) -> str | None:
-        """Do what ``get_document_hash`` does, in a thread."""
-        return await asyncio.to_thread(self.get_document_hash, doc_id)
+    aget_document_hash = in_thread(get_document_hash)
 
     def get_all_document_hashes(self) -> dict[str, str]:
         """Return the ids of all nodes by their hashes, as LlamaIndex's own stores do."""
         return {node.hash: i for i, node in self.docs.items()}
 
-    async def aget_all_document_hashes(self) -> dict[str, str]:
-        """Do what ``get_all_document_hashes`` does, in a thread."""
-        return await asyncio.to_thread(self.get_all_document_hashes)
+    aget_all_document_hashes = in_thread(get_all_document_hashes)
 
     def get_all_ref_doc_info(self) -> dict[str, RefDocInfo] | None:
         """Return for each document the ids of its nodes."""
@@ -140,9 +131,7 @@ class NodeGraphDocstore(BaseDocumentStore):
         with self.graph.reader.reading(*groups):
             return {root.id: self._info(root, groups) for root in self.graph.nodes(ROOT)}
 
-    async def aget_all_ref_doc_info(self) -> dict[str, RefDocInfo] | None:
-        """Do what ``get_all_ref_doc_info`` does, in a thread."""
-        return await asyncio.to_thread(self.get_all_ref_doc_info)
+    aget_all_ref_doc_info = in_thread(get_all_ref_doc_info)
 
     def get_ref_doc_info(self, ref_doc_id: str) -> RefDocInfo | None:
         """Return the ids of a document's nodes, None if there is no such document."""
@@ -155,9 +144,7 @@ class NodeGraphDocstore(BaseDocumentStore):
         nodes = [node for name in groups[1:] for node in self.graph.find(name)(root)]
         return RefDocInfo([*map(id_in_llama_index, nodes)], to_text_node(root).metadata)
 
-    async def aget_ref_doc_info(self, ref_doc_id: str) -> RefDocInfo | None:
-        """Do what ``get_ref_doc_info`` does, in a thread."""
-        return await asyncio.to_thread(self.get_ref_doc_info, ref_doc_id)
+    aget_ref_doc_info = in_thread(get_ref_doc_info)
 
     # Writing
 
@@ -182,6 +169,12 @@ class NodeGraphDocstore(BaseDocumentStore):
             )
         copied.add_documents(nodes)
         copied.persist(persist_path, fs)
+        logger.warning(
+            "%s has the nodes and no index: load_index_from_storage finds none in it; make one of "
+            "the nodes, NodeGraphIndex([*docstore.docs.values()]), or keep the graph with its "
+            "vectors, store='corpus.nodekin'",
+            persist_path,
+        )
 
     def add_documents(self, *args: Any, **kwargs: Any) -> NoReturn:
         """Raise NotImplementedError, as all methods that write: the graph itself is changed."""
@@ -192,7 +185,7 @@ class NodeGraphDocstore(BaseDocumentStore):
         )
 
     async def async_add_documents(self, *args: Any, **kwargs: Any) -> NoReturn:
-        """Do what ``add_documents`` does."""
+        """Async version of ``add_documents``."""
         self.add_documents()
 
     delete_document = delete_ref_doc = add_documents

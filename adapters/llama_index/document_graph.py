@@ -52,7 +52,7 @@ class GraphOptions(TypedDict, total=False):
         transformations: Of documents: what makes chunks, one after the other: a node parser, then
             extractors. None for ``Settings.transformations``, that is ``Settings.node_parser``.
             They run when the chunks are needed, once for each document.
-        vector_store: Holds and searches the vectors, in place of the built-in index.
+        vector_store: Holds and searches the vectors, instead of the built-in index.
         storage_context: Its vector store is used like ``vector_store``, unless words alone are
             compared; its docstore, which has to be a new one, becomes a ``NodeGraphDocstore`` of
             the graph, so that what reads it (``AutoMergingRetriever``, ``persist``) has the nodes.

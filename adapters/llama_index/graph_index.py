@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -34,7 +33,7 @@ from .document_graph import (
     objects_of,
 )
 from .import_export import EMBEDDED_NODES, NODES, import_flat, import_nodes
-from .nodes import find_node
+from .nodes import find_node, in_thread
 from .prompt_templates import default_llm
 from .query_engine import NodeGraphQueryEngine
 from .retriever import NodeGraphRetriever
@@ -147,7 +146,7 @@ class NodeGraphIndex:
         """Make an index of nodes, as a parser or an ``IngestionPipeline`` returns them.
 
         All of them are searched, by themselves and by their sentences, and are the results, with
-        their ids, metadata, relationships and classes: an ``IndexNode`` is found beside what it
+        their ids, metadata, relationships and classes: an ``IndexNode`` is found like what it
         stands for, and leads LlamaIndex's ``RecursiveRetriever`` there. Its ``obj`` is followed by
         this index itself. Where nodes have embeddings, these are searched and not those of
         sentences. They have to be of the embedding model. Media are kept with their nodes, which
@@ -208,7 +207,7 @@ class NodeGraphIndex:
         """Return a query engine; the arguments are those of ``NodeGraphQueryEngine``.
 
         Args:
-            llm: The model; None for ``Settings.llm``, read at each query.
+            llm: The model. None for ``Settings.llm``, read at each query.
             **options: ``response_mode``, ``text_qa_template``, ``streaming``,
                 ``similarity_top_k``, ``filters``, ``node_postprocessors``, ``strategy``,
                 ``verbose``, and so on.
@@ -232,7 +231,7 @@ class NodeGraphIndex:
         Args:
             chat_mode: ``"condense_plus_context"`` (also ``"best"``), ``"context"`` or
                 ``"condense_question"``.
-            llm: The model; None for ``Settings.llm``.
+            llm: The model. None for ``Settings.llm``.
             similarity_top_k: How many nodes are retrieved.
             filters: Conditions on metadata.
             **options: Those of the engine: ``memory``, ``system_prompt``,
@@ -345,19 +344,9 @@ class NodeGraphIndex:
             return
         self.graph.remove(ref_doc_id)
 
-    async def ainsert(self, document: Document) -> None:
-        """Do what ``insert`` does, in a thread."""
-        await asyncio.to_thread(self.insert, document)
-
-    aupdate_ref_doc = ainsert
-
-    async def arefresh_ref_docs(self, documents: Sequence[Document]) -> list[bool]:
-        """Do what ``refresh_ref_docs`` does, in a thread."""
-        return await asyncio.to_thread(self.refresh_ref_docs, documents)
-
-    async def adelete_ref_doc(self, ref_doc_id: str, delete_from_docstore: bool = True) -> None:
-        """Do what ``delete_ref_doc`` does, in a thread."""
-        await asyncio.to_thread(self.delete_ref_doc, ref_doc_id, delete_from_docstore)
+    ainsert = aupdate_ref_doc = in_thread(insert)
+    arefresh_ref_docs = in_thread(refresh_ref_docs)
+    adelete_ref_doc = in_thread(delete_ref_doc)
 
 
 _REPLACED = {

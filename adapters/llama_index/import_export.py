@@ -114,7 +114,7 @@ class NodeHierarchy:
             raise ValueError(f"two different nodes have the id {node_id!r}; give one of them")
 
     def _parent(self, node: BaseNode) -> str | None:
-        """Return the id of a node's parent; None if it has none."""
+        """Return the id of a node's parent. None if it has none."""
         parent, source = node.parent_node, node.source_node
         if parent is not None:
             if parent.node_id in self.nodes or parent.node_id in self.documents:
@@ -512,7 +512,7 @@ def import_nodes(
             its group's name. By default the group noted by ``export_nodes``, else ``"level 1"``
             and so on.
         embed_key: The key of the graph's embedding whose model made the nodes' vectors,
-            ``"default"`` for ``NodeGraph(embed=model)``; None to embed nodes anew when needed.
+            ``"default"`` for ``NodeGraph(embed=model)``. None to embed the nodes again when needed.
 
     Raises:
         TypeError: If something is no node, or of a class of yours.
@@ -568,7 +568,7 @@ def import_flat(
 ) -> str:
     """Make one group of LlamaIndex nodes, as they are searched in LlamaIndex; return its name.
 
-    Nodes of all levels, and ``IndexNode`` objects beside what they stand for, are side by side.
+    It has nodes of all levels, and ``IndexNode`` objects as well as what they stand for.
     Their relationships are those that they have. Nothing that they refer to has to be given.
 
     Args:

@@ -136,7 +136,7 @@ class NodeGraphTransform(NamedByClass, TransformComponent):
         return [chunk for node in nodes for chunk in self._chunks(node)]
 
     async def acall(self, nodes: Sequence[BaseNode], **kwargs: Any) -> list[BaseNode]:
-        """Do the same in a thread: a pipeline's event loop goes on."""
+        """Async version of ``__call__``."""
         return await asyncio.to_thread(self.__call__, nodes, **kwargs)
 
     def _chunks(self, node: BaseNode) -> list[TextNode]:
@@ -359,7 +359,7 @@ class FileReader(BaseReader):
 
         Args:
             file: The file or the folder.
-            extra_info: More metadata, in place of fields of the same name.
+            extra_info: More metadata. It replaces fields of the same name.
 
         Raises:
             ReadError: If there is no such file or folder, or a file can't be read.

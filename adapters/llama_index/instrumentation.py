@@ -73,7 +73,7 @@ class SpanObserver:
     Give it to ``nodekin.retrievers.observe``; ``NodeGraphRetriever`` does so in every call. In
     LlamaIndex a span has the name ``nodekin.search``, ``nodekin.fuse``, ... Its parent is the span
     that was active when it started, also in the threads of a fusion; calls of LlamaIndex models in
-    it are its children. A span that fails is dropped, even if the retrieval goes on without it.
+    it are its children. A span that fails is dropped, even if the retrieval continues without it.
 
     Callback handlers get a ``FUNCTION_CALL`` with its name and attributes, ``RERANKING``, or
     ``SUB_QUESTION`` with a question, then its answer and sources; not ``RETRIEVE`` or ``LLM``,
@@ -81,7 +81,7 @@ class SpanObserver:
     already. Spans have no ``instance``: exporters would show each as another retriever.
 
     Args:
-        callback_manager: Gets events too; None for instrumentation only.
+        callback_manager: Gets events too. None for instrumentation only.
     """
 
     def __init__(self, callback_manager: CallbackManager | None = None) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Iterator, Mapping, Sequence
 from contextlib import suppress
 from copy import copy, deepcopy
-from functools import partial
-from typing import Any
+from functools import partial, wraps
+from typing import Any, TypeVar
 
 from llama_index.core.bridge.pydantic import (
     PrivateAttr,
@@ -49,6 +50,8 @@ from ..frameworks import (
     restore_inherited,
     shorten,
 )
+
+R = TypeVar("R")
 
 IMPORT_FIELDS = LLAMA_INDEX_ID, LLAMA_INDEX_PROPERTIES = "llama_index_id", "llama_index_properties"
 """Fields of an imported node: its id in LlamaIndex, and what makes it differ from an exported one.
@@ -176,7 +179,7 @@ def all_relationships(node: Node, groups: Collection[str] | None = None) -> Rela
 
     Args:
         node: The node; one that is in no graph any more has neither children nor neighbours.
-        groups: The groups of its children; None for all that have nodes.
+        groups: The groups of its children. None for all that have nodes.
     """
     relationships = fixed_relationships(node)
     graph = node.graph
@@ -494,6 +497,18 @@ def hidden_fields(metadata: Mapping[str, Any]) -> list[str]:
 def user_fields(metadata: Mapping[str, Any]) -> dict[str, Any]:
     """Return a node's metadata without the fields that ``import_nodes`` writes."""
     return {name: value for name, value in metadata.items() if name not in IMPORT_FIELDS}
+
+
+def in_thread(method: Callable[..., R]) -> Callable[..., Coroutine[Any, Any, R]]:
+    """Return the async version of a method, which runs it in a thread."""
+
+    @wraps(method)
+    async def call(self: object, *args: Any, **kwargs: Any) -> R:
+        overridden: Callable[..., R] = getattr(self, method.__name__)
+        return await asyncio.to_thread(overridden, *args, **kwargs)
+
+    call.__doc__ = f"Async version of ``{method.__name__}``, in a thread."
+    return call
 
 
 class NamedByClass:

@@ -57,7 +57,7 @@ class NodeGraphReranker(NamedByClass, BaseNodePostprocessor):
     Args:
         reranker: A name (``"ModuleReranker"``, ``"KeywordFilter"``), a ``Reranker``, or what that
             takes. LlamaIndex's ``to_dict()`` and pickling leave it out: ``rebind`` sets it again.
-        top_n: How many results at most; None for the reranker's own number.
+        top_n: How many results at most. None for the reranker's own number.
         on_error: What to do if the reranker fails: ``"keep"`` the order of the input, with a note
             in the evidence, or ``"raise"``.
         callback_manager: As everywhere in LlamaIndex.
@@ -211,7 +211,7 @@ class LiftPostprocessor(NamedByClass, BaseNodePostprocessor):
         target: The group of the results.
         lift: What a target scores: its best hit's score (``"max"``), the ``"sum"`` of the best
             and half of the second best, or the ``"mean"`` over its hits.
-        top_n: How many results at most; None for all.
+        top_n: How many results at most. None for all.
         callback_manager: As everywhere in LlamaIndex.
 
     Raises:

@@ -160,7 +160,7 @@ class SettingsLLM:
         return default_llm().complete(prompt)
 
     async def acomplete(self, prompt: str) -> Any:
-        """Return the same without blocking the event loop."""
+        """Async version of ``complete``."""
         return await default_llm().acomplete(prompt)
 
     def stream_complete(self, prompt: str) -> Any:
@@ -168,7 +168,7 @@ class SettingsLLM:
         return default_llm().stream_complete(prompt)
 
     async def astream_complete(self, prompt: str) -> Any:
-        """Return the same without blocking the event loop."""
+        """Async version of ``stream_complete``."""
         return await default_llm().astream_complete(prompt)
 
 

@@ -46,7 +46,7 @@ class NodeGraphQueryEngine(BaseQueryEngine):
 
     The answer is made by LlamaIndex's response synthesizer, or by nodekin's ``QueryEngine``, which
     numbers its sources and cites them, keeps to a context window, and answers from
-    question-answer pairs without a model: pass that in place of a retriever.
+    question-answer pairs without a model: pass that instead of a retriever.
 
     ``retrieve`` retrieves only, by the strategy, without answers to sub-questions.
     ``response.source_nodes`` are nodes of the graph. ``response.metadata`` has their metadata by
@@ -70,13 +70,13 @@ class NodeGraphQueryEngine(BaseQueryEngine):
             example; nodekin's ``QueryEngine``; or, with
             ``strategy="sub_question"``, tools: a list of ``QueryEngineTool``, or a mapping from
             names to retrievers and query engines.
-        llm: The model, for the strategy and the answer; None for ``Settings.llm``, read at each
+        llm: The model, for the strategy and the answer. None for ``Settings.llm``, read at each
             query, or for that of the ``QueryEngine``. A strategy takes it in any form; to answer
             with a model that is not LlamaIndex's, a synthesizer is required.
         strategy: ``"none"``, ``"rewrite"``, ``"multi_query"``, ``"hyde"``, ``"sub_question"``, or
             ``"multi_step"``.
-        response_synthesizer: LlamaIndex's; None for its default one with the model.
-        similarity_top_k: How many nodes to retrieve; None for the retriever's own number.
+        response_synthesizer: LlamaIndex's. None for its default one with the model.
+        similarity_top_k: How many nodes to retrieve. None for the retriever's own number.
         filters: Conditions on metadata, as for ``NodeGraphRetriever``.
         node_postprocessors: Are applied to the retrieved nodes, one after the other.
         streaming: Whether answers are streamed.
@@ -189,7 +189,7 @@ class NodeGraphQueryEngine(BaseQueryEngine):
 
         Args:
             query_engine_tools: The tools, of which the model chooses one for each sub-question.
-            llm: The model; None for ``Settings.llm``.
+            llm: The model. None for ``Settings.llm``.
             **options: The class's other arguments, and those of the strategy.
         """
         tools: Any = [*query_engine_tools]
@@ -215,7 +215,7 @@ class NodeGraphQueryEngine(BaseQueryEngine):
     async def aquery(
         self, str_or_query_bundle: QueryType, filters: MetadataFilters | Filters | None = None
     ) -> RESPONSE_TYPE:
-        """Return the same without blocking the event loop."""
+        """Async version of ``query``."""
         call = undecorated(BaseQueryEngine.aquery)
         return await call(self._narrowed(filters), str_or_query_bundle)
 
@@ -231,7 +231,7 @@ class NodeGraphQueryEngine(BaseQueryEngine):
         return run(self._retrieve_only(_bundle(query_bundle)))
 
     async def aretrieve(self, query_bundle: QueryType) -> list[NodeWithScore]:
-        """Return the same without blocking the event loop."""
+        """Async version of ``retrieve``."""
         return await arun(self._retrieve_only(_bundle(query_bundle)))
 
     def synthesize(
@@ -250,7 +250,7 @@ class NodeGraphQueryEngine(BaseQueryEngine):
         nodes: list[NodeWithScore],
         additional_source_nodes: Sequence[NodeWithScore] | None = None,
     ) -> RESPONSE_TYPE:
-        """Return the same without blocking the event loop."""
+        """Async version of ``synthesize``."""
         retrieve = partial(_return_nodes, nodes)
         return await arun(self._respond(_bundle(query_bundle), retrieve, additional_source_nodes))
 
@@ -329,7 +329,7 @@ def _check_synthesizer(
     if synthesizer is not None and not isinstance(synthesizer, BaseSynthesizer):
         raise TypeError(
             f"response_synthesizer is LlamaIndex's, not {synthesizer!r:.80}; to answer by nodekin, "
-            "give its QueryEngine(retriever, llm) in place of a retriever"
+            "give its QueryEngine(retriever, llm) instead of a retriever"
         )
     if synthesizer is not None and engine is not None:
         raise ValueError(

@@ -45,7 +45,7 @@ class NodeGraphQueryTransform(BaseQueryTransform):
     Args:
         transform: ``"rewrite"``, ``"hyde"``, ``"expand"``, ``"decompose"``; or a nodekin
             ``QueryTransform``.
-        llm: The model, in any form that ``LLM`` takes; None for ``Settings.llm`` when it is needed.
+        llm: The model, in any form that ``LLM`` takes. None for ``Settings.llm`` when it is needed.
         callback_manager: Gets an event for each call of the model.
         **options: Those of the transform: ``glossary``, ``count``, ``prompt``, ``on_error``.
 
@@ -132,7 +132,7 @@ class NodeGraphQuestionGenerator(BaseQuestionGenerator):
     ``NodeGraphQueryEngine(strategy="sub_question")`` reports them in the response.
 
     Args:
-        llm: The model, in any form that ``LLM`` takes; None for ``Settings.llm`` when it is needed.
+        llm: The model, in any form that ``LLM`` takes. None for ``Settings.llm`` when it is needed.
         limit: How many questions at most.
         callback_manager: Gets an event for each call of the model.
         **options: Those of ``StrategySettings``: ``language``, ``on_error``, ``retries``,
@@ -178,7 +178,7 @@ class NodeGraphQuestionGenerator(BaseQuestionGenerator):
     async def agenerate(
         self, tools: Sequence[ToolMetadata], query: QueryBundle
     ) -> list[SubQuestion]:
-        """Return the same without blocking the event loop."""
+        """Async version of ``generate``."""
         with report_spans(self._callback_manager):
             return await arun(self._plan(tools, query))
 

@@ -139,6 +139,29 @@ def undecorated(method: Callable[..., T]) -> Callable[..., T]:
     return cast(Callable[..., T], inspect.unwrap(method))
 
 
+class RetrieverOptions(GraphOptions, total=False):
+    """The options of a graph and of its retriever, to type ``**options``.
+
+    Attributes:
+        similarity_top_k: As for ``NodeGraphRetriever``, as are the others.
+        filters: As there.
+        callback_manager: As there.
+        verbose: As there.
+    """
+
+    similarity_top_k: int | None
+    filters: MetadataFilters | Filters | None
+    callback_manager: CallbackManager | None
+    verbose: bool
+
+
+def _settings(options: RetrieverOptions) -> dict[str, Any]:
+    """Take the options that are not the graph's out of others."""
+    given = cast(dict[str, Any], options)
+    names = RetrieverOptions.__annotations__.keys() - GraphOptions.__annotations__.keys()
+    return {name: given.pop(name) for name in names & given.keys()}
+
+
 class NodeGraphRetriever(BaseRetriever):
     """Give any nodekin retriever to LlamaIndex: query engines, fusion, routers, tools.
 
@@ -158,7 +181,7 @@ class NodeGraphRetriever(BaseRetriever):
     Args:
         retriever: Any nodekin retriever, or what ``as_retriever`` takes for one.
         similarity_top_k: How many nodes to return at most, counted after lifting to the target
-            group; None for the retriever's own ``top_k``.
+            group. None for the retriever's own ``top_k``.
         filters: Conditions on metadata, checked before ranking, in addition to the retriever's:
             nodekin's ``{"year": {"gte": 2000}}``, or ``MetadataFilters`` that translate exactly.
         callback_manager: As everywhere in LlamaIndex.
@@ -167,10 +190,10 @@ class NodeGraphRetriever(BaseRetriever):
         verbose: Whether to print the stages of each retrieval, and for each result why it was
             found: which child matched, by which similarity, for which form of the query.
         num_workers: How many model calls, searches and branches of one retrieval run at the same
-            time at most, however deep they are nested; None for no limit of its own.
+            time at most, however deep they are nested. None for no limit of its own.
 
     Raises:
-        TypeError: If the retriever is none, or an argument has the wrong type.
+        TypeError: If it is no retriever, or an argument has the wrong type.
         ValueError: If ``similarity_top_k`` is below 1, or a filter has no exact counterpart.
 
     Example:
@@ -218,12 +241,7 @@ class NodeGraphRetriever(BaseRetriever):
     def from_documents(
         cls,
         documents: Sequence[Document],
-        *,
-        similarity_top_k: int | None = None,
-        filters: MetadataFilters | Filters | None = None,
-        callback_manager: CallbackManager | None = None,
-        verbose: bool = False,
-        **options: Unpack[GraphOptions],
+        **options: Unpack[RetrieverOptions],
     ) -> NodeGraphRetriever:
         """Make one of documents: ``NodeGraphIndex.from_documents(...).as_retriever(...)``.
 
@@ -233,14 +251,9 @@ class NodeGraphRetriever(BaseRetriever):
             TypeError: If an option is unknown or has the wrong type.
             ValueError: If something of the storage context would not be used.
         """
-        _, search = graph_of_documents(documents, **options)
-        return cls(
-            search,
-            similarity_top_k=similarity_top_k,
-            filters=filters,
-            callback_manager=callback_manager,
-            verbose=verbose,
-        )
+        settings = _settings(options)
+        _, search = graph_of_documents(documents, **cast("GraphOptions", options))
+        return cls(search, **settings)
 
     @classmethod
     def from_defaults(
@@ -248,12 +261,7 @@ class NodeGraphRetriever(BaseRetriever):
         index: BaseIndex[Any] | None = None,
         nodes: Sequence[BaseNode] | None = None,
         docstore: BaseDocumentStore | None = None,
-        *,
-        similarity_top_k: int | None = None,
-        filters: MetadataFilters | Filters | None = None,
-        callback_manager: CallbackManager | None = None,
-        verbose: bool = False,
-        **options: Unpack[GraphOptions],
+        **options: Unpack[RetrieverOptions],
     ) -> NodeGraphRetriever:
         """Make one of nodes, as ``BM25Retriever.from_defaults`` does.
 
@@ -261,11 +269,7 @@ class NodeGraphRetriever(BaseRetriever):
             index: An index of LlamaIndex, whose docstore has the nodes.
             nodes: The nodes themselves.
             docstore: A docstore that has them; one of the three.
-            similarity_top_k: As for the class, as are the others.
-            filters: As for the class.
-            callback_manager: As for the class.
-            verbose: As for the class.
-            **options: See ``GraphOptions``; ``similarity="bm25"`` needs no model.
+            **options: See ``RetrieverOptions``; ``similarity="bm25"`` needs no model.
 
         Raises:
             ValueError: If none or more than one of the three is given, there are no nodes, or as
@@ -289,15 +293,9 @@ class NodeGraphRetriever(BaseRetriever):
                 "there are no nodes: an index over a vector store that keeps texts has none in its "
                 "docstore; NodeGraphRetriever(index) searches it as it is"
             )
-        _, search = graph_of_nodes(found, **options)
-        return cls(
-            search,
-            object_map=objects_of(found),
-            similarity_top_k=similarity_top_k,
-            filters=filters,
-            callback_manager=callback_manager,
-            verbose=verbose,
-        )
+        settings = _settings(options)
+        _, search = graph_of_nodes(found, **cast("GraphOptions", options))
+        return cls(search, object_map=objects_of(found), **settings)
 
     def retrieve(
         self, str_or_query_bundle: QueryType, filters: MetadataFilters | Filters | None = None
@@ -332,7 +330,7 @@ class NodeGraphRetriever(BaseRetriever):
 
     @property
     def similarity_top_k(self) -> int | None:
-        """How many nodes to return at most; None for the retriever's own ``top_k``."""
+        """How many nodes to return at most. None for the retriever's own ``top_k``."""
         return self._similarity_top_k
 
     @similarity_top_k.setter

@@ -57,7 +57,7 @@ class RetrievalRecord:
 
     Attributes:
         results: Best first.
-        parts: The questions that were searched for besides the question itself; None if the
+        parts: The questions that were searched for besides the question itself. None if the
             retriever is no strategy with further questions.
         errors: Pairs of a question and what went wrong with it.
         ended: Why a search in steps has no further step.
@@ -192,7 +192,7 @@ SYNTHESIS_OPTIONS = frozenset(inspect.signature(get_response_synthesizer).parame
 """Arguments of LlamaIndex's response synthesizers, as query engines take them."""
 
 _WITHOUT_MODEL = {ResponseMode.NO_TEXT: NoText, ResponseMode.CONTEXT_ONLY: ContextOnly}
-"""LlamaIndex's own factory reads ``Settings.llm`` for these, too, and fails where there is none."""
+"""LlamaIndex's own factory reads ``Settings.llm`` for these and fails without it."""
 
 
 class Synthesizer(PromptMixin):
@@ -218,8 +218,8 @@ class LlamaIndexSynthesizer(Synthesizer):
     """Answer by LlamaIndex's response synthesizer, whose prompts can be read without a model.
 
     Args:
-        synthesizer: The synthesizer; None to create the default one when it is needed.
-        llm: The model to create it with; None for ``Settings.llm`` at the time of each query.
+        synthesizer: The synthesizer. None to create the default one when it is needed.
+        llm: The model to create it with. None for ``Settings.llm`` at the time of each query.
         streaming: Whether it streams.
         callback_manager: Its callback manager.
         options: More arguments of ``get_response_synthesizer``, by ``SYNTHESIS_OPTIONS``.
@@ -414,7 +414,7 @@ def _stream(
 async def _astream(
     engine: QueryEngine, question: str, passages: PassageRetriever, filters: Filters | None
 ) -> AsyncStreamingResponse:
-    """Return the same without blocking the event loop."""
+    """Async version of ``texts``."""
     stream = engine.astream(question, filters=filters)
     first = await anext(stream, "")
     metadata: dict[str, Any] = {}

@@ -24,8 +24,8 @@ from nodekin.adapters.llama_index import (
     as_transform,
     export_nodes,
     import_nodes,
-    to_text_node,
 )
+from nodekin.adapters.llama_index.nodes import to_text_node
 from nodekin.nodegraph import MarkdownSplitter, NodeGraph, split_sentences
 from nodekin.retrievers import Retriever
 

@@ -21,13 +21,8 @@ from llama_index.core.vector_stores.types import (
 )
 from llama_index_models import Words
 
-from nodekin.adapters.llama_index import (
-    NodeGraphAutoRetriever,
-    NodeGraphIndex,
-    NodeGraphRetriever,
-    as_retriever,
-)
-from nodekin.retrievers import QueryRewriteRetriever, restrict
+from nodekin.adapters.llama_index import NodeGraphAutoRetriever, NodeGraphIndex, NodeGraphRetriever
+from nodekin.retrievers import QueryRewriteRetriever, as_retriever, restrict
 
 FILMS: dict[str, dict[str, Any]] = {
     "Dinosaurs break out.": {"year": 1993, "genre": "action", "tags": ["park", "sea"]},

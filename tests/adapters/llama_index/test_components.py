@@ -65,20 +65,18 @@ from nodekin.adapters.llama_index import (
     NodeGraphIndex,
     NodeGraphReranker,
     NodeGraphRetriever,
-    NodeWithEvidence,
-    as_retriever,
     as_transform,
-    dump_nodes,
     export_nodes,
-    from_text_node,
     import_nodes,
-    load_nodes,
 )
+from nodekin.adapters.llama_index.import_export import dump_nodes, load_nodes
+from nodekin.adapters.llama_index.nodes import NodeWithEvidence, from_text_node
 from nodekin.nodegraph import NodeGraph, split_sentences
 from nodekin.retrievers import (
     FusionRetriever,
     RerankRetriever,
     Retriever,
+    as_retriever,
 )
 
 QUERY = "Which tea is fermented? 红茶"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import pickle
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -39,9 +40,9 @@ from nodekin.adapters.llama_index import (
     NodeGraphIndex,
     NodeGraphQueryEngine,
     NodeGraphRetriever,
-    from_text_node,
     import_nodes,
 )
+from nodekin.adapters.llama_index.nodes import from_text_node
 from nodekin.nodegraph import NodeGraph, split_sentences
 from nodekin.retrievers import DefaultRetriever, FusionRetriever, Retriever, as_retriever
 
@@ -135,6 +136,13 @@ def test_results_are_chunks_of_the_settings_parser_and_sentences_are_embedded(
     assert result.text == " Black tea is fermented. It keeps long."
     assert len(words.texts) == len(index.graph.nodes("chunk sentence")) == 9
     assert all(text.startswith("topic: ") for text in words.texts)
+
+
+def test_an_index_with_a_parser_of_ones_own_is_pickled(documents: list[Document]) -> None:
+    index = NodeGraphIndex.from_documents(documents, similarity="bm25", transformations=[Halves()])
+    for again in (index, pickle.loads(pickle.dumps(index))):
+        (result,) = again.as_retriever(similarity_top_k=1).retrieve("orange")
+        assert result.text == TEXTS["bridges"]
 
 
 def test_transformations_run_one_after_the_other(documents: list[Document]) -> None:
@@ -498,10 +506,13 @@ def test_a_storage_context_is_used_as_in_llama_index(
     assert texts(again.as_retriever(similarity_top_k=1).retrieve("Nile")) == [DRINKS["rivers"]]
 
 
-def test_an_index_without_a_storage_context_has_one(drinks: list[Document], tmp_path: Path) -> None:
+def test_an_index_without_a_storage_context_has_one(
+    drinks: list[Document], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     index = NodeGraphIndex.from_documents(drinks, similarity="bm25")
     assert isinstance(index.storage_context.docstore, NodeGraphDocstore)
     index.storage_context.persist(str(tmp_path))
+    assert "load_index_from_storage finds none in it" in caplog.text
     assert index.storage_context is index.storage_context
     kept = StorageContext.from_defaults(persist_dir=str(tmp_path))
     assert len(kept.docstore.docs) == 3

@@ -47,18 +47,23 @@ from nodekin.adapters.llama_index import (
     LiftPostprocessor,
     NodeGraphDocstore,
     NodeGraphRetriever,
-    NodeWithEvidence,
     as_transform,
+    export_nodes,
+    import_nodes,
+)
+from nodekin.adapters.llama_index.import_export import (
     dump_nodes,
     export_index_nodes,
-    export_nodes,
-    from_text_node,
-    import_nodes,
+    joined_text,
     load_nodes,
+    ordered_ids,
+)
+from nodekin.adapters.llama_index.nodes import (
+    NodeWithEvidence,
+    from_text_node,
     to_node_with_score,
     to_text_node,
 )
-from nodekin.adapters.llama_index.import_export import joined_text, ordered_ids
 from nodekin.nodegraph import Document as Source
 from nodekin.nodegraph import (
     Embedder,

@@ -28,7 +28,8 @@ from llama_index.core.schema import (
 from llama_index.core.storage.docstore import SimpleDocumentStore
 from llama_index_models import Words
 
-from nodekin.adapters.llama_index import NodeGraphIndex, dump_nodes, load_nodes
+from nodekin.adapters.llama_index import NodeGraphIndex
+from nodekin.adapters.llama_index.import_export import dump_nodes, load_nodes
 
 TEXTS = ("Ultron was made by Tony Stark.", "Loki came with an army to New York.")
 SUMMARY = "Who made Ultron?"

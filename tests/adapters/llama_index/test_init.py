@@ -43,7 +43,8 @@ from llama_index.core.ingestion import IngestionPipeline
 from llama_index.core.schema import Document
 from llama_index.core.vector_stores import SimpleVectorStore
 from nodekin.adapters.llama_index import *
-from nodekin.nodegraph import NodeGraph, split_sentences
+from nodekin.adapters.llama_index.import_export import dump_nodes, load_nodes
+from nodekin.nodegraph import NodeGraph, as_embedder, as_llm, split_sentences
 from nodekin.retrievers import FusionRetriever, Retriever
 def letters(texts):
     return [[1 + text.count(letter) for letter in "aeiou"] for text in texts]
@@ -101,6 +102,7 @@ def test_no_openai_package_is_needed() -> None:
 def test_public_names() -> None:
     import nodekin.adapters.llama_index as face
 
+    assert len(face.__all__) <= 16
     for name in face.__all__:
         assert getattr(face, name).__doc__, name
     with pytest.raises(AttributeError):

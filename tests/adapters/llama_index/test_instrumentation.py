@@ -13,13 +13,8 @@ from llama_index.core.llms import MockLLM
 from llama_index.core.query_engine import RetrieverQueryEngine
 from llama_index.core.retrievers import QueryFusionRetriever
 
-from nodekin.adapters.llama_index import (
-    NodeGraphReranker,
-    NodeGraphRetriever,
-    SpanEndEvent,
-    SpanStartEvent,
-    instrumentation,
-)
+from nodekin.adapters.llama_index import NodeGraphReranker, NodeGraphRetriever, instrumentation
+from nodekin.adapters.llama_index.instrumentation import SpanEndEvent, SpanStartEvent
 from nodekin.nodegraph import NodeGraph, split_sentences
 from nodekin.retrievers import FusionRetriever, RerankRetriever, Retriever, trace
 

@@ -47,8 +47,8 @@ from nodekin.adapters.llama_index import (
     NodeGraphQuestionGenerator,
     NodeGraphRetriever,
     import_nodes,
-    to_text_node,
 )
+from nodekin.adapters.llama_index.nodes import to_text_node
 from nodekin.nodegraph import LLMExtractor, NodeGraph, split_sentences
 from nodekin.retrievers import (
     AutoMergeRetriever,

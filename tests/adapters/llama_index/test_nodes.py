@@ -22,23 +22,19 @@ from llama_index.core.schema import (
 from llama_index.core.storage.docstore import SimpleDocumentStore
 from llama_index.core.vector_stores.utils import metadata_dict_to_node, node_to_metadata_dict
 
-from nodekin.adapters.llama_index import (
-    NodeGraphRetriever,
-    NodeWithEvidence,
-    export_nodes,
-    from_text_node,
-    import_nodes,
-    to_node_with_score,
-    to_text_node,
-)
+from nodekin.adapters.llama_index import NodeGraphRetriever, export_nodes, import_nodes
 from nodekin.adapters.llama_index.nodes import (
+    NodeWithEvidence,
     find_node,
+    from_text_node,
     id_in_llama_index,
     original_id,
     original_metadata,
     original_properties,
     parent_id_in_llama_index,
     read_record,
+    to_node_with_score,
+    to_text_node,
 )
 from nodekin.nodegraph import Document as Source
 from nodekin.nodegraph import Node, NodeGraph

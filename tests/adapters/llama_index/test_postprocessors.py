@@ -18,11 +18,9 @@ from nodekin.adapters.llama_index import (
     LiftPostprocessor,
     NodeGraphReranker,
     NodeGraphRetriever,
-    NodeWithEvidence,
     export_nodes,
-    from_text_node,
-    to_text_node,
 )
+from nodekin.adapters.llama_index.nodes import NodeWithEvidence, from_text_node, to_text_node
 from nodekin.nodegraph import NodeGraph, UnknownGroupError
 from nodekin.retrievers import Reranker, Retriever
 from nodekin.retrievers.protocols import RerankError

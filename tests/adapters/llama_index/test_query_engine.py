@@ -27,13 +27,9 @@ from query_engine_scripts import (
     step,
 )
 
-from nodekin.adapters.llama_index import (
-    NodeGraphQueryEngine,
-    NodeGraphRetriever,
-    NodeWithEvidence,
-    SpanStartEvent,
-    from_text_node,
-)
+from nodekin.adapters.llama_index import NodeGraphQueryEngine, NodeGraphRetriever
+from nodekin.adapters.llama_index.instrumentation import SpanStartEvent
+from nodekin.adapters.llama_index.nodes import NodeWithEvidence, from_text_node
 from nodekin.nodegraph import Document, ModelError, Node, NodeGraph
 from nodekin.retrievers import (
     DefaultRetriever,

@@ -14,12 +14,8 @@ from llama_index.core.llms import MockLLM
 from llama_index.core.schema import Document as LlamaIndexDocument
 from llama_index.core.schema import IndexNode, NodeWithScore, QueryBundle, TextNode
 
-from nodekin.adapters.llama_index import (
-    NodeGraphQueryEngine,
-    NodeGraphRetriever,
-    NodeWithEvidence,
-    from_text_node,
-)
+from nodekin.adapters.llama_index import NodeGraphQueryEngine, NodeGraphRetriever
+from nodekin.adapters.llama_index.nodes import NodeWithEvidence, from_text_node
 from nodekin.nodegraph import Node, NodeGraph, split_sentences
 from nodekin.retrievers import Bm25, FusionRetriever, Retriever, ScoredNode
 from nodekin.retrievers.foreign.outputs import to_node as from_node

@@ -32,9 +32,8 @@ from nodekin.adapters.llama_index import (
     NodeGraphQueryEngine,
     NodeGraphQuestionGenerator,
     NodeGraphRetriever,
-    as_retriever,
-    to_node_with_score,
 )
+from nodekin.adapters.llama_index.nodes import to_node_with_score
 from nodekin.nodegraph import Document, NodeGraph
 from nodekin.retrievers import (
     FusionRetriever,
@@ -45,6 +44,7 @@ from nodekin.retrievers import (
     Retriever,
     RouterRetriever,
     WindowRetriever,
+    as_retriever,
     restrict,
 )
 
