@@ -23,6 +23,9 @@ ENGINES = "nodekin.engines"
 READERS = "nodekin.readers"
 """A reader by its suffix without the dot, or a tuple of ``FileFormat`` by any name."""
 
+COMMANDS = "nodekin.commands"
+"""A command of the command line, as a ``click.Command``, by what users type."""
+
 
 @cache
 def plugins(group: str) -> Mapping[str, EntryPoint]:

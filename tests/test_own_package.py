@@ -27,13 +27,17 @@ own = "own_package:OwnEngine"
 [project.entry-points."nodekin.readers"]
 rows = "own_package:read_rows"
 broken = "own_package:no_such_reader"
+
+[project.entry-points."nodekin.commands"]
+shout = "own_package:shout"
 """
 
 PACKAGE = '''
-"""A store, an engine and a reader of one's own."""
+"""A store, an engine, a reader and a command of one's own."""
 
 import os
 
+import click
 from memory_engine import MemoryEngine
 from nodekin.nodegraph import Document, MemoryStore
 
@@ -50,6 +54,15 @@ class OwnEngine(MemoryEngine):
     def __init__(self, address):
         super().__init__()
         self.made.append(self)
+
+
+@click.command()
+@click.argument("word")
+@click.option("--times", default=1)
+@click.option("--mark", default="")
+def shout(word, times, mark):
+    """Say a word."""
+    click.echo((word.upper() + mark) * times)
 
 
 def read_rows(path):
@@ -148,3 +161,26 @@ def test_its_store_holds_a_graph_and_its_engine_searches_it(site: Path, tmp_path
     assert (store, address) == ("OwnStore", "own://store")
     assert engines == 1
     assert texts == ["black"]
+
+
+COMMAND = """
+import json
+from click.testing import CliRunner
+from nodekin.adapters.cli.app import app
+
+help = CliRunner().invoke(app, ["--help"]).stdout
+ran = CliRunner().invoke(app, ["shout", "tea", "--times", "2"])
+wrong = CliRunner().invoke(app, ["shout"])
+print(json.dumps([help, ran.stdout, wrong.exit_code]))
+"""
+
+
+def test_its_command_is_one_of_nodekin_with_defaults_in_nodekin_toml(
+    site: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "nodekin.toml").write_text('[shout]\nmark = "!"\n')
+    (help, out, wrong), _ = run(site, COMMAND)
+    (line,) = (line for line in help.splitlines() if line.startswith("  shout"))
+    assert line.split(maxsplit=1)[1] == "A store, an engine, a reader and a command of one's own."
+    assert out == "TEA!TEA!\n"
+    assert wrong == 2

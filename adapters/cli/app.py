@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import gc
-import importlib
+import importlib.util
 import os
 import sys
 from collections.abc import Sequence
@@ -12,6 +13,7 @@ from typing import Any
 
 import click
 
+from ...nodegraph.plugins import COMMANDS, load_plugin, plugins
 from .exit_status import EXIT_STATUSES, CommandError, ExitStatus, as_command_error, printable
 from .options import debug_option, is_debugging
 from .settings_file import find_settings, option_defaults, read_settings
@@ -29,16 +31,11 @@ _COMMANDS = {  # in the order in which one needs them
     "trust": ("trust", "Allow a file to name a server, a key or a folder."),
     "groups": ("groups_command", "List what an index holds."),
     "explain": ("search_command", "Show how results were found."),
-    "serve": ("serve_command", "Ask and look inside, on a page in your browser."),
-    "mcp": ("mcp_command", "Serve documents to agents (Model Context Protocol)."),
-    "questions": (
-        ".evaluation.questions_command",
-        "Make questions about documents, to measure with.",
-    ),
-    "eval": (".evaluation.eval_command", "Measure set-ups on questions, and compare them."),
-    "tune": (".evaluation.tune_command", "Choose the set-up that answers your questions best."),
 }
-"""The module of each command, imported when the command is used, and its one-line help."""
+"""The module of each command, imported when the command is used, and its one-line help.
+
+Other packages, and the parts of this one that can be left out, register theirs as entry points.
+"""
 
 
 class _PipeClosed(Exception):
@@ -50,20 +47,26 @@ class App(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names of the commands."""
-        return list(_COMMANDS)
+        return [*_COMMANDS, *sorted(plugins(COMMANDS))]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import a command."""
-        if cmd_name not in _COMMANDS:
+        if cmd_name in _COMMANDS:
+            module = importlib.import_module(f".{_COMMANDS[cmd_name][0]}", __package__)
+            commands = vars(module).values()
+            return next(c for c in commands if isinstance(c, click.Command) and c.name == cmd_name)
+        if cmd_name not in plugins(COMMANDS):
             return None
-        module = importlib.import_module(f".{_COMMANDS[cmd_name][0]}", __package__)
-        commands = vars(module).values()
-        return next(c for c in commands if isinstance(c, click.Command) and c.name == cmd_name)
+        command: click.Command = load_plugin(COMMANDS, cmd_name)
+        return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list of commands without importing them."""
+        rows = [(name, text) for name, (_, text) in _COMMANDS.items()]
+        for name, entry in sorted(plugins(COMMANDS).items()):
+            rows.append((name, _first_line(entry.module)))
         with formatter.section("Commands"):
-            formatter.write_dl([(name, text) for name, (_, text) in _COMMANDS.items()])
+            formatter.write_dl(rows)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command, and turn what it raises into a message and an exit status."""
@@ -133,8 +136,17 @@ def app(ctx: click.Context) -> None:
         click.echo(printable(f"nodekin: {file}"), err=True)
     if command is not None and path is not None:
         set_settings_file(ctx, path)
-        defaults = option_defaults(path, read_settings(path, _COMMANDS), command)
+        defaults = option_defaults(
+            path, read_settings(path, app.list_commands(ctx)), command
+        )
         ctx.default_map = {ctx.invoked_subcommand: defaults}
+
+
+def _first_line(module: str) -> str:
+    """Return the first line of a module's docstring, without importing the module."""
+    spec = importlib.util.find_spec(module)
+    source = getattr(spec and spec.loader, "get_source", lambda name: None)(module)
+    return (ast.get_docstring(ast.parse(source or "")) or "").partition("\n")[0]
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""``nodekin eval``: measure set-ups on questions, and compare them."""
+"""Measure set-ups on questions, and compare them."""
 
 from __future__ import annotations
 
@@ -150,9 +150,6 @@ def eval_command(
     if not quiet:
         print_missing_gold(result)
     return exit_status(result)
-
-
-eval = eval_command  # the name of the command
 
 
 def _check_metrics(names: Sequence[str]) -> None:

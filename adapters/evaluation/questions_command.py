@@ -1,4 +1,4 @@
-"""``nodekin questions``: questions for ``eval`` and ``tune``, by a model or from a log."""
+"""Make questions about documents, to measure with."""
 
 from __future__ import annotations
 
@@ -185,9 +185,6 @@ def questions_command(
     where = "".join(f" --docs {path}" for path in docs) or (f" --store {store}" if store else "")
     echo(f"written to {out}: read them, then: nodekin eval{where} --data {out}")
     return status
-
-
-questions = questions_command  # the name of the command
 
 
 def _missing(

@@ -1,4 +1,4 @@
-"""``nodekin tune``: choose a set-up by questions, and write it as a file."""
+"""Choose the set-up that answers your questions best."""
 
 from __future__ import annotations
 
@@ -139,9 +139,6 @@ def tune_command(
     if not quiet:
         print_missing_gold(tuning.evaluation)
     return exit_status(tuning.evaluation)
-
-
-tune = tune_command  # the name of the command
 
 
 @contextmanager

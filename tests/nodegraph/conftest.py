@@ -9,7 +9,6 @@ from node_texts import split_lines
 from postgres_server import RunningServer
 
 import nodekin.nodegraph.memory_store
-from nodekin.adapters.engines.postgres.postgres_store import PostgresStore
 from nodekin.nodegraph import Document, MemoryStore, NodeGraph, NodeStore
 from nodekin.nodegraph.sqlite.sqlite_store import SQLiteStore
 
@@ -50,6 +49,8 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[NodeStore]
     if request.param == "file":
         store = SQLiteStore(tmp_path / "g")
     elif request.param == "server":
+        from nodekin.adapters.engines.postgres.postgres_store import PostgresStore
+
         server: RunningServer = request.getfixturevalue("postgres_server")
         store = PostgresStore(server.address())
     store.change_documents([Document("text", id="a"), Document("text", id="b")])

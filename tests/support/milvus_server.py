@@ -16,9 +16,6 @@ from pathlib import Path
 
 import pytest
 
-from nodekin.adapters.engines.index_engine import EngineUnavailableError
-from nodekin.adapters.engines.milvus import MilvusEngine
-
 _ADDRESS = "milvus://127.0.0.1:19530"
 
 _PATIENCE = 300  # seconds, on a busy machine
@@ -77,6 +74,9 @@ class RunningMilvus:
         self._wait()
 
     def _wait(self) -> None:
+        from nodekin.adapters.engines.index_engine import EngineUnavailableError
+        from nodekin.adapters.engines.milvus import MilvusEngine
+
         end = time.monotonic() + _PATIENCE
         while True:
             engine = MilvusEngine(f"{self.address}?timeout=5")

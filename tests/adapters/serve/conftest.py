@@ -1,6 +1,7 @@
 """A small corpus, and the page of it."""
 
 import pytest
+from command_line import here, indexed, nodekin
 from page_client import Client
 
 from nodekin.adapters.serve.page_app import PageApp
@@ -8,6 +9,8 @@ from nodekin.adapters.serve.tried_setups import TriedSetups
 from nodekin.nodegraph import Document, NodeGraph
 from nodekin.retrievers.evaluation.setups.opening import SetupOpener
 from nodekin.retrievers.evaluation.setups.setup_file import SetupFile
+
+__all__ = ["here", "indexed", "nodekin"]
 
 TEXTS = {
     "tea/green.md": "# Green tea\n\nGreen tea is steamed. It keeps its colour.\n\n"

@@ -1,25 +1,24 @@
-"""``nodekin serve``: a page in the browser, to ask a corpus and look inside it."""
+"""Ask and look inside, on a page in your browser."""
 
 from __future__ import annotations
 
 import os
 import secrets
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from ...nodegraph.graph import NodeGraph
+from ...retrievers.evaluation.setups.setup_file import SetupFile
+from ..cli.exit_status import EXIT_STATUSES, CommandError, ExitStatus
+from ..cli.models import chat_model, checked
+from ..cli.options import base_url_option, debug_option, store_option
+from ..cli.trust import with_origin
+from ..cli.workspace import Workspace, check_exist
+from ..evaluation.setup_session import check_models, open_setups, read_setups
 from ..server_access import LOOPBACK
 from ..source_refresh import SourceRefresh
-from .exit_status import EXIT_STATUSES, CommandError, ExitStatus
-from .models import chat_model, checked
-from .options import base_url_option, debug_option, store_option
-from .trust import with_origin
-from .workspace import Workspace, check_exist
-
-if TYPE_CHECKING:
-    from ...retrievers.evaluation.setups.setup_file import SetupFile
 
 TOKEN = "NODEKIN_SERVE_TOKEN"
 
@@ -72,11 +71,9 @@ def serve(
     nodekin serve docs         a folder without an index
     """
     check_exist(folders)
-    from ..evaluation.setup_session import check_models, open_setups
-
     try:
-        from ..serve.page_app import PageApp
-        from ..serve.tried_setups import TriedSetups
+        from .page_app import PageApp
+        from .tried_setups import TriedSetups
     except ImportError as error:
         raise CommandError(str(error), ExitStatus.MODEL_ERROR) from error
     import uvicorn
@@ -127,9 +124,6 @@ def _declared(
     Raises:
         CommandError: If there is nothing to search, or ``--embed`` says what something else does.
     """
-    from ...retrievers.evaluation.setups.setup_file import SetupFile
-    from ..evaluation.setup_session import read_setups
-
     if embed and (path.exists() or not folders):
         other = f"{path} says how to embed" if path.exists() else "an index has its own embeddings"
         raise CommandError(f"--embed {embed!r}: {other}", ExitStatus.USAGE_ERROR)

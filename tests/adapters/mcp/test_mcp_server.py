@@ -20,9 +20,10 @@ from mcp.server.subscriptions import ResourcesListChanged
 from mcp.shared.exceptions import MCPError
 from mcp_types import INVALID_PARAMS, METHOD_NOT_FOUND
 
-from nodekin.adapters.mcp_server import SCHEME, CorpusServer
+from nodekin.adapters.mcp.mcp_server import SCHEME, CorpusServer
 from nodekin.adapters.source_refresh import SourceRefresh
 from nodekin.nodegraph import Document, NodeGraph
+from nodekin.nodegraph.graph_reader import GraphReader
 from nodekin.retrievers import CorpusTools
 
 pytestmark = [
@@ -147,9 +148,9 @@ async def test_many_documents_are_several_pages_and_each_is_read_once(monkeypatc
     graph.add([Document(f"Tea {n}.", id=f"{n} ü.md") for n in range(900)])
     server = CorpusServer(lambda: CorpusTools(graph))
     read: list[str] = []
-    real = NodeGraph.nodes_by_id
+    real = GraphReader.nodes_by_id
     monkeypatch.setattr(
-        NodeGraph, "nodes_by_id", lambda self, ids: (read.extend(ids), real(self, ids))[1]
+        GraphReader, "nodes_by_id", lambda self, ids: (read.extend(ids), real(self, ids))[1]
     )
     seen, cursor = [], None
     async with Client(server.server) as client:

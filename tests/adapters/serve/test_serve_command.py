@@ -5,8 +5,8 @@ import pytest
 import uvicorn
 from page_client import Client
 
-from nodekin.adapters.cli import serve_command
 from nodekin.adapters.evaluation.setups import load_setup
+from nodekin.adapters.serve import serve_command
 from nodekin.adapters.source_refresh import SourceRefresh
 
 TRIED = ("--setup", "tried 一", "fermented")

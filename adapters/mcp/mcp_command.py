@@ -1,4 +1,4 @@
-"""``nodekin mcp``: serve a corpus to agents by the Model Context Protocol."""
+"""Serve documents to agents (Model Context Protocol)."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from typing import Any
 import click
 
 from ...retrievers.corpus_tools.toolset import CorpusTools
+from ..cli.exit_status import EXIT_STATUSES, CommandError, ExitStatus
+from ..cli.models import checked, embedding_model
+from ..cli.options import debug_option, embed_url_option, store_option
+from ..cli.output import echo
+from ..cli.workspace import IndexSettings, Workspace, check_exist, find_index, open_graph
 from ..source_refresh import SourceRefresh
-from .exit_status import EXIT_STATUSES, CommandError, ExitStatus
-from .models import checked, embedding_model
-from .options import debug_option, embed_url_option, store_option
-from .output import echo
-from .workspace import IndexSettings, Workspace, check_exist, find_index, open_graph
 
 TOKEN = "NODEKIN_MCP_TOKEN"
 
@@ -80,7 +80,7 @@ def mcp(
         embed, embed_base_url = checked(settings.embed, embed_base_url)
         settings = replace(settings, embed=embed)
     try:
-        from ..mcp_server import CorpusServer
+        from .mcp_server import CorpusServer
     except ImportError as error:
         raise CommandError(str(error), ExitStatus.MODEL_ERROR) from error
     import anyio

@@ -2,8 +2,8 @@
 
 import pytest
 
-from nodekin.adapters import tool_conversations
-from nodekin.adapters.tool_conversations import NEW, ToolConversations
+from nodekin.adapters.mcp import mcp_server as tool_conversations
+from nodekin.adapters.mcp.mcp_server import NEW, ToolConversations
 from nodekin.retrievers import ToolError
 
 

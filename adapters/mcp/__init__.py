@@ -1,0 +1,5 @@
+"""Serve documents to agents by the Model Context Protocol."""
+
+from ...nodegraph.lazy_names import attach_stub
+
+__getattr__, __dir__, __all__ = attach_stub(__name__, __file__)

@@ -1,0 +1,161 @@
+"""Parts that can be deleted: a copy of the tree without one of them imports, and its tests pass."""
+
+from __future__ import annotations
+
+import ast
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+REPO = Path(__file__).parents[1]
+
+
+class Island(NamedTuple):
+    """Name what is deleted with a part.
+
+    Attributes:
+        code: Its folders and files.
+        tests: Those that name it.
+        needs: The parts without which it is deleted, too.
+    """
+
+    code: tuple[str, ...]
+    tests: tuple[str, ...]
+    needs: tuple[str, ...] = ()
+
+
+ISLANDS = {
+    "evaluation": Island(
+        ("adapters/evaluation", "retrievers/evaluation"),
+        ("tests/adapters/evaluation", "tests/retrievers/evaluation"),
+    ),
+    "serve": Island(("adapters/serve",), ("tests/adapters/serve",), needs=("evaluation",)),
+    "mcp": Island(("adapters/mcp",), ("tests/adapters/mcp",)),
+    "postgres": Island(("adapters/engines/postgres",), ("tests/adapters/engines/postgres",)),
+    "engines": Island(("adapters/engines",), ("tests/adapters/engines",)),
+    "files": Island(("adapters/files",), ("tests/adapters/files",)),
+}
+
+QUICK = (
+    "tests/adapters/cli/test_app.py",
+    "tests/adapters/cli/test_index_command.py",
+    "tests/adapters/cli/test_search_command.py",
+    "tests/adapters/cli/test_trust.py",
+    "tests/nodegraph/test_corpus.py",
+    "tests/retrievers/composite/test_linked_passages.py",
+    "tests/retrievers/test_retriever.py",
+)
+"""Tests of what stays, which take seconds."""
+
+IMPORT = """
+import importlib, pkgutil, nodekin
+names = [m.name for m in pkgutil.walk_packages(nodekin.__path__, "nodekin.")]
+assert len(names) > 150, names
+for name in names:
+    if name.endswith("__main__"):
+        continue
+    try:
+        importlib.import_module(name)
+    except ImportError as error:
+        if "pip install" not in str(error):
+            raise
+"""
+
+
+def without(island: str, folder: Path) -> tuple[Path, Path]:
+    """Install a copy without a part, and what needs it; return its place and that of its tests."""
+    deleted = [one for name, one in ISLANDS.items() if island in (name, *one.needs)]
+    tree, site = folder / "tree", folder / "site"
+    ignored = shutil.ignore_patterns("__pycache__", "*.pyc")
+    for name in ("nodegraph", "retrievers", "adapters", "root", "tests", "docs", "examples"):
+        shutil.copytree(REPO / name, tree / name, ignore=ignored)
+    for name in ("pyproject.toml", "README.md"):
+        shutil.copy(REPO / name, tree / name)
+    for path in (p for one in deleted for p in (*one.code, *one.tests)):
+        target = tree / path
+        if target.is_dir():
+            shutil.rmtree(target)
+        else:
+            target.unlink(missing_ok=True)
+    site.mkdir()
+    (tree / "root").rename(site / "nodekin")
+    for name in ("nodegraph", "retrievers", "adapters"):
+        (tree / name).rename(site / "nodekin" / name)
+    info = site / "nodekin-0.1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: nodekin\nVersion: 0.1.0\n")
+    (info / "entry_points.txt").write_text(entry_points(site), encoding="utf-8")
+    return site, tree
+
+
+def entry_points(site: Path) -> str:
+    """Return the entry points of the project whose modules are there."""
+    project = tomllib.loads((REPO / "pyproject.toml").read_text("utf-8"))["project"]
+    lines = ["[console_scripts]", *(f"{n} = {v}" for n, v in project["scripts"].items())]
+    for group, entries in project["entry-points"].items():
+        lines.append(f"[{group}]")
+        for name, value in entries.items():
+            module = site / value.partition(":")[0].replace(".", "/")
+            if module.is_dir() or module.with_suffix(".py").exists():
+                lines.append(f"{name} = {value}")
+    return "\n".join(lines) + "\n"
+
+
+def run(site: Path, tree: Path, *arguments: str) -> None:
+    done = subprocess.run(
+        [sys.executable, *arguments],
+        env={**os.environ, "PYTHONPATH": str(site)},
+        cwd=tree,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-3000:]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("island", ISLANDS)
+def test_the_rest_works_without_it(island: str, tmp_path: Path) -> None:
+    site, tree = without(island, tmp_path)
+    run(site, tree, "-c", IMPORT)
+    quick = [path for path in QUICK if (tree / path).exists()]
+    run(site, tree, "-m", "pytest", "-n", "0", "-q", "-x", "-m", "not slow and not models", *quick)
+
+
+def test_no_part_that_stays_imports_one_at_its_beginning() -> None:
+    """Say at once what the slow test would find: a module that imports what may be deleted."""
+    wrong = []
+    for room in ("nodegraph", "retrievers", "adapters"):
+        for path in sorted((REPO / room).rglob("*.py")):
+            place = path.relative_to(REPO).as_posix()
+            imported = imports_at_the_beginning(path, place)
+            for name, island in ISLANDS.items():
+                inside = [n for n, one in ISLANDS.items() if name in (n, *one.needs)]
+                if any(is_in(place, ISLANDS[n].code) for n in inside):
+                    continue
+                wrong += [(place, module) for module in imported if is_in(module, island.code)]
+    assert wrong == []
+
+
+def is_in(path: str, folders: tuple[str, ...]) -> bool:
+    return any(f"{path}/".startswith(f"{folder}/") for folder in folders)
+
+
+def imports_at_the_beginning(path: Path, place: str) -> list[str]:
+    """Return the paths of the modules of ours that a module imports when it is imported."""
+    found = []
+    for node in ast.parse(path.read_text("utf-8")).body:
+        if isinstance(node, ast.ImportFrom) and node.level:
+            folder = place.split("/")[: -node.level]
+            found.append("/".join([*folder, *(node.module or "").split(".")]))
+    return found
