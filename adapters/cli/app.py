@@ -136,9 +136,7 @@ def app(ctx: click.Context) -> None:
         click.echo(printable(f"nodekin: {file}"), err=True)
     if command is not None and path is not None:
         set_settings_file(ctx, path)
-        defaults = option_defaults(
-            path, read_settings(path, app.list_commands(ctx)), command
-        )
+        defaults = option_defaults(path, read_settings(path, app.list_commands(ctx)), command)
         ctx.default_map = {ctx.invoked_subcommand: defaults}
 
 

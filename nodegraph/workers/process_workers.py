@@ -96,7 +96,7 @@ def as_workers(workers: int | Workers) -> Workers:
     if isinstance(workers, bool) or not isinstance(workers, int | Workers):
         raise TypeError(
             f"workers is how many processes, or what starts them (ProcessWorkers(8), "
-            f"nodekin.adapters.ray.RayWorkers()), not {workers!r:.80}"
+            f"nodekin.adapters.engines.ray.RayWorkers()), not {workers!r:.80}"
         )
     return ProcessWorkers(workers) if isinstance(workers, int) else workers
 

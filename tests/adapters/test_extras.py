@@ -2,8 +2,8 @@ import sys
 
 import pytest
 
+from nodekin.adapters.engines.ray import RayWorkers
 from nodekin.adapters.extras import extra
-from nodekin.adapters.ray import RayWorkers
 
 
 def test_a_missing_framework_names_its_extra():

@@ -24,7 +24,7 @@ def cluster() -> Iterator[Any]:
     ray = pytest.importorskip("ray", reason='needs Ray: pip install "nodekin[ray]"')
     from ray.cluster_utils import Cluster
 
-    support = str(Path(__file__).parents[1] / "support")
+    support = str(Path(__file__).parents[2] / "support")
     os.environ["RAY_ENABLE_UV_RUN_RUNTIME_ENV"] = "0"
     nodes = Cluster(True, head_node_args={"num_cpus": 1, "include_dashboard": False})
     nodes.add_node(num_cpus=1)
@@ -51,7 +51,7 @@ def make_graph(log: Path) -> NodeGraph:
 
 
 def test_two_nodes_build_what_one_process_builds(cluster: Any, log: Path) -> None:
-    from nodekin.adapters.ray import RayWorkers
+    from nodekin.adapters.engines.ray import RayWorkers
 
     def with_node(text: str) -> list[str]:
         import ray
@@ -78,7 +78,7 @@ def test_two_nodes_build_what_one_process_builds(cluster: Any, log: Path) -> Non
 
 
 def test_an_actor_keeps_its_model_and_asks_for_answers_here(cluster: Any, log: Path) -> None:
-    from nodekin.adapters.ray import RayWorkers
+    from nodekin.adapters.engines.ray import RayWorkers
 
     graph = make_graph(log)
     asked = log.with_name("asked")
@@ -98,7 +98,7 @@ def test_an_actor_keeps_its_model_and_asks_for_answers_here(cluster: Any, log: P
 def test_errors_say_where_and_a_lost_actor_is_replaced(
     cluster: Any, log: Path, tmp_path: Path
 ) -> None:
-    from nodekin.adapters.ray import RayWorkers
+    from nodekin.adapters.engines.ray import RayWorkers
 
     lost = tmp_path / "lost"
 

@@ -6,9 +6,9 @@ import queue
 import threading
 from typing import Any
 
-from ..nodegraph.workers.remote_calls import CallServer, converse
-from ..nodegraph.workers.remote_workers import RemoteWorkers, WorkerEndedError
-from .extras import extra
+from ...nodegraph.workers.remote_calls import CallServer, converse
+from ...nodegraph.workers.remote_workers import RemoteWorkers, WorkerEndedError
+from ..extras import extra
 
 
 class RayWorkers(RemoteWorkers):
@@ -78,7 +78,7 @@ class _Actor:
         return self._replies.get()
 
     def load(self, key: str, function: bytes) -> bytes:
-        from ..nodegraph.workers.remote_calls import to_bytes
+        from ...nodegraph.workers.remote_calls import to_bytes
 
         return self.exchange(to_bytes(("load", key, function)))
 
