@@ -93,13 +93,6 @@ def test_metadata_of_the_splitter_is_the_nodes_own():
     assert all(MARKDOWN[node.start : node.end] == node.text for node in nodes)
 
 
-def test_a_bare_splitter_gives_the_same_nodes():
-    splitter = MarkdownHeaderTextSplitter([("#", "h1"), ("##", "h2")])
-    bare, wrapped = (grouped(each, MARKDOWN) for each in (splitter, as_transform(splitter)))
-    assert bare == wrapped
-    assert [node.own_metadata for node in bare] == [node.own_metadata for node in wrapped]
-
-
 class Shouting(BaseDocumentTransformer):
     """Changes whole documents, and looks at their metadata."""
 

@@ -210,31 +210,6 @@ def test_texts_with_metadata_and_ids(store):
     assert store.add_documents([Document("z", id="own")], ids=[None]) == ["own"]
 
 
-@pytest.mark.parametrize(
-    ("metadatas", "given", "message"),
-    [([{}], None, "2 texts and 1 metadatas"), (None, ["1"], "2 documents and 1 ids")],
-)
-def test_lists_of_other_lengths_are_refused(store, metadatas, given, message):
-    with pytest.raises(ValueError, match=message):
-        store.add_texts(["x", "y"], metadatas, ids=given)
-    assert len(store.graph.nodes("ROOT")) == 4
-
-
-@pytest.mark.parametrize(
-    "call",
-    [
-        lambda store: store.similarity_search("tea", filters={}),
-        lambda store: store.similarity_search_with_score("tea", top_k=3),
-        lambda store: store.add_documents([], batchsize=3),
-        lambda store: store.delete([], all=True),
-        lambda store: store.max_marginal_relevance_search("tea", lambda_=1),
-    ],
-)
-def test_unknown_arguments_are_refused(store, call):
-    with pytest.raises(TypeError, match="has no argument"):
-        call(store)
-
-
 def test_several_embeddings():
     class Backwards(Letters):
         ALPHABET = "s"
@@ -422,6 +397,10 @@ def test_a_vector_store_with_and_without_an_embedding(embedding):
          r"^as_retriever\(\) has no argument 'k'; there is search_type, search_kwargs"),
         (lambda made: made.from_documents(LOADED).similarity_search("a", score_threshold=0.5),
          r"^similarity_search\(\) has no argument 'score_threshold'; there is k, filter"),
+        (lambda made: made.from_documents(LOADED).delete([], all=True), "no argument 'all'"),
+        (lambda made: made.from_documents(LOADED).add_documents([], size=3), "no argument 'size'"),
+        (lambda made: made.from_documents(LOADED).max_marginal_relevance_search("tea", l=1),
+         r"no argument 'l'; there is k, fetch_k, lambda_mult, filter"),
         (lambda made: made(Letters()), r"from_documents\(\[\], embedding\)"),
         (lambda made: made.from_documents(LOADED[0]), r"a list of LangChain documents, .*write \["),
         (lambda made: made.from_texts("tea"), r"^texts is a list of texts, not 'tea'"),
