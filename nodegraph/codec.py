@@ -17,7 +17,7 @@ MARK = "$type"
 _PLAIN = (str, int, float, bool, type(None))
 
 _WRITERS: dict[type, tuple[str, Callable[[Any], Any]]] = {
-    tuple: ("tuple", lambda v: [_mark(item) for item in v]),
+    tuple: ("tuple", lambda v: [_to_plain(item) for item in v]),
     set: ("set", lambda v: _unordered(v)),
     frozenset: ("frozenset", lambda v: _unordered(v)),
     bytes: ("bytes", lambda v: base64.b64encode(v).decode("ascii")),
@@ -30,9 +30,9 @@ _WRITERS: dict[type, tuple[str, Callable[[Any], Any]]] = {
 }
 
 _READERS: dict[str, Callable[[Any], Any]] = {
-    "tuple": lambda v: tuple(_unmark(item) for item in v),
-    "set": lambda v: {_unmark(item) for item in v},
-    "frozenset": lambda v: frozenset(_unmark(item) for item in v),
+    "tuple": lambda v: tuple(_from_plain(item) for item in v),
+    "set": lambda v: {_from_plain(item) for item in v},
+    "frozenset": lambda v: frozenset(_from_plain(item) for item in v),
     "bytes": base64.b64decode,
     "datetime": lambda v: _of_moment(datetime, v),
     "date": date.fromisoformat,
@@ -41,7 +41,7 @@ _READERS: dict[str, Callable[[Any], Any]] = {
     "decimal": Decimal,
     "uuid": UUID,
     "path": PurePosixPath,
-    "dict": lambda v: {_unmark(key): _unmark(item) for key, item in v},
+    "dict": lambda v: {_from_plain(key): _from_plain(item) for key, item in v},
 }
 
 
@@ -60,34 +60,34 @@ def encode(value: Any) -> str:
         >>> decode(encode({"tags": ("a", "b"), "day": date(2024, 5, 1)}))
         {'tags': ('a', 'b'), 'day': datetime.date(2024, 5, 1)}
     """
-    return json.dumps(_mark(value), ensure_ascii=False, separators=(",", ":"))
+    return json.dumps(_to_plain(value), ensure_ascii=False, separators=(",", ":"))
 
 
 def decode(text: str) -> Any:
     """Read what ``encode`` wrote."""
     value = json.loads(text)
-    return _unmark(value) if MARK in text else value
+    return _from_plain(value) if MARK in text else value
 
 
-def _mark(value: Any) -> Any:
+def _to_plain(value: Any) -> Any:
     kind = type(value)
     if kind in _PLAIN:
         return value
     if kind is list:
-        return [_mark(item) for item in value]
+        return [_to_plain(item) for item in value]
     if isinstance(value, Mapping):
         if all(type(key) is str and key != MARK for key in value):
-            return {key: _mark(item) for key, item in value.items()}
-        return {MARK: "dict", "value": [[_mark(k), _mark(v)] for k, v in value.items()]}
+            return {key: _to_plain(item) for key, item in value.items()}
+        return {MARK: "dict", "value": [[_to_plain(k), _to_plain(v)] for k, v in value.items()]}
     if kind in _WRITERS:
         name, write = _WRITERS[kind]
         return {MARK: name, "value": write(value)}
     if isinstance(value, PurePath):
         return {MARK: "path", "value": value.as_posix()}
-    return _mark_relative(value)
+    return _base_to_plain(value)
 
 
-def _mark_relative(value: Any) -> Any:
+def _base_to_plain(value: Any) -> Any:
     """Take a value of another class for the plain one it is a kind of."""
     if isinstance(value, str):
         return str.__str__(value)  # an Enum's own form is another one
@@ -98,10 +98,10 @@ def _mark_relative(value: Any) -> Any:
         if isinstance(value, base):
             return {MARK: name, "value": write(value)}
     if isinstance(value, list):
-        return [_mark(item) for item in value]
+        return [_to_plain(item) for item in value]
     plain_of = getattr(value, "tolist", None)  # NumPy's scalars and arrays
     if callable(plain_of):
-        return _mark(plain_of())
+        return _to_plain(plain_of())
     raise TypeError(
         f"{type(value).__name__} {value!r:.60} can't be kept in a file; give a text, a number, a "
         "date, bytes, or lists and mappings of them"
@@ -120,14 +120,14 @@ def _of_moment(kind: Any, value: str | list[Any]) -> Any:
 
 
 def _unordered(values: Any) -> list[Any]:
-    return sorted((_mark(item) for item in values), key=lambda item: json.dumps(item))
+    return sorted((_to_plain(item) for item in values), key=lambda item: json.dumps(item))
 
 
-def _unmark(value: Any) -> Any:
+def _from_plain(value: Any) -> Any:
     if isinstance(value, list):
-        return [_unmark(item) for item in value]
+        return [_from_plain(item) for item in value]
     if isinstance(value, dict):
         if MARK in value:
             return _READERS[value[MARK]](value["value"])
-        return {key: _unmark(item) for key, item in value.items()}
+        return {key: _from_plain(item) for key, item in value.items()}
     return value

@@ -73,10 +73,10 @@ class GroupFollower:
     def amendment(self, stamp: Stamp) -> Amendment:
         """Return what is to be changed; ``revision`` is to be set when it is written."""
         everything, self.revision = self.revision is None, None
-        gone = set(self._nodes) if everything else set[str]()
-        gone.update(self._ids[key] for key in self._pending if key in self._ids)
+        removed_ids = set(self._nodes) if everything else set[str]()
+        removed_ids.update(self._ids[key] for key in self._pending if key in self._ids)
         unplaced = self._rank(everything)
-        keys = self._place(unplaced, everything)
+        keys = self._assign_places(unplaced, everything)
         nodes, unlinked, links = list[Node](), list[Link](), list[Link]()
         for key in keys:
             node, made = derive_of_group(self._name, self._drafts[key].draft, self._places[key])
@@ -87,11 +87,11 @@ class GroupFollower:
             unlinked += stale
             links += new
             self._ids[key], self._nodes[node.id], self._links[node.id] = node.id, node, made
-            gone.discard(node.id)
-        for node_id in gone:
+            removed_ids.discard(node.id)
+        for node_id in removed_ids:
             del self._nodes[node_id], self._links[node_id]
         self._pending = {}
-        return Amendment(stamp, sorted(gone), nodes, unlinked, links)
+        return Amendment(stamp, sorted(removed_ids), nodes, unlinked, links)
 
     def _rank(self, everything: bool) -> list[str]:
         """Take over the pending drafts; return the keys of those that have no place yet."""
@@ -115,7 +115,7 @@ class GroupFollower:
             self._ranked = sorted((ranked.rank, key) for key, ranked in self._drafts.items())
         return unplaced
 
-    def _place(self, unplaced: Sequence[str], everything: bool) -> Iterable[str]:
+    def _assign_places(self, unplaced: Sequence[str], everything: bool) -> Iterable[str]:
         """Give places to those that have none; return the keys whose nodes may be different."""
         if everything:
             self._places = self._stored_places()
@@ -143,19 +143,19 @@ class GroupFollower:
         """Give places between those of others; return whether there was room."""
         entries = sorted((self._drafts[key].rank, key) for key in unplaced)
         while entries:
-            begin = end = bisect_left(self._ranked, entries[0])
-            while end < len(self._ranked) and self._ranked[end][1] not in self._places:
-                end += 1
-            before = self._places[self._ranked[begin - 1][1]] if begin else 0
-            after = before + _GAP * (end - begin + 1)
-            if end < len(self._ranked):
-                after = self._places[self._ranked[end][1]]
-            step = (after - before) // (end - begin + 1)
+            start = stop = bisect_left(self._ranked, entries[0])
+            while stop < len(self._ranked) and self._ranked[stop][1] not in self._places:
+                stop += 1
+            before = self._places[self._ranked[start - 1][1]] if start else 0
+            after = before + _GAP * (stop - start + 1)
+            if stop < len(self._ranked):
+                after = self._places[self._ranked[stop][1]]
+            step = (after - before) // (stop - start + 1)
             if not step or after >= DOCUMENT_STRIDE:
                 return False
-            for number, (_, key) in enumerate(self._ranked[begin:end], 1):
+            for number, (_, key) in enumerate(self._ranked[start:stop], 1):
                 self._places[key] = before + step * number
-            del entries[: end - begin]
+            del entries[: stop - start]
         return True
 
 
@@ -196,13 +196,13 @@ def _difference(old: Sequence[Link], new: Sequence[Link]) -> tuple[list[Link], l
 
     New ones are put behind those that are there.
     """
-    old_ends, new_ends = ({_end(link) for link in links} for links in (old, new))
-    kept = [_end(link) for link in old if _end(link) in new_ends]
-    if kept == [_end(link) for link in new[: len(kept)]]:
-        stale = [link for link in old if _end(link) not in new_ends]
-        return stale, [link for link in new[len(kept) :] if _end(link) not in old_ends]
+    old_ends, new_ends = ({_target(link) for link in links} for links in (old, new))
+    kept = [_target(link) for link in old if _target(link) in new_ends]
+    if kept == [_target(link) for link in new[: len(kept)]]:
+        stale = [link for link in old if _target(link) not in new_ends]
+        return stale, [link for link in new[len(kept) :] if _target(link) not in old_ends]
     return list(old), list(new)
 
 
-def _end(link: Link) -> tuple[str, str]:
+def _target(link: Link) -> tuple[str, str]:
     return link.target, link.type

@@ -162,9 +162,9 @@ class Journal:
         token, _, _ = json.loads(self._store.get_values(kind, [key])[key])
         self._store.put_values(kind, {key: json.dumps([token, [], []]).encode()})
 
-    def delete(self, group: str, first: int, end: int) -> None:
+    def delete(self, group: str, first: int, stop: int) -> None:
         """Delete the entries from a number up to another one, which stays."""
-        self._store.delete_values(_kind(group), [str(number) for number in range(first, end)])
+        self._store.delete_values(_kind(group), [str(number) for number in range(first, stop)])
 
 
 def entry_size(removed: Sequence[str], added: Sequence[str]) -> int:

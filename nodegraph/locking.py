@@ -223,7 +223,7 @@ class Access:
         )
 
     def of_state(self, number: int, key: object, compute: Callable[[], T]) -> T:
-        """Do the same for the state of that number; call anew where this process sees another."""
+        """Like ``cached``, for a state by its number; computed again if the state has moved on."""
         state = self.state
         if number != state.number:
             return compute()
@@ -245,8 +245,7 @@ class Access:
         """Change the store while nobody else reads or writes; all or nothing.
 
         Args:
-            builds: Whether only what follows from the documents is written: whoever has read
-                this state, and writes, has still read one state.
+            builds: Whether only derived data is written, so that current readers stay valid.
 
         Raises:
             RuntimeError: If this thread is reading.
@@ -270,9 +269,10 @@ class Access:
 
     @contextmanager
     def changing(self) -> Iterator[None]:
-        """Do what ``writing`` does, for documents and links; wait for ``change_lock``.
+        """Like ``writing``, for documents and links; wait for ``change_lock``.
 
-        Builds write without: whoever keeps others from changing documents may wait for a build.
+        Builds write without it: a thread that keeps others from changing documents may wait for
+        a build.
         """
         self.check_write()
         with self.change_lock, self.writing(builds=False):

@@ -109,7 +109,7 @@ class MemoryStore(NodeStore):
         if stored is None:
             return None
         links = self.read_links([node.id for node in stored.nodes])
-        return replace(stored, links=tuple(k for some in links for k in some if k.derived))
+        return replace(stored, links=tuple(k for of_node in links for k in of_node if k.derived))
 
     def nodes(self, group: str) -> Iterator[Node]:
         """Yield the nodes of a group."""
@@ -161,19 +161,19 @@ class MemoryStore(NodeStore):
         ranges = self._children.get(key)
         if ranges is None:
             ranges = self._children[key] = _ranges_by_parent(nodes)
-        begin, end = ranges.get(parent.id, (0, 0))
-        return nodes[begin:end]
+        start, stop = ranges.get(parent.id, (0, 0))
+        return nodes[start:stop]
 
     # Links
 
     def read_links(self, ids: Sequence[str], *, incoming: bool = False) -> list[list[Link]]:
         """Return the links from (or to) each id."""
-        end = 1 if incoming else 0
+        side = 1 if incoming else 0
         return [
             [
                 link
                 for _, link in sorted(
-                    (self._links[key] for key in self._link_ends.get(i, ()) if key[end] == i),
+                    (self._links[key] for key in self._link_ends.get(i, ()) if key[side] == i),
                     key=lambda numbered: numbered[0],
                 )
             ]
@@ -197,8 +197,8 @@ class MemoryStore(NodeStore):
             else:
                 number = self._link_count = self._link_count + 1
             self._put(self._links, key, (number, link))
-            for end in key[:2]:
-                self._put(self._link_ends.setdefault(end, {}), key, True)
+            for node_id in key[:2]:
+                self._put(self._link_ends.setdefault(node_id, {}), key, True)
 
     def delete_links(self, links: Sequence[Link]) -> None:
         """Delete links."""
@@ -206,11 +206,11 @@ class MemoryStore(NodeStore):
             key = (link.source, link.target, link.type)
             if key in self._links:
                 self._put(self._links, key, None)
-                for end in {link.source, link.target}:
-                    ends = self._link_ends[end]
+                for node_id in {link.source, link.target}:
+                    ends = self._link_ends[node_id]
                     self._put(ends, key, None)
                     if not ends:
-                        self._put(self._link_ends, end, None)
+                        self._put(self._link_ends, node_id, None)
 
     # Values
 
@@ -241,8 +241,8 @@ def _ranges_by_parent(nodes: Sequence[Node]) -> dict[str, tuple[int, int]]:
     ranges: dict[str, tuple[int, int]] = {}
     for at, node in enumerate(nodes):
         if node.parent_id is not None:
-            begin, _ = ranges.get(node.parent_id, (at, at))
-            ranges[node.parent_id] = (begin, at + 1)
+            start, _ = ranges.get(node.parent_id, (at, at))
+            ranges[node.parent_id] = (start, at + 1)
     return ranges
 
 

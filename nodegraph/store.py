@@ -190,7 +190,7 @@ class NodeStore(ABC):
 
         Args:
             purpose: What they are kept from.
-            wait: Whether to wait for who is at it, as long as it takes; else the block gets False.
+            wait: Whether to wait until the lock is free; else the block gets False.
         """
         return exclusively(_locks.setdefault(self, {}).setdefault(purpose, Lock()), wait)
 
@@ -244,9 +244,10 @@ class NodeStore(ABC):
         """Return the nodes before and after a node in its group and document, across parents."""
         derivation = self.derivation(node.group, node.document_id)
         nodes = () if derivation is None else derivation.nodes
-        place = bisect_left(nodes, node.order, key=lambda other: other.order)
-        after = place + (place < len(nodes) and nodes[place].order == node.order)
-        return nodes[place - 1] if place else None, nodes[after] if after < len(nodes) else None
+        position = bisect_left(nodes, node.order, key=lambda other: other.order)
+        after = position + (position < len(nodes) and nodes[position].order == node.order)
+        before = nodes[position - 1] if position else None
+        return before, nodes[after] if after < len(nodes) else None
 
     def links(self, ids: Sequence[str], *, incoming: bool = False) -> list[list[Link]]:
         """Return the links from (or to) each node, in the order they were put.
@@ -254,7 +255,9 @@ class NodeStore(ABC):
         Only those of which both nodes exist.
         """
         rows = self.read_links(ids, incoming=incoming)
-        ends = {end for links in rows for link in links for end in (link.source, link.target)}
+        ends = {
+            node_id for links in rows for link in links for node_id in (link.source, link.target)
+        }
         existing = {node.id for node in self.get(ends) if node is not None}
         return [
             [link for link in links if link.source in existing and link.target in existing]
@@ -316,8 +319,8 @@ class NodeStore(ABC):
             root = derive_root(document, 0)
             if root.stamp != stamps[document_id]:
                 (old,) = self.get([document_id])
-                place = 0 if old is None else old.order // DOCUMENT_STRIDE
-                roots[document_id] = derive_root(document, place)
+                position = 0 if old is None else old.order // DOCUMENT_STRIDE
+                roots[document_id] = derive_root(document, position)
         if places > state.places:
             self.journal.put_state(ROOT, state._replace(places=places))
         return roots
@@ -346,7 +349,7 @@ class NodeStore(ABC):
         changed: list[str] = []  # ids of nodes that are new or changed
         deleted: list[str] = []
         replaced: list[str] = []
-        linked = False  # whether links of nodes that stay are others
+        links_changed = False  # whether links of nodes that stay are others
         for document_id, new in derivations.items():
             nodes = {} if new is None else dict.fromkeys(node.id for node in new.nodes)
             ids, unchanged = list[str](), set[str]()
@@ -356,12 +359,12 @@ class NodeStore(ABC):
                 old = self.derivation(group, document_id) or new
                 ids = [node.id for node in old.nodes]
                 unchanged = set() if group == ROOT else _unchanged(old.nodes, new.nodes)
-                linked = linked or [*old.links] != _as_derived(new.links)
+                links_changed = links_changed or [*old.links] != _as_derived(new.links)
             removed += [i for i in ids if i not in unchanged]
             changed += [i for i in nodes if i not in unchanged]
             deleted += [i for i in ids if i not in nodes]
             replaced += ids
-        self._record(group, removed, changed, linked)
+        self._record(group, removed, changed, links_changed)
         stale = self._stale_links(replaced, deleted)
         self.write_derivations(group, derivations, changed)
         if stale:
@@ -372,11 +375,11 @@ class NodeStore(ABC):
         self.touch()
 
     def _record(
-        self, group: str, removed: Sequence[str], changed: Sequence[str], linked: bool
+        self, group: str, removed: Sequence[str], changed: Sequence[str], links_changed: bool
     ) -> None:
         """Count a change of nodes, or of links alone; a new group gets a state in any case."""
         journal = self.journal
-        if removed or changed or linked:
+        if removed or changed or links_changed:
             journal.record(group, removed, changed)
         elif group not in journal.groups():
             journal.put_state(group, journal.state(group))
@@ -386,9 +389,9 @@ class NodeStore(ABC):
         with self.transaction():
             removed = [*amendment.removed]
             nodes = [node.id for node in amendment.nodes]
-            known = [node.id for node in self.get(nodes) if node is not None]
-            linked = bool(amendment.unlinked or amendment.links)
-            self._record(group, [*removed, *known], nodes, linked)
+            existing = [node.id for node in self.get(nodes) if node is not None]
+            links_changed = bool(amendment.unlinked or amendment.links)
+            self._record(group, [*removed, *existing], nodes, links_changed)
             stale = [*amendment.unlinked, *self._stale_links(removed, removed)]
             self.write_amendment(group, document_id, amendment)
             if stale:
@@ -531,12 +534,12 @@ def retried(work: Callable[[], T], patience: float = math.inf) -> T:
     Raises:
         TransientStoreError: If the store has not come back; nothing was changed.
     """
-    end = time.monotonic() + patience
+    deadline = time.monotonic() + patience
     for wait in _WAITS:
         try:
             return work()
         except TransientStoreError:
-            if time.monotonic() > end:
+            if time.monotonic() > deadline:
                 raise
             time.sleep(wait * random.uniform(0.5, 1.5))
     return work()

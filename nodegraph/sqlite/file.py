@@ -218,36 +218,34 @@ class GraphFile(Database[Connection]):
         """Close all connections; the next use opens new ones."""
         with self._mutex:
             self._cache, self._is_ready = StateCache(), False
-            for connection in self._taken_readers():
+            for connection in self._all_readers():
                 connection.retire()
             if self._writer is not None:
                 self._writer.retire()
 
-    def _taken_readers(self) -> list[Connection]:
+    def _all_readers(self) -> list[Connection]:
         with self._listing:
-            readers = list(self._readers)
-            self._readers.clear()
-        return readers
+            return list(self._readers)
 
     # Forks
 
-    def before_fork(self, end: float) -> None:
+    def before_fork(self, deadline: float) -> None:
         """Close all connections, for which this thread waits until a time.
 
         SQLite notes in memory which locks a process has on a file. A child that inherits the note
-        never takes them: then it waits for a writer that is not in it, or whoever closes the file
-        last, as he thinks, deletes the write-ahead log while the child writes to it.
+        never takes them. Then it waits for a writer that is not in it, or the parent takes itself
+        for the last one to close the file, and deletes the log that the child writes to.
         """
-        own = self._snapshots.get(threading.get_ident())
-        others = [r for r in self._taken_readers() if own is None or r is not own.connection]
+        current = self._snapshots.get(threading.get_ident())
+        kept = self._newest, None if current is None else current.connection
+        others = [reader for reader in self._all_readers() if reader not in kept]
         for connection in others:
-            if connection is not self._newest:  # which those who read may need
-                connection.retire()
-        while any(c.is_open and c is not self._newest for c in others) and time.monotonic() < end:
+            connection.retire()  # but for the newest one, which those who read may need
+        while any(other.is_open for other in others) and time.monotonic() < deadline:
             time.sleep(_PERIOD / 10)
         if self._newest is not None:
             self._newest.retire()
-        if self._mutex.acquire(timeout=max(0, end - time.monotonic())):
+        if self._mutex.acquire(timeout=max(0, deadline - time.monotonic())):
             try:
                 if self._writer is not None:
                     self._writer.retire()
@@ -259,10 +257,10 @@ _FILES: weakref.WeakSet[GraphFile] = weakref.WeakSet()
 
 
 def _before_fork() -> None:
-    end = time.monotonic() + _FORK_WAIT
+    deadline = time.monotonic() + _FORK_WAIT
     opening.acquire(timeout=_FORK_WAIT)
     for file in list(_FILES):
-        file.before_fork(end)
+        file.before_fork(deadline)
 
 
 def _after_fork() -> None:

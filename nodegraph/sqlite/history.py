@@ -58,12 +58,12 @@ class Versions:
             "INSERT INTO versions (metadata, checksum, search_text) VALUES (?, ?, ?)",
             [metadata, checksum(metadata), search_text],
         )
-        begins = range(0, max(len(document.text), 1), _PAGE)
+        starts = range(0, max(len(document.text), 1), _PAGE)
         db.run_many(
             "INSERT INTO pages (key, text, checksum) VALUES (?, ?, ?)",
             (
                 (_page_key(version, number), page, checksum(page))
-                for number, at in enumerate(begins)
+                for number, at in enumerate(starts)
                 for page in [to_column(document.text[at : at + _PAGE])]
             ),
         )
@@ -78,14 +78,14 @@ class Versions:
                 ends = (_page_key(version, 0), _page_key(version + 1, 0))
                 db.run("DELETE FROM pages WHERE key >= ? AND key < ?", ends)
 
-    def text(self, version: int, begin: int, size: int) -> str:
+    def text(self, version: int, start: int, size: int) -> str:
         """Cut ``size`` characters out of a version's text."""
-        first, last = begin // _PAGE, max(begin + size - 1, begin) // _PAGE
+        first, last = start // _PAGE, max(start + size - 1, start) // _PAGE
         if first == last:
-            begin -= first * _PAGE
-            return self._page(_page_key(version, first))[begin : begin + size]
+            start -= first * _PAGE
+            return self._page(_page_key(version, first))[start : start + size]
         pages = [self._page(_page_key(version, number)) for number in range(first, last + 1)]
-        return "".join(pages)[begin - first * _PAGE : begin - first * _PAGE + size]
+        return "".join(pages)[start - first * _PAGE : start - first * _PAGE + size]
 
     def clear_cache(self) -> None:
         """Clear what was read."""
@@ -201,10 +201,10 @@ class SQLiteJournal(Journal):
             [to_column(encode([])), self.key(group), number],
         )
 
-    def delete(self, group: str, first: int, end: int) -> None:
+    def delete(self, group: str, first: int, stop: int) -> None:
         """Delete the entries before a number."""
         self._file.db.run(
-            "DELETE FROM journal WHERE grp = ? AND sequence < ?", [self.key(group), end]
+            "DELETE FROM journal WHERE grp = ? AND sequence < ?", [self.key(group), stop]
         )
 
     def changes(self, group: str, revision: int) -> tuple[Sequence[str], Sequence[str]] | None:

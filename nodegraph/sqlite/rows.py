@@ -75,8 +75,8 @@ def put_search_text(db: Connection, search_text: SearchText | None) -> int | Non
 def portions(values: Iterable[Any]) -> Iterator[list[Any]]:
     """Cut values into lists that one statement can have as variables."""
     iterator = iter(values)
-    while some := list(itertools.islice(iterator, _VARIABLES)):
-        yield some
+    while batch := list(itertools.islice(iterator, _VARIABLES)):
+        yield batch
 
 
 def placeholders(values: Sequence[Any]) -> str:
@@ -154,8 +154,8 @@ def get_values(db: Connection, kind: str, keys: Collection[str] | None) -> dict[
     if keys is None:
         return {from_key(key): value for key, value in db.rows(query, [kind])}
     values: dict[str, bytes] = {}
-    for some in portions(to_key(i) for i in keys):
-        rows = db.rows(f"{query} AND memory.key IN ({placeholders(some)})", [kind, *some])
+    for batch in portions(to_key(i) for i in keys):
+        rows = db.rows(f"{query} AND memory.key IN ({placeholders(batch)})", [kind, *batch])
         values.update((from_key(key), value) for key, value in rows)
     return values
 

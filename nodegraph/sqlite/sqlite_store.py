@@ -112,7 +112,7 @@ class SQLiteStore(DatabaseStore[GraphFile]):
         self._versions.clear_cache()
 
     def compact(self) -> None:
-        """Write the file anew without the space of what was removed.
+        """Write the file again, without the space of what was removed.
 
         Raises:
             StoreError: If there is no room for a second file meanwhile; nothing has changed then.
@@ -231,7 +231,7 @@ class SQLiteStore(DatabaseStore[GraphFile]):
         search_text = None if version is None else self._versions.search_text(version)
         rows: list[Row] = []
         for at, node in enumerate(nodes):
-            place = node.order % DOCUMENT_STRIDE if node.document_id == CORPUS else at
+            position = node.order % DOCUMENT_STRIDE if node.document_id == CORPUS else at
             key = to_key(node.id)
             text: str | bytes | None = to_column(node.text)
             if node.start is not None and version is not None:
@@ -244,7 +244,7 @@ class SQLiteStore(DatabaseStore[GraphFile]):
                 above = tables.put_search_text(db, node.inherited_search_text) or _NO_SEARCH_TEXT
             rows.append(
                 (
-                    *(key, derivation, place),
+                    *(key, derivation, position),
                     None if of_document else to_key(node.parent_id or ""),
                     text,
                     None if node.content == node.text else to_column(encode(node.content)),
@@ -279,9 +279,9 @@ class SQLiteStore(DatabaseStore[GraphFile]):
         else:
             rows = [
                 row
-                for some in portions(to_column(i) for i in ids)
+                for batch in portions(to_column(i) for i in ids)
                 for row in db.rows(
-                    f"{_STAMP} AND docs.id IN ({placeholders(some)})", [group, *some]
+                    f"{_STAMP} AND docs.id IN ({placeholders(batch)})", [group, *batch]
                 )
             ]
         return {from_column(i): Stamp(*stamp) for i, *stamp, _ in rows}
@@ -310,9 +310,9 @@ class SQLiteStore(DatabaseStore[GraphFile]):
         return [from_key(i) for (i,) in rows]
 
     def _read_nodes(self, ids: Collection[str]) -> Iterator[Node]:
-        for some in portions(map(to_key, ids)):
-            query = f"{_NODE} WHERE n.id IN ({placeholders(some)})"
-            yield from self._nodes_of(self._database.db.rows(query, some))
+        for batch in portions(map(to_key, ids)):
+            query = f"{_NODE} WHERE n.id IN ({placeholders(batch)})"
+            yield from self._nodes_of(self._database.db.rows(query, batch))
 
     def children(self, group: str, parent: Node) -> Sequence[Node]:
         """Return the nodes of a group made from one parent."""
@@ -329,9 +329,9 @@ class SQLiteStore(DatabaseStore[GraphFile]):
         """Return the nodes before and after a node in its group and document."""
         if node.document_id == CORPUS:  # places have gaps
             return super().neighbours(node)
-        place = node.order % DOCUMENT_STRIDE
+        position = node.order % DOCUMENT_STRIDE
         query = f"{_NODE} WHERE groups.name = ? AND docs.id = ? AND n.place IN (?, ?)"
-        params = [node.group, to_column(node.document_id), place - 1, place + 1]
+        params = [node.group, to_column(node.document_id), position - 1, position + 1]
         with self._database.snapshot():
             found = {n.order: n for n in self._nodes_of(self._database.db.rows(query, params))}
         return found.get(node.order - 1), found.get(node.order + 1)
@@ -347,15 +347,15 @@ class SQLiteStore(DatabaseStore[GraphFile]):
         of_siblings: tuple[Any, Any] = None, None  # what they inherit, which they share
         above: Mapping[str, Any] = NO_METADATA
         for row in rows:
-            node_id, text, content, begin, size, shift, own, inherited, parent, place = row[:10]
+            node_id, text, content, start, size, shift, own, inherited, parent, position = row[:10]
             version, document, document_id, group, own_key, above_key = row[10:]
             shared, search_text = NO_METADATA, None
             if version is not None:
                 shared, search_text = versions.metadata(version), versions.search_text(version)
             if text is not None:
                 words = from_column(text)
-            elif isinstance(version, int) and isinstance(begin, int) and isinstance(size, int):
-                words = versions.text(version, begin, size)
+            elif isinstance(version, int) and isinstance(start, int) and isinstance(size, int):
+                words = versions.text(version, start, size)
             else:
                 raise self._database.db.damaged("a node has neither a text nor a place in one")
             own_metadata = NO_METADATA if own is None else from_json(own)
@@ -378,14 +378,14 @@ class SQLiteStore(DatabaseStore[GraphFile]):
                 words,
                 own_metadata,
                 None if content is None else from_json(content),
-                begin,
-                None if begin is None else begin + len(words),
+                start,
+                None if start is None else start + len(words),
                 from_key(node_id),
                 group,
                 name,
                 parent_id,
                 shift,
-                document * DOCUMENT_STRIDE + place,
+                document * DOCUMENT_STRIDE + position,
                 NO_METADATA if group == ROOT else above,
                 own_search_text,
                 above_search_text,

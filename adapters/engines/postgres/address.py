@@ -79,12 +79,12 @@ class PostgresAddress:
         caches = [value for key, value in pairs if key == "cache"] or [""]
         if len(caches) > 1 or "\0" in caches[0]:
             raise ValueError(f"cache={caches[-1]!r:.80} is no folder; give one path")
-        own = ("schema", "vectors", "cache")
-        others = urlencode([(k, v) for k, v in pairs if k not in own], quote_via=quote)
+        ours = ("schema", "vectors", "cache")
+        others = urlencode([(k, v) for k, v in pairs if k not in ours], quote_via=quote)
         conninfo = f"postgresql://{parts.netloc}{parts.path}" + (f"?{others}" if others else "")
-        user, _, place = parts.netloc.rpartition("@")
+        user, _, server = parts.netloc.rpartition("@")
         user = unquote(user.partition(":")[0])
-        host = place or dict(pairs).get("host", "")
+        host = server or dict(pairs).get("host", "")
         where = f"{user}@{host}" if user else host
         shown = f"postgresql://{where}{parts.path}?schema={schema}"
         return cls(conninfo, schema, shown, vectors[0], caches[0])

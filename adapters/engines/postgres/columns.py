@@ -84,11 +84,11 @@ class NodeContext(NamedTuple):
     @classmethod
     def read(cls, value: bytes) -> NodeContext:
         """Read what ``write`` wrote."""
-        inherited, own, above = decode(from_bytes(value))
+        inherited, search_text_row, inherited_row = decode(from_bytes(value))
         return cls(
             inherited,
-            None if own is None else SearchText.from_row(own),
-            None if above is None else SearchText.from_row(above),
+            None if search_text_row is None else SearchText.from_row(search_text_row),
+            None if inherited_row is None else SearchText.from_row(inherited_row),
         )
 
     def write(self) -> bytes | None:
@@ -109,14 +109,14 @@ def context_hash(value: bytes) -> bytes:
 
 def portions(values: Iterable[T], size: int = _PORTION_ROWS) -> Iterator[list[T]]:
     """Cut values, or rows with bytes, into lists that one statement can have."""
-    portion: list[T] = []
+    batch: list[T] = []
     length = 0
     for value in values:
-        portion.append(value)
+        batch.append(value)
         parts = value if isinstance(value, tuple) else (value,)
         length += sum(len(part) for part in parts if isinstance(part, bytes))
-        if len(portion) == size or length > _PORTION_BYTES:
-            yield portion
-            portion, length = [], 0
-    if portion:
-        yield portion
+        if len(batch) == size or length > _PORTION_BYTES:
+            yield batch
+            batch, length = [], 0
+    if batch:
+        yield batch

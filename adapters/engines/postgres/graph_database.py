@@ -333,7 +333,7 @@ class GraphDatabase(Database[ServerConnection]):
         return self.address.lock("writing")
 
     def _acquire(self) -> None:
-        end = time.monotonic() + self._timeout
+        deadline = time.monotonic() + self._timeout
         retried = False
         while True:
             with self._mutex:
@@ -352,7 +352,7 @@ class GraphDatabase(Database[ServerConnection]):
                 if free:
                     self._holders, self._locked = 1, writer
                     return
-            if time.monotonic() > end:
+            if time.monotonic() > deadline:
                 raise StoreError(
                     f"another process has been writing to {self.address.shown} for "
                     f"{self._timeout:g} seconds; wait for it, or allow more time: "
@@ -366,7 +366,7 @@ class GraphDatabase(Database[ServerConnection]):
 
         Args:
             purpose: What it is for.
-            wait: Whether to wait for who has it, as long as it takes; else the block gets None.
+            wait: Whether to wait until the lock is free; else the block gets None.
         """
         lock = self.address.lock(purpose)
 
@@ -438,7 +438,7 @@ class GraphDatabase(Database[ServerConnection]):
 
     def _committed(self, error: ServerLostError) -> bool:
         """Ask, once the server is back, whether a commit happened whose answer was lost."""
-        end = time.monotonic() + min(self._timeout, 30.0)
+        deadline = time.monotonic() + min(self._timeout, 30.0)
         query = "SELECT 1 FROM writers WHERE id = %s AND number = %s"
         lock = f"SELECT pg_advisory_xact_lock({self.address.lock('transaction')})"
         while True:
@@ -447,7 +447,7 @@ class GraphDatabase(Database[ServerConnection]):
                 writer.run_script(f"BEGIN; {lock}; COMMIT")  # until the old connection has ended
                 return bool(writer.rows(query, [bytes.fromhex(self._name), self._transactions]))
             except ServerLostError:
-                if time.monotonic() > end:
+                if time.monotonic() > deadline:
                     raise StoreError(
                         f"{self.address.shown}: the connection was lost while a change was "
                         "committed, and the server has not come back to say whether it was "

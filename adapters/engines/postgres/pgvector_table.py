@@ -91,7 +91,7 @@ class PostgresVectorTable:
         self._updating = threading.Lock()
         self._writer = ""  # names who is updating
         self._numbers: dict[bytes, int] = {}  # of values, by their hash
-        self._linked = False
+        self._has_hnsw = False
         self._prepared = False
 
     # What it contains
@@ -188,16 +188,16 @@ class PostgresVectorTable:
             for row, of_row in zip(rows, tags, strict=True):
                 key = to_id(row.id)
                 new[key] = key, row.order, of_row, _vector(row.vector)
-            gone = [key for i in removed if (key := to_id(i)) not in new]
+            deleted = [key for i in removed if (key := to_id(i)) not in new]
             if exists:
                 query = f"SELECT id, place, tags, vector FROM {self._name} WHERE id = ANY(%b)"
-                for some in portions(list(new)):
-                    for stored in db.rows(query, [some]):  # what is the same stays
+                for batch in portions(list(new)):
+                    for stored in db.rows(query, [batch]):  # what is the same stays
                         if stored == new[stored[0]]:
                             del new[stored[0]]
-                for some in portions([*gone, *new]):
+                for batch in portions([*deleted, *new]):
                     query = f"DELETE FROM {self._name} WHERE id = ANY(%b) RETURNING 1"
-                    size -= len(db.rows(query, [some]))
+                    size -= len(db.rows(query, [batch]))
             if new:
                 db.copy(self._name, list(_COLUMNS), list(_COLUMNS.values()), new.values())
                 size += len(new)
@@ -227,7 +227,7 @@ class PostgresVectorTable:
 
     def clear(self) -> None:
         """Drop the table, and say that it is incomplete."""
-        self._linked = False
+        self._has_hnsw = False
         with self._database.transaction() as db:
             db.run("UPDATE vector_tables SET state = NULL, size = 0 WHERE name = %t", [self._name])
             db.run_script(f"DROP TABLE IF EXISTS {self._name}")
@@ -237,7 +237,7 @@ class PostgresVectorTable:
 
     def build_hnsw(self) -> None:
         """Build the HNSW graph of a large table."""
-        state = None if self._linked else self.state()
+        state = None if self._has_hnsw else self.state()
         if state is None or state.size <= LINKED or not state.dimension:
             return
         expression, operators = self._operand(state.dimension), self._operators(state.dimension)
@@ -269,7 +269,7 @@ class PostgresVectorTable:
                     f"WITH (m = {NEIGHBOURS}, ef_construction = {BUILD_BREADTH}); "
                     f"ANALYZE {self._name}; COMMIT"
                 )
-        self._linked = True
+        self._has_hnsw = True
 
     def _operand(self, dimension: int) -> str:
         """Return the expression that is searched: 16-bit numbers where 32 bits are too many."""
@@ -304,8 +304,8 @@ class PostgresVectorTable:
         numbers = {hash: self._numbers[hash] for hash in by_hash if hash in self._numbers}
         missing = [value for hash, value in by_hash.items() if hash not in numbers]
         with self._database.transaction() as db:
-            for some in portions(missing):
-                columns = [list(column) for column in zip(*some, strict=True)]
+            for batch in portions(missing):
+                columns = [list(column) for column in zip(*batch, strict=True)]
                 db.run(
                     "INSERT INTO field_values (hash, field, value, plain) SELECT * FROM "
                     "unnest(%b::bytea[], %b::bytea[], %b::bytea[], %b::boolean[]) "
@@ -378,12 +378,12 @@ class PostgresVectorTable:
         if rows:
             yield _nearest(rows)
 
-    def _widen(self, breadth: int) -> None:
+    def _widen(self, ef_search: int) -> None:
         """Let searches of this snapshot follow more candidates than usual."""
-        if breadth > BREADTH:
-            breadth = min(breadth, _MOST_BREADTH)
+        if ef_search > BREADTH:
+            ef_search = min(ef_search, _MOST_BREADTH)
             query = "SELECT set_config('hnsw.ef_search', %t, true)"
-            self._database.rows(query, [str(breadth)])
+            self._database.rows(query, [str(ef_search)])
 
 
 def find_pgvector(database: GraphDatabase) -> str | None:

@@ -194,8 +194,8 @@ class PostgresStore(DatabaseStore[GraphDatabase]):
                     "(SELECT key FROM derivations WHERE grp = %b AND document = ANY(%b))",
                     [name, documents],
                 )
-            gone = (to_id(i) for i, new in derivations.items() if new is None)
-            for documents in portions(gone):
+            deleted = (to_id(i) for i, new in derivations.items() if new is None)
+            for documents in portions(deleted):
                 query = "DELETE FROM derivations WHERE grp = %b AND document = ANY(%b)"
                 db.run(query, [name, documents])
             new = {i: new for i, new in derivations.items() if new is not None}
@@ -205,8 +205,8 @@ class PostgresStore(DatabaseStore[GraphDatabase]):
             }
             keys = _put_stamps(db, name, {i: d.stamp for i, d in new.items()}, places)
             nodes = ((keys[i], node) for i, d in new.items() for node in d.nodes)
-            for some in portions(nodes):
-                self._put_nodes(db, some)
+            for batch in portions(nodes):
+                self._put_nodes(db, batch)
 
     def write_amendment(self, group: str, document_id: str, amendment: Amendment) -> None:
         """Write the nodes and the stamp of an amendment."""
@@ -215,8 +215,8 @@ class PostgresStore(DatabaseStore[GraphDatabase]):
             keys = _put_stamps(db, to_bytes(group), stamps, {document_id: None})
             for ids in portions(map(to_id, amendment.removed)):
                 db.run("DELETE FROM nodes WHERE id = ANY(%b)", [ids])
-            for some in portions((keys[document_id], node) for node in amendment.nodes):
-                self._put_nodes(db, some)
+            for batch in portions((keys[document_id], node) for node in amendment.nodes):
+                self._put_nodes(db, batch)
 
     def _put_nodes(self, db: ServerConnection, nodes: Sequence[tuple[int, Node]]) -> None:
         """Write nodes with the keys of their derivations, over those of their ids."""
@@ -265,14 +265,14 @@ class PostgresStore(DatabaseStore[GraphDatabase]):
             stamp = self.stamps(group, [document_id]).get(document_id)
             if stamp is None:
                 return None
-            place = [to_bytes(group), to_id(document_id)]
+            key_values = [to_bytes(group), to_id(document_id)]
             of_document = "WHERE d.grp = %b AND d.document = %b ORDER BY n.position"
-            nodes = self._nodes_of(self._database.rows(f"{_NODE} {of_document}", place))
+            nodes = self._nodes_of(self._database.rows(f"{_NODE} {of_document}", key_values))
             links = self._database.rows(
                 f"{_LINK} JOIN nodes n ON n.id = l.source "
                 "JOIN derivations d ON d.key = n.derivation "
                 "WHERE d.grp = %b AND d.document = %b AND l.derived ORDER BY l.key",
-                place,
+                key_values,
             )
             return Derivation(*stamp, tuple(nodes), tuple(map(to_link, links)))
 
@@ -286,9 +286,9 @@ class PostgresStore(DatabaseStore[GraphDatabase]):
             with self.snapshot() if len(ids) > 1 else nullcontext():
                 rows = [
                     row
-                    for some in portions(dict.fromkeys(map(to_id, ids)))
+                    for batch in portions(dict.fromkeys(map(to_id, ids)))
                     for row in self._database.rows(
-                        f"{query} AND document = ANY(%b) ORDER BY place", [name, some]
+                        f"{query} AND document = ANY(%b) ORDER BY place", [name, batch]
                     )
                 ]
         return {from_id(i): Stamp(*map(from_bytes, stamp)) for i, *stamp in rows}
@@ -322,8 +322,8 @@ class PostgresStore(DatabaseStore[GraphDatabase]):
         return [from_id(i) for (i,) in rows]
 
     def _read_nodes(self, ids: Collection[str]) -> Iterator[Node]:
-        for some in portions(map(to_id, ids)):
-            yield from self._nodes_of(self._database.rows(f"{_NODE} WHERE n.id = ANY(%b)", [some]))
+        for batch in portions(map(to_id, ids)):
+            yield from self._nodes_of(self._database.rows(f"{_NODE} WHERE n.id = ANY(%b)", [batch]))
 
     def children(self, group: str, parent: Node) -> Sequence[Node]:
         """Return the nodes of a group made from one parent."""
@@ -385,9 +385,9 @@ class PostgresStore(DatabaseStore[GraphDatabase]):
         if len(read) > _CONTEXTS:
             read = self._database.contexts = {}
             missing = list(hashes)
-        for some in portions(missing):
+        for batch in portions(missing):
             query = "SELECT hash, value FROM contexts WHERE hash = ANY(%b)"
-            for key, value in self._database.rows(query, [some]):
+            for key, value in self._database.rows(query, [batch]):
                 read[key] = NodeContext.read(value)
         return read
 
@@ -406,8 +406,8 @@ class PostgresStore(DatabaseStore[GraphDatabase]):
         side = "l.target" if incoming else "l.source"
         ends = "JOIN nodes s ON s.id = l.source JOIN nodes t ON t.id = l.target"
         query = f"{_LINK} {ends if existing else ''} WHERE {side} = ANY(%b) ORDER BY l.key"
-        for some in portions(map(to_id, links)):
-            for link in map(to_link, self._database.rows(query, [some])):
+        for batch in portions(map(to_id, links)):
+            for link in map(to_link, self._database.rows(query, [batch])):
                 links[link.target if incoming else link.source].append(link)
         return [links[i] for i in ids]
 
@@ -420,19 +420,19 @@ class PostgresStore(DatabaseStore[GraphDatabase]):
             for k in links
         }
         with self._database.transaction() as db:
-            for some in portions((*key, *row) for key, row in rows.items()):
-                db.run(_PUT_LINKS, _columns(some))
+            for batch in portions((*key, *row) for key, row in rows.items()):
+                db.run(_PUT_LINKS, _columns(batch))
 
     def delete_links(self, links: Sequence[Link]) -> None:
         """Delete links."""
         ends = ((to_id(k.source), to_id(k.target), to_bytes(k.type)) for k in links)
         with self._database.transaction() as db:
-            for some in portions(ends):
+            for batch in portions(ends):
                 db.run(
                     "DELETE FROM links l USING unnest(%b::bytea[], %b::bytea[], %b::bytea[]) "
                     "AS gone (source, target, type) WHERE l.source = gone.source "
                     "AND l.target = gone.target AND l.type = gone.type",
-                    _columns(some),
+                    _columns(batch),
                 )
 
     # Values
@@ -445,8 +445,10 @@ class PostgresStore(DatabaseStore[GraphDatabase]):
             rows = self._database.rows(f"{query} %b", [name], latest=True)
             return {from_id(key): value for key, value in rows}
         values: dict[str, bytes] = {}
-        for some in portions(map(to_id, keys)):
-            rows = self._database.rows(f"{query} %b AND m.key = ANY(%b)", [name, some], latest=True)
+        for batch in portions(map(to_id, keys)):
+            rows = self._database.rows(
+                f"{query} %b AND m.key = ANY(%b)", [name, batch], latest=True
+            )
             values.update((from_id(key), value) for key, value in rows)
         return values
 
@@ -463,13 +465,13 @@ class PostgresStore(DatabaseStore[GraphDatabase]):
         name = to_bytes(kind)
         with self._database.transaction() as db:
             db.run("INSERT INTO kinds (name) VALUES (%b) ON CONFLICT DO NOTHING", [name])
-            for some in portions((to_id(key), bytes(value)) for key, value in values.items()):
+            for batch in portions((to_id(key), bytes(value)) for key, value in values.items()):
                 db.run(
                     "INSERT INTO memory SELECT k.key, new.key, new.value "
                     "FROM kinds k, unnest(%b::bytea[], %b::bytea[]) AS new (key, value) "
                     "WHERE k.name = %b "
                     "ON CONFLICT (kind, key) DO UPDATE SET value = excluded.value",
-                    [*_columns(some), name],
+                    [*_columns(batch), name],
                 )
 
     def delete_values(self, kind: str, keys: Collection[str] | None = None) -> None:
@@ -478,11 +480,11 @@ class PostgresStore(DatabaseStore[GraphDatabase]):
             if keys is None:
                 db.run("DELETE FROM kinds WHERE name = %b", [to_bytes(kind)])
                 return
-            for some in portions(map(to_id, keys)):
+            for batch in portions(map(to_id, keys)):
                 db.run(
                     "DELETE FROM memory WHERE key = ANY(%b) "
                     "AND kind = (SELECT key FROM kinds WHERE name = %b)",
-                    [some, to_bytes(kind)],
+                    [batch, to_bytes(kind)],
                 )
 
     def kinds(self) -> list[str]:
@@ -510,9 +512,9 @@ class _JournalValues:
         cache = self._database.snapshot_cache()  # the states of groups are read again and again
         read: dict[tuple[str, str], bytes | None] = {} if cache is None else cache.groups
         missing = [key for key in keys if (kind, key) not in read]
-        for some in portions(missing):
-            new: dict[tuple[str, str], bytes | None] = {(kind, key): None for key in some}
-            ids = [to_bytes(key) for key in some]
+        for batch in portions(missing):
+            new: dict[tuple[str, str], bytes | None] = {(kind, key): None for key in batch}
+            ids = [to_bytes(key) for key in batch]
             for key, value in self._database.rows(f"{query} AND key = ANY(%b)", [*values, ids]):
                 new[kind, from_bytes(key)] = value
             read.update(new)
@@ -535,9 +537,9 @@ class _JournalValues:
             if keys is None:
                 db.run("DELETE FROM journal WHERE kind = %b", [to_bytes(kind)])
                 return
-            for some in portions(map(to_bytes, keys)):
+            for batch in portions(map(to_bytes, keys)):
                 query = "DELETE FROM journal WHERE kind = %b AND key = ANY(%b)"
-                db.run(query, [to_bytes(kind), some])
+                db.run(query, [to_bytes(kind), batch])
 
 
 def _put_stamps(
@@ -552,8 +554,8 @@ def _put_stamps(
         for i, stamp in stamps.items()
     )
     keys: dict[str, int] = {}
-    for some in portions(rows):
-        found = db.rows(_PUT_STAMPS, [group, *_columns(some)])
+    for batch in portions(rows):
+        found = db.rows(_PUT_STAMPS, [group, *_columns(batch)])
         keys.update((from_id(document), key) for document, key in found)
     return keys
 
