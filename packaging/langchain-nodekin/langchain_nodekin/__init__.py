@@ -11,3 +11,7 @@ if TYPE_CHECKING:
 
 def __getattr__(name: str) -> Any:  # some of them want packages that not everyone has
     return getattr(_adapters, name)
+
+
+def __dir__() -> list[str]:
+    return [*__all__]

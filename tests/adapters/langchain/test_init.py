@@ -1,5 +1,6 @@
 import subprocess
 import sys
+from pathlib import Path
 
 import nodekin.adapters.langchain as adapter
 
@@ -32,3 +33,18 @@ def test_only_langchain_core_is_needed():
     assert "langchain_core" in packages
     assert not packages & {"langchain", "langchain_classic", "langchain_community", "llama_index"}
     assert "langchain_text_splitters" not in packages
+
+
+def test_all_names_are_imported_and_completed_without_text_splitters():
+    code = """
+import sys
+sys.modules["langchain_text_splitters"] = None
+sys.path.append("packaging/langchain-nodekin")
+for module in ("nodekin.adapters.langchain", "langchain_nodekin"):
+    scope = {}
+    exec(f"from {module} import *", scope)
+    names = {name for name in scope if not name.startswith("_")}
+    assert {"NodeGraphRetriever", "FileLoader"} <= names <= set(dir(sys.modules[module])), names
+    assert "NodeTextSplitter" not in names
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(__file__).parents[3])
