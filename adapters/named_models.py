@@ -24,13 +24,13 @@ class NamedModels(Mapping[str, Any]):
     A table has ``embed``, ``chat`` or ``rerank`` with the model's name, perhaps ``base_url`` and
     ``api_key_env``, and other arguments of ``OpenAIEmbedder``, ``OpenAIChat`` or
     ``RerankEndpoint``. ``base_url`` and a key come from ``OPENAI_BASE_URL`` and
-    ``OPENAI_API_KEY`` where the table has none; to a ``base_url`` of the table no key is sent but
+    ``OPENAI_API_KEY`` where the table has none. To a ``base_url`` of the table no key is sent but
     that of its ``api_key_env``.
 
     Args:
         tables: What models are declared as, by name.
-        models: Models that are there already, by name; they come before those of the tables.
-        check: Called with a table before its model is made; what it raises ends the call. The
+        models: Models that are there already, by name. They come before those of the tables.
+        check: Called with a table before its model is made. What it raises ends the call. The
             command line checks here what the person has allowed the file to name.
     """
 
@@ -52,7 +52,7 @@ class NamedModels(Mapping[str, Any]):
             KeyError: If there is none of that name.
             ValueError: If it is not declared well.
             ModelError: If it needs a server, and none is known.
-            ImportError: If what it needs is not installed; it says what to install.
+            ImportError: If what it needs is not installed. It says what to install.
         """
         if name not in self._models:
             table = self._tables[name]
@@ -69,7 +69,7 @@ class NamedModels(Mapping[str, Any]):
 
         Raises:
             ModelError: If it needs a server, and none is known.
-            ImportError: If what it needs is not installed; it says what to install.
+            ImportError: If what it needs is not installed. It says what to install.
         """
         if name in self:
             return self[name]
@@ -85,7 +85,7 @@ class NamedModels(Mapping[str, Any]):
 
 
 def make_model(table: Mapping[str, Any]) -> Any:
-    """Return the model of a table; see ``NamedModels``."""
+    """Return the model of a table. See ``NamedModels``."""
     settings = dict(table)
     variable = settings.pop("api_key_env", None)
     if variable is not None:

@@ -1,4 +1,4 @@
-"""Open what a file of set-ups declares; the commands that measure and tune."""
+"""Open what a file of set-ups declares. The commands that measure and tune."""
 
 from ...nodegraph.lazy_names import attach_stub
 

@@ -116,7 +116,7 @@ def questions_command(
 ) -> int:
     """Write questions with gold about the documents at PATH, for "nodekin eval" and "tune".
 
-    A model writes them and checks them; or they are those of a log with clicks.
+    A model writes them and checks them. Or they are those of a log with clicks.
 
     \b
     nodekin questions docs --model qwen2.5-7b-instruct

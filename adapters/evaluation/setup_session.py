@@ -58,7 +58,7 @@ def declared_models(file: SetupFile) -> NamedModels:
 
 
 def check_models(file: SetupFile) -> None:
-    """Ask now for what the models of a file need, not while a page waits; say what is refused."""
+    """Ask now for what the models of a file need, not while a page waits. Say what is refused."""
     if file.path is None:
         return
     for table in file.models.values():

@@ -25,16 +25,16 @@ def load_setup(
     A set-up whose type is ``"QueryEngine"`` is a ``QueryEngine``, every other one a retriever.
 
     Args:
-        path: The file; see ``SetupFile``.
-        name: The set-up; None for the file's default.
+        path: The file. See ``SetupFile``.
+        name: The set-up. None for the file's default.
         graph: What to search. Groups are declared on it, and it keeps its own embeddings.
-        documents: What to search in place of the sources that ``[graph]`` names; all that
+        documents: What to search instead of the sources that ``[graph]`` names. All that
             ``NodeGraph.add`` takes.
-        models: Models by name, in place of those of ``[models]``.
+        models: Models by name, instead of those of ``[models]``.
 
     Raises:
         OSError: If the file can't be read.
-        ValueError: If it declares what there is not; if there is nothing to search, or both a
+        ValueError: If it declares what there is not. If there is nothing to search, or both a
             graph and documents.
         ModelError: If a model needs a server, and none is known.
         ImportError: If what a model needs is not installed.
@@ -78,9 +78,9 @@ def open_graph(
     Args:
         file: The set-ups.
         models: What ``embed`` names, or else the name of a model, as ``embedding_model`` takes it.
-        documents: What to search in place of the file's sources.
-        source: Folders and files to search in place of the file's.
-        **options: Other arguments of ``NodeGraph``, in place of the file's.
+        documents: What to search instead of the file's sources.
+        source: Folders and files to search instead of the file's.
+        **options: Other arguments of ``NodeGraph``, instead of the file's.
 
     Raises:
         ValueError: If there is nothing to search.

@@ -38,7 +38,7 @@ class TriedSetups:
 
     Args:
         opener: Opens the set-ups of a file.
-        path: The file that set-ups are kept in; it is written when the first one is.
+        path: The file that set-ups are kept in. It is written when the first one is.
     """
 
     def __init__(self, opener: SetupOpener, path: Path) -> None:
@@ -63,7 +63,7 @@ class TriedSetups:
         return [{"name": name, "toml": to_text(self.file.table(name))} for name in names]
 
     def suggested(self) -> list[dict[str, str]]:
-        """Return set-ups to begin with: each group by its words, and by meaning if it can be."""
+        """Return set-ups to start with: each group by its words, and by meaning if it can be."""
         suggestions = []
         similarities = ["bm25", *(["cosine"] if self.graph.embeddings.embedders else [])]
         for one in self.graph.groups.values():
@@ -85,7 +85,7 @@ class TriedSetups:
         return suggestions
 
     def retriever(self, text: str) -> BaseRetriever:
-        """Return the retriever of a set-up's text; an empty one is the file's default.
+        """Return the retriever of a set-up's text. An empty one is the file's default.
 
         Raises:
             ValueError: If it is no TOML, or declares what there is not.

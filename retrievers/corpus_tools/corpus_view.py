@@ -22,7 +22,7 @@ class CorpusView:
     Args:
         graph: The node graph.
         target: The group of its passages.
-        filters: What a document's metadata has to meet; all others do not exist for the tools.
+        filters: What a document's metadata has to meet. All others do not exist for the tools.
     """
 
     def __init__(self, graph: NodeGraph, target: str, filters: Filters | None = None) -> None:
@@ -31,7 +31,7 @@ class CorpusView:
         self._allowed = parse_filters(filters)
 
     def documents(self, folder: str = "", *, after: str | None = None) -> Iterator[Node]:
-        """Yield the documents, or those below a folder; few of their texts are in memory.
+        """Yield the documents, or those below a folder. Few of their texts are in memory.
 
         Args:
             folder: A folder, or a document's id.
@@ -53,7 +53,7 @@ class CorpusView:
         """Return the document with this id, or the only one whose path ends so.
 
         Raises:
-            ToolError: If there is none or there are several; with those that are like it.
+            ToolError: If there is none or there are several. It names those that are like it.
         """
         ids = self.graph.reader.document_ids()
         results = [name] if name in set(ids) else [i for i in ids if i.endswith(f"/{name}")]

@@ -43,7 +43,7 @@ class ReadingTools:
         self.view = view
 
     def outline(self, document: str, skip: int, max_tokens: int) -> ToolOutput:
-        """Return the documents of the corpus or of a folder; or the headings of a document."""
+        """Return the documents of the corpus or of a folder. Or the headings of a document."""
         builder = OutputBuilder(max_tokens)
         if document and not document.endswith("/"):
             node = self._document_or_none(document)
@@ -89,7 +89,7 @@ class ReadingTools:
         return builder.output(omitted, more, separator="\n")
 
     def _first_words(self, node: Node) -> Iterator[tuple[int, int, str]]:
-        """Yield where each passage begins, and its first words, where there are no headings."""
+        """Yield where each passage starts, and its first words, where there are no headings."""
         for passage in self.view.passages(node):
             span = span_of(passage)
             if span:
@@ -154,7 +154,7 @@ class ReadingTools:
     def grep(
         self, pattern: str, regex: bool, document: str, skip: int, max_tokens: int
     ) -> ToolOutput:
-        """Return the lines in which a text stands; of a very long match the beginning."""
+        """Return the lines in which a text stands. Of a very long match the beginning."""
         if not pattern:
             raise ToolError("the pattern is empty; give the text to look for")
         builder = OutputBuilder(max_tokens)
@@ -190,7 +190,7 @@ def _heading_row(node: Node, heading: tuple[int, int, str], end: int) -> tuple[s
 def _match_rows(
     documents: Iterable[Node], find: Callable[[str], Iterator[Interval]]
 ) -> Iterator[Callable[[], tuple[str, dict[str, Any]]]]:
-    """Yield for each match what makes its row; one in a line that was shown refers to it."""
+    """Yield for each match what makes its row. One in a line that was shown refers to it."""
     for node in documents:
         visible: list[Interval] = []  # the part of this document that was shown last
 

@@ -247,7 +247,7 @@ def _related_row(
 
 
 def _spelling(name: str, text: str) -> str:
-    """Return a name as a text writes it; empty if it does not.
+    """Return a name as a text writes it. Empty if it does not.
 
     The name's own spelling may be that of a document that is not to be seen.
     """
@@ -266,6 +266,6 @@ def _why(result: ScoredNode) -> str:
 
 
 def _direct_matches(result: ScoredNode) -> list[Node]:
-    """Return the nodes of a result's own document that matched; none if only links lead to it."""
+    """Return the nodes of a result's own document that matched. None if only links lead to it."""
     matches = [match.node for match in result.evidence]
     return [node for node in matches if node.document_id == result.node.document_id]

@@ -12,7 +12,7 @@ from ...nodegraph.splitters.tokens import count_tokens
 
 
 class ToolError(ValueError):
-    """A call can't be done; the message tells the model what to do instead."""
+    """A call can't be done. The message tells the model what to do instead."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class OutputBuilder:
         return len(self._entries)
 
     def add(self, text: str, entry: dict[str, Any]) -> bool:
-        """Add an entry; False where it does not fit. The first always fits."""
+        """Add an entry. False where it does not fit. The first always fits."""
         tokens = count_tokens(text)
         if tokens > self.remaining and self._entries:
             return False
@@ -203,14 +203,14 @@ class ToolSession:
 
 
 def span_of(node: Node) -> Interval | None:
-    """Return where a node stands in its document, in characters; None where it is not a part."""
+    """Return where a node stands in its document, in characters. None where it is not a part."""
     if node.group == "ROOT":
         return 0, len(node.text)
     return None if node.start is None or node.end is None else (node.start, node.end)
 
 
 def joined(spans: Sequence[Interval], gap: int) -> list[Interval]:
-    """Return spans in order; those that overlap, or are no further apart than a gap, as one."""
+    """Return spans in order. Those that overlap, or are no further apart than a gap, as one."""
     result: list[Interval] = []
     for start, stop in sorted(spans):
         if result and start - result[-1][1] <= gap:

@@ -55,7 +55,7 @@ class CorpusTool:
         name: Its name.
         description: What it does and when to use it.
         parameters: Its arguments, as a JSON schema.
-        call: Takes the arguments by name and the session; see ``CorpusTools.call``.
+        call: Takes the arguments by name and the session. See ``CorpusTools.call``.
     """
 
     name: str
@@ -77,10 +77,10 @@ class CorpusTools:
 
     Args:
         graph: The node graph.
-        retriever: What ``search`` asks by default; it answers with nodes of ``target``. None for
+        retriever: What ``search`` asks by default. It answers with nodes of ``target``. None for
             ``as_retriever(graph)``.
         target: The group of passages. None for that of the default retriever.
-        filters: Conditions that a document's metadata has to meet; what does not is invisible to
+        filters: Conditions that a document's metadata has to meet. What does not is invisible to
             all tools, whatever is asked.
         max_tokens: The budget of a call.
 
@@ -190,14 +190,14 @@ class CorpusTools:
         Args:
             name: Which one.
             arguments: Its arguments by name, as a model gives them.
-            session: What the conversation has read; None for nothing yet.
-            max_tokens: The budget of this call, in place of the toolset's.
+            session: What the conversation has read. None for nothing yet.
+            max_tokens: The budget of this call, instead of the toolset's.
 
         Returns:
             Text for the model, and the same as data.
 
         Raises:
-            ToolError: If there is no such tool, or the arguments are wrong; the message is for
+            ToolError: If there is no such tool, or the arguments are wrong. The message is for
                 the model.
         """
         if name not in self.tools:
@@ -217,7 +217,7 @@ class CorpusTools:
         session: ToolSession | None = None,
         max_tokens: int | None = None,
     ) -> ToolOutput:
-        """Do what ``call`` does without blocking the event loop."""
+        """Async version of `call`."""
         return await asyncio.to_thread(
             self.call, name, arguments, session=session, max_tokens=max_tokens
         )
@@ -242,7 +242,7 @@ def _tool(
 def check_arguments(tool: CorpusTool, arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments of a call with defaults, each of its type.
 
-    A number that is written as a text is one; null is a missing argument.
+    A number that is written as a text is one. Null is a missing argument.
 
     Raises:
         ToolError: If one is missing, unknown or of another type.

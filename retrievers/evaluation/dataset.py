@@ -18,7 +18,7 @@ class GoldPassage:
 
     Attributes:
         text: The passage.
-        grade: How relevant it is, above 0; what nDCG weighs it by.
+        grade: How relevant it is, above 0. What nDCG weighs it by.
     """
 
     text: str
@@ -31,7 +31,7 @@ class GoldDocument:
 
     Attributes:
         document_id: The id.
-        grade: How relevant it is, above 0; what nDCG weighs it by.
+        grade: How relevant it is, above 0. What nDCG weighs it by.
     """
 
     document_id: str
@@ -40,14 +40,14 @@ class GoldDocument:
 
 @dataclass(frozen=True, slots=True)
 class GoldSpan:
-    """Hold a part of a document; a result that overlaps it by a token or more is right.
+    """Hold a part of a document. A result that overlaps it by a token or more is right.
 
     Attributes:
         document_id: The id of the document.
-        start: Where it begins, in characters of the document's text.
+        start: Where it starts, in characters of the document's text.
         end: Where it ends, exclusive.
-        text: The text of the span; token recall and precision need it.
-        grade: How relevant it is, above 0; what nDCG weighs it by.
+        text: The text of the span. Token recall and precision need it.
+        grade: How relevant it is, above 0. What nDCG weighs it by.
     """
 
     document_id: str
@@ -74,9 +74,9 @@ class Question:
     Attributes:
         id: Its id, one of its own in a data set.
         text: What is searched for.
-        gold: What should be retrieved; a question without is not judged by what needs it.
+        gold: What should be retrieved. A question without is not judged by what needs it.
         answers: The right answers, any of which will do.
-        answerable: Whether the documents answer it; where not, "unknown" is the right answer.
+        answerable: Whether the documents answer it. Where not, "unknown" is the right answer.
     """
 
     id: str
@@ -93,7 +93,7 @@ class MissingGold:
     Attributes:
         question_id: Of the question.
         gold: What is missing.
-        nearest: The paragraph that resembles a passage most, or the nearest id; empty if none does.
+        nearest: The paragraph that resembles a passage most, or the nearest id. Empty if none does.
     """
 
     question_id: str
@@ -112,7 +112,7 @@ class Dataset:
 
     Args:
         questions: At least one, each with an id of its own.
-        documents: What is searched; empty where the source has questions only.
+        documents: What is searched. Empty where the source has questions only.
         name: What reports call it.
 
     Raises:
@@ -166,7 +166,7 @@ class Dataset:
     ) -> list[MissingGold]:
         """List the gold that is in no document: it can never be retrieved.
 
-        A passage is in a document whose text has it, white space apart; a span in one that is as
+        A passage is in a document whose text has it, white space apart. A span in one that is as
         long. What resembles a missing passage most is searched for by words.
 
         Args:

@@ -17,7 +17,7 @@ def parse_json(text: str, where: object) -> Any:
     """Return the value of a JSON text.
 
     Raises:
-        ValueError: If it is not JSON; it says where.
+        ValueError: If it is not JSON. It says where.
     """
     try:
         return json.loads(text)
@@ -91,7 +91,7 @@ def field_names(fields: Mapping[str, str] | None, existing: Iterable[str]) -> di
 
 
 def get_text(row: Row, name: str, where: str) -> str:
-    """Return a text of a row; a whole number is taken as one, since ids often are.
+    """Return a text of a row. A whole number is taken as one, since ids often are.
 
     Raises:
         ValueError: If there is none, or it is something else.

@@ -49,13 +49,13 @@ def load_langchain(
     person is read. Passages are texts, or documents with ``page_content``, and gold.
 
     Args:
-        source: LangSmith's examples (``client.list_examples(...)``) or dicts of the same form; or
+        source: LangSmith's examples (``client.list_examples(...)``) or dicts of the same form. Or
             the path of a file with them: JSON, JSON lines, or a CSV file, whose columns are
             ``inputs`` and ``outputs``, or ``input_question``, ``inputs.question`` and so on, or
             the names themselves.
-        question: Under which name the question is; None where there is one input, or one of
+        question: Under which name the question is. None where there is one input, or one of
             ``QUESTION_NAMES``.
-        answer: The same of the answer, and ``ANSWER_NAMES``; examples need none.
+        answer: The same of the answer, and ``ANSWER_NAMES``. Examples need none.
         passages: The same of gold passages, in outputs or inputs, and ``PASSAGE_NAMES``.
 
     Raises:
@@ -151,7 +151,7 @@ def load_ragas(source: Examples) -> Dataset:
     """Read a test set of Ragas: what ``to_csv``, ``to_jsonl`` and ``to_list`` give.
 
     ``user_input`` is the question, ``reference`` the answer, ``reference_contexts`` are gold
-    passages; of sets from before Ragas 0.2 ``question``, ``ground_truth`` and ``contexts``, if
+    passages. Of sets from before Ragas 0.2 ``question``, ``ground_truth`` and ``contexts``, if
     they are those of a test set. Contexts that were retrieved and answers that were given are not
     gold.
 
@@ -237,7 +237,7 @@ def _cell(value: Any) -> Any:
 
 
 def _sides(row: Mapping[str, Any]) -> tuple[Any, Any]:
-    """Return inputs and outputs of an example; twice the same where it is flat."""
+    """Return inputs and outputs of an example. Twice the same where it is flat."""
     if "inputs" in row:
         outputs = _cell(row.get("outputs"))
         return _cell(row["inputs"]), {} if outputs in (None, "") else outputs

@@ -51,7 +51,7 @@ _GIVE_UP = 5
 
 
 class NoQuestionsError(ValueError):
-    """No question passed the checks; the message counts the reasons."""
+    """No question passed the checks. The message counts the reasons."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class GeneratedQuestions:
     """Hold the questions that a model wrote.
 
     Attributes:
-        dataset: The questions that passed all checks; the kind is in their ids.
+        dataset: The questions that passed all checks. The kind is in their ids.
         rejected: Those that did not.
         requested: How many of each kind were requested.
         model_calls: How many answers of the model it took, kept ones too.
@@ -113,9 +113,9 @@ def generate_questions(
     """Let a model write questions about passages of a graph, and take those that pass checks.
 
     A question is taken if it does not speak of "the passage", copies no long run of words from it,
-    and its answer is in the passage; the model, given the passage and not the answer, must give
+    and its answer is in the passage. The model, given the passage and not the answer, must give
     the same answer. One about two passages that share a name must not be answered from either
-    alone; one that can't be answered must not be answered from the five passages that are nearest
+    alone. One that can't be answered must not be answered from the five passages that are nearest
     to it. Gold is the place of the answer in its document, of two passages also the other passage.
 
     Passages are drawn from as many documents as there are, by a seed: the same graph, model and
@@ -125,18 +125,18 @@ def generate_questions(
         graph: The documents.
         llm: The model: a function, a model of LangChain or LlamaIndex, ``OpenAIChat``, an ``LLM``.
         count: How many questions.
-        group: The passages; None to cut documents to some 250 tokens (``PassageSplitter``).
+        group: The passages. None to cut documents to some 250 tokens (``PassageSplitter``).
         shares: How the kinds are shared out, as weights.
         max_overlap: The greatest share of a question that may be copied in one run, names
-            included; see ``copied_share``.
+            included. See ``copied_share``.
         seed: Draws the passages.
         store: Where the model's answers are kept, so that what was interrupted goes on for
-            nothing: the path of a file, or a store; None for memory.
+            nothing: the path of a file, or a store. None for memory.
         max_workers: How many passages are tried at once.
         progress: True draws a bar in any case, False never, None where a person can see it.
 
     Raises:
-        TypeError: If the model or a number is none.
+        TypeError: If the model or a number has the wrong type.
         NoQuestionsError: If no question passes, or no two passages are linked.
         ValueError: If a number is out of range, a kind is unknown, or there are no passages.
         ModelError: If the model fails on all of the first passages.

@@ -10,7 +10,7 @@ from typing import Any
 from .metrics import Judgement, Metric
 
 RESAMPLES = 2000
-"""How often questions are drawn anew."""
+"""How often questions are resampled."""
 
 LEAST_DIFFERENT = 6
 """On so many questions at least have two set-ups to differ: with five that all point one way an
@@ -22,8 +22,8 @@ class Figure:
     """Hold what a metric says over all questions.
 
     Attributes:
-        value: Over the judged questions; None where there is none.
-        low: Where the 95 % interval begins.
+        value: Over the judged questions. None where there is none.
+        low: Where the 95 % interval starts.
         high: Where it ends.
         judged: How many questions have a value.
         not_judged: How many have none.
@@ -44,9 +44,9 @@ class Difference:
         metric: The name of the metric.
         first: The name of the set-up that is compared with.
         second: The name of the other.
-        value: Figure of the second minus that of the first, over the questions that both have;
+        value: Figure of the second minus that of the first, over the questions that both have.
             None where there are none.
-        low: Where its 95 % interval begins.
+        low: Where its 95 % interval starts.
         high: Where it ends.
         questions: How many questions both have.
         different: On how many of them the two differ.
@@ -85,7 +85,7 @@ class Difference:
 def make_figure(metric: Metric, judgements: Sequence[Judgement]) -> Figure:
     """Return the figure of a metric, with the percentile interval of a bootstrap over questions.
 
-    Questions are drawn with replacement (Efron, 1979; for retrieval: Sakai, 2006), with a fixed
+    Questions are drawn with replacement (Efron, 1979. For retrieval: Sakai, 2006), with a fixed
     seed. Where all have one and the same bounded value the bootstrap knows no doubt: the interval
     then reaches 3 / n further (the rule of three: Hanley and Lippman-Hand, 1983).
     """

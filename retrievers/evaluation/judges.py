@@ -47,11 +47,11 @@ class Judge(PromptMixin):
 
     Args:
         llm: The model: a function, a model of LangChain or LlamaIndex, ``OpenAIChat``, an ``LLM``.
-        store: Where decisions are kept: the path of a file, or a store; None for memory. With a
+        store: Where decisions are kept: the path of a file, or a store. None for memory. With a
             file the same evaluation costs nothing the next time. Failures are not kept.
         max_characters: How many characters of passages one prompt takes. A question with more is
             not judged: a judge that sees a part of the passages would blame the retriever.
-        timeout: Seconds to wait for an answer; None leaves it to the model's client.
+        timeout: Seconds to wait for an answer. None leaves it to the model's client.
 
     Attributes:
         calls: How many answers the model has given.
@@ -97,7 +97,7 @@ class Judge(PromptMixin):
         return f"Judge({self.llm.name!r}, {spent})"
 
     def metrics(self, *names: str) -> list[Metric]:
-        """Return metrics by their names; all of ``JUDGED_METRICS`` without.
+        """Return metrics by their names. All of ``JUDGED_METRICS`` without.
 
         Raises:
             ValueError: If there is none of a name.
@@ -115,9 +115,9 @@ class Judge(PromptMixin):
         - ``judged_sentence_relevance``: the share of the sentences of the results that are needed
           to answer (context relevance of Es et al., 2024).
         - ``groundedness``: the share of the statements of the answer that its sources support
-          (faithfulness of Es et al., 2024; groundedness in TruLens' triad). An answer that says
+          (faithfulness of Es et al., 2024. Groundedness in TruLens' triad). An answer that says
           that the sources don't tell states nothing, and is not judged.
-        - ``answer_relevance``: whether the answer is one to the question (ARES); of an answer that
+        - ``answer_relevance``: whether the answer is one to the question (ARES). Of an answer that
           says that it is unknown 0, as in Ragas, without a call.
         - ``answer_correctness``: whether the answer says what one of the right answers says.
 
@@ -140,7 +140,7 @@ class Judge(PromptMixin):
         return Metric(name, partial(_measured, self, measure, k), k, asks_model=True)
 
     def close(self) -> None:
-        """Close the file of decisions, if there is one; the next use opens it again."""
+        """Close the file of decisions, if there is one. The next use opens it again."""
         self._answers.close()
 
     def decide(
@@ -199,7 +199,7 @@ class Judge(PromptMixin):
 
 
 class JudgeFailedError(Exception):
-    """A judge failed; the message says why."""
+    """A judge failed. The message says why."""
 
     def __init__(self, error: ModelError, calls: int, tokens: int) -> None:
         super().__init__(f"the judge failed: {error}")

@@ -38,7 +38,7 @@ def judge_records(
         records: What was returned, by set-up and question id.
         matching: When a result is gold.
         max_workers: How many questions are judged at once where a metric asks a model.
-        progress: True draws a bar in any case, False never, None where a person can see it; only
+        progress: True draws a bar in any case, False never, None where a person can see it. Only
             where a metric asks a model.
     """
     slow = any(metric.asks_model for metric in metrics)
@@ -72,7 +72,7 @@ def with_progress(done: Iterable[T], name: str, total: int, progress: bool | Non
 def run_all(work: Sequence[Callable[[], T]], workers: int) -> Iterator[T]:
     """Yield what functions return as it is ready.
 
-    When one raises, or all is interrupted, nothing more begins, and what has been returned by then
+    When one raises, or all is interrupted, nothing more starts, and what has been returned by then
     comes before the error.
     """
     if workers == 1:

@@ -39,7 +39,7 @@ def load_dataset(path: str | Path, fields: Mapping[str, str] | None = None) -> D
     """Read questions from a file or folder, by its form.
 
     A folder is read by ``load_beir``, ``.jsonl`` by ``load_jsonl``, ``.csv`` by ``load_csv``,
-    ``.json`` by ``load_squad``; sets that LangChain, LlamaIndex and Ragas saved, known by their
+    ``.json`` by ``load_squad``. Sets that LangChain, LlamaIndex and Ragas saved, known by their
     fields, by ``load_langchain``, ``load_llama_index`` and ``load_ragas``. Take these where you
     want their options.
 
@@ -94,7 +94,7 @@ def _saved_by(row: Row) -> Callable[[Path], Dataset] | None:
 
 
 def _first_row(path: Path, content: Any) -> Row:
-    """Return the first row of a file, or the object that it is; empty if there is none."""
+    """Return the first row of a file, or the object that it is. Empty if there is none."""
     if is_csv(path):
         return dict.fromkeys(read_csv(path)[0])
     if content is None:
@@ -114,7 +114,7 @@ def load_jsonl(path: str | Path, fields: Mapping[str, str] | None = None) -> Dat
     An object has ``question``, and may have ``id`` (the number of the line without), ``passages``
     (texts, or grades by text), ``document_ids`` (a list, or grades by id), ``spans`` (objects with
     ``document_id``, ``start``, ``end`` and perhaps ``text`` and ``grade``), ``answers`` and
-    ``answerable`` (true without). A single text may stand in place of a list. Other fields are not
+    ``answerable`` (true without). A single text may stand instead of a list. Other fields are not
     read.
 
     Args:
@@ -131,11 +131,11 @@ def load_jsonl(path: str | Path, fields: Mapping[str, str] | None = None) -> Dat
 
 
 def save_jsonl(dataset: Dataset, path: str | Path) -> None:
-    """Write questions to a file that ``load_jsonl`` reads; documents are not written.
+    """Write questions to a file that ``load_jsonl`` reads. Documents are not written.
 
     Args:
         dataset: The questions.
-        path: The file; one that is there is replaced.
+        path: The file. One that is there is replaced.
     """
     with Path(path).open("w", encoding="utf-8") as file:
         for question in dataset.questions:
@@ -165,7 +165,7 @@ def load_csv(
 ) -> Dataset:
     """Read questions from a CSV file with a header.
 
-    Columns are those of ``load_jsonl``; a span is written ``document:start-end``. Several
+    Columns are those of ``load_jsonl``. A span is written ``document:start-end``. Several
     passages, ids, spans or answers stand in one cell with the separator between them, or in rows
     with the same ``id`` and question.
 
@@ -225,7 +225,7 @@ def load_log(
 
     A line has ``question``, ``clicked`` (the ids of documents, none, one or several) and perhaps
     ``count`` (how often that was, 1 without). Lines with the same question, letter case and space
-    apart, are one question; its gold are the documents that were clicked, graded by the clicks.
+    apart, are one question. Its gold are the documents that were clicked, graded by the clicks.
 
     People click what they are shown, and the first more than the others (Joachims et al., 2005):
     such gold favours the search that the log is of.
@@ -234,7 +234,7 @@ def load_log(
         path: A file of JSON lines, or a CSV file with a header, in UTF-8.
         fields: What these are called in the file: ``{"question": "query"}``.
         min_clicks: With fewer clicks a document is not gold.
-        limit: How many questions, those most asked; None for all.
+        limit: How many questions, those most asked. None for all.
         separator: What stands between several ids in a cell of a CSV file.
 
     Raises:
@@ -280,7 +280,7 @@ def load_log(
 
 
 def _question(row: Row, names: Mapping[str, str], where: str) -> Question:
-    """Return the question of a row; without an id it has the number of its line."""
+    """Return the question of a row. Without an id it has the number of its line."""
     text, identity = get_text(row, names["question"], where), row.get(names["id"])
     gold: list[Gold] = [GoldPassage(*item) for item in _graded(row, names["passages"], where)]
     gold += [GoldDocument(*item) for item in _graded(row, names["document_ids"], where)]

@@ -21,7 +21,7 @@ PassageMatch = Literal["edit", "contains"]
 
 
 class NotJudgedError(ValueError):
-    """A metric can't say anything about a question; the message says why."""
+    """A metric can't say anything about a question. The message says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class RetrievedItem:
         text: What it was returned as.
         score: Higher is better.
         document_id: Of its document.
-        start: Where its text begins in the document, in characters; None where that is not known.
+        start: Where its text starts in the document, in characters. None where that is not known.
         end: Where it ends, exclusive.
         explanation: How it was retrieved, in words (``ScoredNode.explain``).
     """
@@ -80,14 +80,14 @@ class Matching:
 
     - ``"edit"``: similarity, one minus the edit distance divided by the length of the longer text
       (in characters), is above the threshold. This is how Ragas and LazyLLM compute context recall
-      without a model; it is for results of about the size of the gold, and says no to a document
+      without a model. It is for results of about the size of the gold, and says no to a document
       that contains a passage, and to a sentence of it.
     - ``"contains"``: text has the passage in it, or is in it, white space apart.
 
     Args:
         passages: How a gold passage is compared.
         threshold: For ``"edit"``, from 0 to below 1.
-        document_key: The metadata field that has the id of a result's document, like ``"source"``;
+        document_key: The metadata field that has the id of a result's document, like ``"source"``.
             None for the node's ``document_id``.
 
     Raises:
@@ -191,7 +191,7 @@ class RetrievalCase:
 
     @cached_property
     def first_answer(self) -> tuple[int | None, str]:
-        """The rank of the first result that has an answer, and the answer; None where none has.
+        """The rank of the first result that has an answer, and the answer. None where none has.
 
         Raises:
             NotJudgedError: If the question has no answers.
@@ -235,7 +235,7 @@ def is_similar(entry: str, other: str, threshold: float) -> bool:
     """Return whether the edit similarity of two texts is above a threshold.
 
     The distance is at least the difference in length, and the number of characters that the longer
-    text has and the shorter lacks; where these suffice it is not computed.
+    text has and the shorter lacks. Where these suffice it is not computed.
     """
     if entry == other:
         return True

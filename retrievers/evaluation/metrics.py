@@ -3,7 +3,7 @@
 A metric gives each question a ``Judgement``: a value, or the reason why there is none. What can't
 be judged is counted, and is never a zero.
 
-Ranks are those of results. Gold counts at the first result that is it; a result that is no gold,
+Ranks are those of results. Gold counts at the first result that is it. A result that is no gold,
 or is gold that came before, gains nothing. Where results and gold are documents, each there once,
 the figures are those of trec_eval (``ir-measures``).
 """
@@ -33,7 +33,7 @@ class Judgement:
     where every denominator is 1.
 
     Attributes:
-        numerator: The value times the denominator; None where the question is not judged.
+        numerator: The value times the denominator. None where the question is not judged.
         denominator: What the question weighs.
         reason: Why it is not judged.
         evidence: What the value is from, in words.
@@ -67,7 +67,7 @@ class Metric:
 
     Attributes:
         name: What reports call it: ``"recall@5"``.
-        measure: Returns the judgement of a case; raises what makes it impossible.
+        measure: Returns the judgement of a case. Raises what makes it impossible.
         k: How many results count, None for all.
         higher_is_better: Whether more of it is better.
         bounded: Whether values are between 0 and 1.
@@ -110,9 +110,9 @@ def recall(case: RetrievalCase, k: int | None) -> Judgement:
 
 
 def precision(case: RetrievalCase, k: int | None) -> Judgement:
-    """Share of the first ``k`` places with a result that is gold; places left empty count.
+    """Share of the first ``k`` places with a result that is gold. Places left empty count.
 
-    As trec_eval has it (Manning et al., 2008, 8.4); without ``k`` of all results.
+    As trec_eval has it (Manning et al., 2008, 8.4). Without ``k`` of all results.
     """
     right = sum(map(bool, case.matched[:k]))
     places = len(case.items) if k is None else k
@@ -176,7 +176,7 @@ def context_recall(
 ) -> Judgement:
     """Share of the gold passages that a result resembles, by edit distance.
 
-    The non-model context recall of Ragas (``NonLLMContextRecall``), whose threshold is 0.5; with
+    The non-model context recall of Ragas (``NonLLMContextRecall``), whose threshold is 0.5. With
     ``binary``, as in LazyLLM, whether any is resembled.
     """
     passages = _passages(case)
@@ -191,7 +191,7 @@ def context_relevance(case: RetrievalCase, k: int | None, *, of: str = "retrieve
 
     LazyLLM's tutorial prints the formula over the sentences of the gold (``of="reference"``, a
     recall), and computes its example over those of the results (``of="retrieved"``, a precision).
-    Sentences are compared without white space at their ends; each counts once.
+    Sentences are compared without white space at their ends. Each counts once.
     """
     gold = _sentences(_passages(case))
     retrieved = _sentences(item.text for item in case.items[:k])
@@ -228,7 +228,7 @@ def abstention(case: RetrievalCase, k: int | None) -> Judgement:
 def says_unknown(answer: str) -> bool:
     """Return whether an answer says that it is unknown, or is none.
 
-    What a query engine says in place of an answer is none, see ``Answer.answered``.
+    What a query engine says instead of an answer is none, see ``Answer.answered``.
     """
     return not answer or is_unknown(answer)
 
@@ -287,14 +287,14 @@ JUDGED_METRICS = (
     *("judged_context_recall", "judged_context_relevance", "judged_sentence_relevance"),
     *("groundedness", "answer_relevance", "answer_correctness"),
 )
-"""The names of the metrics of a ``Judge``; the last three are of answers of query engines."""
+"""The names of the metrics of a ``Judge``. The last three are of answers of query engines."""
 
 METRICS = tuple(_MEASURES)
-"""The names of all metrics; ``"@5"`` behind one lets the first five results count."""
+"""The names of all metrics. ``"@5"`` behind one lets the first five results count."""
 
 
 def get_metric(name: MetricLike, *, threshold: float = 0.5) -> Metric:
-    """Return a metric by its name, ``"recall@5"``; a ``Metric`` as it is.
+    """Return a metric by its name, ``"recall@5"``. A ``Metric`` as it is.
 
     Args:
         name: One of ``METRICS``, with ``@`` and how many results count, or without for all.

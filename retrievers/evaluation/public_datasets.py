@@ -26,7 +26,7 @@ def load_squad(path: str | Path, gold: SquadGold = "passages") -> Dataset:
     Each paragraph is a document of the data set (once, where paragraphs are equal), with the title
     of its article as metadata. A question that can't be answered has no gold. A span is where the
     answer's text is in the paragraph, nearest to the place that the file says (CMRC's development
-    set says -1 of some); a question whose answer is not in its paragraph has none, which is logged.
+    set says -1 of some). A question whose answer is not in its paragraph has none, which is logged.
 
     Args:
         path: The file, in UTF-8.
@@ -78,7 +78,7 @@ def load_squad(path: str | Path, gold: SquadGold = "passages") -> Dataset:
 def load_beir(folder: str | Path, split: str = "test") -> Dataset:
     """Read a folder in the form of BEIR: ``corpus.jsonl``, ``queries.jsonl``, ``qrels/test.tsv``.
 
-    Documents have their ids and titles. Only queries with a line in the split are read; documents
+    Documents have their ids and titles. Only queries with a line in the split are read. Documents
     with the score 0 are not relevant, and are not gold.
 
     Args:

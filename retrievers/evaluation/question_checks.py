@@ -27,7 +27,7 @@ _PUNCTUATION = re.compile(r"[\W_]+")
 def copied_share(question: str, passage: str) -> float:
     """Return how much of a question is its longest run of words that stands in a passage.
 
-    Words, and characters of scripts without spaces, are counted; case does not count. Of 100 to
+    Words, and characters of scripts without spaces, are counted. Case does not count. Of 100 to
     300 questions that people wrote, on CMRC 2018, HotpotQA and the German XQuAD, the median is
     0.42, 0.26 and 0.25, and nine of ten are below 0.68, 0.47 and 0.46.
 
@@ -110,7 +110,7 @@ def gives_away(question: str, answer: str) -> bool:
 
 
 def answer_position(answer: str, text: str, question: str) -> tuple[int, int] | None:
-    """Return where an answer is in a text, None where it isn't; letter case and width apart.
+    """Return where an answer is in a text, None where it isn't. Letter case and width apart.
 
     Of several places it is that in whose sentence most of the question's words are.
     """

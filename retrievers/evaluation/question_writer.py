@@ -52,7 +52,7 @@ class RejectedQuestion:
 
     Attributes:
         kind: What it was to be.
-        question: What the model wrote; empty where that can't be read.
+        question: What the model wrote. Empty where that can't be read.
         reason: Why it was not taken: one of few, to be counted.
         detail: The same of this question.
         node_ids: Of the passages.
@@ -76,7 +76,7 @@ class WrittenQuestion(NamedTuple):
 
 
 class _RejectedError(Exception):
-    """A question is not taken; the message says why."""
+    """A question is not taken. The message says why."""
 
     def __init__(self, question: str, reason: str, detail: str = "") -> None:
         super().__init__(reason)

@@ -21,7 +21,7 @@ class Record:
         question_id: The id of the question.
         question: Its text.
         top_k: How many results were requested.
-        items: The results, best first; of a query engine the sources of its answer.
+        items: The results, best first. Of a query engine the sources of its answer.
         answer: The answer of a query engine, None of a retriever.
         seconds: How long it took.
         model_calls: How many language model calls of this package it took.
@@ -53,14 +53,14 @@ class JsonLines:
     it was at. A last line that was cut off is removed when the file is read.
 
     Args:
-        path: The file; None to write nothing.
+        path: The file. None to write nothing.
     """
 
     def __init__(self, path: str | Path | None) -> None:
         self.path = None if path is None else Path(path)
 
     def read(self) -> Iterator[Any]:
-        """Yield the value of each line; nothing if there is no file.
+        """Yield the value of each line. Nothing if there is no file.
 
         Raises:
             ValueError: If a line is not JSON.
@@ -88,7 +88,7 @@ class RecordFile:
     The file notes what each set-up is, and refuses another one by its name.
 
     Args:
-        path: The file; None for none.
+        path: The file. None for none.
         setups: What each set-up is, in words, by name.
 
     Raises:

@@ -213,10 +213,10 @@ class Evaluation:
         differ, with both rankings, how they were retrieved, and the gold.
 
         Args:
-            language: ``"en"`` or ``"zh"``; None for the reader's browser's.
-            max_bytes: How large it should be at most; None for a million, and a thousand for each
+            language: ``"en"`` or ``"zh"``. None for the reader's browser's.
+            max_bytes: How large it should be at most. None for a million, and a thousand for each
                 question where there are more than a thousand. Texts are cut to get there, and the
-                page says so; where that is not enough it is larger, which is logged.
+                page says so. Where that is not enough it is larger, which is logged.
 
         Raises:
             ValueError: If the language is unknown, or ``max_bytes`` less than 1.
@@ -316,5 +316,5 @@ def _cell(figure: Figure) -> str:
 
 
 def _width(text: str) -> int:
-    """Return how many columns a text takes in a terminal; wide characters take two."""
+    """Return how many columns a text takes in a terminal. Wide characters take two."""
     return sum(1 + (unicodedata.east_asian_width(letter) in "WF") for letter in text)

@@ -66,16 +66,16 @@ def evaluate(
         retrievers: By name: what ``as_retriever`` takes, so also those of LangChain and
             LlamaIndex as they are. The first is what the others are compared with.
         dataset: The questions.
-        metrics: Names like ``"recall@5"``, see ``METRICS``, or objects; None for what the
+        metrics: Names like ``"recall@5"``, see ``METRICS``, or objects. None for what the
             questions have gold or answers for, see ``default_metrics``.
-        top_k: How many results to request; None for the highest number in a metric's name, 10
+        top_k: How many results to request. None for the highest number in a metric's name, 10
             where none has one.
-        matching: When a result is gold; None for ``Matching()``.
-        documents: What is searched, to list gold that is in no document; None for the data set's
+        matching: When a result is gold. None for ``Matching()``.
+        documents: What is searched, to list gold that is in no document. None for the data set's
             own, if it has any.
         path: A file of JSON lines to which results are written as they come. With the same file
-            an evaluation that was interrupted goes on where it was; other metrics cost nothing.
-        descriptions: What a set-up is, by name, where its ``repr`` does not show it; a set-up that
+            an evaluation that was interrupted goes on where it was. Other metrics cost nothing.
+        descriptions: What a set-up is, by name, where its ``repr`` does not show it. A set-up that
             has changed since the file was written is known by it.
         max_workers: How many questions are searched, and judged by a model, at once. Threads help
             where a model or a server is waited for, and then make the seconds of a question longer.
@@ -85,7 +85,7 @@ def evaluate(
         TypeError: If one is no retriever.
         ValueError: If there is none, a metric is unknown, ``top_k`` is less than a metric's
             number, or the file is of other set-ups.
-        KeyboardInterrupt: When interrupted; what was searched is in the file.
+        KeyboardInterrupt: When interrupted. What was searched is in the file.
 
     Example:
         >>> from nodekin.nodegraph import NodeGraph
@@ -164,7 +164,7 @@ def _described(
 def _missing_gold(
     dataset: Dataset, documents: NodeGraph | Sequence[Document] | None, matching: Matching
 ) -> list[MissingGold]:
-    """Return the gold that is in no document, and log it; nothing if there are no documents."""
+    """Return the gold that is in no document, and log it. Nothing if there are no documents."""
     searched = dataset.documents if documents is None else documents
     if isinstance(searched, Sequence) and not searched:
         return []

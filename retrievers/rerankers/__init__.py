@@ -1,1 +1,1 @@
-"""Rerankers: cross-encoders, functions, filters; and the retriever around them."""
+"""Rerankers: cross-encoders, functions, filters. And the retriever around them."""

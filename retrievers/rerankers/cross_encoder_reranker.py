@@ -31,17 +31,17 @@ from ..tracing import start_span
 def passage_windows(
     text: str, limit: int, overlap: int | None = None, length: Length = count_tokens
 ) -> list[Span]:
-    """Return the start and end of the windows that cover a text; one for a text within the limit.
+    """Return the start and end of the windows that cover a text. One for a text within the limit.
 
     A window ends at the end of a sentence if one is in its second half, else of a clause, else
-    of a word, else anywhere; it begins by the same rule. White space at its ends is left out.
+    of a word, else anywhere. It starts by the same rule. White space at its ends is left out.
 
     Args:
         text: The passage.
-        limit: How long a window is at most; a single character is a window even if it is longer.
-        overlap: How much of a window the next one repeats, at most; seldom less than half of
+        limit: How long a window is at most. A single character is a window even if it is longer.
+        overlap: How much of a window the next one repeats, at most. Seldom less than half of
             that. None for ``default_overlap(limit)``.
-        length: Measures a text, by default in tokens (an estimate); it should grow with the text.
+        length: Measures a text, by default in tokens (an estimate). It should grow with the text.
 
     Raises:
         ValueError: If the limit is below 1, the overlap negative or not below the limit.
@@ -149,9 +149,9 @@ class CrossEncoder:
 
     Attributes:
         score: Scores passages for a query.
-        ascore: The same without blocking the event loop; None if the model has no such function.
-        max_tokens: How many tokens the model reads of a pair; None if unknown.
-        length: Counts tokens as the model does; None if unknown.
+        ascore: The same without blocking the event loop. None if the model has no such function.
+        max_tokens: How many tokens the model reads of a pair. None if unknown.
+        length: Counts tokens as the model does. None if unknown.
         special_tokens: How many tokens the model adds to query and passage.
     """
 
@@ -162,7 +162,7 @@ class CrossEncoder:
     special_tokens: int = 4
 
     def scores(self, query: str, texts: Sequence[str]) -> list[float]:
-        """Return the score of each passage; the model is not called without passages.
+        """Return the score of each passage. The model is not called without passages.
 
         Raises:
             RerankError: If the model fails, or its scores are not one finite number a passage.
@@ -202,7 +202,7 @@ def as_cross_encoder(model: Any) -> CrossEncoder:
     - a function of the query and a list of passages that returns their scores.
 
     Raises:
-        TypeError: If it is none; the error says what to give instead.
+        TypeError: If it is none. The error says what to give instead.
 
     Example:
         >>> model = as_cross_encoder(lambda query, texts: [text.count(query) for text in texts])
@@ -339,7 +339,7 @@ ESTIMATED_LIMIT = 400
 
 
 class CrossEncoderReranker:
-    """Score results by a cross-encoder; a long passage counts with its best window.
+    """Score results by a cross-encoder. A long passage counts with its best window.
 
     Choose it where the best of a few dozen results matter: a model that reads both texts at once
     ranks better than any similarity, and takes milliseconds a passage (Nogueira and Cho,
@@ -348,21 +348,21 @@ class CrossEncoderReranker:
     2019).
 
     Args:
-        model: A cross-encoder, a function, or an endpoint; see ``as_cross_encoder``.
-        max_tokens: How many tokens of a query and a passage the model reads together; None for
+        model: A cross-encoder, a function, or an endpoint. See ``as_cross_encoder``.
+        max_tokens: How many tokens of a query and a passage the model reads together. None for
             the model's own limit, else 400, counted by ``length``.
-        overlap: How many tokens two windows of a passage share; None for two sevenths of a
+        overlap: How many tokens two windows of a passage share. None for two sevenths of a
             window, at most 80.
-        length: Counts a text's tokens; None for the model's own tokenizer if it has one, else
+        length: Counts a text's tokens. None for the model's own tokenizer if it has one, else
             an estimate.
         search_text: What the model reads of a node, as for ``NodeGraph``: a metadata field, a
-            list of them, a ``SearchText``, a function; False for the text alone. None for the
+            list of them, a ``SearchText``, a function. False for the text alone. None for the
             node's ``searched_text``, by which it was found. What it adds to the text is read with
             every window and gets at most a quarter of ``max_tokens``: of fields and headings the
             first are left out for that.
 
     Raises:
-        TypeError: If the model is none, or an argument is of the wrong type.
+        TypeError: If it is no model, or an argument is of the wrong type.
         ValueError: If a number is out of range.
 
     Example:
@@ -401,7 +401,7 @@ class CrossEncoderReranker:
         return f"CrossEncoderReranker(max_tokens={limit}, search_text={search_text!r})"
 
     def rerank(self, results: Sequence[ScoredNode], query: str) -> Results:
-        """Return all results by their new scores, best first; equal ones in their old order.
+        """Return all results by their new scores, best first. Equal ones in their old order.
 
         Raises:
             RerankError: If the model fails, or its scores are no finite numbers.
@@ -409,7 +409,7 @@ class CrossEncoderReranker:
         return run(self._plan(results, query))
 
     async def arerank(self, results: Sequence[ScoredNode], query: str) -> Results:
-        """Return the same without blocking the event loop."""
+        """Async version of `rerank`."""
         return await arun(self._plan(results, query))
 
     def _plan(self, results: Sequence[ScoredNode], query: str) -> Plan[Results]:

@@ -30,7 +30,7 @@ class KeywordFilter:
 
     Scores and order do not change. Chinese, Japanese and other scripts without spaces match
     anywhere in the text. Words match as words, in any case and with any ending that the text's
-    language has (``river`` matches ``Rivers``, but not ``driver``); several words must be next to
+    language has (``river`` matches ``Rivers``, but not ``driver``). Several words must be next to
     each other. A keyword of both
     kinds (``iPhone手机``) matches if all its parts do.
 
@@ -84,7 +84,7 @@ class KeywordFilter:
         Args:
             results: The results to filter.
             query: Not used.
-            required: For this call, in place of the filter's own; ``[]`` for none.
+            required: For this call, instead of the filter's own. ``[]`` for none.
             excluded: The same for excluded keywords.
         """
         required = self.required if required is None else _listed("required", required)
@@ -163,7 +163,7 @@ class NearDuplicateFilter:
     """Keep the first of results that are nearly the same, with the evidence of all of them.
 
     Copies of a page, versions of a contract, boilerplate: without it they fill ``top_k``. Scores
-    and order do not change; in a ``RerankRetriever`` more candidates are retrieved until there
+    and order do not change. In a ``RerankRetriever`` more candidates are retrieved until there
     are ``top_k`` different ones. A result is compared with those before it that were kept.
 
     Texts are compared by their shingles, all runs of five letters, without case, width and white
@@ -174,9 +174,9 @@ class NearDuplicateFilter:
     Args:
         threshold: How like they are that count as the same, from 0 to 1: the share of their
             shingles that both have (two versions of a text with one word in ten changed have 0.6
-            to 0.7; below 0.5, pages made from one template collapse), or the cosine; None for
+            to 0.7. Below 0.5, pages made from one template collapse), or the cosine. None for
             0.6 of shingles, 0.95 of vectors.
-        model: Anything that ``embed`` of a graph may be; None compares shingles.
+        model: Anything that ``embed`` of a graph may be. None compares shingles.
 
     Raises:
         TypeError: If the threshold is no number, or the model none.
@@ -272,7 +272,7 @@ class TokenLimit:
 
     Choose it where results go into a prompt: short ones then come in greater number than long
     ones, and set-ups with passages of different sizes can be compared at one cost. The first
-    result is kept even if it is longer by itself; from the first that does not fit, none is.
+    result is kept even if it is longer by itself. From the first that does not fit, none is.
 
     Args:
         max_tokens: How many tokens at most.

@@ -37,7 +37,7 @@ class RerankRetriever(PlannedRetriever):
 
     Each result has the reranker's score, and its evidence before the retriever's. If the
     reranker fails, the retriever's results are returned in their own order, and the
-    ``similarity`` of their first evidence begins with ``"rerank failed"``.
+    ``similarity`` of their first evidence starts with ``"rerank failed"``.
 
     Where a ``KeywordFilter``, or another reranker that says ``is_filter``, leaves fewer than
     ``top_k``, more candidates are retrieved until there are ``top_k`` results or no more
@@ -49,10 +49,10 @@ class RerankRetriever(PlannedRetriever):
         inner: Any retriever, also a fusion.
         reranker: A ``Reranker``, or its first argument: a name, a function, an object.
         top_k: How many results at most.
-        fetch: How many candidates to retrieve from the inner retriever; None for four times
+        fetch: How many candidates to retrieve from the inner retriever. None for four times
             ``top_k``. Never less than ``top_k``.
         max_fetch: How many candidates to rerank at most where fewer than ``top_k`` are left, four
-            times as many in each further attempt; None for all of a filter, ``fetch`` of others.
+            times as many in each further attempt. None for all of a filter, ``fetch`` of others.
         on_error: ``"keep"`` the retriever's order if the reranker fails, or ``"raise"``.
         output_format: What a call returns: None for scored nodes, ``"content"``, ``"dict"``.
         join: Join contents to one text: True with line breaks, or the separator.
@@ -149,7 +149,7 @@ class RerankRetriever(PlannedRetriever):
         return last in cut_scores([*results, last], reranker.cut_off, reranker.relative_cut)
 
     def _rerank(self, candidates: Results, query: str) -> Plan[Results]:
-        """Return reranked candidates; if that fails, in their order with evidence of the error."""
+        """Return reranked candidates. If that fails, in their order with evidence of the error."""
         if not query.strip() and not self.reranker.is_filter:  # nothing to compare with
             return candidates
         try:

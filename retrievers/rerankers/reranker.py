@@ -31,7 +31,7 @@ from .keyword_filter import KeywordFilter, NearDuplicateFilter, TokenLimit
 
 @dataclass(frozen=True)
 class FunctionReranker:
-    """Rerank by a function; ``register_reranker`` documents its arguments and return values.
+    """Rerank by a function. ``register_reranker`` documents its arguments and return values.
 
     Args:
         function: Gets nodes, the query, and the settings.
@@ -57,7 +57,7 @@ class FunctionReranker:
         Args:
             results: The results to rerank.
             query: What they were retrieved for.
-            **settings: For this call, in place of the reranker's own.
+            **settings: For this call, instead of the reranker's own.
 
         Raises:
             TypeError: If the function has no such argument.
@@ -167,13 +167,13 @@ class Reranker:
         reranker: A name (``"ModuleReranker"`` for ``CrossEncoderReranker``, ``"KeywordFilter"``,
             ``"NearDuplicateFilter"``, ``"TokenLimit"``, or that of a function below
             ``@register_reranker``), such a function, or an object with ``rerank``.
-        top_k: How many results at most; None for all.
+        top_k: How many results at most. None for all.
         cut_off: Drops results with lower scores.
-        relative_cut: Drops results that score less than this share of the top score; see
+        relative_cut: Drops results that score less than this share of the top score. See
             ``cut_scores``.
         output_format: What a call returns: None for scored nodes, ``"content"``, ``"dict"``.
         join: Join contents to one text: True with line breaks, or the separator.
-        name: Its name in traces, logs and errors; None for the reranker's own name.
+        name: Its name in traces, logs and errors. None for the reranker's own name.
         **settings: Settings of a reranker that is given by name or as a function: ``model=...``,
             ``required=[...]``.
 
@@ -244,13 +244,13 @@ class Reranker:
         top_k: int | None = None,
         **settings: object,
     ) -> Results:
-        """Return the selected results, best first; equal scores keep their order.
+        """Return the selected results, best first. Equal scores keep their order.
 
         Args:
-            results: The results to rerank; no model is called without any.
+            results: The results to rerank. No model is called without any.
             query: What they were retrieved for.
             top_k: In place of the reranker's own.
-            **settings: For this call, in place of the reranker's own: ``required=[...]``.
+            **settings: For this call, instead of the reranker's own: ``required=[...]``.
 
         Raises:
             TypeError: If the query is no text, a result no ``ScoredNode``, or the reranker has no
@@ -267,7 +267,7 @@ class Reranker:
         top_k: int | None = None,
         **settings: object,
     ) -> Results:
-        """Return the same without blocking the event loop.
+        """Async version of `rerank`.
 
         By the reranker's own ``arerank`` if it has one, else in a thread.
         """
@@ -346,19 +346,19 @@ def register_reranker(
     """Register a function as a reranker, replacing an earlier one of the same name.
 
     ``Reranker("its_name")`` and ``Reranker(function)`` both use it. Its first argument is a node,
-    or with ``batch=True`` the list of all nodes; it gets the query if it has an argument
-    ``query``, a second argument, or ``**kwargs``; the reranker's settings are its further
+    or with ``batch=True`` the list of all nodes. It gets the query if it has an argument
+    ``query``, a second argument, or ``**kwargs``. The reranker's settings are its further
     arguments.
 
     For one node it returns a score, or as a filter the node (or True) to select it with its old
-    score; None drops it, also among scores, and so does False. For all nodes it returns their
+    score. None drops it, also among scores, and so does False. For all nodes it returns their
     scores in the same order (None drops), or (node, score) pairs, or nodes in their new order,
-    which then score 1, 1/2, 1/3 and so on; other nodes are dropped.
+    which then score 1, 1/2, 1/3 and so on. Other nodes are dropped.
 
     Args:
         function: The function, if it is decorated without arguments.
         batch: Whether it gets all nodes in one call.
-        name: The reranker's name; None for the function's name.
+        name: The reranker's name. None for the function's name.
 
     Raises:
         TypeError: If it is no function, or an async one.

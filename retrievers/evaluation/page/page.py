@@ -36,8 +36,8 @@ def make_page(evaluation: EvaluationLike, language: PageLanguage | None, max_byt
 
     Args:
         evaluation: The evaluation.
-        language: What the page begins with; None for the reader's, which the script looks up.
-        max_bytes: How large it should be at most; texts are cut to get there.
+        language: What the page starts with. None for the reader's, which the script looks up.
+        max_bytes: How large it should be at most. Texts are cut to get there.
     """
     differences = list(pairs(evaluation))
     frame = _Frame(evaluation, Wording(language or "en"), language, differences)
@@ -238,7 +238,7 @@ class _Frame:
         return "".join(parts)
 
     def _sentence(self, entry: Difference) -> str:
-        """Return a difference as a sentence; in English that of the difference itself."""
+        """Return a difference as a sentence. In English that of the difference itself."""
         names = {"metric": entry.metric, "first": entry.first, "second": entry.second}
         if entry.value is None:
             return self.wording.span("sentence_none", **names)

@@ -67,7 +67,7 @@ def pack(
     Args:
         evaluation: The evaluation.
         differences: Those between pairs of set-ups that the page has.
-        size: How many bytes they should have at most; where even the least is larger, it is that.
+        size: How many bytes they should have at most. Where even the least is larger, it is that.
     """
     differences = list(differences)
     templates = {
@@ -96,7 +96,7 @@ def _packed(data: Mapping[str, Any], limits: Limits) -> PackedQuestions:
     """Return data as text: in GBK where most of it is Chinese, which compresses best.
 
     Characters of which browsers might have another idea are written as JSON escapes, and so are
-    halves of characters. Base 85 (RFC 1924) has a comma in place of what begins a tag.
+    halves of characters. Base 85 (RFC 1924) has a comma instead of what starts a tag.
     """
     text = json.dumps(data, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
     foreign = len(_NOT_CHINESE.findall(text))
@@ -291,7 +291,7 @@ def difference_numbers(entry: Difference) -> list[str]:
 
 
 def _templates(item: RetrievedItem, question: str) -> list[Template]:
-    """Return the lines of an explanation; of the first, on the result itself, without its text."""
+    """Return the lines of an explanation. Of the first, on the result itself, without its text."""
     quoted, score = f'"{_quoted_question(question)}"', f"{item.score:.4f}"
     first, *lines = _SIGNS.sub("\ufffd", item.explanation).split("\n")
     templates: list[Template] = []

@@ -119,7 +119,7 @@ def plot_differences(
 ) -> str:
     """Return differences with their intervals, one below the other, around a line at zero.
 
-    Metrics between 0 and 1 share a scale; every other has its own.
+    Metrics between 0 and 1 share a scale. Every other has its own.
     """
     wording = Wording(language)
     first = next(iter(evaluation.records))
@@ -171,7 +171,7 @@ def _difference(row: Difference, axis: Axis, top: float, wording: Wording) -> li
 
 
 def _cost(evaluation: EvaluationLike, setup: str, against: PlotCost) -> tuple[float, float, float]:
-    """Return what a question takes, and where the middle half of the questions begins and ends."""
+    """Return what a question takes, and where the middle half of the questions starts and ends."""
     records = evaluation.records[setup].values()
     costs = evaluation.costs(setup)
     if against == "seconds":
@@ -285,7 +285,7 @@ def _rounded(value: float) -> str:
 
 
 def _shortened(text: str, limit: int) -> str:
-    """Return a text in so many columns at most; wide characters take two."""
+    """Return a text in so many columns at most. Wide characters take two."""
     columns, line = 0, " ".join(text.split())
     for position, letter in enumerate(line):
         columns += 1 + (unicodedata.east_asian_width(letter) in "WF")

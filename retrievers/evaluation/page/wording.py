@@ -43,7 +43,7 @@ class Wording:
         return words()[self.language][key].format(**values)
 
     def attributes(self, key: str, **values: str) -> dict[str, str]:
-        """Return the attributes by which the page's script writes the words anew."""
+        """Return the attributes by which the page's script rewrites the words."""
         data = {"data-word": key}
         if values:
             data["data-values"] = json.dumps(values, ensure_ascii=False)
@@ -72,7 +72,7 @@ def phrases() -> Mapping[str, Sequence[Sequence[str]]]:
 
 
 def translated(text: str, language: str) -> str:
-    """Return a note, a reason or evidence in a language; as it is where there is no pattern.
+    """Return a note, a reason or evidence in a language, unchanged if there is no pattern.
 
     Example:
         >>> translated("the set-up failed: OSError", "zh")

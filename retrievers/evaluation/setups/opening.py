@@ -60,7 +60,7 @@ class SetupOpener:
             _declare(self.graph, name, groups[name])
 
     def open(self, name: str | None = None) -> BaseRetriever | QueryEngine:
-        """Return the retriever or query engine of a set-up; of the default one without a name.
+        """Return the retriever or query engine of a set-up. Of the default one without a name.
 
         Raises:
             ValueError: If there is no such set-up, group or model, or an argument is refused.
@@ -72,11 +72,11 @@ class SetupOpener:
         return engine
 
     def open_all(self, names: list[str] | None = None) -> dict[str, BaseRetriever | QueryEngine]:
-        """Return the retrievers and engines of several set-ups by name; of all without names."""
+        """Return the retrievers and engines of several set-ups by name. Of all without names."""
         return {name: self.open(name) for name in (names or self.file.setups)}
 
     def open_retriever(self, name: str | None = None) -> BaseRetriever:
-        """Return the retriever of a set-up; of a query engine the one that it answers from.
+        """Return the retriever of a set-up. Of a query engine the one that it answers from.
 
         Raises:
             ValueError: As for ``open``.
@@ -92,7 +92,7 @@ class SetupOpener:
         """Return the retriever that a table declares, with those in it.
 
         Raises:
-            ValueError: As for ``open``; it says where.
+            ValueError: As for ``open``. It says where.
         """
         if isinstance(table, str):
             return self.open_retriever(table)

@@ -1,4 +1,4 @@
-"""A file of set-ups: its tables, checked; read from TOML and written as TOML."""
+"""A file of set-ups: its tables, checked. Read from TOML and written as TOML."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def check_keys(keys: Iterable[str], allowed: Iterable[str], where: str) -> None:
     """Check the keys of a table.
 
     Raises:
-        ValueError: If one is unknown; it names the nearest.
+        ValueError: If one is unknown. It names the nearest.
     """
     names = list(allowed)
     for key in keys:
@@ -239,7 +239,7 @@ class SetupFile:
         return cls(**tables, path=path)
 
     def to_toml(self) -> str:
-        """Return the file's text; read again it is equal."""
+        """Return the file's text. Read again it is equal."""
         import tomli_w
 
         tables = {section: getattr(self, section) for section in _SECTIONS}
@@ -273,7 +273,7 @@ class SetupFile:
         return json.dumps(parts, ensure_ascii=False, sort_keys=True, default=str)
 
     def _resolved(self, table: Any) -> Any:
-        """Return a table with the set-ups that it names in place of their names."""
+        """Return a table with the set-ups that it names instead of their names."""
         if isinstance(table, str):
             return self._resolved(self.table(table))
         return {

@@ -15,7 +15,7 @@ KEEP = 1 / 3
 
 
 RESAMPLES = 1000
-"""How often questions are drawn anew."""
+"""How often questions are resampled."""
 
 LEVEL = 0.95
 """How rarely equal set-ups reach the limit: once in twenty searches."""
@@ -48,7 +48,7 @@ def halve(
 
     Args:
         candidates: What is tried.
-        score: Returns what a candidate scores on the first so many questions; more is better.
+        score: Returns what a candidate scores on the first so many questions. More is better.
         sizes: How many questions each rung has.
     """
     remaining = list(candidates)
@@ -68,13 +68,13 @@ def climb(
 ) -> Iterator[T]:
     """Yield better and better candidates, from the first one on.
 
-    Those near the best so far are halved; the best of them is the next, until none is better or
+    Those near the best so far are halved. The best of them is the next, until none is better or
     the budget is spent.
 
     Args:
         start: Where to start.
         near: Returns what to try around a candidate, without what was tried before.
-        score: As for ``halve``; raises ``BudgetSpentError``.
+        score: As for ``halve``. Raises ``BudgetSpentError``.
         sizes: As for ``halve``.
     """
     yield start
@@ -101,13 +101,13 @@ def chance_limit(differences: Sequence[Sequence[float]]) -> float:
     """Return how many standard errors the best of several set-ups is ahead by chance.
 
     The best of a hundred is always ahead on the questions that it was the best on. Questions are
-    drawn anew, the same for all, from differences whose means are taken away; the limit is the
+    resampled, the same for all, from differences whose means are taken away. The limit is the
     95th percentile of the furthest ahead (White, "A reality check for data snooping", 2000, with
     differences in standard errors, as Romano and Wolf, 2005, have them). Set-ups that answer alike
     count little more than one.
 
     Args:
-        differences: Of each set-up to the default, a number for each question; those that were
+        differences: Of each set-up to the default, a number for each question. Those that were
             tried on fewer questions have those of the first ones.
 
     Example:

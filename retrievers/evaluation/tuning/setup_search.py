@@ -50,10 +50,10 @@ class Trial:
 
     Attributes:
         file: The set-up.
-        choice: What it is in the space; empty for the default.
+        choice: What it is in the space. Empty for the default.
         scores: Numerator and denominator of each question that was judged, in the order of
-            choosing; None for one that is not judged.
-        error: What it raised; it is out of the running then.
+            choosing. None for one that is not judged.
+        error: What it raised. It is out of the running then.
         left_out: Whether there was no time to build its groups, or no call left for its model.
     """
 
@@ -69,7 +69,7 @@ class Trial:
         return self.file.describe(self.file.default)
 
     def mean(self, count: int | None = None) -> float:
-        """Return the figure over the first questions; minus infinity where there is none."""
+        """Return the figure over the first questions. Minus infinity where there is none."""
         rows = [row for row in self.scores[:count] if row is not None]
         total = sum(denominator for _, denominator in rows)
         if self.error or self.left_out or not total:
@@ -84,7 +84,7 @@ class TrialFile:
     file again.
 
     Args:
-        path: The file; None for none.
+        path: The file. None for none.
         about: What all scores depend on, as JSON has it.
 
     Raises:
@@ -108,7 +108,7 @@ class TrialFile:
         self._file.append({"setup": setup, "scores": scores})
 
     def _read(self, header: Mapping[str, Any]) -> bool:
-        """Read the file; return whether it is about the same."""
+        """Read the file. Return whether it is about the same."""
         first: Any = None
         try:
             for row in self._file.read():
@@ -144,7 +144,7 @@ class SetupSearch:
         matching: When a result is gold.
         top_k: How many results a set-up returns.
         deadline: When the budget is spent, by ``time.monotonic``.
-        model_calls: How often reranking models may be called; None for no limit.
+        model_calls: How often reranking models may be called. None for no limit.
         kept: What set-ups scored before.
     """
 
@@ -255,7 +255,7 @@ class SetupSearch:
         return near
 
     def _trial(self, choice: Choice) -> Trial | None:
-        """Return the trial of a choice; the same one for choices that are the same set-up."""
+        """Return the trial of a choice. The same one for choices that are the same set-up."""
         file = compose(choice, [*self.graph.embeddings.embedders], self.top_k)
         if file is None:
             return None
@@ -311,7 +311,7 @@ class SetupSearch:
         """Return whether what a trial searches can be built and embedded in so many seconds.
 
         Where nothing is embedded the default says how long that takes, which has groups of its
-        own. Else they are embedded as far as it seems to be in time; none of it is done again.
+        own. Else they are embedded as far as it seems to be in time. None of it is done again.
         """
         if not self.graph.embeddings.embedders:
             return self.build_seconds <= seconds
@@ -352,7 +352,7 @@ class SetupSearch:
     def _differences(self, trial: Trial) -> list[float]:
         """Return what each question adds to a trial's difference from the default.
 
-        Of a figure that is a ratio of sums by its first derivatives; where all weigh 1 plain
+        Of a figure that is a ratio of sums by its first derivatives. Where all weigh 1 plain
         differences.
         """
         count = len(trial.scores)

@@ -26,7 +26,7 @@ class SharingOpener(SetupOpener):
     is one graph. The set-up itself searches by the code that is deployed.
 
     Args:
-        graph: The graph; groups are declared on it.
+        graph: The graph. Groups are declared on it.
         models: Reranking models by name.
 
     Attributes:
@@ -51,7 +51,7 @@ class SharingOpener(SetupOpener):
         return self.open_retriever()
 
     def retriever(self, table: Mapping[str, Any] | str, where: str) -> BaseRetriever:
-        """Return the retriever of a table; one within another is shared."""
+        """Return the retriever of a table. One within another is shared."""
         outermost, self._outermost = self._outermost, False
         if outermost:
             return super().retriever(table, where)
@@ -61,7 +61,7 @@ class SharingOpener(SetupOpener):
         return self._retrievers[key]
 
     def reranker(self, table: Mapping[str, Any]) -> Reranker:
-        """Return a reranker; one that asks a model scores each passage of a question once."""
+        """Return a reranker. One that asks a model scores each passage of a question once."""
         reranker = super().reranker(table)
         if reranker.is_filter or "model" not in table:
             return reranker
@@ -75,7 +75,7 @@ class SharingOpener(SetupOpener):
 
 
 class CachedRetriever(BaseRetriever):
-    """Return what another retriever returned for a query before; evidence is left out.
+    """Return what another retriever returned for a query before. Evidence is left out.
 
     Args:
         inner: The other one.
@@ -101,7 +101,7 @@ class CachedRetriever(BaseRetriever):
     def batch(
         self, queries: Sequence[str], *, top_k: int | None = None, filters: Filters | None = None
     ) -> list[list[ScoredNode]]:
-        """Return the results of each query; those that are new are searched for together."""
+        """Return the results of each query. Those that are new are searched for together."""
         if filters is not None:
             return self.inner.batch(queries, top_k=top_k, filters=filters)
         new = [q for q in dict.fromkeys(queries) if (q, top_k) not in self._results]
@@ -114,7 +114,7 @@ class CachedRetriever(BaseRetriever):
 
 
 class CachedReranker:
-    """Rerank by a model that scores each passage by itself; none twice for a question.
+    """Rerank by a model that scores each passage by itself. None twice for a question.
 
     Args:
         inner: What asks the model.

@@ -21,14 +21,14 @@ DEPTH = 50
 
 @dataclass(frozen=True, slots=True)
 class Space:
-    """Hold the alternatives that ``tune`` chooses from; the first of each is where it begins.
+    """Hold the alternatives that ``tune`` chooses from. The first of each is where it starts.
 
     A set-up answers with passages. It fuses their words, the words of smaller parts of them, and,
-    where the graph has embeddings, vectors; then it may follow links, rerank, and cut off.
+    where the graph has embeddings, vectors. Then it may follow links, rerank, and cut off.
 
     Args:
-        chunk_size: How long a passage is at most, in tokens; 0 for whole documents.
-        part_size: How long a part is at most, in tokens; 0 for sentences.
+        chunk_size: How long a passage is at most, in tokens. 0 for whole documents.
+        part_size: How long a part is at most, in tokens. 0 for sentences.
         part_weight: The weight of the words of parts, beside 1 for those of passages.
         k1: Of ``Bm25``.
         b: Of ``Bm25``.
@@ -37,13 +37,13 @@ class Space:
         word_weight: What the weights of words are multiplied with, where there are vectors.
         vector_weight: The weight of vectors.
         vector_group: What is embedded: ``"parts"`` or ``"passages"``.
-        links: Whether links are followed, see ``LinkRetriever``; left alone where there are more
+        links: Whether links are followed, see ``LinkRetriever``. Left alone where there are more
             than 2,000 documents.
-        rerankers: Names of reranking models, ``""`` for none; None for all that there are.
+        rerankers: Names of reranking models, ``""`` for none. None for all that there are.
         fetch: How many passages are reranked.
-        near_duplicates: The threshold of ``NearDuplicateFilter``; 0 for none.
-        max_tokens: Of ``TokenLimit``; 0 for no limit.
-        relative_cut: Of the last reranker or filter, see ``cut_scores``; 0 for none.
+        near_duplicates: The threshold of ``NearDuplicateFilter``. 0 for none.
+        max_tokens: Of ``TokenLimit``. 0 for no limit.
+        relative_cut: Of the last reranker or filter, see ``cut_scores``. 0 for none.
 
     Raises:
         ValueError: If there is no alternative, or a value is out of range.
@@ -127,13 +127,13 @@ def neighbours(choice: Choice, axes: Mapping[str, Sequence[Any]]) -> Iterator[Ch
 
 
 def drawn(choice: Choice, axes: Mapping[str, Sequence[Any]], dice: random.Random) -> Choice:
-    """Return a choice of which some three values are drawn anew."""
+    """Return a choice of which some three values are resampled."""
     names = dice.sample(sorted(axes), min(3, len(axes)))
     return {**choice, **{name: dice.choice(list(axes[name])) for name in names}}
 
 
 def compose(choice: Choice, embed_keys: Sequence[str], top_k: int) -> SetupFile | None:
-    """Return the set-up that a choice is, alone in a file; None if nothing would be searched.
+    """Return the set-up that a choice is, alone in a file. None if nothing would be searched.
 
     Args:
         choice: A value for each alternative.

@@ -26,7 +26,7 @@ from .sharing import SharingOpener
 from .space import Space
 
 MAX_CHOOSING = 500
-"""On how many questions at most is chosen; all others report."""
+"""On how many questions at most is chosen. All others report."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Tuning:
     ``print(tuning)`` shows the table, the sentences and the notes.
 
     Attributes:
-        setups: The chosen set-up, ``"tuned"``, beside the ``"default"``; the default alone where
+        setups: The chosen set-up, ``"tuned"``, beside the ``"default"``. The default alone where
             nothing was better on the questions for choosing.
         evaluation: Both on the questions that were held back.
         metric: What was chosen by.
@@ -91,7 +91,7 @@ def tune(
     """Choose a set-up for documents by questions, and report what it is worth.
 
     One half of the questions, drawn with a fixed seed, chooses, by successive halving around the
-    best so far; the other half reports, beside the default. A set-up takes the default's place
+    best so far. The other half reports, beside the default. A set-up takes the default's place
     only if it is ahead on the choosing half by more than the best of as many equal ones would be,
     once in twenty searches (White, "A reality check for data snooping", 2000). Everything is
     searched on one graph: a group is built, a text embedded, an inner ranking searched and a
@@ -101,14 +101,14 @@ def tune(
         source: What is searched: a graph, on which groups are declared, or documents, as
             ``NodeGraph.add`` takes them.
         dataset: The questions.
-        space: What is tried; None for ``Space()``.
-        metric: What is chosen by; None for ``"ndcg@5"``, or ``"answer_in_context@5"`` where no
+        space: What is tried. None for ``Space()``.
+        metric: What is chosen by. None for ``"ndcg@5"``, or ``"answer_in_context@5"`` where no
             question has gold.
-        metrics: What is reported besides; None for ``default_metrics``.
-        seconds: How long it may take; a group that is being built is finished.
-        model_calls: How often reranking models may be called for choosing; None for no limit.
+        metrics: What is reported besides. None for ``default_metrics``.
+        seconds: How long it may take. A group that is being built is finished.
+        model_calls: How often reranking models may be called for choosing. None for no limit.
         models: Reranking models by name, each anything that ``CrossEncoderReranker`` takes.
-        matching: When a result is gold; None for ``Matching()``.
+        matching: When a result is gold. None for ``Matching()``.
         top_k: How many results the chosen set-up returns.
         path: A file of JSON lines to which scores are written as they are measured. With the same
             file a search that was interrupted, or had too little time, goes on where it was.
@@ -116,8 +116,8 @@ def tune(
 
     Raises:
         ValueError: If a number is out of range, a name unknown, or there are fewer than two
-            questions; if the file has something else in it.
-        KeyboardInterrupt: When interrupted; what was measured is in the file.
+            questions. If the file has something else in it.
+        KeyboardInterrupt: When interrupted. What was measured is in the file.
 
     Example:
         >>> from nodekin.retrievers.evaluation import GoldDocument
