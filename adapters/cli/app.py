@@ -15,8 +15,7 @@ import click
 
 from ...nodegraph.plugins import COMMANDS, load_plugin, plugins
 from .exit_status import EXIT_STATUSES, CommandError, ExitStatus, as_command_error, printable
-from .options import debug_option, is_debugging
-from .settings_file import find_settings, option_defaults, read_settings
+from .options import debug_option, find_settings, is_debugging, option_defaults, read_settings
 from .trust import set_settings_file
 
 _COMMANDS = {  # in the order in which one needs them

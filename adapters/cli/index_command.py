@@ -16,13 +16,13 @@ from ...nodegraph.graph import NodeGraph
 from ...nodegraph.readers.read_options import check_encoding
 from ...nodegraph.readers.read_report import ReadReport
 from ...retrievers.retriever import Retriever
+from ..extras import extra
 from .exit_status import EXIT_STATUSES, CommandError, ExitStatus, shell_message
 from .group_rules import DEFAULT_RULES, TRANSFORMS, parse_rules
 from .models import EMBEDDING_MODELS, embedding_model
 from .options import common_options, embed_url_option, store_option
 from .output import FORMAT, echo, to_json
 from .trust import allow_local_model, with_origin
-from .watching import changes
 from .workspace import (
     IndexSettings,
     Workspace,
@@ -32,6 +32,36 @@ from .workspace import (
     print_failures,
     print_notes,
 )
+
+
+def changes(sources: Sequence[Path]) -> Iterator[None]:
+    """Yield whenever something below the sources has changed, and it has been quiet since.
+
+    Changes in hidden files and folders, such as the index itself, don't count.
+
+    Raises:
+        ImportError: If the library that tells changes is not installed.
+    """
+    with extra("files", "watchfiles"):
+        from watchfiles import watch
+    roots = [source.absolute() for source in sources]
+
+    def counts(_: object, path: str) -> bool:
+        return any(_is_visible(Path(path), root) for root in roots)
+
+    for _ in watch(*roots, watch_filter=counts, debounce=1600, step=200):
+        yield
+
+
+def _is_visible(path: Path, root: Path) -> bool:
+    """Tell whether a path is a source, or lies in one and is not hidden there."""
+    if path == root:
+        return True
+    if root not in path.parents:
+        return False
+    names = path.relative_to(root).parts
+    return not any(name.startswith(".") for name in names) or names[-1].endswith("ignore")
+
 
 _TRANSFORMS = "\n".join(f"  {name:<11} {what}" for name, what in TRANSFORMS.items())
 

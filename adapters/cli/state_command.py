@@ -17,9 +17,8 @@ import click
 from ...nodegraph.errors import UnsupportedFilesError
 from .documents_command import documents_of
 from .exit_status import EXIT_STATUSES, CommandError, ExitStatus, printable
-from .options import common_options, store_option
+from .options import common_options, find_settings, read_settings, store_option
 from .output import FORMAT, echo, to_json
-from .settings_file import find_settings, read_settings
 from .trust import hidden, refused_server
 from .workspace import Workspace, find_index, open_graph
 

@@ -14,7 +14,7 @@ from ...retrievers.answers.answer import Answer
 from ...retrievers.answers.engine import QueryEngine
 from ...retrievers.base_retriever import BaseRetriever
 from ...retrievers.results import ScoredNode
-from .result_records import node_record, plain_number
+from .corpus_pages import node_record, plain_number
 
 _logger = logging.getLogger("nodekin")
 

@@ -2,12 +2,107 @@
 
 from __future__ import annotations
 
+import math
+import time
+from collections.abc import Sequence
 from itertools import islice
 from typing import Any
 
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.node import ROOT, Node
 from ...nodegraph.source_names import source_title
+from ...retrievers.analysis.text_analyzer import TextAnalyzer
+from ...retrievers.base_retriever import BaseRetriever
+from ...retrievers.corpus_tools.corpus_view import CorpusView
+from ...retrievers.results import Evidence, ScoredNode
+from ...retrievers.tracing import Span, trace
+
+_TEXT = 2_400  # characters of a result
+
+_HIT = 400  # characters of what matched
+
+
+def result_records(results: Sequence[ScoredNode]) -> list[dict[str, Any]]:
+    """Return results: where each stands, what it says, and every way it was found.
+
+    ``text`` is three parts: before what matched best, that, and behind it; the first two are empty
+    where the result itself matched.
+    """
+    return [
+        {
+            "rank": rank,
+            "score": plain_number(result.score),
+            "text": _parts(result),
+            "cut": len(result.node.text) > _TEXT,
+            "matches": [_match_record(match, result.node) for match in result.evidence],
+            **node_record(result.node),
+        }
+        for rank, result in enumerate(results, 1)
+    ]
+
+
+def node_record(node: Node) -> dict[str, Any]:
+    """Return where a node stands."""
+    return {
+        "id": node.id,
+        "group": node.group,
+        "document": node.document_id or node.id,
+        "title": title_of(node),
+        "place": place_in(node),
+        "start": node.start,
+        "end": node.end,
+    }
+
+
+def _parts(result: ScoredNode) -> tuple[str, str, str]:
+    node = result.node
+    text = node.text
+    for match in result.evidence[:1]:
+        hit = match.node
+        if hit.id == node.id or hit.start is None or node.start is None:
+            continue
+        begin, end = hit.start - node.start, (hit.end or 0) - node.start
+        if hit.document_id == node.document_id and 0 <= begin < end <= len(text):
+            first = max(0, min(begin, end - _TEXT))
+            before = ("… " if first else "") + text[first:begin]
+            return before, text[begin:end][:_TEXT], text[end : first + _TEXT]
+    return "", "", text[:_TEXT]
+
+
+def _match_record(match: Evidence, result: Node) -> dict[str, Any]:
+    return {
+        "id": match.node.id,
+        "group": match.group,
+        "itself": match.node.id == result.id,
+        "text": match.node.text[:_HIT],
+        "score": plain_number(match.score),
+        "similarity": match.similarity,
+        "embed_key": match.embed_key,
+        "share": plain_number(match.share),
+        "query": match.query,
+        "searched_with": list(match.searched_with),
+        "variants": [
+            {"query": one.query, "strategy": one.strategy, "note": one.note}
+            for one in match.variants
+        ],
+    }
+
+
+def plain_number(number: float | None) -> float | None:
+    """Return a number that JSON has; None for those it has not."""
+    return None if number is None or not math.isfinite(number) else float(number)
+
+
+def stage_record(span: Span) -> dict[str, Any]:
+    """Return what a stage of a search did, and the stages within it."""
+    return {
+        "name": span.name,
+        "attributes": {key: str(value)[:200] for key, value in span.attributes.items()},
+        "milliseconds": plain_number(None if span.seconds is None else 1000 * span.seconds),
+        "error": None if span.error is None else f"{type(span.error).__name__}: {span.error}",
+        "children": [stage_record(child) for child in span.children],
+    }
+
 
 AT_ONCE = 50  # documents or nodes in one part of a list
 
@@ -151,3 +246,63 @@ def place_in(node: Node) -> str:
 def title_of(node: Node) -> str:
     """Return what a document is called for people: its title, or its id."""
     return source_title(node.metadata) or node.document_id or node.id
+
+
+MOST_RESULTS = 50
+
+_DEEP = 1_000  # results among which a missing document is looked for
+
+
+def explained_search(
+    graph: NodeGraph, retriever: BaseRetriever, query: str, top_k: int | None
+) -> dict[str, Any]:
+    """Return the results of a search with their evidence, and its stages."""
+    start = time.perf_counter()
+    with trace("search") as traced:
+        results: list[ScoredNode] = retriever.retrieve(query, top_k=top_k)
+    milliseconds = 1000 * (time.perf_counter() - start)
+    with graph.reader.reading():  # one state for all places
+        records = result_records(results)
+    stages = [stage_record(child) for child in traced.children]
+    return {"milliseconds": milliseconds, "results": records, "stages": stages}
+
+
+def why_missing(
+    view: CorpusView, retriever: BaseRetriever, query: str, wanted: str, top_k: int | None
+) -> dict[str, Any]:
+    """Say where a document stands behind the results, or why it is not found at all.
+
+    Args:
+        view: Finds the document.
+        retriever: What searched.
+        query: The query.
+        wanted: The document's id, path or file name.
+        top_k: How many results were shown; None for as many as the set-up says.
+
+    Raises:
+        ToolError: If there is no such document, or there are several; it names the nearest.
+    """
+    document = view.document(wanted.strip())
+    shown: list[ScoredNode] = retriever.retrieve(query, top_k=top_k)
+    results: list[ScoredNode] = retriever.retrieve(query, top_k=_DEEP)
+    shared, lacking = _words(query, document)
+    answer: dict[str, Any] = {
+        "document": document.id,
+        "looked_at": len(results),
+        "words": shared,
+        "words_lacking": lacking,
+        "last": plain_number(shown[-1].score) if shown else None,
+    }
+    for rank, result in enumerate(results, 1):
+        if (result.node.document_id or result.node.id) == document.id:
+            (record,) = result_records([result])
+            return {**answer, "result": {**record, "rank": rank}}
+    return {**answer, "result": None}
+
+
+def _words(query: str, document: Node) -> tuple[list[str], list[str]]:
+    """Return the terms of a query that a document has, and those that it lacks."""
+    analyzer = TextAnalyzer()
+    present = set(analyzer(document.searched_text))
+    terms = list(dict.fromkeys(analyzer.query(query)))
+    return [t for t in terms if t in present], [t for t in terms if t not in present]

@@ -26,8 +26,7 @@ from ..server_access import (
     check_binding,
 )
 from .answer_events import answer_events
-from .corpus_pages import CorpusPages
-from .search_views import MOST_RESULTS, explained_search, why_missing
+from .corpus_pages import MOST_RESULTS, CorpusPages, explained_search, why_missing
 from .tried_setups import TriedSetups
 
 with extra("serve", "starlette"):

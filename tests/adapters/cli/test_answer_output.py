@@ -2,7 +2,7 @@ import sys
 
 import pytest
 
-from nodekin.adapters.cli.answer_output import AnswerOutput
+from nodekin.adapters.cli.ask_command import AnswerOutput
 from nodekin.adapters.cli.snippet import columns
 
 

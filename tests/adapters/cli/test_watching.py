@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from nodekin.adapters.cli import index_command, watching
+from nodekin.adapters.cli import index_command
+from nodekin.adapters.cli import index_command as watching
 
 
 def test_the_index_follows_changes_until_there_are_none(nodekin, here, monkeypatch) -> None:
