@@ -318,9 +318,11 @@ _QUESTIONS = ("sub_question", "subquestion", "子问题", *QUESTION_KEYS)
 
 _TOOLS = ("tool_name", "tool", "toolname", "name", "source", "工具名", "工具名称", "工具")
 
-_MAX_TOOL_LENGTH = 60
-
-_SEPARATOR = re.compile("[:：|]")
+# What stands before the first colon or bar: short, and no part of a sentence.
+_TOOL_LABEL = re.compile(
+    r"""[\s\[【】*_`"']{0,9}(?P<tool>[^:：|\[\]【】?？]{1,60}?)[\s\]】*_`"']{0,9}[:：|]\s{0,9}(?P<question>\S.*)""",
+    re.S,
+)
 
 
 def parse_tool_questions(answer: str, tools: Sequence[str]) -> tuple[ToolQuestions, ToolQuestions]:
@@ -393,22 +395,7 @@ def _in_line(line: str, names: Mapping[str, str]) -> tuple[str, str] | None:
         after = rf"[|>→\[【(（]\s*[`*\"']*{tool}[`*\"'\])】）]*\s*$"
         if match := re.search(after, text, re.IGNORECASE):
             return name, text[: match.start()].rstrip().rstrip("-").rstrip()
-    label, separator, question = _split_label(text)
-    if separator and text.rstrip("\"'*_` ").endswith(("?", "？")):
-        return label, question
+    labelled = _TOOL_LABEL.fullmatch(text)
+    if labelled and text.rstrip("\"'*_` ").endswith(("?", "？")):
+        return labelled["tool"], labelled["question"]
     return None
-
-
-def _split_label(text: str) -> tuple[str, str, str]:
-    """Return what stands before the first colon or bar, that, and what stands behind it.
-
-    Empty where what stands before it is too long for a tool's name, or part of a sentence.
-    """
-    separator = _SEPARATOR.search(text, 0, _MAX_TOOL_LENGTH + 10)
-    if separator is None:
-        return "", "", ""
-    label = text[: separator.start()].strip(" \t[]【】*_`\"'")
-    question = text[separator.end() :].strip()
-    if not 0 < len(label) <= _MAX_TOOL_LENGTH or re.search(r"[\[\]【】?？]", label) or not question:
-        return "", "", ""
-    return label, separator.group(), question
