@@ -139,7 +139,7 @@ def undecorated(method: Callable[..., T]) -> Callable[..., T]:
     return cast(Callable[..., T], inspect.unwrap(method))
 
 
-class RetrieverOptions(GraphOptions, total=False):
+class IndexRetrieverOptions(GraphOptions, total=False):
     """The options of a graph and of its retriever, to type ``**options``.
 
     Attributes:
@@ -155,10 +155,10 @@ class RetrieverOptions(GraphOptions, total=False):
     verbose: bool
 
 
-def _settings(options: RetrieverOptions) -> dict[str, Any]:
+def _settings(options: IndexRetrieverOptions) -> dict[str, Any]:
     """Take the options that are not the graph's out of others."""
     given = cast(dict[str, Any], options)
-    names = RetrieverOptions.__annotations__.keys() - GraphOptions.__annotations__.keys()
+    names = IndexRetrieverOptions.__annotations__.keys() - GraphOptions.__annotations__.keys()
     return {name: given.pop(name) for name in names & given.keys()}
 
 
@@ -241,7 +241,7 @@ class NodeGraphRetriever(BaseRetriever):
     def from_documents(
         cls,
         documents: Sequence[Document],
-        **options: Unpack[RetrieverOptions],
+        **options: Unpack[IndexRetrieverOptions],
     ) -> NodeGraphRetriever:
         """Make one of documents: ``NodeGraphIndex.from_documents(...).as_retriever(...)``.
 
@@ -261,7 +261,7 @@ class NodeGraphRetriever(BaseRetriever):
         index: BaseIndex[Any] | None = None,
         nodes: Sequence[BaseNode] | None = None,
         docstore: BaseDocumentStore | None = None,
-        **options: Unpack[RetrieverOptions],
+        **options: Unpack[IndexRetrieverOptions],
     ) -> NodeGraphRetriever:
         """Make one of nodes, as ``BM25Retriever.from_defaults`` does.
 
@@ -269,7 +269,7 @@ class NodeGraphRetriever(BaseRetriever):
             index: An index of LlamaIndex, whose docstore has the nodes.
             nodes: The nodes themselves.
             docstore: A docstore that has them; one of the three.
-            **options: See ``RetrieverOptions``; ``similarity="bm25"`` needs no model.
+            **options: See ``IndexRetrieverOptions``; ``similarity="bm25"`` needs no model.
 
         Raises:
             ValueError: If none or more than one of the three is given, there are no nodes, or as

@@ -14,8 +14,6 @@ from llama_index.core.base.base_selector import BaseSelector, SelectorResult, Si
 from llama_index.core.evaluation import EvaluationResult
 from llama_index.core.llms import CompletionResponse, CustomLLM, LLMMetadata, MockLLM
 from llama_index.core.node_parser import (
-    HierarchicalNodeParser,
-    NodeParser,
     SentenceSplitter,
     get_leaf_nodes,
 )
@@ -61,11 +59,9 @@ from llama_index_models import Words
 from nodekin import retrievers
 from nodekin.adapters.llama_index import (
     LiftPostprocessor,
-    NodeGraphDocstore,
     NodeGraphIndex,
     NodeGraphReranker,
     NodeGraphRetriever,
-    as_transform,
     export_nodes,
     import_nodes,
 )
@@ -74,7 +70,6 @@ from nodekin.adapters.llama_index.nodes import NodeWithEvidence, from_text_node
 from nodekin.nodegraph import NodeGraph, split_sentences
 from nodekin.retrievers import (
     FusionRetriever,
-    RerankRetriever,
     Retriever,
     as_retriever,
 )
@@ -127,16 +122,6 @@ def test_query_engine(
     assert "nodekin" not in llm.prompts[0]
     assert "file_size" not in llm.prompts[0]
     assert str(engine.query("nothing of the kind")) == "Empty Response"
-
-
-def test_query_engine_with_streaming_and_prompts(retriever: NodeGraphRetriever) -> None:
-    engine = RetrieverQueryEngine.from_args(retriever, llm=MockLLM(), streaming=True)
-    answer = engine.query(QUERY)
-    assert "红茶" in "".join(answer.response_gen)
-    assert isinstance(answer.source_nodes[0], NodeWithEvidence)
-    prompts = engine.get_prompts()
-    assert "response_synthesizer:text_qa_template" in prompts
-    engine.update_prompts(prompts)
 
 
 @pytest.mark.parametrize("mode", ["reciprocal_rerank", "relative_score", "simple"])
@@ -212,14 +197,6 @@ def test_router(graph: NodeGraph, retriever: NodeGraphRetriever) -> None:
     assert {from_text_node(r.node).group for r in both} == {"ROOT", "paragraph"}
 
 
-def test_retriever_tool(retriever: NodeGraphRetriever) -> None:
-    tool = RetrieverTool.from_defaults(retriever, name="teas", description="About tea.")
-    for output in (tool.call(QUERY), asyncio.run(tool.acall(QUERY))):
-        assert ids(output.raw_output) == ids(retriever.retrieve(QUERY))
-        assert "红茶是全发酵茶。" in output.content
-        assert "nodekin" not in output.content
-
-
 def test_postprocessors(search: Retriever, llm: Scripted) -> None:
     retriever = NodeGraphRetriever(search)
     found = retriever.retrieve(QUERY)
@@ -250,13 +227,6 @@ def test_citations(retriever: NodeGraphRetriever, llm: Scripted) -> None:
         assert any("红茶是全发酵茶。" in text for text in texts)
         assert {source.node.metadata["topic"] for source in answer.source_nodes} <= {"tea", "panda"}
     assert "nodekin" not in llm.prompts[-1]
-
-
-def test_query_engine_tool(engine: RetrieverQueryEngine, retriever: NodeGraphRetriever) -> None:
-    tool = QueryEngineTool.from_defaults(engine, name="teas", description="About tea.")
-    for output in (tool.call(QUERY), asyncio.run(tool.acall(QUERY))):
-        assert output.content == "Black tea."
-        assert ids(output.raw_output.source_nodes) == ids(retriever.retrieve(QUERY))
 
 
 class Conversation(CustomLLM):
@@ -363,14 +333,6 @@ def splitter(size: int) -> SentenceSplitter:
     return SentenceSplitter(chunk_size=size, chunk_overlap=0, chunking_tokenizer_fn=sentences)
 
 
-def hierarchy(given: Sequence[Document], *sizes: int) -> list[BaseNode]:
-    parsers: dict[str, NodeParser] = {str(size): splitter(size) for size in sizes}
-    parser = HierarchicalNodeParser.from_defaults(
-        node_parser_ids=[*parsers], node_parser_map=parsers
-    )
-    return parser.get_nodes_from_documents([*given])
-
-
 def chunks() -> list[TextNode]:
     """Return one chunk for each sentence, with LlamaIndex's metadata and neighbours."""
     parser, numbers = splitter(20), iter(range(999, 0, -1))
@@ -427,30 +389,6 @@ def test_a_score_of_zero_stays_zero() -> None:
     assert ids(kept) == ids(reranked)
 
 
-def test_a_hierarchy_follows_its_documents() -> None:
-    """After a change nothing of the old text is left in any level, as if it were parsed anew."""
-    given = documents()
-    graph = NodeGraph(embed=Words(), progress=False)
-    graph.add(given)
-    graph.create_node_group("large", as_transform(splitter(40)))
-    graph.create_node_group("small", as_transform(splitter(20)), parent="large")
-    search = NodeGraphRetriever(Retriever(graph, "small", "cosine", target="large", top_k=9))
-    docstore = NodeGraphDocstore(graph, ["small"])
-    assert any("Golden Gate" in result.text for result in search.retrieve("Golden Gate Bridge"))
-
-    given[2] = given[2].model_copy()
-    given[2].set_content("Bridges of stone were built by the Romans. They stand.")
-    graph.add(given[2])
-    graph.remove("rivers")
-    del given[1]
-    anew = hierarchy(given, 40, 20)
-    assert sorted(node.text for node in docstore.docs.values()) == sorted(n.text for n in anew)
-    assert not any("Golden" in result.text for result in search.retrieve("Golden Gate Bridge"))
-    leaves = VectorStoreIndex(get_leaf_nodes(anew), embed_model=Words())
-    (best,) = leaves.as_retriever(similarity_top_k=1).retrieve("stone of the Romans")
-    assert search.retrieve("stone of the Romans")[0].evidence[0]["text"] == best.text
-
-
 @pytest.mark.parametrize("mode", ["both", "next", "previous"])
 def test_neighbours_of_hits_are_those_of_llama_indexs_index_and_docstore(mode: Any) -> None:
     nodes = chunks()
@@ -468,76 +406,6 @@ def test_neighbours_of_hits_are_those_of_llama_indexs_index_and_docstore(mode: A
 
 
 # Words, vectors and both
-
-
-def test_words_of_no_document_of_few_and_of_those_that_come_and_go() -> None:
-    """BM25Retriever fails on an empty corpus and for k > n, and is made anew for a change."""
-    index = NodeGraphIndex.from_documents([], similarity="bm25")
-    retriever = index.as_retriever(similarity_top_k=100)
-    assert retriever.retrieve("tea") == []
-    given = documents()
-    for document in given:
-        index.insert(document)
-    index.delete_ref_doc("rivers", delete_from_docstore=True)
-    assert {result.node.ref_doc_id for result in retriever.retrieve("All on long years")} == {
-        "tea",
-        "bridges",
-    }
-    anew = NodeGraphIndex.from_documents([given[0], given[2]], similarity="bm25")
-    for question in (*QUESTIONS, "All on tea"):
-        expected = anew.as_retriever(similarity_top_k=100).retrieve(question)
-        assert scores(expected) == scores(retriever.retrieve(question))
-        assert len(expected) <= 2
-
-
-def test_reciprocal_ranks_have_weights() -> None:
-    """LlamaIndex's fusion has weights in other modes only; without them both are the same."""
-    nodes = chunks()
-    vectors = VectorStoreIndex(nodes, embed_model=Words()).as_retriever(similarity_top_k=5)
-    words = NodeGraphRetriever.from_defaults(nodes=nodes, similarity="bm25", similarity_top_k=5)
-    fusion: dict[str, Any] = {"num_queries": 1, "use_async": False, "similarity_top_k": 9}
-    for question in QUESTIONS:
-        theirs = QueryFusionRetriever(
-            [vectors, words], llm=MockLLM(), mode="reciprocal_rerank", **fusion
-        ).retrieve(question)
-        plain = FusionRetriever([vectors, words], rank_constant=59, top_k=9)
-        assert scores(NodeGraphRetriever(plain).retrieve(question)) == scores(theirs)
-        weighted = FusionRetriever([vectors, words], rank_constant=59, top_k=9, weights=[3, 1])
-        lists = [
-            ids(vectors.retrieve(question)),
-            ids(words.retrieve(question)),
-        ]
-        expected = {
-            name: sum(
-                weight / (60 + one.index(name))
-                for weight, one in zip((3, 1), lists, strict=True)
-                if name in one
-            )
-            for name in {*lists[0], *lists[1]}
-        }
-        results = NodeGraphRetriever(weighted).retrieve(question)
-        assert {result.node_id: result.score for result in results} == pytest.approx(expected)
-
-
-def test_two_indexes_are_merged_by_a_field_and_near_duplicates_collapsed() -> None:
-    one, two = (
-        chunks()[:4],
-        chunks()[2:6],
-    )  # the same documents with other ids and fields
-    for node in two:
-        node.id_ = f"other {node.node_id}"
-        node.metadata["edition"] = 2
-    for node in (*one, *two):
-        node.metadata["place"] = f"{node.ref_doc_id} {node.start_char_idx}"
-    indexes = [VectorStoreIndex(nodes, embed_model=Words()) for nodes in (one, two)]
-    merged = FusionRetriever(indexes, merge_by="place", top_k=9)
-    places = [r.node.metadata["place"] for r in merged.retrieve("tea", top_k=9)]
-    assert len(places) == len(set(places)) == len({n.metadata["place"] for n in (*one, *two)})
-    plain = FusionRetriever(indexes, top_k=9)
-    assert len(plain.retrieve("tea", top_k=9)) > len(places)
-    collapsed = RerankRetriever(plain, "NearDuplicateFilter")
-    texts = [result.text for result in NodeGraphRetriever(collapsed).retrieve("tea")]
-    assert len(texts) == len(set(texts)) > 2
 
 
 class AsyncOnly(Words):

@@ -61,7 +61,6 @@ from nodekin.adapters.llama_index.import_export import (
 from nodekin.adapters.llama_index.nodes import (
     NodeWithEvidence,
     from_text_node,
-    to_node_with_score,
     to_text_node,
 )
 from nodekin.nodegraph import Document as Source
@@ -781,30 +780,6 @@ class Fixed(BaseRetriever):
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[Any]:
         return self.hits
-
-
-def hits_in_order(graph: NodeGraph, *places: int) -> list[Any]:
-    """Return results for the small nodes of these places, in their order."""
-    wanted = [graph.nodes("small")[place].id for place in places]
-    everything = Retriever(graph, "small", top_k=99).retrieve("tea number drink water Green Black")
-    by_id = {result.node.id: result for result in everything}
-    return [to_node_with_score(by_id[i]) for i in wanted]
-
-
-def test_auto_merging_fills_the_gap_between_hits(
-    imported: NodeGraph, two_levels: list[BaseNode]
-) -> None:
-    old = SimpleDocumentStore()
-    old.add_documents(two_levels)
-    leaves = get_leaf_nodes(two_levels)
-    filled = []
-    for docstore in (old, NodeGraphDocstore(imported, ["small"])):
-        hits = hits_in_order(imported, 0, 2)
-        storage = StorageContext.from_defaults(docstore=docstore)
-        merging = AutoMergingRetriever(Fixed(hits), storage, simple_ratio_thresh=0.9)
-        filled.append([r.node_id for r in merging.retrieve("tea")])
-    assert filled[0] == filled[1]
-    assert set(filled[1]) == {leaf.node_id for leaf in leaves[:3]}
 
 
 @pytest.mark.parametrize("made", ["imported", "derived"])

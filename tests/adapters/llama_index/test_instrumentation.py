@@ -181,20 +181,6 @@ def test_beside_a_trace(both: RerankRetriever, watched: Any) -> None:
     assert [span.name for span in traced.children] == ["fuse", "rerank"]
 
 
-def test_a_reranker_has_its_span(graph: NodeGraph, watched: Any) -> None:
-    reranker = NodeGraphReranker("ModuleReranker", model=lengths)
-    engine = RetrieverQueryEngine.from_args(
-        NodeGraphRetriever(Retriever(graph, "paragraph")),
-        llm=MockLLM(),
-        node_postprocessors=[reranker],
-    )
-    engine.query(QUERY)
-    assert any(
-        way.startswith("RetrieverQueryEngine.query") and way.endswith("nodekin.rerank")
-        for way in paths(watched)
-    )
-
-
 def test_no_stage_is_exported_as_another_retriever(both: RerankRetriever, watched: Any) -> None:
     owners: list[Any] = []
 

@@ -204,22 +204,6 @@ def test_what_is_no_node() -> None:
         from_text_node(scored)  # type: ignore[arg-type]
 
 
-def test_llama_index_documents_in_a_graph() -> None:
-    graph = NodeGraph()
-    given = [
-        Document(id_="d1", text="Tea is a drink.", metadata={"page": 1}),
-        TextNode(id_="n1", text="茶是饮品。"),
-    ]
-    assert graph.add(given) == ["d1", "n1"]
-    assert graph.add(given[0]) == ["d1"]
-    assert [(n.text, n.metadata) for n in graph.nodes("ROOT")] == [
-        ("Tea is a drink.", {"page": 1}),
-        ("茶是饮品。", {}),
-    ]
-    made = to_text_node(graph.nodes("ROOT")[0])
-    assert (made.node_id, made.text, made.metadata["page"]) == ("d1", "Tea is a drink.", 1)
-
-
 # Evidence
 
 CHILD = Node("Tea.", id="n2", group="word", start=0, end=4)

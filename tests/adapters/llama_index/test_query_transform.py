@@ -31,7 +31,6 @@ from nodekin.retrievers.strategies.rewrite import QueryRewrite
 from nodekin.retrievers.strategies.sub_question import QueryDecomposition
 
 Scripted = Callable[[Any], Any]
-ZH = "大熊猫的毛色是什么？"
 
 
 def test_a_rewriting_takes_the_place_of_the_query() -> None:
@@ -43,17 +42,6 @@ def test_a_rewriting_takes_the_place_of_the_query() -> None:
     assert given == QueryBundle("fermentd tee", custom_embedding_strs=["x"], embedding=[1.0])
     assert rewrite("fermentd tee") == made
     assert asyncio.run(rewrite.arun("fermentd tee")) == made
-
-
-def test_chinese() -> None:
-    asked: list[str] = []
-
-    def model(prompt: str) -> str:
-        asked.append(prompt)
-        return f"改写后的问题：{ZH}"
-
-    assert NodeGraphQueryTransform("rewrite", model).run("熊猫毛啥色").query_str == ZH
-    assert asked[0].startswith("请")
 
 
 @pytest.mark.parametrize("include", [True, False])

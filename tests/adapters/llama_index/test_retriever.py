@@ -8,8 +8,6 @@ from typing import Any
 import pytest
 from concurrency_gauge import ConcurrencyGauge
 from fixed_retriever import FixedRetriever
-from llama_index.core.callbacks import CallbackManager, CBEventType, LlamaDebugHandler
-from llama_index.core.instrumentation.events.retrieval import RetrievalEndEvent
 from llama_index.core.llms import MockLLM
 from llama_index.core.schema import Document as LlamaIndexDocument
 from llama_index.core.schema import IndexNode, NodeWithScore, QueryBundle, TextNode
@@ -152,18 +150,6 @@ def test_changes_of_the_graph_are_seen(retriever: NodeGraphRetriever, graph: Nod
     assert retriever.retrieve("Europe") == []
 
 
-def test_spans_and_events(retriever: NodeGraphRetriever, watched: Any) -> None:
-    retriever.retrieve(QUERY)
-    asyncio.run(retriever.aretrieve(QUERY))
-    spans = {span.id_.split("-")[0]: span for span in watched.spans.completed_spans}
-    for outer, inner in (("retrieve", "_retrieve"), ("aretrieve", "_aretrieve")):
-        outer_span = spans[f"NodeGraphRetriever.{outer}"]
-        assert spans[f"NodeGraphRetriever.{inner}"].parent_id == outer_span.id_
-    assert not watched.spans.open_spans
-    ends = [event for event in watched.events if isinstance(event, RetrievalEndEvent)]
-    assert [event.nodes[0].evidence[0]["query"] for event in ends] == [QUERY, QUERY]
-
-
 def test_span_is_dropped_on_an_error(graph: NodeGraph, watched: Any) -> None:
     graph.create_node_group("bad", lambda text: 1 / 0)
     with pytest.raises(RuntimeError):
@@ -174,16 +160,6 @@ def test_span_is_dropped_on_an_error(graph: NodeGraph, watched: Any) -> None:
         "NodeGraphRetriever._retrieve",
         "nodekin.search",
     }
-
-
-def test_callback_manager(search: Retriever) -> None:
-    handler = LlamaDebugHandler(print_trace_on_end=False)
-    retriever = NodeGraphRetriever(search, callback_manager=CallbackManager([handler]))
-    found = retriever.retrieve(QUERY)
-    asyncio.run(retriever.aretrieve(QUERY))
-    pairs = handler.get_event_pairs(CBEventType.RETRIEVE)
-    assert len(pairs) == 2
-    assert [n.node_id for n in pairs[0][1].payload["nodes"]] == [r.node_id for r in found]
 
 
 place = contextvars.ContextVar("place", default="nowhere")
@@ -234,11 +210,6 @@ async def test_many_results_are_converted_beside_the_loop(unblocked: None) -> No
         turns += 1
     assert turns > 5
     assert len(await task) == 20_000
-
-
-def test_prompts_are_empty(retriever: NodeGraphRetriever) -> None:
-    assert retriever.get_prompts() == {}
-    retriever.update_prompts({})
 
 
 def test_objects_are_passed_on() -> None:
