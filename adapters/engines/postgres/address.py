@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
@@ -10,9 +11,11 @@ SCHEMES = ("postgresql", "postgres")
 
 _DEFAULT_SCHEMA = "nodekin"
 
+_PARAMETERS = ("schema", "vectors", "cache")
+
 VECTORS = ("auto", "pgvector", "memory")
 
-_LONGEST = 63  # bytes of a name, above which PostgreSQL cuts it off without an error
+_MAX_NAME_BYTES = 63  # bytes of a name, above which PostgreSQL cuts it off without an error
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,38 +61,42 @@ class PostgresAddress:
                 "%3F, %23"
             )
         pairs = parse_qsl(parts.query, keep_blank_values=True)
-        schemas = [value for key, value in pairs if key == "schema"] or [_DEFAULT_SCHEMA]
-        (schema,) = schemas[-1:]
-        if len(schemas) > 1 or not schema or "\0" in schema or schema.startswith("pg_"):
+        schema = _parameter(pairs, "schema", _DEFAULT_SCHEMA)
+        if not schema or "\0" in schema or schema.startswith("pg_"):
             raise ValueError(
-                f"schema={schema!r} names no schema for a graph; give one name that doesn't begin "
-                'with "pg_"'
+                f"schema={schema!r:.80} names no schema for a graph; give one name that doesn't "
+                'begin with "pg_"'
             )
-        if len(schema.encode("utf-8", "surrogatepass")) > _LONGEST:
+        if len(schema.encode("utf-8", "surrogatepass")) > _MAX_NAME_BYTES:
             raise ValueError(
-                f"schema={schema!r:.80} is longer than {_LONGEST} bytes, which PostgreSQL cuts "
-                "off; give a shorter name"
+                f"schema={schema!r:.80} is longer than {_MAX_NAME_BYTES} bytes, which "
+                "PostgreSQL cuts off; give a shorter name"
             )
-        vectors = [value for key, value in pairs if key == "vectors"] or ["auto"]
-        if len(vectors) > 1 or vectors[0] not in VECTORS:
+        vectors = _parameter(pairs, "vectors", "auto")
+        if vectors not in VECTORS:
             raise ValueError(
-                f"vectors={vectors[-1]!r:.80} says not where vectors are searched; write one of "
+                f"vectors={vectors!r:.80} says not where vectors are searched; write one of "
                 f"{', '.join(VECTORS)}"
             )
-        caches = [value for key, value in pairs if key == "cache"] or [""]
-        if len(caches) > 1 or "\0" in caches[0]:
-            raise ValueError(f"cache={caches[-1]!r:.80} is no folder; give one path")
-        ours = ("schema", "vectors", "cache")
-        others = urlencode([(k, v) for k, v in pairs if k not in ours], quote_via=quote)
+        cache = _parameter(pairs, "cache", "")
+        if "\0" in cache:
+            raise ValueError(f"cache={cache!r:.80} is no folder; give one path")
+        others = urlencode([(k, v) for k, v in pairs if k not in _PARAMETERS], quote_via=quote)
         conninfo = f"postgresql://{parts.netloc}{parts.path}" + (f"?{others}" if others else "")
         user, _, server = parts.netloc.rpartition("@")
         user = unquote(user.partition(":")[0])
         host = server or dict(pairs).get("host", "")
         where = f"{user}@{host}" if user else host
         shown = f"postgresql://{where}{parts.path}?schema={schema}"
-        return cls(conninfo, schema, shown, vectors[0], caches[0])
+        return cls(conninfo, schema, shown, vectors, cache)
 
     def lock(self, purpose: str) -> int:
         """Return the number of this graph's advisory lock for a purpose."""
         digest = sha256(f"nodekin {purpose} {self.schema}".encode()).digest()
         return int.from_bytes(digest[:8], "big", signed=True)
+
+
+def _parameter(pairs: Sequence[tuple[str, str]], name: str, default: str) -> str:
+    """Return a parameter; several values with a NUL between, which no value may have."""
+    values = [value for key, value in pairs if key == name]
+    return "\0".join(values) if values else default
