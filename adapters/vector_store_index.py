@@ -20,8 +20,7 @@ from ..retrievers.indexes.node_table import NodeTable
 from ..retrievers.indexes.synced_index import SyncedIndex
 from ..retrievers.protocols import Similarity
 from ..retrievers.results import Hits
-from ..retrievers.similarities.cosine import Cosine
-from ..retrievers.similarities.registry import with_index
+from ..retrievers.similarities.registry import Cosine, with_index
 
 logger = logging.getLogger(__name__)
 

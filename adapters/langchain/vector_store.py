@@ -30,8 +30,7 @@ from ...retrievers.ranking import maximal_marginal_relevance
 from ...retrievers.results import ScoredNode
 from ...retrievers.retriever import Retriever
 from ...retrievers.similarities.bm25 import Bm25
-from ...retrievers.similarities.cosine import Cosine
-from ...retrievers.similarities.registry import DEFAULT, MakeIndex
+from ...retrievers.similarities.registry import DEFAULT, Cosine, MakeIndex
 from ..frameworks import default_similarity
 from .documents import (
     Details,

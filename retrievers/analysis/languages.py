@@ -376,14 +376,6 @@ def english_evidence(word: str) -> int:
     return (word in _ENGLISH_ONLY) + 2 * (word in _ENGLISH_WORDS) + 4 * (word in _foreign_words())
 
 
-def english_lead(word: str) -> int:
-    """Return 1 for a word that is evidence of English, -1 for one of another language in Latin
-    letters, 0 for both or neither: words whose sum is above 0 are English for ``detect``, where an
-    index's main language is.
-    """
-    return (word in _ENGLISH_WORDS) - (word in _foreign_words())
-
-
 def are_english(only: Any, evidence: Any, foreign: Any, counts: Any, *, ascii: bool) -> Any:
     """Return whether texts are surely English for ``detect``, or of no language that it knows.
 

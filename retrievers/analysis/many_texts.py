@@ -9,26 +9,184 @@ from __future__ import annotations
 
 import re
 import threading
+import unicodedata
 from array import array
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ...nodegraph.splitters.tokens import UNSPACED
-from .inversion import InvertedTexts, count_keys
-from .joined_texts import SEPARATOR, ascii_words_together, normalized_together
 from .languages import ENGLISH, SAMPLE, are_english, english_evidence, script_of
-from .segments import CHINESE, SIGNS, normalized
+from .segments import (
+    CHINESE,
+    SIGNS,
+    composed,
+    has_parts,
+    lower,
+    normalized,
+    plain_marks,
+    with_parts,
+    without_invisible,
+)
 from .words import folded, stems
+
+MOST_TEXTS = 1 << 16
+"""Texts that may be inverted at a time."""
+
+Ints = npt.NDArray[np.int32]
+
+
+@dataclass(frozen=True, slots=True)
+class InvertedTexts:
+    """Hold the terms of some texts, each with the texts that have it.
+
+    Attributes:
+        terms: Each term once.
+        sizes: In how many texts each is, (terms,).
+        rows: The numbers of these texts, ascending, term after term.
+        counts: How often each has the term.
+        lengths: How many terms each text has, (texts,).
+    """
+
+    terms: Sequence[str]
+    sizes: Ints
+    rows: npt.NDArray[np.uint16]
+    counts: npt.NDArray[np.unsignedinteger[Any]]
+    lengths: Ints
+
+
+def invert(texts: Sequence[str], analyze: Callable[[str], Iterable[str]]) -> InvertedTexts:
+    """Analyse texts one by one.
+
+    Args:
+        texts: At most ``MOST_TEXTS``.
+        analyze: Returns the terms of a text, each as often as it occurs.
+
+    Example:
+        >>> inverted = invert(["tea", "green tea"], str.split)
+        >>> inverted.terms, inverted.sizes.tolist(), inverted.rows.tolist()
+        (['tea', 'green'], [2, 1], [0, 1, 1])
+    """
+    numbers = _Numbers()
+    tokens, lengths = array("q"), []
+    for text in texts:
+        before = len(tokens)
+        tokens.extend(map(numbers.__getitem__, analyze(text)))
+        lengths.append(len(tokens) - before)
+    keys = np.frombuffer(tokens, np.int64) << 16
+    keys |= np.repeat(np.arange(len(lengths)), lengths)
+    _, sizes, rows, counts = count_keys(keys)
+    return InvertedTexts(list(numbers), sizes, rows, counts, np.array(lengths, np.int32))
+
+
+class _Numbers(dict[str, int]):
+    """Number terms in the order in which they are seen."""
+
+    def __missing__(self, term: str) -> int:
+        number = self[term] = len(self)
+        return number
+
+
+def count_keys(
+    keys: npt.NDArray[np.int64],
+) -> tuple[
+    npt.NDArray[np.int64], Ints, npt.NDArray[np.uint16], npt.NDArray[np.unsignedinteger[Any]]
+]:
+    """Sort and count tokens: the number of a term times 65,536, plus that of a text, each.
+
+    Returns:
+        The numbers of the terms, ascending; in how many texts each is; these texts; how often
+        each has the term.
+    """
+    keys = np.sort(keys)
+    begins = np.flatnonzero(np.diff(keys, prepend=-1))
+    counts = np.diff(begins, append=len(keys))
+    pairs = keys[begins]
+    rows = (pairs & 0xFFFF).astype(np.uint16)
+    pairs >>= 16
+    firsts = np.flatnonzero(np.diff(pairs, prepend=-1))
+    sizes = np.diff(firsts, append=len(pairs)).astype(np.int32)
+    return pairs[firsts], sizes, rows, counts.astype(np.min_scalar_type(counts.max(initial=0)))
+
+
+SEPARATOR = "\0"
+"""Stands between texts that are joined."""
+
+_JOINT = f" {SEPARATOR} "
+
+_ASCII_WORDS = re.compile(rf"[a-z0-9]+(?:\+\+|#)?|{SEPARATOR}")
+
+_ASCII_POSSESSIVE = re.compile(r"'(?<=\w')s\b", re.ASCII)
+
+_SIGNED_WORD = re.compile(r"[a-z0-9](?:\+\+|#)")
+
+# Keeps words and separators, and makes spaces of all else.
+_ONLY_WORDS = bytes(code if chr(code).isalnum() or not code else 32 for code in range(128))
+
+_ONLY_WORDS += bytes(128)  # which ASCII has not
+
+
+def normalized_together(texts: Sequence[str]) -> str:
+    """Return normalized texts, joined by ``SEPARATOR``, which is a space within them."""
+    if any(SEPARATOR in text for text in texts):
+        texts = [text.replace(SEPARATOR, " ") for text in texts]
+    joined = plain_marks(SEPARATOR.join(texts))
+    if not (joined.isascii() or unicodedata.is_normalized("NFKC", joined)):
+        joined = SEPARATOR.join(map(composed, joined.split(SEPARATOR)))
+    joined = without_invisible(joined)
+    if has_parts(joined):
+        parts = (with_parts(s) if has_parts(s) else s for s in joined.split(SEPARATOR))
+        joined = SEPARATOR.join(parts)
+    return lower(joined)
+
+
+def ascii_words_together(texts: Sequence[str]) -> list[str]:
+    """Return the words of ASCII texts as ``ascii_words`` finds them once these are normalized,
+    with ``SEPARATOR`` between those of one text and the next.
+    """
+    joined = _JOINT.join(texts)
+    if joined.count(SEPARATOR) >= len(texts):
+        texts = [text.replace(SEPARATOR, " ") for text in texts]
+        joined = _JOINT.join(texts)
+    with_names = _texts_with_parts(joined)
+    if with_names:
+        texts = list(texts)
+        for at in with_names:
+            texts[at] = with_parts(texts[at])
+        joined = _JOINT.join(texts)
+    joined = joined.lower()
+    if "'" in joined:
+        joined = _ASCII_POSSESSIVE.sub("", joined)
+    if _SIGNED_WORD.search(joined) is None:
+        return joined.encode().translate(_ONLY_WORDS).decode().split()
+    return _ASCII_WORDS.findall(joined)
+
+
+def _texts_with_parts(joined: str) -> list[int]:
+    """Return which of joined ASCII texts have names of several parts, ascending."""
+    data = np.frombuffer(joined.encode(), np.uint8)
+    upper, lower = data - np.uint8(65) < 26, data - np.uint8(97) < 26  # below 0 comes 255
+    found = np.concatenate(
+        [
+            np.flatnonzero(data == ord("_")),
+            np.flatnonzero(lower[:-1] & upper[1:]),
+            np.flatnonzero(upper[:-2] & upper[1:-1] & lower[2:]),
+        ]
+    )
+    if not len(found):
+        return []
+    texts: list[int] = np.unique(np.searchsorted(np.flatnonzero(data == 0), found)).tolist()
+    return texts
+
 
 Analyze = Callable[[str], Collection[str]]
 
 _Longs = npt.NDArray[np.int64]
 
 _ROW = 0xFFFF  # the bits of a key that number the text
-
-_ASCII_WORDS = re.compile(rf"[a-z0-9]+(?:\+\+|#)?|{SEPARATOR}")
 
 _LATIN_WORDS = re.compile(rf"[^\W_{UNSPACED}]+(?:\+\+|#)?|{SEPARATOR}")
 

@@ -6,8 +6,68 @@ import re
 import unicodedata
 
 from ...nodegraph.splitters.tokens import UNSPACED
-from .identifiers import CAMEL, with_parts
 from .languages import script_of
+
+# Begins with a plain set of characters, so that prose is passed over quickly.
+CAMEL = re.compile(r"[A-Z](?:(?<=[a-z][A-Z])|(?<=[A-Z][A-Z])(?=[a-z]))")
+
+_CHARACTER = rf"[^\W{UNSPACED}]"
+
+_IDENTIFIER = re.compile(
+    rf"(?<!{_CHARACTER}){_CHARACTER}*?"
+    rf"(?:[a-z](?=[A-Z])|[A-Z](?=[A-Z][a-z])|[^\W_{UNSPACED}]_+(?=[^\W_{UNSPACED}]))"
+    rf"{_CHARACTER}*"
+)
+
+# A plural of capitals, capitals that end before a word, a word, a number.
+_PART = re.compile(r"[A-Z]+s(?![a-z])|[A-Z]+(?![a-z])|[A-Z]?(?:(?![A-Z])[^\W\d_])+|\d+")
+
+
+# McDonald, YouTube, PlayStation: a class in a program, and a name that is one word in prose.
+_NAME = re.compile(r"[A-Z][a-z]+[A-Z][a-z]+")
+
+# What programs have, and prose hardly ever.
+_CODE = re.compile(r"[{}=]|\(\)|[^\W_]_[^\W_]|::|->")
+
+
+def with_parts(text: str) -> str:
+    """Return a text in which every name of several parts is followed by these.
+
+    The name itself loses its underscores, so that the ways to write one name are one word. Two
+    capitalised words in one, as in ``PlayStation``, are taken apart in programs only. Only texts
+    that have an underscore or ``CAMEL`` have names of several parts. The time it takes grows with
+    the text's length.
+
+    Example:
+        >>> with_parts("call getUserName or run_target")
+        'call getUserName get User Name or runtarget run target'
+    """
+    is_code = _CODE.search(text) is not None
+
+    def expanded(match: re.Match[str]) -> str:
+        name = match[0]
+        if not is_code and _NAME.fullmatch(name):
+            return name
+        whole = name.replace("_", "")
+        expanded = " ".join([whole, *(part for part in _parts(name) if part != whole)])
+        # A sign may stand on the underscore beside, which keeps the words apart.
+        return f"{'_' * (name[0] == '_')}{expanded}{'_' * (name[-1] == '_')}"
+
+    return _IDENTIFIER.sub(expanded, text)
+
+
+def _parts(name: str) -> list[str]:
+    parts: list[str] = []
+    for word in name.split("_"):
+        pieces = _PART.findall(word)
+        if len(pieces) > 1:  # the letter of xAxis and iPhone says nothing
+            kept = [piece for piece in pieces if len(piece) > 1 or piece.isdigit()]
+            # Asked for alone, a word is taken to pieces by capitals only; some are left out.
+            is_part = "_" in name and (len(kept) < len(pieces) or not CAMEL.search(word))
+            pieces = [*kept, word] if is_part else kept
+        parts += pieces if len(pieces) > 1 or "_" in name else []
+    return parts
+
 
 Segments = list[list[str] | str]
 """Words that follow each other, and runs of a script without spaces, in the order of a text."""
@@ -46,8 +106,6 @@ _ALPHABET_RUNS = re.compile(rf"[{_ALPHABETS}]+|[^{_ALPHABETS}]+")
 _UNSPACED = re.compile(f"[{UNSPACED}]")
 
 _ASCII_WORDS = re.compile(r"[a-z0-9]+(?:\+\+|#)?")
-
-_WRITTEN_WORDS = re.compile(r"[A-Za-z0-9]+(?:\+\+|#)?")
 
 CHINESE = "\u3000"
 """Before the first letter of Chinese, Japanese and Korean, behind the alphabets without spaces."""
@@ -151,11 +209,6 @@ def run_spans(text: str) -> list[tuple[int, int]]:
 def ascii_words(normal: str) -> list[str]:
     """Return the words of a normalized text that is ASCII; quicker than ``segments``."""
     return _ASCII_WORDS.findall(normal)
-
-
-def written_words(text: str) -> list[str]:
-    """Return the words of a text that is ASCII and has no underscore, with their capitals."""
-    return _WRITTEN_WORDS.findall(text)
 
 
 def word_script(word: str) -> str:

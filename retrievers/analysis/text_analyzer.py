@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-import threading
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -12,32 +12,26 @@ from operator import add
 from typing import Protocol
 
 from ...nodegraph.errors import nearest_names
-from .inversion import InvertedTexts, invert
 from .languages import (
     ENGLISH,
     MARK,
-    SAMPLE,
     Language,
     detect,
-    english_lead,
     named,
     names,
     of_script,
 )
-from .many_texts import invert_together
+from .many_texts import InvertedTexts, invert, invert_together
 from .segments import (
     CHINESE,
     Segments,
     ascii_words,
     by_script,
-    has_parts,
     normalized,
     run_spans,
     segments,
     sequences,
-    without_possessives,
     word_script,
-    written_words,
 )
 from .words import folded, query_parts, stems, terms
 
@@ -50,16 +44,7 @@ _QUESTION_WORDS = re.compile(
     "|[几幾](?=[个個年月天次种種岁歲位人名条條座部届屆场場大世])|[吗嗎呢](?=\\W*$)"
 )
 
-# Characters that are what they are in any form, and marks that are no part of a word.
-_HAN = re.compile(r"[\u4e00-\u9fa5\s，。？！、：；（）《》“”「」…—]+")
-
-_HAN_RUN = re.compile("[\u4e00-\u9fa5]+")
-
-_REMEMBERED = 100_000  # words whose terms a thread remembers
-
-_LONGEST = 50  # letters up to which it is a word
-
-_FEW = 8  # texts up to which they are analysed one by one
+_MIN_TOGETHER = 8  # texts from which they are analysed together
 
 _Forms = tuple[str, ...]
 """The terms that a word of a query may be in an index, one for each language of it."""
@@ -140,7 +125,7 @@ class TextAnalyzer:
     def invert(self, texts: Sequence[str]) -> InvertedTexts:
         """Return what ``indexed`` returns of each of some texts (65,536 at most), by terms."""
         latin = self._fixed("latin")
-        if len(texts) < _FEW or latin not in (None, ENGLISH):
+        if len(texts) < _MIN_TOGETHER or latin not in (None, ENGLISH):
             return invert(texts, self.indexed)
         return invert_together(texts, self.stem, latin is ENGLISH, self._marked)
 
@@ -176,16 +161,12 @@ class TextAnalyzer:
             frequency: Tells in how many texts of the index a term is.
             size: How many texts there are; ``indexed`` made the terms of all.
         """
-        weights: dict[str | _Forms, float] = {}
         present = partial(_present, frequency, size)
-        plain = self._english_query(text, present) if text.isascii() else _han_query(text)
-        if plain is None:
-            runs, languages = self._content(text, present)
-            plain = self._plain(runs, languages)
+        runs, languages = self._content(text, present)
+        plain = self._plain(runs, languages)
         if plain:
-            for term in plain:  # which takes a third of what a Counter of few terms takes
-                weights[term] = weights.get(term, 0) + 1
-            return weights.items()
+            return Counter(plain).items()
+        weights: dict[str | _Forms, float] = {}
         for forms, weight in self._forms(runs, languages):
             key = forms if forms[1:] else forms[0]
             weights[key] = weights.get(key, 0.0) + weight
@@ -293,27 +274,6 @@ class TextAnalyzer:
             languages = self._query_languages(runs, present)
         return runs, languages
 
-    def _english_query(
-        self, text: str, present: Callable[[str], tuple[Language, ...]]
-    ) -> list[str] | None:
-        """Return the terms of a query of plain English words that were met before.
-
-        Most ASCII queries are such, and take half of the time so. None for others.
-        """
-        if not (self.stem and self.language == "auto"):
-            return None
-        main, *others = present("latin")
-        if main is not ENGLISH or (others and len(text) > 2 * SAMPLE):
-            return None
-        known, written = _english_terms(), text.split()
-        try:
-            terms = [*chain.from_iterable(map(known.__getitem__, written))]
-        except _NotPlainError:
-            return None
-        if others and (len(terms) < 2 or sum(map(known.tells.__getitem__, written)) < 1):
-            return None  # it may be of another language
-        return terms or None
-
     def _query_languages(
         self, runs: Segments, present: Callable[[str], tuple[Language, ...]] | None
     ) -> Mapping[str, tuple[Language, ...]]:
@@ -359,74 +319,9 @@ class TextAnalyzer:
                         yield (part,), weight
 
 
-_ENGLISH = (ENGLISH,)
-
-
-class _NotPlainError(Exception):
-    """A word is a name of several parts."""
-
-
-class _EnglishTerms(dict[str, tuple[str, ...]]):
-    """Map what stands between spaces in English texts to its terms; function words have none.
-
-    Attributes:
-        tells: By the same, how many more of its words are English than of other languages.
-    """
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.tells = _EnglishLeads()
-
-    def __missing__(self, written: str) -> tuple[str, ...]:
-        if has_parts(written) or len(written) > _LONGEST:
-            raise _NotPlainError
-        words = _lower_words(written)
-        content = [word for word in words if word not in ENGLISH.function_words]
-        terms = self[written] = tuple(stems(content, ENGLISH))
-        return terms
-
-
-class _EnglishLeads(dict[str, int]):
-    """Map the same to how many more of its words are English than of other languages."""
-
-    def __missing__(self, written: str) -> int:
-        lead = self[written] = sum(map(english_lead, _lower_words(written)))
-        return lead
-
-
-def _lower_words(written: str) -> list[str]:
-    return [*map(str.lower, written_words(without_possessives(written)))]
-
-
-_local = threading.local()
-
-
-def _english_terms() -> _EnglishTerms:
-    """Return the terms that this thread has met."""
-    terms: _EnglishTerms | None = getattr(_local, "terms", None)
-    if terms is None or len(terms) >= _REMEMBERED:
-        terms = _local.terms = _EnglishTerms()
-    return terms
-
-
 _ENGLISH_ALONE = {"latin": ENGLISH}
 
 _ENGLISH_POSSIBLE = {"latin": (ENGLISH,)}
-
-
-def _han_query(text: str) -> list[str] | None:
-    """Return the terms of a query that has Chinese characters and marks alone, None for others.
-
-    Most Chinese queries are such, and nothing of them has to be normalized.
-    """
-    if not _HAN.fullmatch(text):
-        return None
-    runs = _HAN_RUN.findall(_QUESTION_WORDS.sub(" ", text)) or _HAN_RUN.findall(text)
-    terms: list[str] = []
-    for run in runs:
-        terms += run
-        terms += map(add, run, run[1:])
-    return terms or None
 
 
 def _present(frequency: Callable[[str], int], size: int, script: str) -> tuple[Language, ...]:

@@ -34,7 +34,7 @@ _GRAM = 4  # letters of the parts of words
 # Arabic, where 0.2 to 0.5 differ little).
 _GRAM_WEIGHT = 0.3
 
-_REMEMBERED = 100_000  # words of a language whose stems a thread remembers
+_CACHED_STEMS = 100_000  # of a language, by thread
 
 _local = threading.local()
 
@@ -68,8 +68,9 @@ def stems(words: list[str], language: Language) -> list[str]:
     """Return the stems of words without accents, the words where there is no stemmer."""
     if not language.stemmed:
         return folded(words, language)
-    if language is ENGLISH:
-        return [*map(_english_stems().__getitem__, folded(words, language))]
+    if language is ENGLISH:  # whose stemmer takes letters without accents
+        stemmed: list[str] = _stemmer(language.name).stemWords(folded(words, language))
+        return stemmed
     pairs = zip(_stemmer(language.name).stemWords(words), words, strict=True)
     return folded([stem or word for stem, word in pairs], language)
 
@@ -112,37 +113,10 @@ def syllable_pairs(words: list[str]) -> list[str]:
     return [f"{one}_{other}" for one, other in pairwise(folded(words, ENGLISH))]
 
 
-class _EnglishStems(dict[str, str]):
-    """Map words to their stems, without a call for those that were met before.
-
-    Equal stems are one object, which a vocabulary finds the more quickly.
-    """
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._stemmer = Stemmer("english", 0)
-        self._stems: dict[str, str] = {}
-
-    def __missing__(self, word: str) -> str:
-        if len(self) >= _REMEMBERED:
-            self.clear()
-            self._stems.clear()
-        stem: str = self._stemmer.stemWord(word)
-        stem = self[word] = self._stems.setdefault(stem, stem)
-        return stem
-
-
-def _english_stems() -> _EnglishStems:
-    stems: _EnglishStems | None = getattr(_local, "english", None)
-    if stems is None:  # one a thread: a stemmer is not safe to share
-        stems = _local.english = _EnglishStems()
-    return stems
-
-
 def _stemmer(language: str) -> Stemmer:
     stemmers: dict[str, Stemmer] | None = getattr(_local, "stemmers", None)
     if stemmers is None:
         stemmers = _local.stemmers = {}
     if language not in stemmers:
-        stemmers[language] = Stemmer(language, _REMEMBERED)
+        stemmers[language] = Stemmer(language, _CACHED_STEMS)
     return stemmers[language]

@@ -27,8 +27,7 @@ from ..similarities.bm25 import Bm25
 from ..tracing import start_span
 from ..validation import check_top_k
 from .link_graph import LinkGraph, LinkMatrix, LinkOptions
-from .link_scores import Pair, best_pairs, best_paths, least_repeating, score_scale
-from .query_words import QueryWords
+from .link_scores import Pair, QueryWords, best_pairs, best_paths, least_repeating, score_scale
 from .title_index import NamedTitle, TitleIndex
 
 if TYPE_CHECKING:

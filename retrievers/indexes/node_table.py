@@ -21,10 +21,12 @@ from ...nodegraph.errors import nearest_names
 from ...nodegraph.node import Node
 from ..conditions import MISSING, Condition
 from ..filters import Filter
+from ..results import Hits
 from .array_files import Arrays
 from .column import Column
 from .packed_texts import PackedTexts, pack_texts
 from .row_columns import DocumentColumn, MetadataColumn
+from .synced_index import SyncedIndex
 
 logger = logging.getLogger(__name__)
 
@@ -330,3 +332,32 @@ class NodeIds(Sequence[str]):
             ValueError: If the arrays don't fit each other.
         """
         return cls(PackedTexts(arrays["ids"], arrays["id_starts"]))
+
+
+class FilterIndex(SyncedIndex):
+    """List nodes by filters alone."""
+
+    def clear(self) -> None:
+        """Remove everything."""
+        self._table = NodeTable()
+
+    def remove(self, ids: Sequence[str]) -> None:
+        """Remove nodes."""
+        self._table.remove(ids)
+
+    def add(self, nodes: Sequence[Node], prepared: None = None) -> None:
+        """Add nodes."""
+        self._table.add(nodes)
+
+    def finish(self) -> None:
+        """Close gaps."""
+        if self._table.sparse:
+            self._table.compact()
+
+    def search(self, query: object, limit: int | None, filter: Filter) -> Hits:
+        """Return the first nodes in document order that meet a filter, each with the score 0."""
+        table = self._table
+        matching = table.matching(filter)
+        rows = np.flatnonzero(table.alive if matching is None else matching & table.alive)
+        rows = rows[np.argsort(table.orders[rows], kind="stable")][:limit]
+        return Hits(table.ids.take(rows), [0.0] * len(rows))

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ..analysis.inversion import InvertedTexts
+from ..analysis.many_texts import InvertedTexts
 from .array_files import Arrays
 from .node_table import Mask
 from .vocabulary import Vocabulary

@@ -16,7 +16,7 @@ from ...nodegraph.concurrency import track
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.hashing import fingerprint
 from ...nodegraph.node import Node
-from ..analysis.inversion import MOST_TEXTS, InvertedTexts, invert
+from ..analysis.many_texts import MOST_TEXTS, InvertedTexts, invert
 from ..analysis.text_analyzer import Analyzer
 from ..filters import Filter
 from ..results import Hits

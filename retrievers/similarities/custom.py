@@ -13,7 +13,7 @@ from ...nodegraph.node import Node
 from ..validation import check_settings, choice
 
 if TYPE_CHECKING:
-    from ..indexes.scan_index import ScanIndex
+    from ..indexes.exact_index import ScanIndex
 
 Scores = list[float | None]
 
@@ -65,7 +65,7 @@ class CustomSimilarity:
 
     def open(self, graph: NodeGraph, group: str, key: str | None = None) -> ScanIndex:
         """Return the index of a group's nodes, shared by all custom similarities."""
-        from ..indexes.scan_index import ScanIndex
+        from ..indexes.exact_index import ScanIndex
 
         return graph.reader.shared(("nodes", group, key), lambda: ScanIndex(graph, group, key))
 

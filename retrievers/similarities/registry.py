@@ -4,21 +4,68 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar, overload
+
+import numpy as np
+import numpy.typing as npt
 
 from ...nodegraph.errors import nearest_names
 from ...nodegraph.graph import NodeGraph
 from ..protocols import Index, Similarity
 from ..validation import check_settings, refuse_settings
 from .bm25 import Bm25
-from .cosine import Cosine
 from .custom import CustomSimilarity
 
 if TYPE_CHECKING:
     from ..indexes.exact_index import Exact
-    from ..indexes.filter_index import FilterIndex
+    from ..indexes.node_table import FilterIndex
+
+
+Vector = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True)
+class Cosine:
+    """Score nodes by the angle between their embedding and the query's, from -1 to 1.
+
+    Matches the same meaning in other words; ``Bm25`` matches the very words, names and numbers.
+    ``FusionRetriever`` combines both. Needs a graph with an embedding model:
+    ``NodeGraph(..., embed=model)``.
+
+    Every node has a cosine, so that a search always returns ``top_k`` nodes; a
+    ``similarity_cut_off`` leaves out the distant ones. Scores are rounded to six decimals.
+
+    Example:
+        >>> def letters(texts):
+        ...     return [[text.count(letter) for letter in "aeiou"] for text in texts]
+        >>> from nodekin.nodegraph import NodeGraph
+        >>> from nodekin.retrievers import Retriever
+        >>> graph = NodeGraph(embed=letters)
+        >>> ids = graph.add(["banana", "lemon tree", "kiwi"])
+        >>> [result.node.text for result in Retriever(graph, "ROOT", "cosine")("papaya")]
+        ['banana', 'lemon tree', 'kiwi']
+    """
+
+    name: str = "cosine"
+    mode: ClassVar[Literal["embedding"]] = "embedding"
+
+    def open(self, graph: NodeGraph, group: str, key: str | None = None) -> Index[Vector]:
+        """Return the index of a group's embeddings of one key, shared by all retrievers.
+
+        Where an engine searches the graph's vectors, the index is there.
+
+        Raises:
+            LookupError: If the graph has no such embedding.
+        """
+        from ..indexes.shared_indexes import open_vectors
+
+        return open_vectors(graph, group, "default" if key is None else key)
+
+    def prepare(self, query: Vector, indexes: Sequence[Index[Vector]]) -> Vector:
+        """Return the query's vector as it is."""
+        return query
 
 
 def _exact(field: str | None = None, normalize: bool | Callable[[str], str] = True) -> Exact:
@@ -238,7 +285,7 @@ class Unranked:
 
     def open(self, graph: NodeGraph, group: str, key: str | None = None) -> FilterIndex:
         """Return the group's index, shared by all."""
-        from ..indexes.filter_index import FilterIndex
+        from ..indexes.node_table import FilterIndex
 
         return graph.reader.shared(("filter index", group), lambda: FilterIndex(graph, group))
 

@@ -24,7 +24,7 @@ from nodekin.retrievers.indexes.vector_index import VectorIndex
 from nodekin.retrievers.protocols import Index, Similarity
 from nodekin.retrievers.results import Hits
 from nodekin.retrievers.similarities.bm25 import Bm25
-from nodekin.retrievers.similarities.cosine import Cosine
+from nodekin.retrievers.similarities.registry import Cosine
 
 
 class LengthIndex:

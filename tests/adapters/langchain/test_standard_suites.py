@@ -138,7 +138,7 @@ class AlmostSame:
     mode = "text"
 
     def open(self, graph, group, key=None):
-        from nodekin.retrievers.indexes.scan_index import ScanIndex
+        from nodekin.retrievers.indexes.exact_index import ScanIndex
 
         return graph.reader.shared(("letters", group), lambda: ScanIndex(graph, group))
 

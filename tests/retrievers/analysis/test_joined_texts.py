@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodekin.retrievers.analysis.joined_texts import (
+from nodekin.retrievers.analysis.many_texts import (
     SEPARATOR,
     ascii_words_together,
     normalized_together,

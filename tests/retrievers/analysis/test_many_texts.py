@@ -58,7 +58,7 @@ def check(texts: list[str], analyzer: TextAnalyzer) -> None:
 @given(st.one_of(TEXTS, GLUED, ANY), ANALYZERS)
 def test_terms_are_those_of_each_text(texts: list[str], analyzer: TextAnalyzer) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("nodekin.retrievers.analysis.text_analyzer._FEW", 0)
+        patch.setattr("nodekin.retrievers.analysis.text_analyzer._MIN_TOGETHER", 0)
         check(texts, analyzer)
 
 

@@ -3,16 +3,14 @@ import unicodedata
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from itertools import chain
 
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from nodekin.nodegraph import Document, NodeGraph
 from nodekin.retrievers import Retriever, TextAnalyzer
-from nodekin.retrievers.analysis import text_analyzer
-from nodekin.retrievers.analysis.languages import ENGLISH, MARK, Language, named
+from nodekin.retrievers.analysis.languages import MARK
 from nodekin.retrievers.analysis.segments import normalized
 from nodekin.retrievers.similarities.bm25 import Bm25
 
@@ -366,98 +364,6 @@ def test_a_query_has_only_terms_of_its_text(text: str) -> None:
     assert bool(asked) == bool(terms)
 
 
-def weighed(
-    query: str, known: bool, several: bool, monkeypatch: pytest.MonkeyPatch
-) -> list[object]:
-    """Return what a query to an index weighs, with the quick way of plain words or not.
-
-    Args:
-        query: The query.
-        known: Whether with the quick way.
-        several: Whether the index has texts of other languages than English.
-        monkeypatch: Of the test.
-    """
-
-    def frequency(term: str) -> int:
-        return int(several or term != MARK)
-
-    with monkeypatch.context() as patch:
-        if not known:
-            patch.setattr(TextAnalyzer, "_english_query", lambda *_: None)
-            patch.setattr(text_analyzer, "_han_query", lambda _: None)
-        return [*TextAnalyzer().weigh(query, frequency, 1000)]
-
-
-pieces = st.sampled_from(
-    "the Who is Rivers running Tom's TOM'S 's s's C++ c# c++'s getUserName run_target x_ "
-    "HTTPServer2 A1 42 naïve 长江 What's O'B of in die der und le Was not".split()
-)
-
-
-@given(
-    st.lists(st.tuples(pieces, st.sampled_from([" ", " ", "", "-", "'", ". ", "\n"])), max_size=8),
-    st.booleans(),
-)
-@example([("the", " "), ("Who", "")], False)
-@example([("c++'s", ""), ("Tom's", "'"), ("s's", "")], False)
-@example([("of", " "), ("-", "")], True)
-@example([("of", " "), ("Rivers", "")], True)
-@example([("Rivers", " "), ("of", " "), ("die", "")], True)
-@example([("Rivers ", " of the ")] * 50 + [("und der", " ")] * 60, True)
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_plain_english_queries_are_what_others_are(
-    monkeypatch: pytest.MonkeyPatch, parts: list[tuple[str, str]], several: bool
-) -> None:
-    query = "".join(chain.from_iterable(parts))
-    expected = weighed(query, False, several, monkeypatch)
-    assert weighed(query, True, several, monkeypatch) == expected
-
-
-@given(st.text(st.characters(max_codepoint=127)), st.booleans())
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_any_ascii_query_is_analysed_as_ever(
-    monkeypatch: pytest.MonkeyPatch, query: str, several: bool
-) -> None:
-    expected = weighed(query, False, several, monkeypatch)
-    assert weighed(query, True, several, monkeypatch) == expected
-
-
-@given(
-    st.text(
-        st.sampled_from("哪里吒是什么茶的吗呢几何，。？！、：；（）《》“”「」…— \u3000\n々1aＡ豈'")
-    ),
-    st.booleans(),
-)
-@example("哪吒是哪里人？", True)
-@example("是什么？", False)
-@example("哪里", False)
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_any_chinese_query_is_analysed_as_ever(
-    monkeypatch: pytest.MonkeyPatch, query: str, several: bool
-) -> None:
-    expected = weighed(query, False, several, monkeypatch)
-    assert weighed(query, True, several, monkeypatch) == expected
-
-
 def test_any_character_is_what_it_is_when_it_is_normalized() -> None:
     characters = [chr(code) for code in range(0x4E00, 0x9FA6)]
     assert [normalized(one) for one in characters] == characters
-
-
-def test_an_english_query_is_looked_up_word_by_word_in_an_index_of_several_languages(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    query = "Where is the source of those rivers?"
-    expected = weighed(query, True, True, monkeypatch)
-    monkeypatch.setattr(TextAnalyzer, "_content", lambda *_: pytest.fail("the long way"))
-    assert weighed(query, True, True, monkeypatch) == expected
-
-
-def test_queries_to_other_languages_and_analyzers_are_not_plain_english() -> None:
-    def english(script: str) -> tuple[Language, ...]:
-        return (ENGLISH,)
-
-    assert TextAnalyzer()._english_query("rivers", lambda script: named("german")) is None
-    assert TextAnalyzer()._english_query("Tom's rivers", english) == ["tom", "river"]
-    assert TextAnalyzer(stem=False)._english_query("rivers", english) is None
-    assert TextAnalyzer(language="german")._english_query("rivers", english) is None

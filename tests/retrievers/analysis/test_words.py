@@ -1,7 +1,5 @@
 import pytest
-from Stemmer import Stemmer
 
-from nodekin.retrievers.analysis import words as module
 from nodekin.retrievers.analysis.languages import named, of_script
 from nodekin.retrievers.analysis.words import (
     folded,
@@ -79,12 +77,3 @@ def test_only_words_that_grow_have_parts() -> None:
 def test_syllables_have_pairs_without_tones() -> None:
     assert syllable_pairs(["hà", "nội", "là"]) == ["ha_noi", "noi_la"]
     assert terms(["đà", "nẵng"], named("vietnamese")[0]) == ["đà", "nẵng", "da_nang"]
-
-
-def test_english_stems_are_those_of_the_stemmer_however_many_there_were(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(module, "_REMEMBERED", 3)
-    words = ["rivers", "river", "generously", "flows", "rivers", "was", "flowing", "generously"]
-    expected = [Stemmer("english").stemWord(word) for word in words]
-    assert stems(words, named("english")[0]) == expected == stems(words, named("english")[0])

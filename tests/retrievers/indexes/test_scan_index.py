@@ -6,7 +6,7 @@ import pytest
 from nodekin.nodegraph import Document, NodeGraph
 from nodekin.retrievers import Filter
 from nodekin.retrievers.indexes import node_table
-from nodekin.retrievers.indexes.scan_index import ScanIndex
+from nodekin.retrievers.indexes.exact_index import ScanIndex
 
 
 @pytest.mark.parametrize("key", [None, "default"])

@@ -12,7 +12,7 @@ from nodekin.nodegraph import Document, NodeGraph
 from nodekin.nodegraph.models.embedder import Embedder
 from nodekin.retrievers import Retriever
 from nodekin.retrievers.ranking import lifted_score
-from nodekin.retrievers.similarities.cosine import Cosine
+from nodekin.retrievers.similarities.registry import Cosine
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 

@@ -2,8 +2,7 @@ import pytest
 
 from nodekin.retrievers import Retriever
 from nodekin.retrievers.similarities.bm25 import Bm25
-from nodekin.retrievers.similarities.cosine import Cosine
-from nodekin.retrievers.similarities.registry import get_similarity
+from nodekin.retrievers.similarities.registry import Cosine, get_similarity
 
 
 def test_names_and_objects(library) -> None:
