@@ -1,6 +1,6 @@
 """Let ``python -m nodekin.adapters.cli`` do what ``nodekin`` does."""
 
-from .app import main
+from . import main
 
 if __name__ == "__main__":
     main()

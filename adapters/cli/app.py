@@ -6,6 +6,7 @@ import ast
 import contextlib
 import gc
 import importlib.util
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -90,6 +91,8 @@ class App(click.Group):
         extra["standalone_mode"] = False
         status: Any = 0
         try:
+            if sys.stdout is None or sys.stdin is None:
+                _open_streams()
             status = super().main(args, prog_name or self.name, **extra)
         except click.ClickException as error:
             _print_error(error)
@@ -146,11 +149,26 @@ def _first_line(module: str) -> str:
     return (ast.get_docstring(ast.parse(source or "")) or "").partition("\n")[0]
 
 
-def main() -> None:
+def run() -> None:
     """Run the command line of this process."""
     # Most objects live as long as the command; looking for garbage was a quarter of a refresh.
     gc.set_threshold(100_000)
     app()
+
+
+def _open_streams() -> None:
+    """Open what the shell has closed: an empty input. Output that nobody reads is an error.
+
+    Raises:
+        CommandError: If standard output is closed.
+    """
+    if sys.stdin is None:
+        sys.stdin = io.StringIO()
+    if sys.stdout is None:
+        raise CommandError(
+            "standard output is closed; send it to a file, or to /dev/null",
+            ExitStatus.PIPE_CLOSED,
+        )
 
 
 def _accept_any_text() -> None:

@@ -35,7 +35,7 @@ Exit status:
 
 _BY_STATUS = {
     ExitStatus.NO_RESULTS: ("NoQuestionsError",),
-    ExitStatus.USAGE_ERROR: ("UnknownGroupError", "LookupError", "ValueError"),
+    ExitStatus.USAGE_ERROR: ("UnknownGroupError", "LookupError", "ValueError", "InvalidURL"),
     ExitStatus.INDEX_ERROR: ("ReadError", "StoreError", "TransformError", "OSError"),
     # An ImportError is an extra that is not installed.
     ExitStatus.MODEL_ERROR: ("EmbeddingError", "ModelError", "OpenAIError", "ImportError"),
@@ -115,6 +115,19 @@ _CONTROLS = {c: "\ufffd" for c in (*range(32), *range(127, 160)) if chr(c) not i
 
 # What turns the direction of writing around, and so may show a text as another one.
 _CONTROLS.update(dict.fromkeys((*range(0x202A, 0x202F), *range(0x2066, 0x206A)), "\ufffd"))
+
+
+_ESCAPES = {code: f"\\u{code:04x}" for code in _CONTROLS if code > 31}
+
+
+def escaped(text: str) -> str:
+    """Return JSON with such characters as escapes, which mean the same.
+
+    Example:
+        >>> escaped('"\u202e"')
+        '"\\\\u202e"'
+    """
+    return text.translate(_ESCAPES)
 
 
 def printable(text: str) -> str:

@@ -46,6 +46,14 @@ class GroupRule:
     parent: str = "ROOT"
 
     def __post_init__(self) -> None:
+        numbers = [n for n in (self.size, self.overlap) if n is not None]
+        if not all(isinstance(text, str) for text in (self.name, self.parent)) or not all(
+            isinstance(number, int) for number in numbers
+        ):
+            raise ValueError(
+                "a group has texts as name and parent, and whole numbers as size and overlap, not "
+                f"{(self.name, self.parent, self.size, self.overlap)!r:.80}"
+            )
         if self.transform not in TRANSFORMS:
             raise ValueError(
                 f"no transform {self.transform!r} for the group {self.name!r}; there is "

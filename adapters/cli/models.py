@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from importlib.util import find_spec
 from typing import Any
+from urllib.parse import urlsplit
 
 from ...nodegraph.errors import ModelError
 from ...nodegraph.models.embedder import Embedder
@@ -44,8 +45,26 @@ def embedding_model(name: str, base_url: str | None = None, requests: int = 1) -
 
 
 def _server(base_url: str | None) -> tuple[str | None, str | None]:
-    """Return the key and the address of an OpenAI-compatible server."""
-    return os.environ.get("OPENAI_API_KEY"), base_url or os.environ.get("OPENAI_BASE_URL")
+    """Return the key and the address of an OpenAI-compatible server.
+
+    Raises:
+        CommandError: If the address is none.
+    """
+    url = base_url or os.environ.get("OPENAI_BASE_URL")
+    if url and not _is_address(url):
+        raise CommandError(
+            f"{url!r} is no address of a server; write it like http://127.0.0.1:8000/v1",
+            ExitStatus.USAGE_ERROR,
+        )
+    return os.environ.get("OPENAI_API_KEY"), url
+
+
+def _is_address(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # of a port or a host that is none
+        return False
 
 
 def checked(name: str, base_url: str | None) -> tuple[str, str | None]:

@@ -17,7 +17,7 @@ from ...nodegraph.readers.formats import has_lines
 from ...nodegraph.source_names import file_name_of
 from ...retrievers.results import Evidence, ScoredNode
 from ...retrievers.tracing import Span
-from .exit_status import printable
+from .exit_status import escaped, printable
 from .snippet import best_sentence, highlight, matches, snippet, terminal_columns, wrap
 
 _INDENT = "   "
@@ -112,8 +112,11 @@ FORMAT = 1
 
 
 def to_json(record: Mapping[str, Any], *, indent: int | None = 2) -> str:
-    """Write a record; what JSON has no form for becomes its text."""
-    return json.dumps(record, ensure_ascii=False, indent=indent, default=str)
+    """Write a record; what JSON has no form for becomes its text.
+
+    Characters that a terminal takes for commands are escapes.
+    """
+    return escaped(json.dumps(record, ensure_ascii=False, indent=indent, default=str))
 
 
 class LineNumbers:

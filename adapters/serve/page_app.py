@@ -239,7 +239,7 @@ def _failure(error: Exception) -> Response:
         return _json({"error": "the request is nested too deeply"}, 400)
     if isinstance(error, (ToolError, ValueError, TypeError, ImportError, OSError)):
         return _json({"error": message}, 400)
-    _logger.error("a request failed", exc_info=error)
+    _logger.error("a request failed: %s: %s", type(error).__name__, message, exc_info=error)
     return _json({"error": f"{type(error).__name__}: {message}"}, 500)
 
 

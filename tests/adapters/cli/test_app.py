@@ -139,6 +139,37 @@ def test_an_interrupt_is_quiet(here):
         assert process.wait(600) == 130
 
 
+@pytest.mark.skipif(os.name == "nt", reason="signals are another matter there")
+@pytest.mark.usefixtures("interrupts")
+@pytest.mark.parametrize(
+    "module", ["nodekin.adapters.cli.app", "nodekin.adapters.cli.search_command"]
+)
+def test_an_interrupt_while_modules_load_is_quiet(here, module):
+    program = f"""
+import signal, sys
+class Interrupting:
+    def find_spec(self, name, path=None, target=None):
+        if name == {module!r}:
+            signal.raise_signal(signal.SIGINT)
+sys.meta_path.insert(0, Interrupting())
+sys.argv = ["nodekin", "search", "tea", "--in", "docs"]
+from nodekin.adapters.cli import main
+main()
+"""
+    ran = subprocess.run([sys.executable, "-c", program], cwd=here, capture_output=True, text=True)
+    assert (ran.returncode, ran.stderr.split()) == (130, ["nodekin:", "interrupted"])
+
+
+@pytest.mark.skipif(os.name == "nt", reason="a shell of another kind")
+def test_closed_streams_are_said_in_one_line(indexed, here):
+    command = f"{sys.executable} -m nodekin.adapters.cli search"
+    for arguments, status, lines in (("tea >&-", 141, 1), ("- <&-", 1, 1), ("tea 2>&-", 0, 0)):
+        ran = subprocess.run(
+            f"{command} {arguments}", shell=True, cwd=here, capture_output=True, text=True
+        )
+        assert (ran.returncode, len(ran.stderr.splitlines())) == (status, lines), ran.stderr
+
+
 def _wait_until_it_reads(process):
     """Wait until the process sleeps in reading its standard input."""
     for _ in range(6000):

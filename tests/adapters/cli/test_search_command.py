@@ -223,3 +223,11 @@ def test_a_set_up_says_all_of_how_to_search(nodekin, here, arguments, error):
     ran = nodekin("search", "tea", *arguments)
     assert ran.status == 2
     assert error in ran.err
+
+
+def test_json_has_no_character_that_a_terminal_obeys(nodekin, here):
+    text = "Tea \u009b2J \u202e oolong \u2066 here."
+    (here / "docs" / "evil.txt").write_text(text, encoding="utf-8")
+    ran = nodekin("search", "oolong", "--in", "docs", "--json")
+    assert not set(text) & set(ran.out) - set("".join(map(chr, range(32, 127))))
+    assert ran.json["results"][0]["text"] == text

@@ -1,5 +1,7 @@
 import json
 
+import pytest
+
 
 def test_files_in_another_encoding_are_read_when_it_is_named(nodekin, here):
     (here / "docs" / "old.txt").write_bytes("旧的编码\r\n第二行".encode("gb18030"))
@@ -44,6 +46,17 @@ def test_damaged_settings_say_the_way_out(nodekin, here):
     assert ran.status == 3
     assert "--rebuild" in ran.err
     assert nodekin("index", "docs", "--rebuild").status == 0
+
+
+@pytest.mark.parametrize("broken", [{"name": []}, {"parent": {}}, {"size": "9"}, {"transform": []}])
+def test_groups_of_damaged_settings_say_the_way_out(indexed, here, broken):
+    file = here / ".nodekin" / "index.json"
+    record = json.loads(file.read_text("utf-8"))
+    record["groups"][0].update(broken)
+    file.write_text(json.dumps(record), "utf-8")
+    ran = indexed("search", "tea")
+    assert ran.status == 3
+    assert "--rebuild" in ran.err
 
 
 def test_settings_of_a_newer_nodekin(nodekin, here):

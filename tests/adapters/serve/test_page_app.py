@@ -142,3 +142,12 @@ def test_the_first_view_of_many_nodes_is_small(tmp_path) -> None:
     answers = [client.get(path) for path in paths]
     assert {answer.status_code for answer in answers} == {200}
     assert sum(len(answer.content) for answer in answers) < 200_000
+
+
+def test_the_log_says_why_a_request_failed(app, client, caplog, monkeypatch) -> None:
+    def fail(*arguments: object) -> None:
+        raise RuntimeError("the disk is gone")
+
+    monkeypatch.setattr(app.pages, "documents", fail)
+    assert client.get("/api/documents").status_code == 500
+    assert "a request failed: RuntimeError: the disk is gone" in caplog.text
