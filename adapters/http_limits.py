@@ -124,9 +124,9 @@ def _limit(response: Any) -> None:
     Raises:
         Refused: If it redirects, as prompts would go to another server than the one meant.
     """
-    if 300 <= response.status_code < 400 and (place := response.headers.get("location")):
+    if 300 <= response.status_code < 400 and (position := response.headers.get("location")):
         raise _refusal(
-            f"the server redirects to {place!r:.200}, where prompts are not sent to; if it may "
+            f"the server redirects to {position!r:.200}, where prompts are not sent to; if it may "
             "have them, give its address as base_url",
             response,
         )

@@ -59,10 +59,10 @@ class SentenceTransformerEmbedder:
                 str(model), device=device, local_files_only=local_files_only, **settings
             )
         elif device is not None or local_files_only or settings:
-            given = [*(["device"] if device else []), *settings] or ["local_files_only"]
+            passed = [*(["device"] if device else []), *settings] or ["local_files_only"]
             raise TypeError(
-                f"{given[0]} is for loading a model, and {model!r:.60} is loaded; leave it out, or "
-                "give the model's folder or name"
+                f"{passed[0]} is for loading a model, and {model!r:.60} is loaded; leave it out, "
+                "or give the model's folder or name"
             )
         else:
             loaded = model

@@ -54,10 +54,10 @@ class SourceRefresh:
         if self._clock() < self._next or not self._looking.acquire(blocking=False):
             return False
         try:
-            begin = self._clock()
+            start = self._clock()
             changed = self._refreshed(graph)
             end = self._clock()
-            self._next = end + max(self._seconds, _SHARE * (end - begin))
+            self._next = end + max(self._seconds, _SHARE * (end - start))
             return changed
         finally:
             self._looking.release()

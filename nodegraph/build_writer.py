@@ -241,8 +241,8 @@ class BuildCheckpoint:
         with self._lock:
             for parent in parents:
                 self._unsaved.pop((parent.id, key), None)
-            some = bool(self._saved)
-        if some:
+            batch = bool(self._saved)
+        if batch:
             stale = {self._key(parent, key) for parent in parents} & self._saved
             self._store.delete_values(self._kind, stale)
             with self._lock:

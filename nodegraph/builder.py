@@ -363,8 +363,8 @@ class GroupBuilder:
         if group.scope == "group":
             return DerivationJob(task, root, [(None, self._attempt(group, everything))], revisions)
         reused = reusable(group, task.key, everything, old)
-        rest = [parent for parent in everything if parent.id not in reused]
-        reused = writer.checkpoint.load(rest, task.key) | reused
+        remaining = [parent for parent in everything if parent.id not in reused]
+        reused = writer.checkpoint.load(remaining, task.key) | reused
         families: list[tuple[Node | None, PendingOutput]] = []
         for parent in everything:
             if parent.id in reused:

@@ -93,8 +93,8 @@ class Amendment:
         for link in self.unlinked:
             links.pop(_ends(link), None)
         links.update((_ends(link), link) for link in self.links)
-        kept = tuple(link for link in links.values() if link.source in existing)
-        return Derivation(*self.stamp, nodes, kept)
+        stored = tuple(link for link in links.values() if link.source in existing)
+        return Derivation(*self.stamp, nodes, stored)
 
     def nodes_of(self, old: Sequence[Node], by_id: Mapping[str, Node]) -> tuple[Node, ...]:
         """Return the nodes of a derivation as they are with the amendment.
@@ -110,12 +110,12 @@ class Amendment:
                 nodes.pop(node_id, None)
             nodes.update((node.id, node) for node in self.nodes)
             return tuple(sorted(nodes.values(), key=_order))
-        some = list(old)
+        batch = list(old)
         for node in (by_id[node_id] for node_id in replaced if node_id in by_id):
-            del some[bisect_left(some, node.order, key=_order)]
+            del batch[bisect_left(batch, node.order, key=_order)]
         for node in self.nodes:
-            insort(some, node, key=_order)
-        return tuple(some)
+            insort(batch, node, key=_order)
+        return tuple(batch)
 
 
 def _order(node: Node) -> int:

@@ -161,12 +161,12 @@ def explain_names(function: Callable[ParamT, ReturnT]) -> Callable[ParamT, Retur
 
 
 def _hint(parameters: Iterable[str], given: Iterable[str], message: str) -> str:
-    known = set(parameters)
+    seen = set(parameters)
     pairs = [
-        f"{name!r} is called {ours!r} here"
+        f"{name!r} is called {native!r} here"
         for name in given
-        if name not in known
-        for ours, others in OURS.items()
-        if name in others and (ours in known or f"'{ours}'" in message)
+        if name not in seen
+        for native, others in OURS.items()
+        if name in others and (native in seen or f"'{native}'" in message)
     ]
     return ", ".join(pairs) if " is called " not in message else ""

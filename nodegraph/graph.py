@@ -192,7 +192,7 @@ class NodeGraph:
         of_paths = iter(self._corpus.add(documents, paths, self._skipping()))
         report_changed_files(self._store, documents)
         ids = [next(of_paths) if isinstance(source, Path) else [source.id] for source in sources]
-        return [i for some in ids for i in some]
+        return [i for batch in ids for i in batch]
 
     def update(self, items: object) -> list[str]:
         """Update documents that are in the graph already; like ``add``, which also inserts.
@@ -443,9 +443,9 @@ class NodeGraph:
         groups = self.reader.searched_groups(group)
         with self.reader.reading(*groups):
             ids = self._store.ids(group)
-        for begin in range(0, len(ids), _EMBEDDED_AT_ONCE):
+        for start in range(0, len(ids), _EMBEDDED_AT_ONCE):
             with self.reader.reading(*groups):
-                nodes = self.reader.existing_nodes(ids[begin : begin + _EMBEDDED_AT_ONCE])
+                nodes = self.reader.existing_nodes(ids[start : start + _EMBEDDED_AT_ONCE])
                 texts = self.reader.searched_texts(nodes)
             for key in keys:
                 self.embeddings.embed(texts, key, group, workers)

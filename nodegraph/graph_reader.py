@@ -117,7 +117,7 @@ class GraphReader:
         """Hold a state in which the groups are built, with other settings than the graph's."""
         if (observation := current_observation.get()) is not None:
             observation.note_groups(self, *groups)
-        with ExitStack() as held:
+        with ExitStack() as lease:
             for attempt in itertools.count():
                 # Where documents change as fast as groups are built, they are asked to wait.
                 with self._access.change_lock if attempt > 2 else nullcontext():
@@ -127,7 +127,7 @@ class GraphReader:
                     with ExitStack() as block:
                         block.enter_context(self._access.reading())
                         if self._are_built(groups):
-                            held.push(block.pop_all())
+                            lease.push(block.pop_all())
                             break
             yield
 

@@ -79,14 +79,14 @@ class GroupFollower:
         keys = self._assign_places(unplaced, everything)
         nodes, unlinked, links = list[Node](), list[Link](), list[Link]()
         for key in keys:
-            node, made = derive_of_group(self._name, self._drafts[key].draft, self._places[key])
+            node, created = derive_of_group(self._name, self._drafts[key].draft, self._places[key])
             old = self._nodes.get(node.id)
             if old is None or not unmoved(old, node):
                 nodes.append(node)
-            stale, new = _difference(self._links.get(node.id, []), made)
+            stale, new = _difference(self._links.get(node.id, []), created)
             unlinked += stale
             links += new
-            self._ids[key], self._nodes[node.id], self._links[node.id] = node.id, node, made
+            self._ids[key], self._nodes[node.id], self._links[node.id] = node.id, node, created
             removed_ids.discard(node.id)
         for node_id in removed_ids:
             del self._nodes[node_id], self._links[node_id]
@@ -129,15 +129,15 @@ class GroupFollower:
 
     def _stored_places(self) -> dict[str, int]:
         """Return the places that nodes have in the store; none if their order is another."""
-        places: dict[str, int] = {}
+        positions: dict[str, int] = {}
         last = 0
         for _, key in self._ranked:
             node, _ = derive_of_group(self._name, self._drafts[key].draft, 0)
             if (stored := self._nodes.get(node.id)) is not None:
                 if stored.order <= last:
                     return {}
-                places[key] = last = stored.order
-        return places
+                positions[key] = last = stored.order
+        return positions
 
     def _fill(self, unplaced: Sequence[str]) -> bool:
         """Give places between those of others; return whether there was room."""
@@ -197,10 +197,10 @@ def _difference(old: Sequence[Link], new: Sequence[Link]) -> tuple[list[Link], l
     New ones are put behind those that are there.
     """
     old_ends, new_ends = ({_target(link) for link in links} for links in (old, new))
-    kept = [_target(link) for link in old if _target(link) in new_ends]
-    if kept == [_target(link) for link in new[: len(kept)]]:
+    retained = [_target(link) for link in old if _target(link) in new_ends]
+    if retained == [_target(link) for link in new[: len(retained)]]:
         stale = [link for link in old if _target(link) not in new_ends]
-        return stale, [link for link in new[len(kept) :] if _target(link) not in old_ends]
+        return stale, [link for link in new[len(retained) :] if _target(link) not in old_ends]
     return list(old), list(new)
 
 

@@ -51,8 +51,8 @@ class Observation:
             OutsideHoldError: If they had to be held with the others, and are not.
         """
         with self._lock:
-            known = self._groups.get(graph)
-            new = self._holds and (known is None or not known.issuperset(groups))
+            existing = self._groups.get(graph)
+            new = self._holds and (existing is None or not existing.issuperset(groups))
             self._groups.setdefault(graph, set()).update(groups)
         if new:
             raise OutsideHoldError
@@ -75,9 +75,9 @@ class Observation:
         for graph in graphs:  # built before any is held
             with graph.reading(*groups[graph]):
                 pass
-        with ExitStack() as held:
+        with ExitStack() as lease:
             for graph in graphs:
-                held.enter_context(graph.reading(*groups[graph]))
+                lease.enter_context(graph.reading(*groups[graph]))
             self._holds = True
             try:
                 yield

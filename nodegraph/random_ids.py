@@ -65,14 +65,14 @@ def report_changed_files(store: NodeStore, documents: Sequence[Document]) -> Non
     noted: Mapping[str, list[str]] = {
         path: json.loads(value) for path, value in store.get_values(_FILES, ids.keys()).items()
     }
-    existing: Any = store.stamps(ROOT, {i for some in noted.values() for i in some})
+    existing: Any = store.stamps(ROOT, {i for batch in noted.values() for i in batch})
     earlier = {
-        path: [i for i in some if i in existing and i not in ids[path]]
-        for path, some in noted.items()
+        path: [i for i in batch if i in existing and i not in ids[path]]
+        for path, batch in noted.items()
     }
     values = {path: json.dumps([*earlier.get(path, ()), *new]) for path, new in ids.items()}
     store.put_values(_FILES, {path: value.encode() for path, value in values.items()})
-    changed = {path: some for path, some in earlier.items() if some}
+    changed = {path: batch for path, batch in earlier.items() if batch}
     if changed and len(documents) > 1:
         logger.warning(
             "%d files were added before with another text, which stays: %s; if they have changed, "
@@ -80,5 +80,5 @@ def report_changed_files(store: NodeStore, documents: Sequence[Document]) -> Non
             "changed file replaces its documents",
             len(changed),
             ", ".join([*changed][:10]) + (", ..." if len(changed) > 10 else ""),
-            [i for some in changed.values() for i in some][:50],
+            [i for batch in changed.values() for i in batch][:50],
         )

@@ -129,8 +129,8 @@ class SearchText:
         """Put what is added and a text together."""
         if not added:
             return text
-        places = {"metadata": added, "text": text, "metadata_str": added, "content": text}
-        return self.template.format(**places).strip()
+        positions = {"metadata": added, "text": text, "metadata_str": added, "content": text}
+        return self.template.format(**positions).strip()
 
     def sources(self, node: SearchedNode) -> tuple[str, ...]:
         """Return what is searched beside the node's text: names of groups and of its fields."""

@@ -309,20 +309,20 @@ class NodeStore(ABC):
         unique = {document.id: document for document in documents}
         stamps = self.stamps(ROOT, unique) if unique else {}
         state = self.journal.state(ROOT)
-        places = state.places
+        positions = state.places
         roots: dict[str, Derivation | None] = {}
         for document_id, document in unique.items():
             if document_id not in stamps:
-                places += 1
-                roots[document_id] = derive_root(document, places)
+                positions += 1
+                roots[document_id] = derive_root(document, positions)
                 continue
             root = derive_root(document, 0)
             if root.stamp != stamps[document_id]:
                 (old,) = self.get([document_id])
                 position = 0 if old is None else old.order // DOCUMENT_STRIDE
                 roots[document_id] = derive_root(document, position)
-        if places > state.places:
-            self.journal.put_state(ROOT, state._replace(places=places))
+        if positions > state.places:
+            self.journal.put_state(ROOT, state._replace(places=positions))
         return roots
 
     def put_derivations(self, group: str, derivations: Mapping[str, Derivation]) -> None:

@@ -282,8 +282,8 @@ class _StoreCheck:
     def write_values(self) -> tuple[str, Callable[[NodeStore], None]]:
         kind, keys = self.rng.choice(_KINDS), self.rng.sample(_IDS, 3)
         if self.rng.random() < 0.4:
-            some = self.rng.choice((None, keys))
-            return f"delete_values({kind!r}, {some})", lambda s: s.delete_values(kind, some)
+            batch = self.rng.choice((None, keys))
+            return f"delete_values({kind!r}, {batch})", lambda s: s.delete_values(kind, batch)
         values = {key: self.rng.randbytes(5) for key in keys}
         return f"put_values({kind!r}, {values})", lambda store: store.put_values(kind, values)
 
@@ -453,14 +453,16 @@ def _read(store: NodeStore) -> Rows:
         rows[f"get_values({kind!r}, ids)"] = dict(store.get_values(kind, ids[:3]))
     for incoming in (False, True):
         links = store.links(ids, incoming=incoming)
-        rows[f"links(ids, incoming={incoming})"] = [[_link_row(k) for k in some] for some in links]
+        rows[f"links(ids, incoming={incoming})"] = [
+            [_link_row(k) for k in batch] for batch in links
+        ]
     for group in _GROUPS:
         nodes = list(store.nodes(group))
         rows[f"count({group!r})"] = store.count(group)
         rows[f"nodes({group!r})"] = [(node.id, *_row(node)) for node in nodes]
         rows[f"stamps({group!r})"] = list(store.stamps(group).items())
-        some = store.stamps(group, [*_IDS[:2], "never"])
-        rows[f"stamps({group!r}, ids)"] = dict(some)
+        batch = store.stamps(group, [*_IDS[:2], "never"])
+        rows[f"stamps({group!r}, ids)"] = dict(batch)
         rows[f"built({group!r})"] = store.built(group)
         for document_id in (CORPUS, *_IDS):
             derivation = store.derivation(group, document_id)

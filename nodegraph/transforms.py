@@ -271,10 +271,10 @@ def read_output(output: object, parent: Node | None) -> list[Draft]:
 
 def _items(output: object) -> Iterable[object]:
     """Return what was made one by one; what has a text form of its own is one piece."""
-    one = isinstance(output, str | bytes | Mapping | Node | Draft | LinkedText) or any(
+    single = isinstance(output, str | bytes | Mapping | Node | Draft | LinkedText) or any(
         hasattr(output, name) for name in ("page_content", "get_content", "model_dump")
     )  # pydantic's models are iterable, over their fields
-    return output if isinstance(output, Iterable) and not one else [output]
+    return output if isinstance(output, Iterable) and not single else [output]
 
 
 def _placed(draft: Draft, span: Span | None, parent: Node) -> Draft:

@@ -248,16 +248,16 @@ def check_takes_filters(retriever: object, owner: str) -> None:
     checked: set[int] = set()  # a node may refer back to a retriever that holds it
     pending = [retriever]
     while pending:
-        one = pending.pop()
-        if id(one) in checked:
+        item = pending.pop()
+        if id(item) in checked:
             continue
-        checked.add(id(one))
-        if getattr(one, "takes_filters", False) is not True:
+        checked.add(id(item))
+        if getattr(item, "takes_filters", False) is not True:
             raise ValueError(
-                f"{owner} adds conditions, and {one!r:.120} does not take them; put them into what "
-                "it searches, or set takes_filters = True on its class if it passes filters on"
+                f"{owner} adds conditions, and {item!r:.120} does not take them; put them into "
+                "what it searches, or set takes_filters = True on its class if it passes filters on"
             )
-        pending += [inner for _, inner in inner_retrievers(one)]
+        pending += [inner for _, inner in inner_retrievers(item)]
 
 
 RESTRICTION: ContextVar[Filters | None] = ContextVar("restriction", default=None)

@@ -90,17 +90,17 @@ def on_items(decide: Decide) -> Decide:
 
 def one_of(values: Sequence[Any]) -> Decide:
     """Decide whether a value is one of several; quick also with thousands."""
-    known, others = set(), []
+    existing, others = set(), []
     for value in values:
         try:
-            known.add(_hashed(value))
+            existing.add(_hashed(value))
         except TypeError:  # a list, a signalling NaN
             others.append(value)
     dates = _Dates(values)
 
     def equal(value: Any) -> bool:
         try:
-            if value == value and _hashed(value) in known:  # NaN equals nothing
+            if value == value and _hashed(value) in existing:  # NaN equals nothing
                 return True
         except Exception:  # it has no hash, or raises when compared
             pass
@@ -359,10 +359,10 @@ def _read_text(text: str) -> CalendarTime | None:
 def _read_match(parts: dict[str, str | None]) -> CalendarTime | None:
     year, month, day = int(parts["year"] or 0), _month(parts), parts.get("day")
     if first := parts.get("first"):  # 31/1/2024 or 1/31/2024
-        one, other = int(first), int(parts["other"] or 0)
-        if one != other and max(one, other) <= 12:
+        single, other = int(first), int(parts["other"] or 0)
+        if single != other and max(single, other) <= 12:
             return None
-        month, day = min(one, other), str(max(one, other))
+        month, day = min(single, other), str(max(single, other))
     start = date(year, month or 1, int(day or 1))
     calendar = (start.year, start.month, start.day)
     if not day:
@@ -420,15 +420,15 @@ class LikePattern:
 
     def matches(self, text: str) -> bool:
         """Return whether a text is of the pattern's form."""
-        first, rest = self._first, self._rest
+        first, remaining = self._first, self._rest
         text = _folded(text) if self._fold_case else text
-        if not rest:
+        if not remaining:
             return len(text) == first.size and first.stands(text, 0)
-        end = len(text) - rest[-1].size
+        end = len(text) - remaining[-1].size
         at = first.size
-        if end < at or not first.stands(text, 0) or not rest[-1].stands(text, end):
+        if end < at or not first.stands(text, 0) or not remaining[-1].stands(text, end):
             return False
-        for part in rest[:-1]:
+        for part in remaining[:-1]:
             start = part.find(text, at, end)
             if start < 0:
                 return False

@@ -93,8 +93,8 @@ def all_of(*filters: Filters | None) -> Filters | None:
         >>> all_of(None, {"year": 2020})
         {'year': 2020}
     """
-    some = [part for part in filters if part is not None and part != {}]
-    return None if not some else some[0] if len(some) == 1 else {"and": some}
+    batch = [part for part in filters if part is not None and part != {}]
+    return None if not batch else batch[0] if len(batch) == 1 else {"and": batch}
 
 
 def metadata_key(field: str) -> str:

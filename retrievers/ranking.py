@@ -138,9 +138,9 @@ def _content_id(node: Node) -> str:
     LlamaIndex's nodes always have one: they are the same if they are of the same document, too.
     """
     fields = {field: value for field, value in node.metadata.items() if field != _SCORE_FIELD}
-    made = Document(node.text, fields).id
+    created = Document(node.text, fields).id
     has_id = hasattr(getattr(node, "original", None), "node_id")
-    return f"{made} of {node.document_id or node.id}" if has_id else made
+    return f"{created} of {node.document_id or node.id}" if has_id else created
 
 
 def merge(node: Node, results: Sequence[ScoredNode], score: float) -> ScoredNode:
@@ -268,7 +268,7 @@ def merge_hits(
     }
     if not ends:
         return rows, False
-    certain = next(place for place, row in enumerate(rows, 1) if row in ends)
+    certain = next(position for position, row in enumerate(rows, 1) if row in ends)
     return rows[:certain], True
 
 

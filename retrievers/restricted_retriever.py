@@ -108,7 +108,7 @@ class RestrictedRetriever(PlannedRetriever):
         """Return the results of each query as a plan."""
         with restricting(self.filters):
             results = yield from Find(self.inner, queries, limit, all_of(self.filters, filters))
-        return [[r for result in one if (r := self._checked(result))] for one in results]
+        return [[r for result in item if (r := self._checked(result))] for item in results]
 
     def _checked(self, result: ScoredNode) -> ScoredNode | None:
         """Return a result with the evidence that meets the restriction; None if it does not.
@@ -117,9 +117,9 @@ class RestrictedRetriever(PlannedRetriever):
         sources have to meet the restriction.
         """
         node, evidence = result.node, result.evidence
-        shown = tuple(match for match in evidence if self._filter.matches(match.node))
+        displayed = tuple(match for match in evidence if self._filter.matches(match.node))
         if self._filter.matches(node):
-            return replace(result, evidence=shown)
+            return replace(result, evidence=displayed)
         sources = [match for match in evidence if match.node is not node]
         is_answer = isinstance(node, ForeignNode) and node.original is None
-        return result if is_answer and sources and len(shown) == len(sources) else None
+        return result if is_answer and sources and len(displayed) == len(sources) else None

@@ -101,7 +101,7 @@ class _DeferredEvidence:
             if type(match) is Match:
                 evidence = (Evidence(self.node, self.score, *match),)
             else:  # the results that it stands for
-                evidence = tuple(each for result in match for each in result.evidence)
+                evidence = tuple(entry for result in match for entry in result.evidence)
             object.__setattr__(self, "evidence", evidence)
             return evidence
 
@@ -174,12 +174,12 @@ class ScoredNode(_DeferredEvidence):
         for match in self.evidence:
             key = "" if match.embed_key is None else f" ({match.embed_key})"
             share = "" if match.share is None else f", which gave {match.share:.4f}"
-            found = "itself" if match.node == self.node else _quoted(match.node.text)
+            matches = "itself" if match.node == self.node else _quoted(match.node.text)
             searched = ", ".join(match.searched_with)
             searched = f", searched with {searched}" if searched else ""
             lines.append(
                 f"  {match.score:.4f}  {match.group}  {match.similarity}{key} for "
-                f"{_quoted(match.query)}: {found}{searched}{share}"
+                f"{_quoted(match.query)}: {matches}{searched}{share}"
             )
             for variant in reversed(match.variants):
                 note = "" if variant.note is None else f" ({variant.note})"

@@ -124,8 +124,8 @@ class Conditions:
             if not self.allow(node, hit):
                 return False
             groups.setdefault(hit.group, hit)
-        below = (one for group in groups for one in _below(node, group))
-        return all(self.met_by(one) for one in below if span is None or _overlaps(one, span))
+        below = (item for group in groups for item in _below(node, group))
+        return all(self.met_by(item) for item in below if span is None or _overlaps(item, span))
 
 
 def _relaxed(filter: Filter, positive: bool = True) -> Filter | None:
@@ -143,10 +143,10 @@ def _relaxed(filter: Filter, positive: bool = True) -> Filter | None:
     if filter.join == "not":
         return _relaxed(filter.parts[0], not positive)
     parts = [_relaxed(part, positive) for part in filter.parts]
-    some = tuple(part for part in parts if part is not None)
+    batch = tuple(part for part in parts if part is not None)
     if (filter.join == "and") == positive:
-        return Filter("and", some) if some else None
-    return Filter("or", some) if some and len(some) == len(parts) else None
+        return Filter("and", batch) if batch else None
+    return Filter("or", batch) if batch and len(batch) == len(parts) else None
 
 
 def _below(node: Node, group: str) -> list[Node]:

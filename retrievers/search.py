@@ -131,8 +131,8 @@ class Search:
         if len(queries) <= _MAX_QUERIES:
             return self._search_together(queries, vectors)
         results: list[list[ScoredNode]] = []
-        for begin in range(0, len(queries), _MAX_QUERIES):
-            part = slice(begin, begin + _MAX_QUERIES)
+        for start in range(0, len(queries), _MAX_QUERIES):
+            part = slice(start, start + _MAX_QUERIES)
             part_vectors = [[of_graph[part] for of_graph in scope] for scope in vectors]
             results += self._search_together(queries[part], part_vectors)
         return results
@@ -188,8 +188,8 @@ class Search:
             if scope.key is None:
                 every = 1 if self.pooled else len(self.groups)  # a group's, one for each graph
                 prepared = [
-                    [prepare(query, opened[place::every]) for query in queries]
-                    for place in range(every)
+                    [prepare(query, opened[position::every]) for query in queries]
+                    for position in range(every)
                 ] * (len(opened) // every)
             else:
                 of_indexes = [of_graph for of_graph in vectors[number] for _ in self.groups]
@@ -234,8 +234,8 @@ class Search:
                     results[at] = lift_all(found, targets, self.limit, self.lift, self._place)
                     continue
                 # Hits that are to be looked at are evidence also behind the last target.
-                most = self.limit if exactly is None else sys.maxsize
-                results[at] = lift(found, targets, most)[: self.limit]
+                maximum = self.limit if exactly is None else sys.maxsize
+                results[at] = lift(found, targets, maximum)[: self.limit]
                 if more and len(results[at]) < self.limit:
                     short.append(at)
             open_queries, fetch = short, 4 * fetch
@@ -255,17 +255,19 @@ class Search:
     ) -> Iterator[ScoredNode]:
         graphs = [graph for graph, _ in self._searched(scope)]
         matches = [self._match(scope, query, index) for index in indexes]
-        for begin in range(0, len(rows), self.limit):  # as many as may be enough, at once
-            some = rows[begin : begin + self.limit]
+        for start in range(0, len(rows), self.limit):  # as many as may be enough, at once
+            batch = rows[start : start + self.limit]
             if len(graphs) == 1:
-                nodes_of_one = graphs[0].reader.nodes_by_id([i for _, _, i in some])
-                yield from scored_nodes(nodes_of_one, [score for score, _, _ in some], matches[0])
+                nodes_of_one = graphs[0].reader.nodes_by_id([i for _, _, i in batch])
+                yield from scored_nodes(nodes_of_one, [score for score, _, _ in batch], matches[0])
                 continue
             nodes = {
-                graph: iter(graph.reader.nodes_by_id([i for _, n, i in some if graphs[n] is graph]))
-                for graph in {graphs[at] for _, at, _ in some}
+                graph: iter(
+                    graph.reader.nodes_by_id([i for _, n, i in batch if graphs[n] is graph])
+                )
+                for graph in {graphs[at] for _, at, _ in batch}
             }
-            for score, at, _ in some:
+            for score, at, _ in batch:
                 yield from scored_nodes([next(nodes[graphs[at]])], [score], matches[at])
 
     def _searched(self, scope: SearchScope) -> list[tuple[NodeGraph, str]]:

@@ -232,7 +232,7 @@ class _IndexCheck:
     def check_ranking(self) -> None:
         graph = self.checked_graph(_Corpus(self.texts, self.embed))
         nodes = {node.id: node for node in graph.nodes("line")}
-        place = {node_id: at for at, node_id in enumerate(nodes)}
+        position = {node_id: at for at, node_id in enumerate(nodes)}
         rankings = self.rankings(graph)
         if max(map(len, rankings)) < 2:
             raise ValueError(
@@ -241,7 +241,7 @@ class _IndexCheck:
             )
         many = self.retriever(graph).batch(self.queries)
         for query, ranking, results in zip(self.queries, rankings, many, strict=True):
-            _check_rows(ranking, f"{query!r}: ", place)
+            _check_rows(ranking, f"{query!r}: ", position)
             _check_same(_rows(results), ranking, f"{query!r}: many queries at once, beside one")
             for filters in _FILTERS:
                 filter = parse_filters(filters)
@@ -399,7 +399,7 @@ def _check(good: bool, message: str) -> None:
         raise AssertionError(message)
 
 
-def _check_rows(rows: Sequence[Row], where: str, place: Mapping[str, int] | None = None) -> None:
+def _check_rows(rows: Sequence[Row], where: str, position: Mapping[str, int] | None = None) -> None:
     """Check that rows are best first, none twice, and ties in document order."""
     ids = [node_id for node_id, _ in rows]
     _check(len(set(ids)) == len(ids), f"{where}a node comes twice in {_format(rows)}")
@@ -408,8 +408,8 @@ def _check_rows(rows: Sequence[Row], where: str, place: Mapping[str, int] | None
         _check(usable, f"{where}the score of {node_id!r} is {score!r}, not a finite float")
     for (first, high), (second, low) in pairwise(rows):
         _check(high >= low, f"{where}results are not best first: {_format(rows)}")
-        if place is not None and high == low:
-            in_order = place[first] < place[second]
+        if position is not None and high == low:
+            in_order = position[first] < position[second]
             _check(in_order, f"{where}a tie is not in document order: {_format(rows)}")
 
 

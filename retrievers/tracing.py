@@ -46,7 +46,7 @@ class Span:
     def __str__(self) -> str:
         return "\n".join(self._lines("", ""))
 
-    def _lines(self, first: str, rest: str) -> Iterator[str]:
+    def _lines(self, first: str, remaining: str) -> Iterator[str]:
         attributes = "".join(f" {key}={_short(value)}" for key, value in self.attributes.items())
         duration = "" if self.seconds is None else f" ({1000 * self.seconds:.1f} ms)"
         failed = "" if self.error is None else f" failed: {type(self.error).__name__}: {self.error}"
@@ -54,7 +54,7 @@ class Span:
         for number, span in enumerate(self.children, 1):
             last = number == len(self.children)
             yield from span._lines(
-                rest + ("└─ " if last else "├─ "), rest + ("   " if last else "│  ")
+                remaining + ("└─ " if last else "├─ "), remaining + ("   " if last else "│  ")
             )
 
 

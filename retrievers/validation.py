@@ -119,8 +119,8 @@ def with_settings(owner: Any, options: Mapping[str, Any]) -> dict[str, Any]:
         return dict(options)
     if "settings" in options:
         raise TypeError(f"{sorted(own)} go into settings={kind.__name__}(...)")
-    rest = {name: value for name, value in options.items() if name not in own}
-    return {**rest, "settings": kind(**own)}
+    remaining = {name: value for name, value in options.items() if name not in own}
+    return {**remaining, "settings": kind(**own)}
 
 
 def refuse_settings(settings: Iterable[str], owner: object, kind: str) -> None:

@@ -74,8 +74,8 @@ class AnswerOutput:
         if not self._wraps:
             click.echo(text, nl=False)
             return
-        *whole, self._begun = unbroken(self._begun + text) or [""]
-        for token in whole:
+        *full, self._begun = unbroken(self._begun + text) or [""]
+        for token in full:
             self._write(token)
 
     def _write(self, token: str) -> None:
@@ -199,9 +199,9 @@ def _engine(
 
     Options for the model and the strategy make one anew.
     """
-    given = {"--model": model, "--base-url": base_url, "--mode": mode}
-    given["--strategy"] = None if strategy == NO_STRATEGY else strategy
-    declared = None if search.open_setup is None or any(given.values()) else search.open_setup()
+    passed = {"--model": model, "--base-url": base_url, "--mode": mode}
+    passed["--strategy"] = None if strategy == NO_STRATEGY else strategy
+    declared = None if search.open_setup is None or any(passed.values()) else search.open_setup()
     if isinstance(declared, QueryEngine):
         return declared
     llm = chat_model(model, base_url)
@@ -339,11 +339,11 @@ def source_lines(answer: Any) -> Iterator[str]:
         where = place(node, line_numbers, query)
         number = f"[{source.number}]"
         aside = "" if source.cited or not any_cited else "  (not cited)"
-        room = terminal_columns() - columns(f"{number} {where}  {aside}")
-        text = snippet(str(node.content), query, max(24, room), mark) if room > 24 else ""
+        capacity = terminal_columns() - columns(f"{number} {where}  {aside}")
+        text = snippet(str(node.content), query, max(24, capacity), mark) if capacity > 24 else ""
         plain_text = click.unstyle(text)
-        if columns(plain_text) > room:
-            text = cut(plain_text, room)
+        if columns(plain_text) > capacity:
+            text = cut(plain_text, capacity)
         styled = f"{click.style(number, bold=source.cited)} {click.style(where, fg='green')}"
         yield f"{styled}{'  ' + text if text else ''}{click.style(aside, dim=True)}"
 

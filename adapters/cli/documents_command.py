@@ -72,8 +72,8 @@ def list_documents(
 def documents_of(graph: NodeGraph) -> Iterator[Node]:
     """Yield the documents of a graph; few of their texts are in memory at a time."""
     ids = iter(graph.reader.document_ids())
-    while some := list(islice(ids, _AT_ONCE)):
-        yield from graph.reader.nodes_by_id(some)
+    while batch := list(islice(ids, _AT_ONCE)):
+        yield from graph.reader.nodes_by_id(batch)
 
 
 def _fits(name: str, pattern: str) -> bool:
@@ -136,8 +136,8 @@ def show(
                 if number:
                     echo()
                 at = line_numbers.line(part)
-                place = document_name(node) if at is None else f"{document_name(node)}:{at}"
-                echo(click.style(f"{place}  {part.group}", fg="green"))
+                position = document_name(node) if at is None else f"{document_name(node)}:{at}"
+                echo(click.style(f"{position}  {part.group}", fg="green"))
                 echo(printable(part.text))
         else:
             for text in _lines(node.text, line):
@@ -152,12 +152,12 @@ def _find(graph: NodeGraph, name: str) -> tuple[Node, int | None]:
         CommandError: If there is none, or several; with those that are like it.
     """
     numbered = re.fullmatch(r"(.+):([0-9]{1,9})", name)
-    wanted = [(name, None), (numbered[1], int(numbered[2]))] if numbered else [(name, None)]
+    requested = [(name, None), (numbered[1], int(numbered[2]))] if numbered else [(name, None)]
     ids = graph.reader.document_ids()
-    known = set(ids)
-    for text, line in wanted:
+    existing = set(ids)
+    for text, line in requested:
         path = Path(text).expanduser().absolute()
-        matching = [text] if text in known else []
+        matching = [text] if text in existing else []
         if not matching:
             matching = [i for i in ids if Path(i).name == text or path.as_posix().endswith(f"/{i}")]
         if len(matching) > 1:
@@ -177,7 +177,7 @@ def _lines(text: str, line: int | None) -> Sequence[str]:
     """Return the lines of a text, or those around one, with their numbers."""
     lines = text.split("\n")
     if line is None:
-        return [printable(each) for each in lines]
+        return [printable(entry) for entry in lines]
     if not 1 <= line <= len(lines):
         raise CommandError(
             f"there is no line {line}; the document has {len(lines):,}", ExitStatus.USAGE_ERROR
@@ -223,13 +223,13 @@ def remove(names: tuple[str, ...], store: Path | None, as_json: bool, quiet: boo
             if not any(path == source or path in source.parents for path in gone)
         )
         home.save(replace(settings, sources=sources))
-        left = len(graph.reader.document_ids())
-    removed = len(before) - left
+        remaining = len(graph.reader.document_ids())
+    removed = len(before) - remaining
     if as_json:
         header = {"format": FORMAT, "command": "remove"}
-        echo(to_json({**header, "removed": removed, "documents": left}))
+        echo(to_json({**header, "removed": removed, "documents": remaining}))
     elif not quiet:
-        echo(f"removed {counted(removed, 'document')}; {left:,} left in {home.folder}")
+        echo(f"removed {counted(removed, 'document')}; {remaining:,} left in {home.folder}")
     return ExitStatus.SUCCESS
 
 

@@ -280,9 +280,9 @@ def _update(
         if source not in indexed:
             refresh.added.extend(graph.add(source))
             report.include(graph.read_report)
-    known = set(graph.reader.document_ids()) if parts else set[str]()
+    existing = set(graph.reader.document_ids()) if parts else set[str]()
     for part in parts:  # of a source; it may have been taken out
-        refresh.added.extend(i for i in graph.add(part) if i not in known)
+        refresh.added.extend(i for i in graph.add(part) if i not in existing)
     home.save(settings)  # from here on a run that is interrupted is continued by the next one
     if workers > 1:
         _build_in_processes(graph, settings, workers)
@@ -298,8 +298,8 @@ def _update(
 
 def _build_in_processes(graph: NodeGraph, settings: IndexSettings, workers: int) -> None:
     """Split whole documents, and embed; to split what is smaller takes less than to send it."""
-    whole = [rule.name for rule in settings.groups if rule.parent == "ROOT"]
-    graph.build(*whole, on_error="skip", workers=workers)
+    full = [rule.name for rule in settings.groups if rule.parent == "ROOT"]
+    graph.build(*full, on_error="skip", workers=workers)
     if settings.embed:
         graph.build(settings.main_group, on_error="skip", workers=workers, embed=True)
 

@@ -283,7 +283,7 @@ def _unknown(says: str, name: str, names: Iterable[str]) -> CommandError:
 def _value(option: click.Option, value: Any, file: Path) -> Any:
     values = value if isinstance(value, list) else [value]
     if isinstance(option.type, click.Path):
-        paths = [file.parent / Path(str(one)).expanduser() for one in values]
+        paths = [file.parent / Path(str(item)).expanduser() for item in values]
         for path in paths:
             require_folder(file, file.parent, path)
         values = [str(path) for path in paths]

@@ -57,9 +57,9 @@ def listing(results: Sequence[ScoredNode], query: str, *, full: bool) -> Iterato
             lines = highlight(text, matches(text, query), mark).split("\n")
             yield from (_INDENT + line if line else "" for line in lines)
             continue
-        room = terminal_columns() - len(_INDENT)
-        excerpt = snippet(str(node.content), query, _LINES * (room - 3), mark, part)
-        yield from (_INDENT + line for line in wrap(excerpt, room))
+        capacity = terminal_columns() - len(_INDENT)
+        excerpt = snippet(str(node.content), query, _LINES * (capacity - 3), mark, part)
+        yield from (_INDENT + line for line in wrap(excerpt, capacity))
 
 
 def matched_part(result: ScoredNode) -> tuple[int, int] | None:
@@ -73,9 +73,9 @@ def matched_part(result: ScoredNode) -> tuple[int, int] | None:
             return None
         if inner.start is None or inner.end is None or node.content != node.text:
             return None
-        begin = inner.start - (node.start or 0)
-        if begin >= 0 and node.text[begin : begin + len(inner.text)] == inner.text:
-            return begin, begin + len(inner.text)
+        start = inner.start - (node.start or 0)
+        if start >= 0 and node.text[start : start + len(inner.text)] == inner.text:
+            return start, start + len(inner.text)
     return None
 
 

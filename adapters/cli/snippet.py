@@ -33,12 +33,12 @@ def matches(text: str, query: str) -> list[Span]:
     single_characters = unspaced - several - set("".join(several))
     sizes = {len(term) for term in several}
     spans: list[Span] = []
-    for begin, end in analyze.spans(text):
-        if not _unspaced(text[begin]):
-            if terms.intersection(analyze.words(text[begin:end])):
-                spans.append((begin, end))
+    for start, end in analyze.spans(text):
+        if not _unspaced(text[start]):
+            if terms.intersection(analyze.words(text[start:end])):
+                spans.append((start, end))
             continue
-        for at in range(begin, end):
+        for at in range(start, end):
             if text[at] in single_characters:
                 spans.append((at, at + 1))
             spans += ((at, at + n) for n in sizes if text[at : at + n] in several)
@@ -51,22 +51,22 @@ def _unspaced(text: str) -> bool:
 
 def _merged(spans: Sequence[Span]) -> list[Span]:
     merged: list[Span] = []
-    for begin, end in spans:
-        if merged and begin <= merged[-1][1]:
+    for start, end in spans:
+        if merged and start <= merged[-1][1]:
             merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
         else:
-            merged.append((begin, end))
+            merged.append((start, end))
     return merged
 
 
 def best_sentence(text: str, spans: Sequence[Span]) -> Span:
     """Return the sentence with the most different matches, the first of equals."""
     sentences = sentence_spans(text) or [(0, len(text))]
-    starts = [begin for begin, _ in sentences]
+    starts = [start for start, _ in sentences]
     having: dict[int, set[str]] = {}
-    for begin, end in spans:
-        at = max(0, bisect_right(starts, begin) - 1)
-        having.setdefault(at, set()).add(text[begin:end].casefold())
+    for start, end in spans:
+        at = max(0, bisect_right(starts, start) - 1)
+        having.setdefault(at, set()).add(text[start:end].casefold())
     best = max(having, key=lambda at: (sum(map(len, having[at])), -at), default=0)
     return sentences[best]
 
@@ -85,41 +85,41 @@ def snippet(
     """
     text = printable(text)
     spans = matches(text, query)
-    begin, end = best_sentence(text, spans) if part is None else part
-    inside = [span for span in spans if begin <= span[0] < end]
-    if columns(text[begin:end]) > room and inside and columns(text[begin : inside[0][1]]) > room:
-        begin = _step_back(text, inside[0][0], begin, room // 4)
+    start, end = best_sentence(text, spans) if part is None else part
+    inside = [span for span in spans if start <= span[0] < end]
+    if columns(text[start:end]) > room and inside and columns(text[start : inside[0][1]]) > room:
+        start = _step_back(text, inside[0][0], start, room // 4)
     if columns(text) <= room:
-        begin, end = 0, len(text)
-    elif begin and columns(text[begin:]) < room:  # the last of the passage: fill up before it
-        begin = _step_back(text, len(text), 0, room - 4)
-    end = _step_on(text, begin, room - 4)
-    inside = [(a - begin, b - begin) for a, b in spans if a >= begin and b <= end]
-    excerpt = " ".join(highlight(text[begin:end], inside, mark).split())
-    return f"{'… ' if text[:begin].strip() else ''}{excerpt}{' …' if text[end:].strip() else ''}"
+        start, end = 0, len(text)
+    elif start and columns(text[start:]) < room:  # the last of the passage: fill up before it
+        start = _step_back(text, len(text), 0, room - 4)
+    end = _step_on(text, start, room - 4)
+    inside = [(a - start, b - start) for a, b in spans if a >= start and b <= end]
+    excerpt = " ".join(highlight(text[start:end], inside, mark).split())
+    return f"{'… ' if text[:start].strip() else ''}{excerpt}{' …' if text[end:].strip() else ''}"
 
 
 def _step_back(text: str, at: int, least: int, room: int) -> int:
     """Return a place before another one, as far as there is room, where a word begins."""
-    begin, used = at, 0
-    while begin > least and used + columns(text[begin - 1]) <= room:
-        begin -= 1
-        used += columns(text[begin])
-    while least < begin < at and (_inside_word(text, begin) or text[begin] in _NEVER_FIRST):
-        begin += 1
-    return begin
+    start, used = at, 0
+    while start > least and used + columns(text[start - 1]) <= room:
+        start -= 1
+        used += columns(text[start])
+    while least < start < at and (_inside_word(text, start) or text[start] in _NEVER_FIRST):
+        start += 1
+    return start
 
 
-def _step_on(text: str, begin: int, room: int) -> int:
+def _step_on(text: str, start: int, room: int) -> int:
     """Return the place up to which there is room, not inside a word."""
-    end, used = begin, 0
+    end, used = start, 0
     while end < len(text) and used + columns(text[end]) <= room:
         used += columns(text[end])
         end += 1
     full = end
-    while end < len(text) and end > begin and _inside_word(text, end):
+    while end < len(text) and end > start and _inside_word(text, end):
         end -= 1
-    return end if end > begin else full
+    return end if end > start else full
 
 
 def _inside_word(text: str, at: int) -> bool:
@@ -130,8 +130,8 @@ def _inside_word(text: str, at: int) -> bool:
 def highlight(text: str, spans: Iterable[Span], mark: Callable[[str], str]) -> str:
     """Return a text with a mark on each of the spans, which are in order."""
     parts, at = [], 0
-    for begin, end in spans:
-        parts += [text[at:begin], mark(text[begin:end])]
+    for start, end in spans:
+        parts += [text[at:start], mark(text[start:end])]
         at = end
     return "".join([*parts, text[at:]])
 

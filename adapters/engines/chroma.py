@@ -144,10 +144,10 @@ class ChromaEngine(ConnectedEngine[ChromaAddress, Any]):
         """Return the token, which is metadata of the collection."""
         self._collections.pop(collection, None)
         try:
-            found = self._call(lambda _: self._collection(collection))
+            matches = self._call(lambda _: self._collection(collection))
         except MissingCollectionError:
             return None
-        return (found.metadata or {}).get(_TOKEN_KEY)
+        return (matches.metadata or {}).get(_TOKEN_KEY)
 
     def set_version_token(self, collection: str, token: str) -> int:
         """Store the token."""
@@ -215,7 +215,7 @@ class ChromaEngine(ConnectedEngine[ChromaAddress, Any]):
             return self._compared(collection, query, limit, match, without)
         others = [{"key": {"$nin": [*without]}}] if without else []
         conditions = [*([] if where is None else [where]), *others]
-        found = self._call(
+        matches = self._call(
             lambda _: self._collection(collection).query(
                 query_embeddings=[query],
                 n_results=limit,
@@ -223,8 +223,8 @@ class ChromaEngine(ConnectedEngine[ChromaAddress, Any]):
                 include=["embeddings", "metadatas"],
             )
         )
-        vectors = np.asarray(found["embeddings"][0], np.float32).reshape(-1, len(query))
-        fields = found["metadatas"][0]
+        vectors = np.asarray(matches["embeddings"][0], np.float32).reshape(-1, len(query))
+        fields = matches["metadatas"][0]
         orders = np.array([int(field["place"]) for field in fields], np.int64)
         return Nearest([field["id"] for field in fields], orders, vectors)
 
@@ -244,10 +244,10 @@ class ChromaEngine(ConnectedEngine[ChromaAddress, Any]):
         orders: list[int] = []
         vectors = [np.zeros((0, len(query)), np.float32)]
         for rows in self.rows(collection, match, 0):
-            kept = [row for row in rows if row.key not in left_out]
-            ids += [row.id for row in kept]
-            orders += [row.order for row in kept]
-            vectors += [row.vector[None] for row in kept]
+            retained = [row for row in rows if row.key not in left_out]
+            ids += [row.id for row in retained]
+            orders += [row.order for row in retained]
+            vectors += [row.vector[None] for row in retained]
         table = np.concatenate(vectors)
         best = np.argsort(-(table @ query), kind="stable")[:limit]
         return Nearest([ids[at] for at in best], np.array(orders, np.int64)[best], table[best])
@@ -273,11 +273,11 @@ class ChromaEngine(ConnectedEngine[ChromaAddress, Any]):
     ) -> Iterator[list[tuple[dict[str, Any], Any]]]:
         """Yield the metadata of rows that match, each with its vector if that is asked for."""
         where = None if match is None else _where(match)
-        begin = 0
+        start = 0
         while True:
-            found = self._call(partial(self._get, collection, where, ["metadatas", *more], begin))
-            fields = found["metadatas"]
-            vectors = found["embeddings"] if more else [None] * len(fields)
+            matches = self._call(partial(self._get, collection, where, ["metadatas", *more], start))
+            fields = matches["metadatas"]
+            vectors = matches["embeddings"] if more else [None] * len(fields)
             batch = zip(fields, vectors, strict=True)
             if match is not None and where is None:
                 yield [row for row in batch if _matches(row[0]["tags"], match)]
@@ -285,14 +285,14 @@ class ChromaEngine(ConnectedEngine[ChromaAddress, Any]):
                 yield [*batch]
             if len(fields) < _BATCH_SIZE:
                 return
-            begin += _BATCH_SIZE
+            start += _BATCH_SIZE
 
     def _get(
-        self, collection: str, where: dict[str, Any] | None, fields: list[str], begin: int, _: Any
+        self, collection: str, where: dict[str, Any] | None, fields: list[str], start: int, _: Any
     ) -> Any:
         """Return a batch of the rows that meet a condition."""
         return self._collection(collection).get(
-            where=where, include=fields, limit=_BATCH_SIZE, offset=begin
+            where=where, include=fields, limit=_BATCH_SIZE, offset=start
         )
 
     # The client

@@ -267,11 +267,11 @@ class EngineTable(Generic[RowT, EngineT]):
         if new is not None:
             new = self._completed(new, random_name())
             self._checked.add(new.name)
-        whole = (to.revision, to.version)
+        full = (to.revision, to.version)
         self._own_record()
         with self._store.transaction():
             self._save()
-            self._put(replace(record, state=whole, target=None, collection=new, building=None))
+            self._put(replace(record, state=full, target=None, collection=new, building=None))
         self._drop(old)
         self._drop(unfinished)
 
@@ -307,8 +307,8 @@ class EngineTable(Generic[RowT, EngineT]):
         return f"{_PREFIX}{self._key[:24]}_{random_name()[:12]}"
 
     def _delete(self, collection: EngineCollection, keys: Sequence[str]) -> None:
-        for begin in range(0, len(keys), BATCH):
-            part = keys[begin : begin + BATCH]
+        for start in range(0, len(keys), BATCH):
+            part = keys[start : start + BATCH]
             self._call(partial(self._engine.delete, collection.name, part))
 
     def clear(self) -> None:

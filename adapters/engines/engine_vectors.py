@@ -93,8 +93,8 @@ class EngineVectors(EngineTable[VectorRow, IndexEngine]):
         gone = [key for key in map(key_of, removed) if key not in new]
         self._delete(collection, gone)
         put = list(new.values())
-        for begin in range(0, len(put), BATCH):
-            self._call(partial(self._engine.put, collection.name, put[begin : begin + BATCH]))
+        for start in range(0, len(put), BATCH):
+            self._call(partial(self._engine.put, collection.name, put[start : start + BATCH]))
 
     def build_hnsw(self) -> None:
         """Make a collection that has become large anew, with a graph of its vectors."""
@@ -163,8 +163,8 @@ class EngineVectors(EngineTable[VectorRow, IndexEngine]):
 
         def batches() -> list[Nearest]:
             parts = engine.rows(collection.name, match, collection.position)
-            kept = ([row for row in part if row.key not in left_out] for part in parts)
-            return [_as_nearest(part, len(query)) for part in kept]
+            stored = ([row for row in part if row.key not in left_out] for part in parts)
+            return [_as_nearest(part, len(query)) for part in stored]
 
         yield from self._read(batches)
 

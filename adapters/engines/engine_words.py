@@ -92,14 +92,14 @@ class EngineWords(EngineTable[WordedNode, WordEngine]):
         """
         collection, engine = self._searched(), self._engine
         gone = [*map(key_of, without)]
-        most = None if limit is None or limit > engine.max_results else limit
+        maximum = None if limit is None or limit > engine.max_results else limit
 
         def search() -> WordCandidates:
             hits = engine.search_words(
-                collection.name, query, most, match, gone, collection.position
+                collection.name, query, maximum, match, gone, collection.position
             )
             nodes = self._statistics_of(collection).nodes(hits.keys)
-            complete = most is None or len(hits.keys) < most
+            complete = maximum is None or len(hits.keys) < maximum
             return WordCandidates([*nodes.values()], min(hits.scores, default=0.0), complete)
 
         return self._read(search)

@@ -461,7 +461,7 @@ class MilvusEngine(ConnectedEngine[MilvusAddress, "MilvusClient"]):
         ef_search: int,
         position: int,
     ) -> list[dict[str, Any]]:
-        found: list[list[dict[str, Any]]] = self._call(
+        matches: list[list[dict[str, Any]]] = self._call(
             collection,
             lambda client: client.search(
                 collection,
@@ -473,7 +473,7 @@ class MilvusEngine(ConnectedEngine[MilvusAddress, "MilvusClient"]):
                 **self._seeing(position),
             ),
         )
-        return found[0]
+        return matches[0]
 
     def rows(
         self, collection: str, match: ValueMatch | None, position: int
@@ -490,7 +490,7 @@ class MilvusEngine(ConnectedEngine[MilvusAddress, "MilvusClient"]):
     ) -> Iterator[Sequence[EngineRow]]:
         """Yield the rows whose keys begin in one way."""
         condition = f'key like "{prefix}%"' if prefix else f'key != "{_TOKEN_KEY}"'
-        found = self._call(
+        matches = self._call(
             collection,
             lambda client: client.query(
                 collection,
@@ -500,7 +500,7 @@ class MilvusEngine(ConnectedEngine[MilvusAddress, "MilvusClient"]):
                 **self._seeing(position),
             ),
         )
-        if len(found) == _MAX_RESULTS:  # there are more
+        if len(matches) == _MAX_RESULTS:  # there are more
             for digit in _DIGITS:
                 yield from self._begun(collection, match, position, prefix + digit)
             return
@@ -511,7 +511,7 @@ class MilvusEngine(ConnectedEngine[MilvusAddress, "MilvusClient"]):
                 *(row["key"], row["id"], int(row["place"]), [*map(int, row["tags"])]),
                 np.asarray(row["vector"], np.float32),
             )
-            for row in found
+            for row in matches
         ]
 
     # Words
@@ -529,7 +529,7 @@ class MilvusEngine(ConnectedEngine[MilvusAddress, "MilvusClient"]):
         self._call("", lambda client: client)
         if self._version >= _WITH_WORDS:
             return True
-        version, needed = (".".join(map(str, each)) for each in (self._version, _WITH_WORDS))
+        version, needed = (".".join(map(str, item)) for item in (self._version, _WITH_WORDS))
         if address.words == "milvus":
             raise StoreError(
                 f"{self.label} has the version {version}; words need {needed} or later: upgrade "

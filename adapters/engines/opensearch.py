@@ -131,9 +131,9 @@ class OpenSearchAddress:
         ]
         first = nodes[0]
         own, timeout = first.settings, first.seconds("timeout")
-        for name, known in (("verify", ("true", "false")), ("words", ("opensearch", "memory"))):
-            if own[name] not in known:
-                raise ValueError(f"{name}={own[name]!r:.40} is neither {' nor '.join(known)}")
+        for name, existing in (("verify", ("true", "false")), ("words", ("opensearch", "memory"))):
+            if own[name] not in existing:
+                raise ValueError(f"{name}={own[name]!r:.40} is neither {' nor '.join(existing)}")
         if not first.secure and (own["ca"] or own["verify"] == "false"):
             raise ValueError("ca= and verify= are about certificates; write secure=true, too")
         if not re.fullmatch(r"([a-z0-9][a-z0-9_.-]{0,99})?", own["prefix"]):
@@ -253,10 +253,10 @@ class OpenSearchEngine(ConnectedEngine[OpenSearchAddress, Any]):
 
     def version_token(self, collection: str) -> str | None:
         """Return the token, which is a document."""
-        found = self._call(
+        matches = self._call(
             lambda client: client.get(index=self._alias(collection), id=_TOKEN_KEY, ignore=404)
         )
-        return str(found["_source"]["id"]) if found.get("found") else None
+        return str(matches["_source"]["id"]) if matches.get("found") else None
 
     def set_version_token(self, collection: str, token: str) -> int:
         """Store the token, and let all searches see what has been written."""
@@ -301,11 +301,11 @@ class OpenSearchEngine(ConnectedEngine[OpenSearchAddress, Any]):
             What became of each, in any order.
         """
         results: list[dict[str, Any]] = []
-        left, waits = [[*actions]], _Waits()
-        while left:
-            part, rest = self._portion(left.pop())
-            if rest:
-                left.append(rest)
+        unread, waits = [[*actions]], _Waits()
+        while unread:
+            part, remaining = self._portion(unread.pop())
+            if remaining:
+                unread.append(remaining)
             if not part:
                 continue
             try:
@@ -314,7 +314,7 @@ class OpenSearchEngine(ConnectedEngine[OpenSearchAddress, Any]):
                 if len(part) == 1:
                     raise
                 self._longest = sum(map(len, part)) // 2
-                left.append(part)
+                unread.append(part)
                 continue
             again = []
             for action, item in zip(part, answer["items"], strict=True):
@@ -329,7 +329,7 @@ class OpenSearchEngine(ConnectedEngine[OpenSearchAddress, Any]):
                 busy = error
             if again:
                 waits.wait(busy)
-                left.append(again)
+                unread.append(again)
         return results
 
     def _portion(self, actions: list[str]) -> tuple[list[str], list[str]]:
@@ -368,7 +368,7 @@ class OpenSearchEngine(ConnectedEngine[OpenSearchAddress, Any]):
         condition, numbers = _query(match, without), query.tolist()
         has_hnsw = self._has_hnsw(collection)
         if not has_hnsw or (exact and match is not None and limit <= _FEW):
-            found = {
+            matches = {
                 "script_score": {
                     "query": condition,
                     "script": {
@@ -384,8 +384,8 @@ class OpenSearchEngine(ConnectedEngine[OpenSearchAddress, Any]):
             }
         else:
             followed = _MAX_RESULTS if exact else limit  # all may be too many to compare in time
-            found = {"knn": {"vector": {"vector": numbers, "k": followed, "filter": condition}}}
-        body = {"size": limit, "query": found, "_source": _FIELDS, "track_total_hits": False}
+            matches = {"knn": {"vector": {"vector": numbers, "k": followed, "filter": condition}}}
+        body = {"size": limit, "query": matches, "_source": _FIELDS, "track_total_hits": False}
         rows = [hit["_source"] for hit in self._search(collection, body)]
         return _as_nearest(rows, len(query))
 
@@ -410,13 +410,13 @@ class OpenSearchEngine(ConnectedEngine[OpenSearchAddress, Any]):
         self._see(collection, position)
         body = {"query": _query(match, ()), "_source": [*_FIELDS, "tags"]}
         for hits in self._pages(collection, body):
-            found = [hit["_source"] for hit in hits]
+            matches = [hit["_source"] for hit in hits]
             yield [
                 EngineRow(
                     *(row["key"], row["id"], int(row["place"]), [*map(int, row["tags"])]),
                     _unpacked(row["packed"]),
                 )
-                for row in found
+                for row in matches
             ]
 
     def _pages(self, collection: str, body: dict[str, Any]) -> Iterator[list[dict[str, Any]]]:
@@ -430,9 +430,9 @@ class OpenSearchEngine(ConnectedEngine[OpenSearchAddress, Any]):
             body["search_after"] = hits[-1]["sort"]
 
     def _search(self, collection: str, body: dict[str, Any]) -> list[dict[str, Any]]:
-        whole = {"allow_partial_search_results": "false"}
+        full = {"allow_partial_search_results": "false"}
         answer = self._call(
-            lambda client: client.search(index=self._alias(collection), body=body, params=whole)
+            lambda client: client.search(index=self._alias(collection), body=body, params=full)
         )
         self._check_shards(answer)
         hits: list[dict[str, Any]] = answer["hits"]["hits"]
@@ -472,8 +472,8 @@ class OpenSearchEngine(ConnectedEngine[OpenSearchAddress, Any]):
             for term in query
         ]
         sums: dict[str, float] = {}
-        for begin in range(0, len(features), _MAX_TERMS):
-            part = features[begin : begin + _MAX_TERMS]
+        for start in range(0, len(features), _MAX_TERMS):
+            part = features[start : start + _MAX_TERMS]
             body = {"query": _query(match, without, part), "_source": False}
             if limit is not None and len(part) == len(features):
                 top = {**body, "size": limit, "track_total_hits": False}
@@ -605,7 +605,7 @@ class OpenSearchEngine(ConnectedEngine[OpenSearchAddress, Any]):
     def _explained_answer(self, status: int, error: Any, wait: float | None) -> StoreError:
         """Return what an answer with an error means, of a request or a part of one."""
         kind, reason = _cause_of(error)
-        said = f"{status} {kind}: {reason}"[:400]
+        stated = f"{status} {kind}: {reason}"[:400]
         if kind == "index_not_found_exception":
             return MissingCollectionError(f"{self.label} has lost a collection: {reason}")
         if kind == "cluster_block_exception":
@@ -615,11 +615,11 @@ class OpenSearchEngine(ConnectedEngine[OpenSearchAddress, Any]):
             )
         if status == 413:
             return _TooLargeError(
-                f"{self.label} takes no request so long ({said}); let its http.max_content_length "
-                "be more, or search with a condition that fewer values meet"
+                f"{self.label} takes no request so long ({stated}); let its "
+                "http.max_content_length be more, or search with a condition that fewer values meet"
             )
         if status == 401:
-            return StoreError(f"{self.label} refuses the user or password ({said})")
+            return StoreError(f"{self.label} refuses the user or password ({stated})")
         if status == 403:
             return StoreError(
                 f"{self.label} doesn't allow that to the user: {reason}; it needs the rights to "
@@ -628,21 +628,21 @@ class OpenSearchEngine(ConnectedEngine[OpenSearchAddress, Any]):
             )
         if any(said_of in reason for said_of in _OF_NO_PLUGIN):
             return StoreError(
-                f"{self.label} has no k-NN plugin ({said}); install it on every node "
+                f"{self.label} has no k-NN plugin ({stated}); install it on every node "
                 "(opensearch-plugin install opensearch-knn), or run the full distribution"
             )
         if "dimension" in reason.lower():
             return StoreError(
-                f"{self.label} has vectors of another length ({said}); has the embedding model "
+                f"{self.label} has vectors of another length ({stated}); has the embedding model "
                 "changed, and kept its name? Give it another name"
             )
         if status in _BUSY:
             return _BusyError(
-                f"{self.label} is too busy, or parts of it have failed ({said}); see GET "
+                f"{self.label} is too busy, or parts of it have failed ({stated}); see GET "
                 "_cluster/health, and try again",
                 wait,
             )
-        return StoreError(f"{self.label} refuses what it was asked: {said}")
+        return StoreError(f"{self.label} refuses what it was asked: {stated}")
 
 
 class _TooLargeError(StoreError):
@@ -720,12 +720,12 @@ def _cause_of(error: Any) -> tuple[str, str]:
 
 def _reason(error: Any) -> str:
     """Join all reasons that an error has."""
-    found: list[str] = []
+    matches: list[str] = []
 
     def collect(value: Any) -> None:
         if isinstance(value, Mapping):
-            if isinstance(reason := value.get("reason"), str) and reason not in found:
-                found.append(reason)
+            if isinstance(reason := value.get("reason"), str) and reason not in matches:
+                matches.append(reason)
             for inner in value.values():
                 collect(inner)
         elif isinstance(value, list):
@@ -733,7 +733,7 @@ def _reason(error: Any) -> str:
                 collect(inner)
 
     collect(error)
-    return "; ".join(found)
+    return "; ".join(matches)
 
 
 def _short(message: Any) -> str:
@@ -817,7 +817,7 @@ def _any(parts: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 def _terms(field: str, values: Sequence[str]) -> dict[str, Any]:
     parts = [
-        {"terms": {field: [*values[begin : begin + _MAX_TERMS_QUERY]]}}
-        for begin in range(0, len(values), _MAX_TERMS_QUERY)
+        {"terms": {field: [*values[start : start + _MAX_TERMS_QUERY]]}}
+        for start in range(0, len(values), _MAX_TERMS_QUERY)
     ]
     return parts[0] if len(parts) == 1 else _any(parts)

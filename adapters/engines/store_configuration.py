@@ -178,10 +178,10 @@ def _chroma(name: str, kwargs: dict[str, Any], options: Options) -> None:
 
 def _opensearch(name: str, kwargs: dict[str, Any], options: Options) -> None:
     uris = kwargs.pop("uris", None)
-    known = ("user", "password", "http_auth", "use_ssl", "verify_certs", "ca_certs", "timeout")
-    client = _client(name, kwargs, known, ("uris", "client_kwargs", "index_kwargs"))
-    given = [uris] if isinstance(uris, str) else uris
-    servers = [_server(str(uri)) for uri in given] if isinstance(given, list | tuple) else []
+    existing = ("user", "password", "http_auth", "use_ssl", "verify_certs", "ca_certs", "timeout")
+    client = _client(name, kwargs, existing, ("uris", "client_kwargs", "index_kwargs"))
+    passed = [uris] if isinstance(uris, str) else uris
+    servers = [_server(str(uri)) for uri in passed] if isinstance(passed, list | tuple) else []
     if not servers or not all(server for server, _ in servers):
         raise ValueError(f"the {name} needs 'uris', a list of 'host:9200'")
     user, password = client.pop("user", ""), client.pop("password", "")
@@ -227,12 +227,12 @@ def _client(
             "similarity is the retriever's",
             name,
         )
-    for what, given, names in (
+    for what, passed, names in (
         ("kwargs", kwargs, settings),
         ("client_kwargs", client, known),
     ):
-        for unknown in given:
-            if given is kwargs or unknown not in known:
+        for unknown in passed:
+            if passed is kwargs or unknown not in known:
                 raise ValueError(
                     f"the {what} of the {name} have {unknown!r}; they may have "
                     f"{nearest_names(str(unknown), names)}"

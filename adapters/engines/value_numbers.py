@@ -96,8 +96,8 @@ class ValueNumbers:
                     if len(page) < _PAGE:
                         entries[:0] = page
                         ends.pop()
-                for begin in range(0, len(entries), _PAGE):
-                    part = entries[begin : begin + _PAGE]
+                for start in range(0, len(entries), _PAGE):
+                    part = entries[start : start + _PAGE]
                     written[f"{stream} {len(ends)}"] = json.dumps(part).encode()
                     ends.append(part[-1][0])
             written["head"] = json.dumps(head).encode()

@@ -91,34 +91,36 @@ class WordStatistics:
         old = self.nodes([*{*removed, *added}])
         nodes, length = self.totals.nodes - len(old), self.totals.length
         length -= sum(node.length for node in old.values())
-        longest = self.totals.longest
+        max_length = self.totals.longest
         changes = [(node.term_ids, -1) for node in old.values()]
         result: dict[str, NodeTerms] = {}
         for key, row in added.items():
             of_node = np.fromiter((numbers[term] for term in row.terms), np.int64, len(row.terms))
-            places = np.argsort(of_node)
+            positions = np.argsort(of_node)
             changes.append((of_node, 1))
-            node = NodeTerms(row.id, row.order, row.length, of_node[places], row.counts[places])
+            node = NodeTerms(
+                row.id, row.order, row.length, of_node[positions], row.counts[positions]
+            )
             self._put[key] = _packed(node)
             result[key] = node
-            nodes, length, longest = nodes + 1, length + row.length, max(longest, row.length)
+            nodes, length, max_length = nodes + 1, length + row.length, max(max_length, row.length)
         self._gone |= old.keys() - added.keys()
         self._count(changes)
-        self.totals = WordTotals(nodes, length, longest, self._last)
+        self.totals = WordTotals(nodes, length, max_length, self._last)
         return result
 
     def _numbers(self, terms: Collection[object]) -> dict[object, int]:
         """Return the number of each term; new ones get the next."""
         hashes = {term: _hash(term) for term in terms}
-        known = self._known
-        if missing := [key for key in hashes.values() if key not in known]:
+        existing = self._known
+        if missing := [key for key in hashes.values() if key not in existing]:
             stored = self._store.get_values(self._terms, missing)
-            known.update((key, int(number)) for key, number in stored.items())
+            existing.update((key, int(number)) for key, number in stored.items())
             for key in missing:
-                if key not in known:
+                if key not in existing:
                     self._last += 1
-                    known[key] = self._new[key] = self._last
-        return {term: known[key] for term, key in hashes.items()}
+                    existing[key] = self._new[key] = self._last
+        return {term: existing[key] for term, key in hashes.items()}
 
     def _count(self, changes: Iterable[tuple[Numbers, int]]) -> None:
         import numpy as np
@@ -128,12 +130,12 @@ class WordStatistics:
             by_step[step].append(numbers)
         for step, parts in by_step.items():
             numbers, counts = np.unique(np.concatenate(parts), return_counts=True)
-            pages, begins = np.unique(numbers // _PAGE, return_index=True)
+            pages, starts = np.unique(numbers // _PAGE, return_index=True)
             self._frequencies.update(self._read_pages({*pages.tolist()} - self._frequencies.keys()))
-            ends = np.append(begins, len(numbers))[1:]
-            for page, begin, end in zip(pages.tolist(), begins, ends, strict=True):
-                places = numbers[begin:end] % _PAGE
-                self._frequencies[page][places] += step * counts[begin:end]
+            ends = np.append(starts, len(numbers))[1:]
+            for page, start, end in zip(pages.tolist(), starts, ends, strict=True):
+                positions = numbers[start:end] % _PAGE
+                self._frequencies[page][positions] += step * counts[start:end]
 
     def flush(self, *, frequencies: bool = True) -> None:
         """Write what was collected.
@@ -187,8 +189,8 @@ def _unpacked(value: bytes) -> NodeTerms:
     import numpy as np
 
     order, length, size, terms = _HEAD.unpack_from(value)
-    begin = _HEAD.size + size
-    ranks = np.frombuffer(zlib.decompress(value[begin:]), np.uint8).reshape(4, -1)
+    start = _HEAD.size + size
+    ranks = np.frombuffer(zlib.decompress(value[start:]), np.uint8).reshape(4, -1)
     both = np.ascontiguousarray(ranks.T).view("<u4").ravel().astype(np.int64)
-    node_id = value[_HEAD.size : begin].decode("utf-8", "surrogatepass")
+    node_id = value[_HEAD.size : start].decode("utf-8", "surrogatepass")
     return NodeTerms(node_id, order, length, np.cumsum(both[:terms]), both[terms:])

@@ -225,13 +225,13 @@ def _headings(
             for at, line in enumerate(lines if levels else ())
             if line.size in levels and line.x1 > line.x0 and _may_be_heading(line.text)
         }
-    found: dict[int, tuple[int, int]] = {}
+    matches: dict[int, tuple[int, int]] = {}
     initials = {title[:1] for title in titles}
     for at, line in enumerate(lines):
         may_be = line.text[0].casefold() in initials or _NUMBER.match(line.text)
         if may_be and (heading := _heading_by_title(lines, at, titles)):
-            found[at] = heading
-    return found
+            matches[at] = heading
+    return matches
 
 
 def _may_be_heading(text: str) -> bool:

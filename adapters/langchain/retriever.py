@@ -261,7 +261,7 @@ class NodeGraphRetriever(GraphDocuments):
                 async with slots:
                     return await self.ainvoke(query, config, **kwargs)
 
-            tasks = [asyncio.ensure_future(each) for each in map(ainvoke, queries, configs)]
+            tasks = [asyncio.ensure_future(item) for item in map(ainvoke, queries, configs)]
             try:
                 documents += await asyncio.gather(*tasks, return_exceptions=return_exceptions)
             except asyncio.CancelledError:  # all tasks are cancelled, the first of them has ended

@@ -381,8 +381,8 @@ class NodeGraphVectorStore(VectorStore):
             TypeError: If there is an unknown argument, such as ``k``, which LangChain ignores.
         """
         check_kwargs("as_retriever", kwargs, _RETRIEVER)
-        tags = kwargs.pop("tags", None) or [*self._get_retriever_tags()]
-        return NodeGraphVectorStoreRetriever(vectorstore=self, tags=tags, **kwargs)
+        value_ids = kwargs.pop("tags", None) or [*self._get_retriever_tags()]
+        return NodeGraphVectorStoreRetriever(vectorstore=self, tags=value_ids, **kwargs)
 
     def save_local(self, *args: Any, **kwargs: Any) -> None:
         """Say what to write: a graph is in its file from the beginning."""

@@ -80,8 +80,8 @@ def graph_of_documents(
         TypeError: If an option is unknown or has the wrong type.
         ValueError: If something of the storage context would not be used.
     """
-    given = options.get("transformations")
-    parser = _chain(Settings.transformations if given is None else given)
+    passed = options.get("transformations")
+    parser = _chain(Settings.transformations if passed is None else passed)
     graph = _new_graph(options)
     graph.create_node_group(CHUNKS, as_transform(parser))
     graph.add(list(documents))
@@ -208,10 +208,10 @@ def _is_of_words(options: GraphOptions) -> bool:
 
 def _vector_store(options: GraphOptions) -> BasePydanticVectorStore | None:
     """Return the vector store to use; for words not the empty one of every storage context."""
-    given, context = options.get("vector_store"), options.get("storage_context")
-    held = None if context is None else context.vector_store
-    if isinstance(held, SimpleVectorStore) and not held.data.embedding_dict:
-        held = None if _is_of_words(options) or given is not None else held
-    if given is not None and held is not None and given is not held:
+    passed, context = options.get("vector_store"), options.get("storage_context")
+    lease = None if context is None else context.vector_store
+    if isinstance(lease, SimpleVectorStore) and not lease.data.embedding_dict:
+        lease = None if _is_of_words(options) or passed is not None else lease
+    if passed is not None and lease is not None and passed is not lease:
         raise ValueError("vector_store and storage_context have different stores; give one of them")
-    return held if given is None else given
+    return lease if passed is None else passed

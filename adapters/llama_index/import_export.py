@@ -290,8 +290,8 @@ def _is_chain(nodes: Sequence[BaseNode]) -> bool:
     by_id = {node.node_id: node for node in nodes}
     ordered = [by_id[i] for i in ordered_ids(nodes)]
     starts = [getattr(node, "start_char_idx", None) for node in ordered]
-    known = [start for start in starts if start is not None]
-    if any(before >= after for before, after in pairwise(known)):
+    seen = [start for start in starts if start is not None]
+    if any(before >= after for before, after in pairwise(seen)):
         return False
     chain = [None, *(node.node_id for node in ordered), None]
     for at, node in enumerate(ordered):
@@ -400,9 +400,9 @@ def _properties(node: BaseNode) -> dict[str, Any]:
 
 def _other_class(node: BaseNode) -> dict[str, Any]:
     """Return the class of a node that is more than a text, and the fields that the text lacks."""
-    known = {*TextNode.model_fields, "class_name", "obj", "text_resource"}
-    fields = node.model_dump(exclude=known, exclude_none=True)
-    fields = {name: value for name, value in fields.items() if name not in known}
+    seen = {*TextNode.model_fields, "class_name", "obj", "text_resource"}
+    fields = node.model_dump(exclude=seen, exclude_none=True)
+    fields = {name: value for name, value in fields.items() if name not in seen}
     if not fields and type(node) in (TextNode, LlamaIndexDocument):
         return {}
     _add_media(fields, node)

@@ -369,11 +369,11 @@ class FileReader(BaseReader):
         documents = []
         for node in graph.nodes(self.group):
             own = to_text_node(node)
-            place = {} if self.group == ROOT else {"place": node.place}
+            position = {} if self.group == ROOT else {"place": node.place}
             documents.append(
                 LlamaIndexDocument(
                     text=own.text,
-                    metadata={**place, **own.metadata, **(extra_info or {})},
+                    metadata={**position, **own.metadata, **(extra_info or {})},
                     id_=own.node_id,
                     excluded_embed_metadata_keys=own.excluded_embed_metadata_keys,
                     excluded_llm_metadata_keys=own.excluded_llm_metadata_keys,

@@ -183,8 +183,8 @@ def all_relationships(node: Node, groups: Collection[str] | None = None) -> Rela
     """
     relationships = fixed_relationships(node)
     graph = node.graph
-    if (given := original_properties(node).get("related")) is not None:
-        return {**relationships, **_related_by_name(given)}
+    if (passed := original_properties(node).get("related")) is not None:
+        return {**relationships, **_related_by_name(passed)}
     if isinstance(graph, NodeGraph):
         with suppress(LookupError), graph.reader.reading():
             before, after = graph.neighbours(node)

@@ -62,9 +62,9 @@ def retriever_templates(retriever: object) -> dict[str, BasePromptTemplate]:
     """
     return {
         f"{path}{key}": template
-        for path, one in _retrievers(retriever)
-        if isinstance(one, PromptMixin)
-        for key, template in to_templates(one.prompts).items()
+        for path, item in _retrievers(retriever)
+        if isinstance(item, PromptMixin)
+        for key, template in to_templates(item.prompts).items()
     }
 
 

@@ -157,9 +157,9 @@ class IndexRetrieverOptions(GraphOptions, total=False):
 
 def _settings(options: IndexRetrieverOptions) -> dict[str, Any]:
     """Take the options that are not the graph's out of others."""
-    given = cast(dict[str, Any], options)
+    passed = cast(dict[str, Any], options)
     names = IndexRetrieverOptions.__annotations__.keys() - GraphOptions.__annotations__.keys()
-    return {name: given.pop(name) for name in names & given.keys()}
+    return {name: passed.pop(name) for name in names & passed.keys()}
 
 
 class NodeGraphRetriever(BaseRetriever):
@@ -234,8 +234,8 @@ class NodeGraphRetriever(BaseRetriever):
 
     def __repr__(self) -> str:
         settings = {"similarity_top_k": self.similarity_top_k, "filters": self.filters}
-        shown = [f", {name}={value!r}" for name, value in settings.items() if value is not None]
-        return f"NodeGraphRetriever({self.retriever!r}{''.join(shown)})"
+        displayed = [f", {name}={value!r}" for name, value in settings.items() if value is not None]
+        return f"NodeGraphRetriever({self.retriever!r}{''.join(displayed)})"
 
     @classmethod
     def from_documents(
@@ -287,15 +287,15 @@ class NodeGraphRetriever(BaseRetriever):
         if sum(source is not None for source in (index, nodes, docstore)) != 1:
             raise ValueError("give one of index, nodes and docstore")
         docstore = docstore if index is None else index.docstore
-        found = [*docstore.docs.values()] if docstore is not None else [*(nodes or ())]
-        if not found:
+        matches = [*docstore.docs.values()] if docstore is not None else [*(nodes or ())]
+        if not matches:
             raise ValueError(
                 "there are no nodes: an index over a vector store that keeps texts has none in its "
                 "docstore; NodeGraphRetriever(index) searches it as it is"
             )
         settings = _settings(options)
-        _, search = graph_of_nodes(found, **cast("GraphOptions", options))
-        return cls(search, object_map=objects_of(found), **settings)
+        _, search = graph_of_nodes(matches, **cast("GraphOptions", options))
+        return cls(search, object_map=objects_of(matches), **settings)
 
     def retrieve(
         self, str_or_query_bundle: QueryType, filters: MetadataFilters | Filters | None = None

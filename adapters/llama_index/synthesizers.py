@@ -239,17 +239,17 @@ class LlamaIndexSynthesizer(Synthesizer):
     ) -> None:
         self._synthesizer = synthesizer
         self._llm = llm
-        given: Any = dict(options or {})
-        if "response_mode" in given:
-            given["response_mode"] = _response_mode(given["response_mode"])
-        self._options = {**given, "streaming": streaming, "callback_manager": callback_manager}
-        without_model = _WITHOUT_MODEL.get(given.get("response_mode"))
+        passed: Any = dict(options or {})
+        if "response_mode" in passed:
+            passed["response_mode"] = _response_mode(passed["response_mode"])
+        self._options = {**passed, "streaming": streaming, "callback_manager": callback_manager}
+        without_model = _WITHOUT_MODEL.get(passed.get("response_mode"))
         if synthesizer is None and without_model is not None:
             self._synthesizer = without_model(
                 MockLLM(), callback_manager=callback_manager, streaming=streaming
             )
         self._prompt_holder = self._synthesizer or get_response_synthesizer(
-            llm=MockLLM(), callback_manager=CallbackManager([]), **given
+            llm=MockLLM(), callback_manager=CallbackManager([]), **passed
         )
 
     def respond(

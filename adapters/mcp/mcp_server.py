@@ -221,9 +221,9 @@ class CorpusServer:
                 for node in documents
             ]
 
-        found = await self._for_client(page)
-        more = unquote(found[_RESOURCES - 1].uri[len(SCHEME) :]) if found[_RESOURCES:] else None
-        return types.ListResourcesResult(resources=found[:_RESOURCES], next_cursor=more)
+        matches = await self._for_client(page)
+        more = unquote(matches[_RESOURCES - 1].uri[len(SCHEME) :]) if matches[_RESOURCES:] else None
+        return types.ListResourcesResult(resources=matches[:_RESOURCES], next_cursor=more)
 
     async def _read_resource(
         self, ctx: ServerRequestContext, params: types.ReadResourceRequestParams

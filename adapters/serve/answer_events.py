@@ -47,11 +47,11 @@ async def answer_events(
             return
         engine = QueryEngine(retriever, llm, top_k=PASSAGES)
         stream = engine.astream(question, history=list(history) or None)
-        shown = False
+        displayed = False
         async with aclosing(stream):
             async for piece in stream:
-                if not shown:
-                    shown = True
+                if not displayed:
+                    displayed = True
                     yield _sources_of(stream.answer)
                 yield {"type": "text", "text": piece}
         answer = stream.answer
@@ -61,9 +61,9 @@ async def answer_events(
             "notes": [*answer.notes, *_omissions(answer)],
         }
     except (ModelError, ValueError, TypeError, LookupError, OSError) as error:
-        known = getattr(error, "answer", None)
-        if isinstance(known, Answer) and known.sources:
-            yield _sources_of(known)
+        existing = getattr(error, "answer", None)
+        if isinstance(existing, Answer) and existing.sources:
+            yield _sources_of(existing)
         yield {"type": "error", "error": str(error)}
     except Exception as error:
         _logger.exception("an answer failed")
@@ -91,6 +91,6 @@ def _sources(sources: Iterable[tuple[int, ScoredNode, str, bool | None]]) -> Eve
 
 
 def _omissions(answer: Answer) -> Iterable[str]:
-    for reason, number in Counter(one.reason for one in answer.omitted).items():
+    for reason, number in Counter(item.reason for item in answer.omitted).items():
         results = "1 result" if number == 1 else f"{number} results"
         yield f"{results} not shown to the model ({reason.replace('_', ' ')})"

@@ -82,8 +82,8 @@ def _match_record(match: Evidence, result: Node) -> dict[str, Any]:
         "query": match.query,
         "searched_with": list(match.searched_with),
         "variants": [
-            {"query": one.query, "strategy": one.strategy, "note": one.note}
-            for one in match.variants
+            {"query": item.query, "strategy": item.strategy, "note": item.note}
+            for item in match.variants
         ],
     }
 
@@ -128,14 +128,14 @@ class CorpusPages:
     def groups(self) -> list[dict[str, Any]]:
         """Return the groups with their parents and sizes."""
         return [
-            {"name": one.name, "parent": one.parent, "size": one.size, "built": one.built}
-            for one in self.graph.groups.values()
+            {"name": item.name, "parent": item.parent, "size": item.size, "built": item.built}
+            for item in self.graph.groups.values()
         ]
 
     def failures(self) -> dict[str, Any]:
         """Return how many documents were left out, and why the first of them."""
         failures = self.graph.failures
-        first = [{"document": one.document, "reason": str(one.error)} for one in failures]
+        first = [{"document": item.document, "reason": str(item.error)} for item in failures]
         return {"count": len(failures), "first": first[:_FAILURES]}
 
     def documents(self, skip: int = 0, like: str = "") -> dict[str, Any]:
@@ -183,7 +183,7 @@ class CorpusPages:
 
     def summary(self, node: Node) -> dict[str, Any]:
         """Return a node as a list shows it."""
-        is_leaf = not any(one.parent == node.group and one.built for one in self._groups())
+        is_leaf = not any(item.parent == node.group and item.built for item in self._groups())
         return {
             "id": node.id,
             "group": node.group,
@@ -221,9 +221,9 @@ class CorpusPages:
             "size": len(text),
         }
         if node.group == ROOT:
-            rest = text[2 * reach :]
+            remaining = text[2 * reach :]
             parts = {"before": "", "text": text[: 2 * reach], "after": ""}
-            return {**record, **parts, "more_before": 0, "more_after": len(rest)}
+            return {**record, **parts, "more_before": 0, "more_after": len(remaining)}
         if node.start is None or node.end is None:  # it was written, not cut out
             parts = {"before": "", "text": node.text, "after": ""}
             return {**record, **parts, "more_before": 0, "more_after": 0, "generated": True}
@@ -283,7 +283,7 @@ def why_missing(
         ToolError: If there is no such document, or there are several; it names the nearest.
     """
     document = view.document(wanted.strip())
-    shown: list[ScoredNode] = retriever.retrieve(query, top_k=top_k)
+    displayed: list[ScoredNode] = retriever.retrieve(query, top_k=top_k)
     results: list[ScoredNode] = retriever.retrieve(query, top_k=_DEEP)
     shared, lacking = _words(query, document)
     answer: dict[str, Any] = {
@@ -291,7 +291,7 @@ def why_missing(
         "looked_at": len(results),
         "words": shared,
         "words_lacking": lacking,
-        "last": plain_number(shown[-1].score) if shown else None,
+        "last": plain_number(displayed[-1].score) if displayed else None,
     }
     for rank, result in enumerate(results, 1):
         if (result.node.document_id or result.node.id) == document.id:

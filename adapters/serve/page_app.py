@@ -179,8 +179,8 @@ class PageApp:
 
     def _missing(self, values: Mapping[str, Any]) -> dict[str, Any]:
         retriever = self.setups.retriever(_text(values, "setup", ""))
-        query, wanted = _question(values, "query"), _text(values, "wanted")
-        return why_missing(self._view, retriever, query, wanted, _top_k(values))
+        query, requested = _question(values, "query"), _text(values, "wanted")
+        return why_missing(self._view, retriever, query, requested, _top_k(values))
 
     def _keep(self, values: Mapping[str, Any]) -> dict[str, Any]:
         path = self.setups.keep(_text(values, "name"), _text(values, "setup"))
@@ -304,6 +304,6 @@ def _top_k(values: Mapping[str, Any]) -> int | None:
 
 def _history(values: Mapping[str, Any]) -> list[tuple[str, str]]:
     history = values.get("history") or []
-    if not isinstance(history, list) or not all(isinstance(one, dict) for one in history):
+    if not isinstance(history, list) or not all(isinstance(item, dict) for item in history):
         raise ValueError(f"history is a list of questions with answers, not {history!r:.80}")
-    return [(_text(one, "question"), _text(one, "answer")) for one in history[-_HISTORY:]]
+    return [(_text(item, "question"), _text(item, "answer")) for item in history[-_HISTORY:]]

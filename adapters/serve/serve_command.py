@@ -149,8 +149,8 @@ def _declared(
 
 
 def _title(folders: tuple[Path, ...], store: Path | None) -> str:
-    place = folders[0] if folders else (store or Path()).absolute().parent
-    return place.absolute().name
+    position = folders[0] if folders else (store or Path()).absolute().parent
+    return position.absolute().name
 
 
 def _build(graph: NodeGraph, file: SetupFile) -> None:

@@ -66,18 +66,18 @@ class TriedSetups:
         """Return set-ups to start with: each group by its words, and by meaning if it can be."""
         suggestions = []
         similarities = ["bm25", *(["cosine"] if self.graph.embeddings.embedders else [])]
-        for one in self.graph.groups.values():
-            if not one.built or (one.name == ROOT and len(self.graph.groups) > 1):
+        for item in self.graph.groups.values():
+            if not item.built or (item.name == ROOT and len(self.graph.groups) > 1):
                 continue
-            lifts = [None, one.parent] if one.parent not in (None, ROOT) else [None]
+            lifts = [None, item.parent] if item.parent not in (None, ROOT) else [None]
             for similarity in similarities:
                 for target in lifts:
-                    table = {"type": "Retriever", "group_name": one.name, "similarity": similarity}
+                    table = {"type": "Retriever", "group_name": item.name, "similarity": similarity}
                     table |= {"target": target} if target else {}
                     suggestions.append(
                         {
                             "similarity": similarity,
-                            "group": one.name,
+                            "group": item.name,
                             "target": target or "",
                             "toml": to_text(table),
                         }

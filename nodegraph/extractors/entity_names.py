@@ -241,8 +241,8 @@ def _run(match: re.Match[str]) -> _Run:
     pairs = enumerate(pairwise(matches), 1)
     breaks = frozenset(at for at, (a, b) in pairs if "," in text[a.end() : b.start()])
     before = match.string[max(0, start - 3) : start]
-    begins = not start or _BEFORE_A_SENTENCE.search(before) is not None
-    return _Run(words, [*map(_plain, words)], breaks, begins)
+    starts = not start or _BEFORE_A_SENTENCE.search(before) is not None
+    return _Run(words, [*map(_plain, words)], breaks, starts)
 
 
 def _first(run: _Run, small: Callable[[str], bool]) -> int:

@@ -245,11 +245,11 @@ class NameIndex:
         for number, keys in candidates.items():
             if any(" " in key for key in keys):
                 passage = self._passages[number]
-                known = {*_names_in_title(passage, keys.__contains__)}
-                if not keys <= known:
+                existing = {*_names_in_title(passage, keys.__contains__)}
+                if not keys <= existing:
                     text = parse(passage.source.body)
-                    known.update(text.known(keys.__contains__, self._small))
-                keys &= known
+                    existing.update(text.known(keys.__contains__, self._small))
+                keys &= existing
             for key in keys:
                 self._have(number, key)
         unspaced = [key for key in new if is_unspaced(key)]

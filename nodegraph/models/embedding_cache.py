@@ -150,8 +150,8 @@ class EmbeddingCache:
             EmbeddingError: If the model fails, or makes no usable vectors.
         """
         embedder = self.embedder(key)
-        if (known := self._queries.known(key, queries)) is not None:
-            return self._in_order(queries, known, embedder)
+        if (existing := self._queries.known(key, queries)) is not None:
+            return self._in_order(queries, existing, embedder)
         with closing(self._query_steps(queries, key)) as steps:
             step = next(steps)
             while isinstance(step, list | Future):
@@ -168,10 +168,10 @@ class EmbeddingCache:
 
         embedder = self.embedder(key)
         if embedder.aembed_queries is None or not queries:
-            known = self._queries.known(key, queries)
-            if known is None or not queries:
+            existing = self._queries.known(key, queries)
+            if existing is None or not queries:
                 return await asyncio.to_thread(self.query_vectors, queries, key)
-            return self._in_order(queries, known, embedder)
+            return self._in_order(queries, existing, embedder)
         with closing(self._query_steps(queries, key, asyncio.get_running_loop())) as steps:
             step = next(steps)
             while isinstance(step, list | Future):
@@ -291,15 +291,15 @@ class QueryVectorCache:
 
     def known(self, key: str, queries: Iterable[str]) -> dict[str, Vector] | None:
         """Return the cached vectors of queries. None where one of them has none."""
-        found: dict[str, Vector] = {}
+        matches: dict[str, Vector] = {}
         with self._lock:
             for query in queries:
                 vector = self._vectors.get((key, query))
                 if vector is None:
                     return None
                 self._vectors.move_to_end((key, query))
-                found[query] = vector
-        return found
+                matches[query] = vector
+        return matches
 
     def put(self, key: str, new: Mapping[str, Vector], loop: object = None) -> None:
         """Cache vectors, and pass them to those who wait."""

@@ -218,10 +218,10 @@ class PassageVectors:
             self._earlier[embedder.name].remove(kind)
             vectors = embedder.passages([remaining[name] for name in sample])
             self._keep(embedder, dict(zip(sample, vectors, strict=True)))
-            kept = [np.frombuffer(stored[name], "<f4") for name in sample]
+            retained = [np.frombuffer(stored[name], "<f4") for name in sample]
             same = all(
                 len(old) == len(new) and np.allclose(old, new, 1e-3, 1e-5)
-                for old, new in zip(kept, vectors, strict=True)
+                for old, new in zip(retained, vectors, strict=True)
             )
             if same:
                 logger.warning(

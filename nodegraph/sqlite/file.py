@@ -237,8 +237,8 @@ class GraphFile(Database[Connection]):
         for the last one to close the file, and deletes the log that the child writes to.
         """
         current = self._snapshots.get(threading.get_ident())
-        kept = self._newest, None if current is None else current.connection
-        others = [reader for reader in self._all_readers() if reader not in kept]
+        stored = self._newest, None if current is None else current.connection
+        others = [reader for reader in self._all_readers() if reader not in stored]
         for connection in others:
             connection.retire()  # but for the newest one, which those who read may need
         while any(other.is_open for other in others) and time.monotonic() < deadline:

@@ -333,8 +333,8 @@ class SQLiteStore(DatabaseStore[GraphFile]):
         query = f"{_NODE} WHERE groups.name = ? AND docs.id = ? AND n.place IN (?, ?)"
         params = [node.group, to_column(node.document_id), position - 1, position + 1]
         with self._database.snapshot():
-            found = {n.order: n for n in self._nodes_of(self._database.db.rows(query, params))}
-        return found.get(node.order - 1), found.get(node.order + 1)
+            matches = {n.order: n for n in self._nodes_of(self._database.db.rows(query, params))}
+        return matches.get(node.order - 1), matches.get(node.order + 1)
 
     def _nodes_in(self, db: Connection, derivation: int | None) -> Iterator[Node]:
         if derivation is None:

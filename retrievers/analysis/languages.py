@@ -244,11 +244,11 @@ tamil tamil grows
 
 def _parse(entry: str) -> Language:
     head, *lines = entry.split("\n")
-    name, script, *rest = head.split(" ")
+    name, script, *remaining = head.split(" ")
     words = frozenset(chain.from_iterable(map(str.split, lines)))
-    letters = "".join(part for part in rest if part != "grows")
+    letters = "".join(part for part in remaining if part != "grows")
     name, _, _ = name.partition("_")
-    return Language(name, script, name in _ALGORITHMS, "grows" in rest, words, letters)
+    return Language(name, script, name in _ALGORITHMS, "grows" in remaining, words, letters)
 
 
 _ALL = [_parse(entry) for entry in _TABLE.strip().split("\n\n")]
@@ -293,7 +293,7 @@ def _hints(script: str) -> Mapping[str, tuple[Language, ...]]:
 def _foreign_words() -> frozenset[str]:
     """Return the function words of languages in Latin letters that are not English."""
     languages = of_script("latin")
-    return frozenset(word for word, some in _hints("latin").items() if some != languages[:1])
+    return frozenset(word for word, batch in _hints("latin").items() if batch != languages[:1])
 
 
 @cache

@@ -102,9 +102,9 @@ def count_keys(
         each has the term.
     """
     keys = np.sort(keys)
-    begins = np.flatnonzero(np.diff(keys, prepend=-1))
-    counts = np.diff(begins, append=len(keys))
-    pairs = keys[begins]
+    starts = np.flatnonzero(np.diff(keys, prepend=-1))
+    counts = np.diff(starts, append=len(keys))
+    pairs = keys[starts]
     rows = (pairs & 0xFFFF).astype(np.uint16)
     pairs >>= 16
     firsts = np.flatnonzero(np.diff(pairs, prepend=-1))
@@ -169,16 +169,16 @@ def _texts_with_parts(joined: str) -> list[int]:
     """Return which of joined ASCII texts have names of several parts, ascending."""
     data = np.frombuffer(joined.encode(), np.uint8)
     upper, lower = data - np.uint8(65) < 26, data - np.uint8(97) < 26  # below 0 comes 255
-    found = np.concatenate(
+    matches = np.concatenate(
         [
             np.flatnonzero(data == ord("_")),
             np.flatnonzero(lower[:-1] & upper[1:]),
             np.flatnonzero(upper[:-2] & upper[1:-1] & lower[2:]),
         ]
     )
-    if not len(found):
+    if not len(matches):
         return []
-    texts: list[int] = np.unique(np.searchsorted(np.flatnonzero(data == 0), found)).tolist()
+    texts: list[int] = np.unique(np.searchsorted(np.flatnonzero(data == 0), matches)).tolist()
     return texts
 
 
@@ -223,8 +223,8 @@ def invert_together(
     keys: list[_Longs] = [np.zeros(0, np.int64)]
     for keys_of, rows in ((_ascii_keys, np.flatnonzero(plain)), (_keys, np.flatnonzero(~plain))):
         if len(rows):
-            some = [texts[row] for row in rows.tolist()]
-            of_some = keys_of(some, words, all_english, analyze)
+            batch = [texts[row] for row in rows.tolist()]
+            of_some = keys_of(batch, words, all_english, analyze)
             at = of_some & _ROW
             of_some += rows[at] - at
             keys.append(of_some)
@@ -238,8 +238,8 @@ def _ascii_keys(
     texts: Sequence[str], words: _KnownWords, all_english: bool, analyze: Analyze
 ) -> _Longs:
     """Return the keys of the terms of ASCII texts."""
-    found = ascii_words_together(texts)
-    keys, foreign = _word_keys(words, found, len(texts), all_english, ascii=True)
+    matches = ascii_words_together(texts)
+    keys, foreign = _word_keys(words, matches, len(texts), all_english, ascii=True)
     alone = ((row, normalized(texts[row])) for row in np.flatnonzero(foreign).tolist())
     return np.concatenate([keys, *_keys_one_by_one(words, alone, analyze)])
 
@@ -252,12 +252,12 @@ def _keys(texts: Sequence[str], words: _KnownWords, all_english: bool, analyze: 
     alone = _marked(rows[kinds == _HARD], len(texts))
     latin = _marked(rows[kinds == _LATIN], len(texts))
     keys: list[_Longs] = []
-    for some, pattern in ((~latin & ~alone, _ASCII_WORDS), (latin & ~alone, _LATIN_WORDS)):
-        if some.any():
-            found = pattern.findall(SEPARATOR.join(map(_if, some.tolist(), normal)))
+    for batch, pattern in ((~latin & ~alone, _ASCII_WORDS), (latin & ~alone, _LATIN_WORDS)):
+        if batch.any():
+            matches = pattern.findall(SEPARATOR.join(map(_if, batch.tolist(), normal)))
             ascii = pattern is _ASCII_WORDS
-            of_words, foreign = _word_keys(words, found, len(texts), all_english, ascii)
-            alone |= foreign & some
+            of_words, foreign = _word_keys(words, matches, len(texts), all_english, ascii)
+            alone |= foreign & batch
             keys.append(of_words)
     characters = np.flatnonzero(kinds == _CHARACTER)
     keys += _character_keys(codes, rows, characters[~alone[rows[characters]]])
@@ -437,10 +437,10 @@ class _TermKeys(dict[str, int]):
 
 def _known_words(stem: bool) -> _KnownWords:
     """Return this thread's words."""
-    known: dict[bool, _KnownWords] | None = getattr(_local, "known", None)
-    if known is None:
-        known = _local.known = {}
-    words = known.get(stem)
+    existing: dict[bool, _KnownWords] | None = getattr(_local, "known", None)
+    if existing is None:
+        existing = _local.known = {}
+    words = existing.get(stem)
     if words is None or len(words) > _REMEMBERED:
-        words = known[stem] = _KnownWords(stem)
+        words = existing[stem] = _KnownWords(stem)
     return words

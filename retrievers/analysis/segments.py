@@ -48,8 +48,8 @@ def with_parts(text: str) -> str:
         name = match[0]
         if not is_code and _NAME.fullmatch(name):
             return name
-        whole = name.replace("_", "")
-        expanded = " ".join([whole, *(part for part in _parts(name) if part != whole)])
+        full = name.replace("_", "")
+        expanded = " ".join([full, *(part for part in _parts(name) if part != full)])
         # A sign may stand on the underscore beside, which keeps the words apart.
         return f"{'_' * (name[0] == '_')}{expanded}{'_' * (name[-1] == '_')}"
 
@@ -61,10 +61,10 @@ def _parts(name: str) -> list[str]:
     for word in name.split("_"):
         pieces = _PART.findall(word)
         if len(pieces) > 1:  # the letter of xAxis and iPhone says nothing
-            kept = [piece for piece in pieces if len(piece) > 1 or piece.isdigit()]
+            stored = [piece for piece in pieces if len(piece) > 1 or piece.isdigit()]
             # Asked for alone, a word is taken to pieces by capitals only; some are left out.
-            is_part = "_" in name and (len(kept) < len(pieces) or not CAMEL.search(word))
-            pieces = [*kept, word] if is_part else kept
+            is_part = "_" in name and (len(stored) < len(pieces) or not CAMEL.search(word))
+            pieces = [*stored, word] if is_part else stored
         parts += pieces if len(pieces) > 1 or "_" in name else []
     return parts
 

@@ -107,11 +107,11 @@ class TextAnalyzer:
     language: str = "auto"
 
     def __post_init__(self) -> None:
-        known = ["auto", *names()]
-        if self.language not in known:
+        existing = ["auto", *names()]
+        if self.language not in existing:
             raise ValueError(
                 f"no language {self.language!r}; there is "
-                f"{nearest_names(str(self.language), known)}"
+                f"{nearest_names(str(self.language), existing)}"
             )
 
     def __call__(self, text: str) -> list[str]:
@@ -133,9 +133,9 @@ class TextAnalyzer:
         """Return the terms of a normalized text, and those that mark its language in an index."""
         terms, languages = self._terms_of(normal)
         if self.language == "auto":
-            marks = [some.mark for some in languages if some is not of_script(some.script)[0]]
-            if marks:
-                terms += [MARK, *marks]
+            tokens = [batch.mark for batch in languages if batch is not of_script(batch.script)[0]]
+            if tokens:
+                terms += [MARK, *tokens]
         return terms
 
     def words(self, text: str) -> list[str]:
@@ -182,7 +182,7 @@ class TextAnalyzer:
         if self.language != "auto":
             return self
         languages = self._analyze(text)[1]
-        special = [some for some in languages if some is not of_script(some.script)[0]]
+        special = [batch for batch in languages if batch is not of_script(batch.script)[0]]
         return replace(self, language=special[0].name) if special else self
 
     def spans(self, text: str) -> list[tuple[int, int]]:
@@ -235,8 +235,8 @@ class TextAnalyzer:
             elif english:
                 result += islice(english_stems, len(run))
             else:
-                for script, some in groupby(run, word_script):
-                    result += self._word_terms([*some], languages[script], parts)
+                for script, batch in groupby(run, word_script):
+                    result += self._word_terms([*batch], languages[script], parts)
         return result
 
     def _word_terms(self, words: list[str], language: Language, parts: bool) -> list[str]:
@@ -251,7 +251,7 @@ class TextAnalyzer:
     def _fixed(self, script: str) -> Language | None:
         if self.language == "auto":
             return None
-        return next((some for some in named(self.language) if some.script == script), None)
+        return next((batch for batch in named(self.language) if batch.script == script), None)
 
     def _content(
         self, text: str, present: Callable[[str], tuple[Language, ...]] | None
@@ -309,8 +309,8 @@ class TextAnalyzer:
                 for term in self._terms([run], {}, longest=True):
                     yield (term,), 1.0
                 continue
-            for script, some in groupby(run, word_script):
-                words, possible = [*some], languages[script]
+            for script, batch in groupby(run, word_script):
+                words, possible = [*batch], languages[script]
                 by_language = (self._stems(words, language) for language in possible)
                 for forms in zip(*by_language, strict=True):
                     yield tuple(dict.fromkeys(forms)), 1.0

@@ -87,7 +87,7 @@ def folded(words: list[str], language: Language) -> list[str]:
     else:
         joined = _POINTS.sub("", joined)
     result = unicodedata.normalize("NFC", joined).translate(_LETTERS).split("\n")
-    return [some or word for some, word in zip(result, words, strict=True)]
+    return [batch or word for batch, word in zip(result, words, strict=True)]
 
 
 def grams(word: str) -> list[str]:
@@ -110,7 +110,7 @@ def syllable_pairs(words: list[str]) -> list[str]:
 
     Most words have two syllables, which together hardly need the tones.
     """
-    return [f"{one}_{other}" for one, other in pairwise(folded(words, ENGLISH))]
+    return [f"{item}_{other}" for item, other in pairwise(folded(words, ENGLISH))]
 
 
 def _stemmer(language: str) -> Stemmer:

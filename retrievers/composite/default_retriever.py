@@ -184,7 +184,7 @@ class DefaultRetriever(PlannedRetriever):
     @property
     def inner_retrievers(self) -> Sequence[tuple[str, RetrieverProtocol]]:
         """The retrievers that may be fused."""
-        names = ["sentences", "words", *(each.embed_keys[0] for each in self._vectors)]
+        names = ["sentences", "words", *(item.embed_keys[0] for item in self._vectors)]
         return list(zip(names, [*self._words, *self._vectors], strict=True))
 
     def plans(
@@ -234,12 +234,12 @@ class DefaultRetriever(PlannedRetriever):
     def _choose(self) -> _Choice:
         """Measure a sample of the graph."""
         words = Bm25().open(self.graph, self.sentences)
-        whole = Bm25().open(self.graph, self.target)
-        for index in (words, whole):
+        full = Bm25().open(self.graph, self.target)
+        for index in (words, full):
             index.ready()
         with self.graph.reader.reading(self.sentences, self.target):
             words.sync()
-            whole.sync()
+            full.sync()
             targets = self.graph.reader.nodes_by_id(
                 _spread(self.graph.reader.ids(self.target), 4 * _PROBES)
             )
@@ -247,7 +247,7 @@ class DefaultRetriever(PlannedRetriever):
                 links = self.follow_links
             else:
                 titled = sum(map(has_title, targets))
-                links = titled >= max(1, _TITLED * len(targets)) and whole.size <= _MOST_LINKED
+                links = titled >= max(1, _TITLED * len(targets)) and full.size <= _MOST_LINKED
             probes = [] if not self._vectors else self._probes(targets)
             texts = [probe.searched_text for probe in probes]
             by_words = self._share(

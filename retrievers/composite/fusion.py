@@ -258,16 +258,16 @@ def _paths(
     ):  # a node may refer back to a retriever that holds it
         return []
     inner = inner_retrievers(retriever)
-    return [p for name, one in inner for p in _paths(one, (*path, name), (*holders, retriever))]
+    return [p for name, item in inner for p in _paths(item, (*path, name), (*holders, retriever))]
 
 
 def _replaced(retriever: Any, path: Sequence[str], weights: Sequence[float]) -> RetrieverProtocol:
     if not path:
         changed: RetrieverProtocol = retriever.with_weights(weights)
         return changed
-    name, *rest = path
+    name, *remaining = path
     inner = dict(inner_retrievers(retriever))[name]
     copied: RetrieverProtocol = retriever.with_inner_retrievers(
-        {name: _replaced(inner, rest, weights)}
+        {name: _replaced(inner, remaining, weights)}
     )
     return copied

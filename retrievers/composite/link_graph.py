@@ -127,10 +127,10 @@ class LinkGraph:
         links: list[tuple[int, str, Link]] = []
         mentions: defaultdict[str, dict[int, None]] = defaultdict(dict)  # seeds by entity
         of_seeds = [*self._links(seeds)]
-        known = self.passages.known(other for seed_links in of_seeds for other, _ in seed_links)
+        existing = self.passages.known(other for seed_links in of_seeds for other, _ in seed_links)
         for row, seed_links in enumerate(of_seeds):
             for other, link in seed_links:
-                if other not in known:
+                if other not in existing:
                     mentions[other][row] = None
                 elif self._add_row(other, rows):
                     links.append((row, other, link))
@@ -198,14 +198,14 @@ class LinkGraph:
         step = self.options.max_passages_per_entity + 1
         ends = [list(dict.fromkeys(other for other, _ in links)) for links in of_nodes]
         passages: list[list[str]] = [[] for _ in ends]
-        for begin in range(0, max(map(len, ends), default=0), step):
+        for start in range(0, max(map(len, ends), default=0), step):
             parts = [
-                others[begin : begin + step] if len(of_node) < step else []
+                others[start : start + step] if len(of_node) < step else []
                 for others, of_node in zip(ends, passages, strict=True)
             ]
-            known = self.passages.known(other for part in parts for other in part)
+            existing = self.passages.known(other for part in parts for other in part)
             for of_node, part in zip(passages, parts, strict=True):
-                of_node += [other for other in part if other in known]
+                of_node += [other for other in part if other in existing]
         return passages
 
     def _add_row(self, passage: str, rows: dict[str, int]) -> bool:

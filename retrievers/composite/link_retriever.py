@@ -234,8 +234,8 @@ class LinkRetriever(PlannedRetriever):
                 filters[path.partner] = by_id[pairs[path.partner].partner].filters
             better = {i: p for i, p in paths.items() if i not in pairs or p.score > pairs[i].score}
             pairs = {**pairs, **better}
-            places = max(limit, self.options.seeds)
-            ranking = self._rank_pairs(hits, pairs, lowest, places)[:places]
+            positions = max(limit, self.options.seeds)
+            ranking = self._rank_pairs(hits, pairs, lowest, positions)[:positions]
             ranking = self._without_repetition(ranking, words, passages, scale)
             return self._with_evidence(query, ranking[:limit], filters)
 
@@ -301,18 +301,18 @@ class LinkRetriever(PlannedRetriever):
             return hits
         own_hits = [hit for hit in hits if hit.node.graph is self.graph]
         by_id = {hit.node.id: hit for hit in own_hits}
-        met = {id(each): each for each in (conditions([hit]) for hit in own_hits)}
-        meeting = [(passages.meeting(each.filter), each.filters) for each in met.values()]
+        met = {id(entry): entry for entry in (conditions([hit]) for hit in own_hits)}
+        meeting = [(passages.meeting(entry.filter), entry.filters) for entry in met.values()]
         named: dict[str, ScoredNode] = {}
         for title in titles:
-            known = passages.known(title.about)
-            about = [passage for passage in title.about if passage in known]
+            existing = passages.known(title.about)
+            about = [passage for passage in title.about if passage in existing]
             order = np.argsort(-words.scores(about).sum(axis=1), kind="stable")
             allowed = [
-                (about[place], filters)
-                for place in order
+                (about[position], filters)
+                for position in order
                 for meets, filters in meeting
-                if meets is None or meets(about[place])
+                if meets is None or meets(about[position])
             ]
             best = dict(reversed(allowed))  # the first conditions that each meets
             chosen = list(dict.fromkeys(passage for passage, _ in allowed))[: self.options.named]
@@ -330,11 +330,13 @@ class LinkRetriever(PlannedRetriever):
         scale: float,
     ) -> list[_Ranked]:
         """Put passages that repeat the query's words in those before them behind others."""
-        known = passages.known([r.node.id for r in ranking])
-        ours = [r.node.graph is self.graph and r.node.id in known for r in ranking]
-        own = words.scores([r.node.id for r, is_ours in zip(ranking, ours, strict=True) if is_ours])
+        existing = passages.known([r.node.id for r in ranking])
+        native = [r.node.graph is self.graph and r.node.id in existing for r in ranking]
+        own = words.scores(
+            [r.node.id for r, is_ours in zip(ranking, native, strict=True) if is_ours]
+        )
         terms = np.zeros((len(ranking), own.shape[1]))
-        terms[ours] = scale * own
+        terms[native] = scale * own
         index = self._title_index()
         order = least_repeating(
             [ranked.score for ranked in ranking],
@@ -343,7 +345,7 @@ class LinkRetriever(PlannedRetriever):
             [_is_named(ranked.evidence) for ranked in ranking],
             [] if index is None else [index.title(ranked.node.id) for ranked in ranking],
         )
-        return [ranking[place]._replace(score=score) for place, score in order]
+        return [ranking[position]._replace(score=score) for position, score in order]
 
     def _check_group(self, group: str) -> None:
         """Check that the entities are linked to the group of the hits, if to one group only."""
@@ -442,11 +444,11 @@ def _seeds(hits: Results, passages: Passages, conditions: HitConditions) -> list
 
     A hit that does not meet its conditions any more, since it was changed, is none.
     """
-    known = passages.known([hit.node.id for hit in hits])
+    existing = passages.known([hit.node.id for hit in hits])
     meeting: dict[int, Meets | None] = {}
     seeds: dict[str, _Seed] = {}
     for hit in hits:
-        if hit.node.id not in known:
+        if hit.node.id not in existing:
             continue
         own = conditions([hit])
         if id(own) not in meeting:
@@ -460,10 +462,14 @@ def _seeds(hits: Results, passages: Passages, conditions: HitConditions) -> list
 def _any(seeds: Sequence[_Seed]) -> Meets | None:
     """Return what says whether a passage meets the conditions of any seed; None if all do."""
     meeting = {id(seed.allowed): seed.allowed for seed in seeds}.values()
-    known = [meets for meets in meeting if meets is not None]
-    if not known or len(known) < len(meeting):
+    existing = [meets for meets in meeting if meets is not None]
+    if not existing or len(existing) < len(meeting):
         return None
-    return known[0] if len(known) == 1 else lambda passage: any(meets(passage) for meets in known)
+    return (
+        existing[0]
+        if len(existing) == 1
+        else lambda passage: any(meets(passage) for meets in existing)
+    )
 
 
 def _keep_allowed(matrix: LinkMatrix, allowed: Sequence[Meets | None]) -> None:

@@ -151,25 +151,26 @@ def least_repeating(
         exempt: Whether a passage counts as it is.
         titles: What passages with the same title have in common; None for those without one.
     """
-    left = list(range(len(scores)))
-    taken: Counter[str | None] = Counter()
+    remaining = list(range(len(scores)))
+    used: Counter[str | None] = Counter()
     covered = np.zeros(terms.shape[1])
     order: list[tuple[int, float]] = []
-    while left:
-        repeated = weight * np.minimum(terms[left], covered).sum(axis=1)
+    while remaining:
+        repeated = weight * np.minimum(terms[remaining], covered).sum(axis=1)
         if titles:
             often = [
-                titles[place] is not None and taken[titles[place]] >= SAME_TITLE for place in left
+                titles[position] is not None and used[titles[position]] >= SAME_TITLE
+                for position in remaining
             ]
             repeated = repeated + weight * scores[0] * np.array(often)
         lowered = [
-            scores[place] - (0.0 if exempt[place] else float(less))
-            for place, less in zip(left, repeated, strict=True)
+            scores[position] - (0.0 if exempt[position] else float(less))
+            for position, less in zip(remaining, repeated, strict=True)
         ]
         best = int(np.argmax(lowered))
-        order.append((left.pop(best), lowered[best]))
+        order.append((remaining.pop(best), lowered[best]))
         if titles:
-            taken[titles[order[-1][0]]] += 1
+            used[titles[order[-1][0]]] += 1
         covered = np.maximum(covered, terms[order[-1][0]])
     return order
 
@@ -208,7 +209,7 @@ class QueryWords:
         for title in titles:
             if " " not in title.name:
                 continue
-            links = (link for some in graph.reader.links_of(title.entities) for link in some)
+            links = (link for batch in graph.reader.links_of(title.entities) for link in batch)
             mentions = {link.target for link in links}
             of_name = bm25.prepare(title.name, [index]).weights
             columns = np.array([i for i, term in enumerate(terms) if term in of_name], np.int64)
@@ -220,7 +221,7 @@ class QueryWords:
         scores = self._passages.term_scores(ids, self._weights)
         for name in self._names:
             have_all = np.flatnonzero((scores[:, name.columns] > 0).all(axis=1))
-            self._look_up(name, [ids[place] for place in have_all.tolist()])
+            self._look_up(name, [ids[position] for position in have_all.tolist()])
             without = [passage not in name.mentions for passage in ids]
             scores[np.ix_(np.array(without, np.bool_), name.columns)] = 0.0
         return scores
@@ -241,15 +242,15 @@ class QueryWords:
             hits: The hits; what is no passage stays as it is.
             lowest: Scores get no lower.
         """
-        known = self._passages.known([hit.node.id for hit in hits]) if self._names else ()
-        ours = [hit for hit in hits if hit.node.id in known]
-        if not ours:
+        existing = self._passages.known([hit.node.id for hit in hits]) if self._names else ()
+        native = [hit for hit in hits if hit.node.id in existing]
+        if not native:
             return hits
-        ids = [hit.node.id for hit in ours]
+        ids = [hit.node.id for hit in native]
         all_words = self._passages.term_scores(ids, self._weights).sum(axis=1)
-        scale = score_scale([hit.score - lowest for hit in ours], all_words)
+        scale = score_scale([hit.score - lowest for hit in native], all_words)
         parts = scale * (all_words - self.scores(ids).sum(axis=1))
-        less = {hit.node.id: float(part) for hit, part in zip(ours, parts, strict=True) if part}
+        less = {hit.node.id: float(part) for hit, part in zip(native, parts, strict=True) if part}
         lowered = [
             ScoredNode(hit.node, max(hit.score - less[hit.node.id], lowest), hit.evidence)
             if hit.node.id in less

@@ -90,16 +90,16 @@ class PostprocessRetriever(PlannedRetriever):
             results = yield from Compute(
                 lambda: [self.postprocess(query_hits, limit, conditions) for query_hits in hits]
             )
-            return [(made, limit is not None and len(made) < limit) for made in results]
+            return [(created, limit is not None and len(created) < limit) for created in results]
 
         with start_span(self.name, queries=queries) as span:
             if hit_count is None:
                 hits = yield from Find(self.inner, queries, None, filters)
-                results = [made for made, _ in (yield from select(queries, hits))]
+                results = [created for created, _ in (yield from select(queries, hits))]
             else:
-                most = sys.maxsize if fetches_on else hit_count
+                maximum = sys.maxsize if fetches_on else hit_count
                 results = yield from fetch_until_full(
-                    *(self.inner, queries, select), fetch=hit_count, most=most, filters=filters
+                    *(self.inner, queries, select), fetch=hit_count, most=maximum, filters=filters
                 )
             span.attributes["hits"] = sum(hit_counts[query] for query in queries)
             span.set_results(results)

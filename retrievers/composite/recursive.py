@@ -365,8 +365,8 @@ class _GroupPool(Retriever):
         if owner._options["target"] is None:  # every path begins with ROOT
             shared = [names[0] for names in zip(*paths, strict=False) if len(set(names)) == 1]
             self.target = shared[-1]
-            for one in self.graphs:
-                one.reader.lineage(self.target)
+            for item in self.graphs:
+                item.reader.lineage(self.target)
 
     def leading(self, filters: Filters) -> _GroupPool:
         """Return a copy that finds what refers to others, as far as conditions let it."""

@@ -46,13 +46,13 @@ def replace_entries(
     query: str, entries: Sequence[RankedResult], results: Results
 ) -> list[RankedResult]:
     """Return the results of a retriever in the place of the nodes that refer to it."""
-    place, best = max(entries, key=lambda entry: entry.result.score)  # of equal ones the first
+    position, best = max(entries, key=lambda entry: entry.result.score)  # of equal ones the first
     path: list[Evidence] = []
     for _, entry in sorted(entries, key=lambda entry: -entry.result.score):
         path += [Evidence(entry.node, entry.score, "reference", query), *entry.evidence]
     scores = rescale([result.score for result in results], best.score)
     return [
-        RankedResult((*place, rank), ScoredNode(result.node, score, (*result.evidence, *path)))
+        RankedResult((*position, rank), ScoredNode(result.node, score, (*result.evidence, *path)))
         for rank, (result, score) in enumerate(zip(results, scores, strict=True))
     ]
 

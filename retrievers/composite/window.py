@@ -94,9 +94,9 @@ class WindowRetriever(PostprocessRetriever):
             nodes = self._window_nodes(hit.node, conditions([hit]))
             new = _Window([(rank, hit)], nodes, self._scope(hit.node))
             joined = [window for window in windows if window.joins(new, self.merge)]
-            place = windows.index(joined[0]) if joined else len(windows)
+            position = windows.index(joined[0]) if joined else len(windows)
             windows = [window for window in windows if window not in joined]
-            windows.insert(place, _Window.merged([*joined, new]))
+            windows.insert(position, _Window.merged([*joined, new]))
         return [window.result() for window in windows]
 
     def _scope(self, node: Node) -> tuple[object, ...]:
@@ -177,10 +177,10 @@ def _neighbours(
         return
     parent = graph.node(node.parent_id)
     siblings = graph.reader.children_in(node.group, parent)
-    place = next((at for at, sibling in enumerate(siblings) if sibling.id == node.id), None)
-    if place is None:
+    position = next((at for at, sibling in enumerate(siblings) if sibling.id == node.id), None)
+    if position is None:
         return
-    yield from siblings[place + 1 :] if step == 1 else siblings[:place][::-1]
+    yield from siblings[position + 1 :] if step == 1 else siblings[:position][::-1]
     if cross_parents:
         for next_parent in _neighbours(graph, parent, step, cross_parents):
             yield from graph.reader.children_in(node.group, next_parent)[::step]

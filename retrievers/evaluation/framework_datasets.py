@@ -220,8 +220,8 @@ def _rows(source: Examples, name: str) -> list[tuple[str, Mapping[str, Any]]]:
         rows = next((value for value in rows.values() if isinstance(value, list)), rows)
     if not isinstance(rows, list):
         raise ValueError(f"{path} is no list of examples but {rows!r:.80}")
-    places = [f"{path}, example {n}" for n in range(1, len(rows) + 1)]
-    return [(where, check_row(row, where)) for where, row in zip(places, rows, strict=True)]
+    positions = [f"{path}, example {n}" for n in range(1, len(rows) + 1)]
+    return [(where, check_row(row, where)) for where, row in zip(positions, rows, strict=True)]
 
 
 def _cell(value: Any) -> Any:

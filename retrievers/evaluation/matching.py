@@ -175,16 +175,17 @@ class RetrievalCase:
         if not gold:
             raise NotJudgedError("the question has no gold")
         matches = self.matching.matches
-        places = [*enumerate(gold)]
+        positions = [*enumerate(gold)]
         return [
-            frozenset([at for at, entry in places if matches(entry, item)]) for item in self.items
+            frozenset([at for at, entry in positions if matches(entry, item)])
+            for item in self.items
         ]
 
     @cached_property
     def _ranks(self) -> tuple[int | None, ...]:
         ranks: list[int | None] = [None] * len(self.question.gold)
-        for rank, places in enumerate(self.matched, 1):
-            for position in places:
+        for rank, positions in enumerate(self.matched, 1):
+            for position in positions:
                 if ranks[position] is None:
                     ranks[position] = rank
         return tuple(ranks)
@@ -255,13 +256,13 @@ def _distance(entry: str, other: str) -> int:
     """Return the edit distance by bit vectors (Myers, 1999, in the form of Hyyrö, 2003)."""
     if not entry:
         return len(other)
-    places: dict[str, int] = {}
+    positions: dict[str, int] = {}
     for position, letter in enumerate(entry):
-        places[letter] = places.get(letter, 0) | 1 << position
+        positions[letter] = positions.get(letter, 0) | 1 << position
     every, last = (1 << len(entry)) - 1, 1 << len(entry) - 1
     up, down, distance = every, 0, len(entry)  # where a column of the table rises and falls
     for letter in other:
-        equal = places.get(letter, 0)
+        equal = positions.get(letter, 0)
         vertical = equal | down
         horizontal = (((equal & up) + up) ^ up) | equal
         rises, falls = (down | ~(horizontal | up)) & every, up & horizontal

@@ -115,8 +115,8 @@ def precision(case: RetrievalCase, k: int | None) -> Judgement:
     As trec_eval has it (Manning et al., 2008, 8.4). Without ``k`` of all results.
     """
     right = sum(map(bool, case.matched[:k]))
-    places = len(case.items) if k is None else k
-    return Judgement(right / places if places else 0.0, evidence=f"{right} of {places}")
+    positions = len(case.items) if k is None else k
+    return Judgement(right / positions if positions else 0.0, evidence=f"{right} of {positions}")
 
 
 def hit_rate(case: RetrievalCase, k: int | None) -> Judgement:
@@ -345,8 +345,8 @@ def _share(part: int, total: int) -> Judgement:
 
 
 def _by_ranks(value: float, ranks: tuple[int | None, ...]) -> Judgement:
-    places = ", ".join("-" if rank is None else str(rank) for rank in ranks)
-    return Judgement(value, evidence=f"gold at {places}")
+    positions = ", ".join("-" if rank is None else str(rank) for rank in ranks)
+    return Judgement(value, evidence=f"gold at {positions}")
 
 
 def _passages(case: RetrievalCase) -> list[str]:

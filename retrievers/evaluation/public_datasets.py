@@ -142,16 +142,16 @@ def _squad_gold(
         return (GoldPassage(document.text),)
     if kind == "documents":
         return (GoldDocument(document.id),)
-    places = ((_location(answer, document.text), answer["text"]) for answer in answers)
-    spans = (GoldSpan(document.id, at, at + len(t), t) for at, t in places if at >= 0 and t)
+    positions = ((_location(answer, document.text), answer["text"]) for answer in answers)
+    spans = (GoldSpan(document.id, at, at + len(t), t) for at, t in positions if at >= 0 and t)
     return tuple(dict.fromkeys(spans))
 
 
 def _location(answer: Mapping[str, Any], text: str) -> int:
     """Return where an answer is in its paragraph, -1 where it isn't: the nearest to its place."""
     expected, start = answer["text"], answer["answer_start"]
-    places = [match.start() for match in re.finditer(re.escape(expected), text)]
-    return min(places, key=lambda position: abs(position - start), default=-1)
+    positions = [match.start() for match in re.finditer(re.escape(expected), text)]
+    return min(positions, key=lambda position: abs(position - start), default=-1)
 
 
 def _is_numeric(text: str) -> bool:

@@ -117,15 +117,15 @@ def answer_position(answer: str, text: str, question: str) -> tuple[int, int] | 
     pattern = r"\s+".join(map(re.escape, answer.strip(" .。\"'“”").split()))
     if not pattern:
         return None
-    places = [match.span() for match in re.finditer(pattern, text, re.I)]
-    if len(places) < 2:
-        return places[0] if places else None
+    positions = [match.span() for match in re.finditer(pattern, text, re.I)]
+    if len(positions) < 2:
+        return positions[0] if positions else None
     words = set(_units(question))
 
     def shared(position: tuple[int, int]) -> int:
         return len(words & set(_units(_sentence_at(text, position[0]))))
 
-    return max(places, key=shared)
+    return max(positions, key=shared)
 
 
 def gold_at(node: Node, position: tuple[int, int] | None = None) -> Gold:

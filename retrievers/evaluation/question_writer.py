@@ -126,8 +126,8 @@ class QuestionWriter:
             raise _RejectedError(question, "names what links the passages", link)
         if gives_away(question, answer):
             raise _RejectedError(question, "has its answer in it", answer)
-        places = [answer_position(answer, node.text, question) for node in nodes]
-        if not any(places):
+        positions = [answer_position(answer, node.text, question) for node in nodes]
+        if not any(positions):
             raise _RejectedError(question, "the answer is not in the passage", answer)
         if link:
             for text in texts:
@@ -138,9 +138,9 @@ class QuestionWriter:
         if reply is None or not agree(reply, answer):
             detail = f"{answer!r} in the passage, {reply!r} when asked"
             raise _RejectedError(question, "is answered otherwise from the passage", detail)
-        holder = next(index for index, position in enumerate(places) if position is not None)
+        holder = next(index for index, position in enumerate(positions) if position is not None)
         gold = [
-            gold_at(node, places[index] if index == holder else None)
+            gold_at(node, positions[index] if index == holder else None)
             for index, node in enumerate(nodes)
         ]
         return Question("", question, tuple(gold), (answer.strip(),))

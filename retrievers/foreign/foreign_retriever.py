@@ -141,8 +141,8 @@ class ForeignRetriever(PlannedRetriever):
             else:
                 results = yield from self._search(texts, limit, filters)
             span.set_results(results)
-        rest = iter(results)
-        return [next(rest) if query.strip() else [] for query in queries]
+        remaining = iter(results)
+        return [next(remaining) if query.strip() else [] for query in queries]
 
     def _search(
         self, queries: Sequence[str], limit: int | None, filters: Filters | None
@@ -167,12 +167,12 @@ class ForeignRetriever(PlannedRetriever):
         """Read as many results as it takes for ``limit`` that meet conditions."""
         conditions, calls = parse_filters(filters), self._pushed(filters)
         output = yield from _call(calls, query, limit)
-        wanted = count = len(output) if limit is None else limit
+        requested = count = len(output) if limit is None else limit
         before = -1
         while True:
             results = self._results(output, query)
-            meeting = [r for r in results if conditions.matches(r.node)][:wanted]
-            if len(meeting) == wanted or len(output) == before or len(output) < count:
+            meeting = [r for r in results if conditions.matches(r.node)][:requested]
+            if len(meeting) == requested or len(output) == before or len(output) < count:
                 return meeting
             if count >= MAX_READ:
                 raise ValueError(
@@ -199,7 +199,7 @@ class ForeignRetriever(PlannedRetriever):
 def _flat(filters: Filters) -> Filters:
     """Return conditions of several owners as one mapping, as far as their fields differ."""
     fields: dict[str, Any] = {}
-    rest: list[Filters] = []
+    remaining: list[Filters] = []
     pending = [filters]
     while pending:
         part = pending.pop()
@@ -209,8 +209,8 @@ def _flat(filters: Filters) -> Filters:
             elif field not in fields:
                 fields[field] = condition
             elif fields[field] != condition:
-                rest.append({field: condition})
-    return {**fields, "and": rest} if rest else fields
+                remaining.append({field: condition})
+    return {**fields, "and": remaining} if remaining else fields
 
 
 def _call(calls: RetrieverCalls, query: str, limit: int | None) -> Plan[Any]:

@@ -280,9 +280,9 @@ def _scores(scores: Sequence[float | None], *, distances: bool) -> list[float] |
         return None
     if distances and len(set(numbers)) == 1:
         return None
-    if all(one >= other for one, other in pairwise(numbers)):
+    if all(single >= other for single, other in pairwise(numbers)):
         return numbers
-    if distances and all(one <= other for one, other in pairwise(numbers)):
+    if distances and all(single <= other for single, other in pairwise(numbers)):
         return [-number for number in numbers]
     return None
 

@@ -63,8 +63,8 @@ def adapt_retriever(source: Any) -> RetrieverCalls | None:
     if _has(source, "as_retriever", "as_query_engine"):  # an index of LlamaIndex
         return adapt_retriever(source.as_retriever())
     if hasattr(getattr(source, "metadata", None), "description") and _has(source, "call"):
-        held = (getattr(source, name, None) for name in ("query_engine", "retriever"))
-        inner = next((item for item in held if item is not None), None)  # a tool of LlamaIndex
+        lease = (getattr(source, name, None) for name in ("query_engine", "retriever"))
+        inner = next((item for item in lease if item is not None), None)  # a tool of LlamaIndex
         calls = None if inner is None else adapt_retriever(inner)
         return None if calls is None else replace(calls, name=source.metadata.name)
     if _has(source, "query", "aquery"):

@@ -76,11 +76,11 @@ def _write(
     file: BinaryIO, header: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]
 ) -> None:
     parts = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
-    described, begin = [], 0
+    described, start = [], 0
     for name, array in parts.items():
         data = _bytes(array)
-        described.append([name, array.dtype.str, array.shape, begin, crc32(data)])
-        begin += _padded(len(data))
+        described.append([name, array.dtype.str, array.shape, start, crc32(data)])
+        start += _padded(len(data))
     text = json.dumps({**header, "format": _FORMAT, "arrays": described}).encode()
     file.write(_MAGIC + len(text).to_bytes(4, "little") + crc32(text).to_bytes(4, "little"))
     file.write(text.ljust(_padded(_HEADER + len(text)) - _HEADER, b"\0"))
@@ -107,12 +107,12 @@ def load_arrays(path: Path) -> tuple[dict[str, Any], Arrays] | None:
     """
     try:
         with path.open("rb") as file:
-            header, begin = _read_header(file)
+            header, start = _read_header(file)
             described = header.pop("arrays")
             if header["format"] != _FORMAT:
                 return None
             shapes = {
-                name: (np.dtype(kind), tuple(shape), begin + at)
+                name: (np.dtype(kind), tuple(shape), start + at)
                 for name, kind, shape, at, _ in described
             }
             for (kind, shape, at), (*_, checksum) in zip(shapes.values(), described, strict=True):
@@ -128,11 +128,11 @@ def load_arrays(path: Path) -> tuple[dict[str, Any], Arrays] | None:
 
 def _read_header(file: BinaryIO) -> tuple[dict[str, Any], int]:
     """Return the header, and where the arrays begin."""
-    begin = file.read(_HEADER)
-    if not begin.startswith(_MAGIC) or len(begin) < _HEADER:
+    start = file.read(_HEADER)
+    if not start.startswith(_MAGIC) or len(start) < _HEADER:
         raise ValueError("it does not begin as a file of nodekin's")
     size, checksum = (
-        int.from_bytes(begin[at : at + 4], "little") for at in (len(_MAGIC), len(_MAGIC) + 4)
+        int.from_bytes(start[at : at + 4], "little") for at in (len(_MAGIC), len(_MAGIC) + 4)
     )
     text = file.read(size)
     if len(text) < size or crc32(text) != checksum:
@@ -141,8 +141,8 @@ def _read_header(file: BinaryIO) -> tuple[dict[str, Any], int]:
     return header, _padded(_HEADER + size)
 
 
-def _verify(file: BinaryIO, begin: int, size: int, expected: int) -> None:
-    file.seek(begin)
+def _verify(file: BinaryIO, start: int, size: int, expected: int) -> None:
+    file.seek(start)
     checksum = 0
     while size > 0 and (data := file.read(min(size, _CHUNK))):
         checksum = crc32(data, checksum)
@@ -159,12 +159,12 @@ def _content(file: BinaryIO) -> mmap.mmap | bytes:
 
 
 def _array(
-    data: mmap.mmap | bytes, kind: np.dtype[Any], shape: tuple[int, ...], begin: int
+    data: mmap.mmap | bytes, kind: np.dtype[Any], shape: tuple[int, ...], start: int
 ) -> npt.NDArray[Any]:
     size = int(np.prod(shape))
     if not size:
         return np.zeros(shape, kind)
-    return np.frombuffer(data, kind, size, begin).reshape(shape)
+    return np.frombuffer(data, kind, size, start).reshape(shape)
 
 
 def _remove_abandoned(path: Path) -> None:

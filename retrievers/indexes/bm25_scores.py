@@ -99,8 +99,8 @@ class QueryPostings(NamedTuple):
     def ceilings(self) -> Floats:
         """Return the most that each term and all after it can add to a row."""
         highest = np.array([counts.max(initial=0) for _, counts in self.lists])
-        most = self.weights * self.saturation.weighed(highest, self.norms.min(initial=np.inf))
-        return np.cumsum(most[::-1])[::-1] * _ROUNDING
+        maximum = self.weights * self.saturation.weighed(highest, self.norms.min(initial=np.inf))
+        return np.cumsum(maximum[::-1])[::-1] * _ROUNDING
 
 
 def add(query: QueryPostings, sums: Floats) -> None:
@@ -155,9 +155,11 @@ def best_rows(
 def _all_sums(query: QueryPostings, allowed: Mask | None) -> tuple[npt.NDArray[np.int64], Floats]:
     """Return all rows that have a term, and their sums."""
     rows = np.concatenate([rows for rows, _ in query.lists], dtype=np.int64)
-    found, places = np.unique(rows, return_inverse=True)
-    sums = np.bincount(places, _impacts(query, rows)).astype(np.float64, copy=False)
-    return (found, sums) if allowed is None else (found[allowed[found]], sums[allowed[found]])
+    matches, positions = np.unique(rows, return_inverse=True)
+    sums = np.bincount(positions, _impacts(query, rows)).astype(np.float64, copy=False)
+    return (
+        (matches, sums) if allowed is None else (matches[allowed[matches]], sums[allowed[matches]])
+    )
 
 
 def _highest_sums(
@@ -166,9 +168,9 @@ def _highest_sums(
     """Return rows among which the best are, and their sums."""
     sums, terms, done = np.zeros(size), len(query.weights), 0
     ends = np.cumsum([len(rows) for rows, _ in query.lists])
-    most = total // _FIRST_SHARE if total > _FEW else total
+    maximum = total // _FIRST_SHARE if total > _FEW else total
     while True:
-        stop = max(done + 1, int(np.searchsorted(ends, most, "right")))
+        stop = max(done + 1, int(np.searchsorted(ends, maximum, "right")))
         part = slice(done, stop)
         add(query._replace(lists=query.lists[part], weights=query.weights[part]), sums)
         counted = sums if allowed is None else sums * allowed
@@ -181,7 +183,7 @@ def _highest_sums(
             rows = (counted >= above).nonzero()[0]
             if len(rows) * _LOOK_UP_COST * (terms - stop) < total - ends[stop - 1]:
                 return _looked_up(query, rows, counted.take(rows), stop, limit)
-        done, most = stop, _GROWTH * most
+        done, maximum = stop, _GROWTH * maximum
 
 
 def _looked_up(

@@ -248,8 +248,8 @@ class EngineIndex(ABC, Generic[TableT, RecentT, QueryT]):
         show = self._graph.progress if len(ids) >= _LONG else False
         dimension = 0
         what = f"{self.what} of {self._group}"
-        for begin in track(batches, len(batches), what, " batches", show):
-            nodes = self._graph.reader.existing_nodes(ids[begin : begin + _BATCH])
+        for start in track(batches, len(batches), what, " batches", show):
+            nodes = self._graph.reader.existing_nodes(ids[start : start + _BATCH])
             dimension = self._write(table, [], nodes, None, dimension) or dimension
         self._write(table, [], [], state._replace(dimension=dimension), dimension)
 

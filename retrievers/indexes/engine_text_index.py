@@ -90,14 +90,14 @@ class TableStatistics:
 
     def read(self, terms: Collection[object]) -> dict[object, int]:
         """Return the number of each term in the table, 0 where it has none."""
-        known = self._terms
-        missing = [term for term in terms if term not in known]
+        existing = self._terms
+        missing = [term for term in terms if term not in existing]
         if missing:
-            if len(known) > _MAX_TERMS:
-                known = self._terms = {}
+            if len(existing) > _MAX_TERMS:
+                existing = self._terms = {}
             nothing = dict.fromkeys(terms, TermFrequency(0, 0))
-            known.update(nothing if self._table is None else self._table.frequencies(terms))
-        return {term: known[term].id for term in terms}
+            existing.update(nothing if self._table is None else self._table.frequencies(terms))
+        return {term: existing[term].id for term in terms}
 
     def mean_inverse_frequency(self) -> float:
         """Raise ``TypeError``: no process has the frequencies of all terms."""
@@ -187,13 +187,13 @@ class EngineTextIndex(EngineIndex[WordTable, _RecentWords, TermWeights]):
             terms = np.repeat(np.arange(len(postings.terms)), postings.sizes)[by_text].tolist()
             counts = postings.counts[by_text].astype(np.int64)
             ends = np.searchsorted(postings.rows[by_text], np.arange(len(texts)), "right").tolist()
-            begin = 0
+            start = 0
             for end, length in zip(ends, postings.lengths.tolist(), strict=True):
                 node = nodes[len(rows)]
-                of_node = [postings.terms[term] for term in terms[begin:end]]
+                of_node = [postings.terms[term] for term in terms[start:end]]
                 about = node.id, node.order, node.document_id, node.metadata
-                rows.append(WordedNode(*about, of_node, counts[begin:end], length))
-                begin = end
+                rows.append(WordedNode(*about, of_node, counts[start:end], length))
+                start = end
         return rows
 
     def _read_recent(
@@ -290,12 +290,12 @@ class EngineTextIndex(EngineIndex[WordTable, _RecentWords, TermWeights]):
         view, terms = self._view(), list(query.weights)
         counts = np.zeros((len(ids), len(terms)), np.int64)
         lengths = np.zeros(len(ids), np.int64)
-        at = {node_id: place for place, node_id in enumerate(ids)}
+        at = {node_id: position for position, node_id in enumerate(ids)}
         if view.recent is not None:
             for row, node in enumerate(view.recent.nodes):
-                if (place := at.pop(node.id, None)) is not None:
-                    counts[place] = view.recent.counts([row], terms)[0]
-                    lengths[place] = view.recent.lengths[row]
+                if (position := at.pop(node.id, None)) is not None:
+                    counts[position] = view.recent.counts([row], terms)[0]
+                    lengths[position] = view.recent.lengths[row]
         if view.table is not None and terms and at:
             numbers = np.array([*self._statistics_of(view).read(terms).values()], np.int64)
             nodes = [node for node in view.table.nodes(at) if node.length]
@@ -364,17 +364,17 @@ def _best(
     if limit is not None:
         requested = 4 * limit + _MORE if slack is None else limit + limit // 4 + 4
     while True:
-        found = table.search(query, requested, match, removed)
-        counts = _counts(found.nodes, numbers)
-        lengths = np.array([node.length for node in found.nodes], np.int64)
+        matches = table.search(query, requested, match, removed)
+        counts = _counts(matches.nodes, numbers)
+        lengths = np.array([node.length for node in matches.nodes], np.int64)
         scores = _scores(counts, lengths, weights, saturation)
-        if found.complete or slack is None or limit is None or requested is None:
-            return found.nodes, scores
-        others = found.lowest * slack * _MARGIN * _most_more(table, saturation)
+        if matches.complete or slack is None or limit is None or requested is None:
+            return matches.nodes, scores
+        others = matches.lowest * slack * _MARGIN * _most_more(table, saturation)
         if len(scores) >= limit and others < np.partition(scores, -limit)[-limit]:
-            return found.nodes, scores
+            return matches.nodes, scores
         if requested == table.max_results:
-            return found.nodes, scores
+            return matches.nodes, scores
         requested = min(4 * requested, table.max_results)
 
 
@@ -384,8 +384,10 @@ def _most_more(table: WordTable, saturation: Saturation) -> float:
     The quotient grows or falls with a term's count, and with the node's length, all the way: it is
     highest at an end of both.
     """
-    longest = max(1, table.totals().longest)
-    counts, lengths = np.array([[1, longest, 1, longest], [1, 1, longest, longest]], np.int32)
+    max_length = max(1, table.totals().longest)
+    counts, lengths = np.array(
+        [[1, max_length, 1, max_length], [1, 1, max_length, max_length]], np.int32
+    )
     quotients = saturation.impacts(counts, lengths) / table.reference_impacts(counts, lengths)
     return float(quotients.max())
 
@@ -394,8 +396,8 @@ def _counts(nodes: Sequence[NodeTerms], numbers: Numbers) -> Numbers:
     """Return how often each node has each term, (nodes, terms)."""
     counts = np.zeros((len(nodes), len(numbers)), np.int64)
     for row, node in enumerate(nodes):
-        places = np.minimum(np.searchsorted(node.term_ids, numbers), len(node.term_ids) - 1)
-        counts[row] = np.where(node.term_ids[places] == numbers, node.counts[places], 0)
+        positions = np.minimum(np.searchsorted(node.term_ids, numbers), len(node.term_ids) - 1)
+        counts[row] = np.where(node.term_ids[positions] == numbers, node.counts[positions], 0)
     return counts
 
 

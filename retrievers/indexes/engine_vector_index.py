@@ -152,9 +152,9 @@ class EngineVectorIndex(EngineIndex[VectorTable, _Recent, Floats]):
     def _search_recent(
         self, view: _View, recent: _Recent, query: Floats, rows: Sequence[int]
     ) -> Scored:
-        some = np.array(rows if query.any() else [], np.intp)
-        scores = cosines(recent.vectors, some, unit(query))
-        return Scored.of([recent.nodes[row] for row in some.tolist()], scores)
+        part = np.array(rows if query.any() else [], np.intp)
+        scores = cosines(recent.vectors, part, unit(query))
+        return Scored.of([recent.nodes[row] for row in part.tolist()], scores)
 
     def _leaves_few(
         self, view: _View, table: VectorTable, filter: Filter, match: ValueMatch
@@ -185,15 +185,15 @@ def _nearest(
     requested = None if limit is None else limit + limit // 4 + 4
     while True:
         exact = exact or (requested is not None and requested > _MANY)
-        found = _collected(table.nearest(query, requested, match, removed, exact), query)
+        matches = _collected(table.nearest(query, requested, match, removed, exact), query)
         if requested is None or limit is None:
-            return found
-        if len(found.ids) < requested:
+            return matches
+        if len(matches.ids) < requested:
             if exact:
-                return found
+                return matches
             exact = True  # the engine's graph led to too few
-        elif found.scores.min() < np.partition(found.scores, -limit)[-limit] - _MARGIN:
-            return found
+        elif matches.scores.min() < np.partition(matches.scores, -limit)[-limit] - _MARGIN:
+            return matches
         else:  # more may tie with the last
             requested *= 4
 

@@ -103,11 +103,11 @@ class _Rows:
         first = len(self.stored)
         if not len(self.later) or rows.max(initial=0) < first:
             return self.stored.take(rows, axis)
-        taken = np.empty((len(rows), self.stored.shape[1]), np.float32)
+        used = np.empty((len(rows), self.stored.shape[1]), np.float32)
         is_later = rows >= first
-        taken[is_later] = self.later.take(rows[is_later] - first, axis)
-        taken[~is_later] = self.stored.take(rows[~is_later], axis)
-        return taken
+        used[is_later] = self.later.take(rows[is_later] - first, axis)
+        used[~is_later] = self.stored.take(rows[~is_later], axis)
+        return used
 
     def whole(self) -> Floats:
         """Return all vectors, (rows, dimension)."""
@@ -233,17 +233,19 @@ class NearestVectors:
         stored = self._indexes[2]
         size = len(stored)
         keys = _hashes(vectors)
-        known = self._rows_with(keys)
-        for place, (vector, key, row) in enumerate(zip(vectors, keys.tolist(), known, strict=True)):
+        existing = self._rows_with(keys)
+        for position, (vector, key, row) in enumerate(
+            zip(vectors, keys.tolist(), existing, strict=True)
+        ):
             if row < 0:
                 row = self._row_by_hash.setdefault(key, size + len(new))
             if row < size + len(new):
                 same = stored.take(np.array([row]))[0] if row < size else vectors[new[row - size]]
                 if not np.array_equal(same, vector):  # two vectors with one hash
                     row = size + len(new)
-            rows[place] = row
+            rows[position] = row
             if row == size + len(new):
-                new.append(place)
+                new.append(position)
         if new and self._indexes[1] is None and len(stored.later) + len(new) <= _MAX_LATER:
             later = np.concatenate([stored.later, vectors[new]])
             self._indexes = None, None, _Rows(stored.stored, later)
@@ -255,17 +257,17 @@ class NearestVectors:
 
     def _rows_with(self, keys: Keys) -> list[int]:
         """Return the first row with each of some hashes; -1 where there is none, or it is later."""
-        known = self._keys
-        if known is None or len(self._row_by_hash) > len(known) + _RECENT:
+        existing = self._keys
+        if existing is None or len(self._row_by_hash) > len(existing) + _RECENT:
             stored = self._indexes[2]
             every = np.concatenate([_hashes(stored.stored), _hashes(stored.later)])
             self._order = np.argsort(every, kind="stable")
-            known = self._keys = every[self._order]
+            existing = self._keys = every[self._order]
             self._row_by_hash = {}
-        if not len(known):
+        if not len(existing):
             return [-1] * len(keys)
-        places = np.searchsorted(known, keys).clip(max=len(known) - 1)
-        rows: list[int] = np.where(known[places] == keys, self._order[places], -1).tolist()
+        positions = np.searchsorted(existing, keys).clip(max=len(existing) - 1)
+        rows: list[int] = np.where(existing[positions] == keys, self._order[positions], -1).tolist()
         return rows
 
     @staticmethod
@@ -390,8 +392,8 @@ def _compared(
         vectors = _Rows(copied)
     nearest: list[Numbers] = []
     batch = max(1, 8_000_000 // len(vectors))
-    for begin in range(0, len(queries), batch):
-        for cosines in vectors.products(queries[begin : begin + batch]):
+    for start in range(0, len(queries), batch):
+        for cosines in vectors.products(queries[start : start + batch]):
             if allowed is not None and chosen is None:
                 cosines = np.where(allowed.mask, cosines, -np.inf)
             rows = _highest(cosines, limit)
@@ -407,15 +409,15 @@ def _highest(cosines: Floats, limit: int) -> Numbers:
     # The highest of each part are of different rows: so many rows have the last of these, or more.
     of_parts = cosines[: width * _PARTS].reshape(_PARTS, width).max(axis=0)
     rows = (cosines >= _last(of_parts, limit) - _MARGIN).nonzero()[0]
-    some = cosines[rows]
-    return rows[some >= _last(some, limit) - _MARGIN]
+    part = cosines[rows]
+    return rows[part >= _last(part, limit) - _MARGIN]
 
 
 def _last(cosines: Floats, limit: int) -> float:
-    place = len(cosines) - limit
+    position = len(cosines) - limit
     ordered = cosines.copy()
-    ordered.partition(place)
-    return float(ordered[place])
+    ordered.partition(position)
+    return float(ordered[position])
 
 
 def _followed(
@@ -454,10 +456,10 @@ def cosines(vectors: Floats | _Rows, rows: Numbers, query: Floats) -> Scores:
         return np.zeros(0)
     exactly = query.astype(np.float64)
     scores: Scores = np.empty(len(rows))
-    for begin in range(0, len(rows), _BATCH):
-        products = vectors.take(rows[begin : begin + _BATCH], axis=0).astype(np.float64)
+    for start in range(0, len(rows), _BATCH):
+        products = vectors.take(rows[start : start + _BATCH], axis=0).astype(np.float64)
         products *= exactly
-        np.add.reduce(products, 1, out=scores[begin : begin + _BATCH])
+        np.add.reduce(products, 1, out=scores[start : start + _BATCH])
     # Vectors of 32 bits have the length 1 to within 1e-7: none is above 1. Adding 0 makes -0 a 0.
     scores = scores.round(_DECIMALS)
     scores += 0.0
@@ -467,17 +469,17 @@ def cosines(vectors: Floats | _Rows, rows: Numbers, query: Floats) -> Scores:
 def _insert(index: Any, vectors: Floats, show: bool | None = False) -> None:
     batches = range(0, len(vectors), _BATCH)
     slow = show if isinstance(index, _faiss().IndexHNSWFlat) and len(batches) > 1 else False
-    for begin in track(batches, len(batches), "linking vectors", " batches", slow):
-        index.add(np.ascontiguousarray(vectors[begin : begin + _BATCH]))
+    for start in track(batches, len(batches), "linking vectors", " batches", slow):
+        index.add(np.ascontiguousarray(vectors[start : start + _BATCH]))
 
 
 def _hashes(vectors: Floats) -> Keys:
     """Return a hash of each vector (n, dimension): the sum of its words, each times a number."""
     factors = _factors(vectors.shape[1])
     keys = np.empty(len(vectors), np.uint64)
-    for begin in range(0, len(vectors), _BATCH):
-        words = np.ascontiguousarray(vectors[begin : begin + _BATCH]).view(np.uint32)
-        keys[begin : begin + _BATCH] = words.astype(np.uint64) @ factors
+    for start in range(0, len(vectors), _BATCH):
+        words = np.ascontiguousarray(vectors[start : start + _BATCH]).view(np.uint32)
+        keys[start : start + _BATCH] = words.astype(np.uint64) @ factors
     return keys
 
 

@@ -171,8 +171,8 @@ class NodeTable:
     @property
     def most_masks(self) -> int:
         """How many filters it is worth remembering the rows of: there may be many tenants."""
-        least, most, size = _MASKS
-        return max(least, min(most, size // (len(self.ids) + 1)))
+        least, maximum, size = _MASKS
+        return max(least, min(maximum, size // (len(self.ids) + 1)))
 
     def _meets(self, field: str | None, condition: Condition) -> Mask:
         column = self._columns.get(field)
@@ -188,8 +188,8 @@ class NodeTable:
         if field is None:
             return len(self.ids), self._documents.values
         metadata = self._metadata.values()
-        return len(metadata), lambda begin: [
-            values.get(field, MISSING) if values else MISSING for values in metadata[begin:]
+        return len(metadata), lambda start: [
+            values.get(field, MISSING) if values else MISSING for values in metadata[start:]
         ]
 
     def _warn_of(self, field: str | None) -> None:
@@ -298,19 +298,19 @@ class NodeIds(Sequence[str]):
             hashes = np.concatenate([self._stored.keys(), later])
             self._order = np.argsort(hashes, kind="stable")
             self._hashes, self._recent = hashes[self._order], {}
-        wanted = list(ids)
-        keys = np.fromiter(map(self._stored.key, wanted), np.int64, len(wanted))
+        requested = list(ids)
+        keys = np.fromiter(map(self._stored.key, requested), np.int64, len(requested))
         begins = np.searchsorted(self._hashes, keys).tolist()
         ends = np.searchsorted(self._hashes, keys, "right").tolist()
-        found: dict[str, int] = {}
-        for node_id, begin, end in zip(wanted, begins, ends, strict=True):
-            rows = self._order[begin:end].tolist()
+        matches: dict[str, int] = {}
+        for node_id, start, end in zip(requested, begins, ends, strict=True):
+            rows = self._order[start:end].tolist()
             if node_id in self._recent:
                 rows.append(self._recent[node_id])
             for row in rows:
                 if alive(row) and self[row] == node_id:
-                    found[node_id] = row
-        return found
+                    matches[node_id] = row
+        return matches
 
     def selected(self, rows: Rows) -> NodeIds:
         """Return some of the ids, numbered anew in this order."""

@@ -62,8 +62,8 @@ class PackedTexts(Sequence[str]):
         index %= self._size
         if self._width:
             return self._data[index * self._width : (index + 1) * self._width].tobytes().hex()
-        begin, end = self._starts[index : index + 2].tolist()
-        return self._data[begin:end].tobytes().decode("utf-8", "surrogatepass")
+        start, end = self._starts[index : index + 2].tolist()
+        return self._data[start:end].tobytes().decode("utf-8", "surrogatepass")
 
     def __iter__(self) -> Iterator[str]:
         for first in range(0, self._size, _CHUNK):
@@ -90,8 +90,8 @@ class PackedTexts(Sequence[str]):
         raw, ends = self._data[starts[0] : starts[-1]].tobytes(), (starts - starts[0]).tolist()
         if raw.isascii():
             joined = raw.decode()
-            return [joined[begin:end] for begin, end in pairwise(ends)]
-        return [raw[begin:end].decode("utf-8", "surrogatepass") for begin, end in pairwise(ends)]
+            return [joined[start:end] for start, end in pairwise(ends)]
+        return [raw[start:end].decode("utf-8", "surrogatepass") for start, end in pairwise(ends)]
 
     def take(self, rows: npt.NDArray[np.integer[Any]]) -> list[str]:
         """Return the texts of some rows, (n,)."""

@@ -113,15 +113,15 @@ class Postings:
             blocks.insert(0, _block_of(later))
         sizes = np.zeros(len(self.vocabulary), np.int64)
         sizes[: len(lists.starts) - 1] = np.diff(lists.starts)
-        most = lists.counts.max(initial=1)
+        limit = lists.counts.max(initial=1)
         for block in blocks:
             sizes[block.terms] += block.sizes
-            most = max(most, block.counts.max(initial=1))
+            limit = max(limit, block.counts.max(initial=1))
         starts = np.concatenate([[0], np.cumsum(sizes)])
         merged = PostingLists(
             starts,
             np.empty(int(starts[-1]), np.int32),
-            np.empty(int(starts[-1]), np.min_scalar_type(most)),
+            np.empty(int(starts[-1]), np.min_scalar_type(limit)),
         )
         free = starts[:-1].copy()  # where the next posting of each term goes
         for block in _blocks_of(lists):
@@ -213,8 +213,8 @@ def _blocks_of(lists: PostingLists) -> Iterator[_Block]:
     """Yield postings in portions of whole terms."""
     first, terms = 0, len(lists.starts) - 1
     while first < terms:
-        most = lists.starts[first] + BATCH_SIZE
-        last = max(first + 1, int(np.searchsorted(lists.starts, most, "right")) - 1)
+        limit = lists.starts[first] + BATCH_SIZE
+        last = max(first + 1, int(np.searchsorted(lists.starts, limit, "right")) - 1)
         part = slice(lists.starts[first], lists.starts[last])
         yield _Block(
             np.arange(first, last, dtype=np.int32),

@@ -270,8 +270,8 @@ def inverted(analyzer: Analyzer, texts: Sequence[str]) -> InvertedTexts:
 
 def _portions(nodes: Iterable[Node]) -> Iterator[list[Node]]:
     iterator = iter(nodes)
-    while some := list(islice(iterator, _PORTION)):
-        yield some
+    while part := list(islice(iterator, _PORTION)):
+        yield part
 
 
 def batches(texts: Iterable[str]) -> Iterator[list[str]]:

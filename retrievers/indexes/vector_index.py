@@ -79,8 +79,8 @@ class VectorIndex(SyncedIndex):
         """
         texts = self._missed_texts()
         if texts is not None:
-            for begin in range(0, len(texts), _BATCH_NODES):
-                self._vectors_of(texts[begin : begin + _BATCH_NODES])
+            for start in range(0, len(texts), _BATCH_NODES):
+                self._vectors_of(texts[start : start + _BATCH_NODES])
             with self._graph.reader.reading(*self._graph.reader.searched_groups(self._group)):
                 self.sync()
         self._build_hnsw()

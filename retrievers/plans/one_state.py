@@ -76,8 +76,8 @@ def paid(key: Hashable, function: Callable[[], T]) -> T:
     if payments is None or key is None:
         return function()
     for value in payments.take(key):
-        known: T = value
-        return known
+        existing: T = value
+        return existing
     if payments.graphs_locked:
         raise _UnpaidError(lambda: payments.add(key, function()))
     value = function()
@@ -91,8 +91,8 @@ async def apaid(key: Hashable, function: Callable[[], Awaitable[T]]) -> T:
     if payments is None or key is None:
         return await function()
     for value in payments.take(key):
-        known: T = value
-        return known
+        existing: T = value
+        return existing
     value = await function()
     payments.add(key, value)
     return value
@@ -154,8 +154,8 @@ async def _arun(plan_of: PlanOf[T], queries: Sequence[str], payments: _Payments)
             result for half in _halves(queries) for result in await _arun(plan_of, half, payments)
         ]
     while True:  # a thread that holds graphs does all by itself
-        held = partial(_run_locked, plan_of, queries, payments, observation)
-        outcome = await asyncio.to_thread(held)
+        lease = partial(_run_locked, plan_of, queries, payments, observation)
+        outcome = await asyncio.to_thread(lease)
         if isinstance(outcome, list):
             return outcome
         await asyncio.to_thread(outcome)
@@ -175,11 +175,11 @@ def _run_locked(
 
 
 @contextmanager
-def _attempt(payments: _Payments, held: Observation | None = None) -> Iterator[Observation]:
-    payments.begin(graphs_locked=held is not None)
+def _attempt(payments: _Payments, lease: Observation | None = None) -> Iterator[Observation]:
+    payments.begin(graphs_locked=lease is not None)
     token = _payments.set(payments)
     try:
-        with observing(held) as observation:
+        with observing(lease) as observation:
             yield observation
     finally:
         _payments.reset(token)

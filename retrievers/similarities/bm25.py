@@ -96,8 +96,8 @@ class Bm25:
         from ..indexes.bm25_scores import Saturation, TermWeights
 
         statistics = [index.statistics(query) for index in indexes]
-        size = sum(some.size for some in statistics)
-        length = sum(some.total_length for some in statistics)
+        size = sum(batch.size for batch in statistics)
+        length = sum(batch.total_length for batch in statistics)
         frequency = _frequency(statistics)
         if len(statistics) > 1 and self.method == "okapi":
             raise ValueError(
@@ -135,4 +135,4 @@ def _frequency(statistics: Sequence[TermStatistics]) -> Callable[[str], int]:
     """Return what tells in how many nodes of all indexes a term is."""
     if len(statistics) == 1:
         return statistics[0].frequency
-    return cache(lambda term: sum(some.frequency(term) for some in statistics))
+    return cache(lambda term: sum(batch.frequency(term) for batch in statistics))

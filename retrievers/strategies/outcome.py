@@ -106,8 +106,8 @@ class OutcomeObserver:
         Of a question that was searched for again the last results count.
         """
         spans = [span for span, _ in list(self._spans.values())]
-        found = [s.outcome for s in spans if isinstance(s.outcome, StrategyOutcome)]
-        if not found:
+        matches = [s.outcome for s in spans if isinstance(s.outcome, StrategyOutcome)]
+        if not matches:
             return None
         outermost = [
             span.outcome
@@ -118,7 +118,7 @@ class OutcomeObserver:
         parts = {
             (part.tool, part.question): part for outcome in outermost for part in outcome.parts
         }
-        errors = dict.fromkeys(error for outcome in found for error in outcome.errors)
+        errors = dict.fromkeys(error for outcome in matches for error in outcome.errors)
         ended = [outcome.ended for outcome in outermost if outcome.ended is not None]
         return StrategyOutcome(tuple(parts.values()), tuple(errors), ended[-1] if ended else None)
 

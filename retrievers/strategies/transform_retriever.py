@@ -276,15 +276,15 @@ class TransformRetriever(PromptMixin, PlannedRetriever):
             for position, ((query, group), ranking) in enumerate(
                 zip(variants, rankings, strict=True)
             )
-            if query not in group.queries and not any(found.results for found in ranking)
+            if query not in group.queries and not any(matches.results for matches in ranking)
         ]
         queries = [variants[position][0] for position in useless]
         plain = yield from self.search_variant_groups(
             [(query, QueryVariants((query,))) for query in queries if self.inner is not None],
             *(limit, filters),
         )
-        for position, (found,) in zip(useless, plain, strict=False):
-            noted = replace(found, problem=f"nothing was found for the {self.variant_name}")
+        for position, (matches,) in zip(useless, plain, strict=False):
+            noted = replace(matches, problem=f"nothing was found for the {self.variant_name}")
             rankings[position] = [noted]
         return rankings
 
@@ -306,16 +306,16 @@ class TransformRetriever(PromptMixin, PlannedRetriever):
                 for tool, of_tool in queries.items()
             ]
         )
-        found: dict[tuple[str, str | None], VariantResults] = {}
+        matches: dict[tuple[str, str | None], VariantResults] = {}
         for (tool, of_tool), results in zip(queries.items(), outcomes, strict=True):
             for query, ranking in zip(of_tool, results, strict=True):
-                found[query, tool] = _variant_results(query, tool, ranking)
+                matches[query, tool] = _variant_results(query, tool, ranking)
         for query, tool in pairs:
-            if (query, tool) not in found:
+            if (query, tool) not in matches:
                 names = nearest_names(str(tool), self.tools)
                 unknown = LookupError(f"there is no tool {tool!r}; there is {names}")
-                found[query, tool] = _variant_results(query, tool, unknown)
-        return [[found[pair] for pair in group.pairs] for _, group in variants]
+                matches[query, tool] = _variant_results(query, tool, unknown)
+        return [[matches[pair] for pair in group.pairs] for _, group in variants]
 
     def _retriever(self, tool: str | None) -> RetrieverProtocol:
         if tool is not None:

@@ -87,8 +87,8 @@ class PostgresAddress:
         user = unquote(user.partition(":")[0])
         host = server or dict(pairs).get("host", "")
         where = f"{user}@{host}" if user else host
-        shown = f"postgresql://{where}{parts.path}?schema={schema}"
-        return cls(conninfo, schema, shown, vectors, cache)
+        displayed = f"postgresql://{where}{parts.path}?schema={schema}"
+        return cls(conninfo, schema, displayed, vectors, cache)
 
     def lock(self, purpose: str) -> int:
         """Return the number of this graph's advisory lock for a purpose."""

@@ -183,9 +183,9 @@ class PostgresVectorTable:
             exists = self.dimension() > 0
             if rows and not exists:
                 self._create(len(rows[0].vector))
-            tags, numbers = self._tags(rows)
+            value_ids, numbers = self._tags(rows)
             new: dict[bytes, Values] = {}
-            for row, of_row in zip(rows, tags, strict=True):
+            for row, of_row in zip(rows, value_ids, strict=True):
                 key = to_id(row.id)
                 new[key] = key, row.order, of_row, _vector(row.vector)
             deleted = [key for i in removed if (key := to_id(i)) not in new]
@@ -253,17 +253,17 @@ class PostgresVectorTable:
                 ((memory,),) = connection.rows(
                     "SELECT setting::int FROM pg_settings WHERE name = 'maintenance_work_mem'"
                 )
-                given = max(memory, min(needed, _BUILD_MEMORY))
-                if given < needed:
+                passed = max(memory, min(needed, _BUILD_MEMORY))
+                if passed < needed:
                     logger.warning(
                         "%s: the graph of %d vectors takes %d MB while it is built, and gets %d; "
                         "the rest is built on the disk, which is slow: raise the server's "
                         "maintenance_work_mem",
-                        *(self._database.address.shown, state.size, needed // 1000, given // 1000),
+                        *(self._database.address.shown, state.size, needed // 1000, passed // 1000),
                     )
                 # Not in the graph's own transaction: it may take minutes, and others may write.
                 connection.run_script(
-                    f"BEGIN; SET LOCAL maintenance_work_mem TO {given}; "
+                    f"BEGIN; SET LOCAL maintenance_work_mem TO {passed}; "
                     f"CREATE INDEX {index} ON {self._name} USING hnsw "
                     f"(({expression}) {operators}) "
                     f"WITH (m = {NEIGHBOURS}, ef_construction = {BUILD_BREADTH}); "

@@ -199,11 +199,11 @@ class PostgresStore(DatabaseStore[GraphDatabase]):
                 query = "DELETE FROM derivations WHERE grp = %b AND document = ANY(%b)"
                 db.run(query, [name, documents])
             new = {i: new for i, new in derivations.items() if new is not None}
-            places = {
+            positions = {
                 i: derivation.nodes[0].order if group == ROOT else None
                 for i, derivation in new.items()
             }
-            keys = _put_stamps(db, name, {i: d.stamp for i, d in new.items()}, places)
+            keys = _put_stamps(db, name, {i: d.stamp for i, d in new.items()}, positions)
             nodes = ((keys[i], node) for i, d in new.items() for node in d.nodes)
             for batch in portions(nodes):
                 self._put_nodes(db, batch)
@@ -518,8 +518,8 @@ class _JournalValues:
             for key, value in self._database.rows(f"{query} AND key = ANY(%b)", [*values, ids]):
                 new[kind, from_bytes(key)] = value
             read.update(new)
-        found = {key: read[kind, key] for key in keys}
-        return {key: value for key, value in found.items() if value is not None}
+        matches = {key: read[kind, key] for key in keys}
+        return {key: value for key, value in matches.items() if value is not None}
 
     def put_values(self, kind: str, values: Mapping[str, bytes]) -> None:
         """Store values, over existing ones."""
@@ -555,8 +555,8 @@ def _put_stamps(
     )
     keys: dict[str, int] = {}
     for batch in portions(rows):
-        found = db.rows(_PUT_STAMPS, [group, *_columns(batch)])
-        keys.update((from_id(document), key) for document, key in found)
+        matches = db.rows(_PUT_STAMPS, [group, *_columns(batch)])
+        keys.update((from_id(document), key) for document, key in matches)
     return keys
 
 

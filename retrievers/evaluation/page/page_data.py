@@ -171,14 +171,14 @@ class PageData:
     def _difference(self, entry: Difference) -> list[Any]:
         """Return metric, first, second, numbers as they are written, questions and the better."""
         metrics, setups = list(self.evaluation.metrics), list(self.evaluation.records)
-        places = [
+        positions = [
             metrics.index(entry.metric),
             setups.index(entry.first),
             setups.index(entry.second),
         ]
         numbers = None if entry.value is None else difference_numbers(entry)
         better = None if entry.better is None else setups.index(entry.better)
-        return [*places, numbers, entry.questions, better]
+        return [*positions, numbers, entry.questions, better]
 
     def _question(self, question: Question) -> list[Any]:
         records = [self.evaluation.records[setup][question.id] for setup in self.evaluation.records]
@@ -251,13 +251,13 @@ class PageData:
 
     def _explanation(self, node: int, templates: Sequence[Template]) -> list[Any]:
         """Return the places of its lines beside the node, behind each the numbers in it."""
-        places = self._lines[node]
+        positions = self._lines[node]
         result: list[Any] = []
         for template, numbers in templates[: self.lines]:
-            if template not in places:
-                places[template] = len(places)
+            if template not in positions:
+                positions[template] = len(positions)
                 self._rows[node].append(template)
-            result += [places[template], *numbers]
+            result += [positions[template], *numbers]
         more = len(templates) - self.lines
         return [*result, -more] if more > 0 else result
 
