@@ -72,14 +72,14 @@ def best_sentence(text: str, spans: Sequence[Span]) -> Span:
 
 
 def snippet(
-    text: str, query: str, room: int, mark: Callable[[str], str], part: Span | None = None
+    text: str, query: str, width: int, mark: Callable[[str], str], part: Span | None = None
 ) -> str:
     """Return the part of a text around its best sentence, as one line, matches marked.
 
     Args:
         text: The passage.
         query: What was searched for.
-        room: How many columns it may take.
+        width: How many columns it may take.
         mark: Puts a mark on a match.
         part: The part that matched, where that is known better than by words.
     """
@@ -87,22 +87,22 @@ def snippet(
     spans = matches(text, query)
     start, end = best_sentence(text, spans) if part is None else part
     inside = [span for span in spans if start <= span[0] < end]
-    if columns(text[start:end]) > room and inside and columns(text[start : inside[0][1]]) > room:
-        start = _step_back(text, inside[0][0], start, room // 4)
-    if columns(text) <= room:
+    if columns(text[start:end]) > width and inside and columns(text[start : inside[0][1]]) > width:
+        start = _step_back(text, inside[0][0], start, width // 4)
+    if columns(text) <= width:
         start, end = 0, len(text)
-    elif start and columns(text[start:]) < room:  # the last of the passage: fill up before it
-        start = _step_back(text, len(text), 0, room - 4)
-    end = _step_on(text, start, room - 4)
+    elif start and columns(text[start:]) < width:  # the last of the passage: fill up before it
+        start = _step_back(text, len(text), 0, width - 4)
+    end = _step_on(text, start, width - 4)
     inside = [(a - start, b - start) for a, b in spans if a >= start and b <= end]
     excerpt = " ".join(highlight(text[start:end], inside, mark).split())
     return f"{'… ' if text[:start].strip() else ''}{excerpt}{' …' if text[end:].strip() else ''}"
 
 
-def _step_back(text: str, at: int, least: int, room: int) -> int:
+def _step_back(text: str, at: int, least: int, width: int) -> int:
     """Return a place before another one, as far as there is room, where a word begins."""
     start, used = at, 0
-    while start > least and used + columns(text[start - 1]) <= room:
+    while start > least and used + columns(text[start - 1]) <= width:
         start -= 1
         used += columns(text[start])
     while least < start < at and (_inside_word(text, start) or text[start] in _NEVER_FIRST):
@@ -110,10 +110,10 @@ def _step_back(text: str, at: int, least: int, room: int) -> int:
     return start
 
 
-def _step_on(text: str, start: int, room: int) -> int:
+def _step_on(text: str, start: int, width: int) -> int:
     """Return the place up to which there is room, not inside a word."""
     end, used = start, 0
-    while end < len(text) and used + columns(text[end]) <= room:
+    while end < len(text) and used + columns(text[end]) <= width:
         used += columns(text[end])
         end += 1
     full = end

@@ -24,7 +24,7 @@ from ..server_access import EVERYWHERE, LOOPBACK, TokenCheck, check_binding
 NEW = "new"
 """What a client gives in place of a name that it does not have yet."""
 
-_MOST = 1000  # conversations that are remembered
+_MAX_CONVERSATIONS = 1000  # conversations that are remembered
 
 
 @dataclass(slots=True)
@@ -59,7 +59,7 @@ class ToolConversations:
             if name == NEW:
                 name = secrets.token_hex(8)
                 self._known[name] = ToolConversation(name)
-                while len(self._known) > _MOST:
+                while len(self._known) > _MAX_CONVERSATIONS:
                     self._known.popitem(last=False)
             if not isinstance(name, str) or name not in self._known:
                 raise ToolError(

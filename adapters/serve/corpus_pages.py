@@ -61,11 +61,11 @@ def _parts(result: ScoredNode) -> tuple[str, str, str]:
         hit = match.node
         if hit.id == node.id or hit.start is None or node.start is None:
             continue
-        begin, end = hit.start - node.start, (hit.end or 0) - node.start
-        if hit.document_id == node.document_id and 0 <= begin < end <= len(text):
-            first = max(0, min(begin, end - _TEXT))
-            before = ("… " if first else "") + text[first:begin]
-            return before, text[begin:end][:_TEXT], text[end : first + _TEXT]
+        start, end = hit.start - node.start, (hit.end or 0) - node.start
+        if hit.document_id == node.document_id and 0 <= start < end <= len(text):
+            first = max(0, min(start, end - _TEXT))
+            before = ("… " if first else "") + text[first:start]
+            return before, text[start:end][:_TEXT], text[end : first + _TEXT]
     return "", "", text[:_TEXT]
 
 
@@ -110,7 +110,7 @@ _EXCERPT = 240  # characters of a node in a list
 
 _REACH = 3_000  # characters around a passage
 
-_MOST_REACH = 500_000
+_MAX_REACH = 500_000
 
 _FAILURES = 20
 
@@ -209,7 +209,7 @@ class CorpusPages:
         Raises:
             LookupError: If there is no such node.
         """
-        reach = min(max(reach, 0), _MOST_REACH)
+        reach = min(max(reach, 0), _MAX_REACH)
         node = self.graph.node(node_id)
         root = node.root
         text = root.text
@@ -227,13 +227,13 @@ class CorpusPages:
         if node.start is None or node.end is None:  # it was written, not cut out
             parts = {"before": "", "text": node.text, "after": ""}
             return {**record, **parts, "more_before": 0, "more_after": 0, "generated": True}
-        begin, end = max(0, node.start - reach), min(len(text), node.end + reach)
+        start, end = max(0, node.start - reach), min(len(text), node.end + reach)
         return {
             **record,
-            "before": text[begin : node.start],
+            "before": text[start : node.start],
             "text": text[node.start : node.end],
             "after": text[node.end : end],
-            "more_before": begin,
+            "more_before": start,
             "more_after": len(text) - end,
         }
 
@@ -248,7 +248,7 @@ def title_of(node: Node) -> str:
     return source_title(node.metadata) or node.document_id or node.id
 
 
-MOST_RESULTS = 50
+MAX_RESULTS = 50
 
 _DEEP = 1_000  # results among which a missing document is looked for
 

@@ -26,7 +26,7 @@ from ..server_access import (
     check_binding,
 )
 from .answer_events import answer_events
-from .corpus_pages import MOST_RESULTS, CorpusPages, explained_search, why_missing
+from .corpus_pages import MAX_RESULTS, CorpusPages, explained_search, why_missing
 from .tried_setups import TriedSetups
 
 with extra("serve", "starlette"):
@@ -38,7 +38,7 @@ with extra("serve", "starlette"):
 
 _logger = logging.getLogger("nodekin")
 
-_LARGEST = 1_000_000  # bytes of a request
+_MAX_BODY = 1_000_000  # bytes of a request
 
 _QUESTION = 20_000  # characters
 
@@ -163,14 +163,14 @@ class PageApp:
         }
 
     def _documents(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        return self.pages.documents(_whole(values, "skip", 0), _text(values, "like", ""))
+        return self.pages.documents(_count(values, "skip", 0), _text(values, "like", ""))
 
     def _tree(self, values: Mapping[str, Any]) -> dict[str, Any]:
         node, group = _text(values, "node"), _text(values, "group", "")
-        return self.pages.tree(node, group, _whole(values, "skip", 0))
+        return self.pages.tree(node, group, _count(values, "skip", 0))
 
     def _passage(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        return self.pages.passage(_text(values, "node"), _whole(values, "reach", 3_000))
+        return self.pages.passage(_text(values, "node"), _count(values, "reach", 3_000))
 
     def _search(self, values: Mapping[str, Any]) -> dict[str, Any]:
         retriever = self.setups.retriever(_text(values, "setup", ""))
@@ -256,8 +256,8 @@ async def _values(request: Request) -> Mapping[str, Any]:
     body = bytearray()
     async for part in request.stream():
         body += part
-        if len(body) > _LARGEST:
-            raise ValueError(f"a request has {_LARGEST:,} bytes at most")
+        if len(body) > _MAX_BODY:
+            raise ValueError(f"a request has {_MAX_BODY:,} bytes at most")
     try:
         values = json.loads(bytes(body))
     except (ValueError, RecursionError) as error:
@@ -281,7 +281,7 @@ def _question(values: Mapping[str, Any], name: str) -> str:
     return question
 
 
-def _whole(values: Mapping[str, Any], name: str, default: int) -> int:
+def _count(values: Mapping[str, Any], name: str, default: int) -> int:
     value = values.get(name, default)
     try:
         number = int(value) if isinstance(value, (str, int)) else -1
@@ -296,9 +296,9 @@ def _top_k(values: Mapping[str, Any]) -> int | None:
     """Return how many results are wanted; None for as many as the set-up says."""
     if values.get("top_k") is None:
         return None
-    top_k = _whole(values, "top_k", 1)
-    if not 1 <= top_k <= MOST_RESULTS:
-        raise ValueError(f"top_k is from 1 to {MOST_RESULTS}, not {top_k}")
+    top_k = _count(values, "top_k", 1)
+    if not 1 <= top_k <= MAX_RESULTS:
+        raise ValueError(f"top_k is from 1 to {MAX_RESULTS}, not {top_k}")
     return top_k
 
 

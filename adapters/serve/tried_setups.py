@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from ...retrievers.evaluation.setups.opening import SetupOpener
     from ...retrievers.evaluation.setups.setup_file import SetupFile
 
-_TRIED = 32  # retrievers that stay open
+_MAX_OPEN = 32  # retrievers that stay open
 
 _NAME = 80  # characters of a set-up's name
 
-_LONGEST = 10_000  # characters of a set-up: Python reads long keys in quadratic time
+_MAX_SETUP = 10_000  # characters of a set-up: Python reads long keys in quadratic time
 
 
 class TriedSetups:
@@ -100,7 +100,7 @@ class TriedSetups:
                     self._with(name, table)
                 self._retrievers[key] = self._opener.retriever(table, f"set-up {name!r}")
             self._retrievers.move_to_end(key)
-            while len(self._retrievers) > _TRIED:
+            while len(self._retrievers) > _MAX_OPEN:
                 self._retrievers.popitem(last=False)
             return self._retrievers[key]
 
@@ -152,8 +152,8 @@ def parse(text: str) -> dict[str, Any]:
     Raises:
         ValueError: If it is no TOML, or longer than any set-up.
     """
-    if len(text) > _LONGEST:
-        raise ValueError(f"a set-up has {_LONGEST:,} characters at most, not {len(text):,}")
+    if len(text) > _MAX_SETUP:
+        raise ValueError(f"a set-up has {_MAX_SETUP:,} characters at most, not {len(text):,}")
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:

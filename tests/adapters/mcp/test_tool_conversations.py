@@ -24,7 +24,7 @@ def test_names_are_not_the_clients(name) -> None:
 
 
 def test_those_that_were_used_last_are_remembered(monkeypatch) -> None:
-    monkeypatch.setattr(tool_conversations, "_MOST", 2)
+    monkeypatch.setattr(tool_conversations, "_MAX_CONVERSATIONS", 2)
     known = ToolConversations()
     names = [known.find(NEW).name, known.find(NEW).name]
     known.find(names[0])
