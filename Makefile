@@ -17,7 +17,7 @@ test: .venv/.dev  ## the demo, then the tests that are quick
 	@$(BIN)/python examples/quickstart.py
 	$(BIN)/python -m pytest -n auto --dist loadfile -m "not models and not slow" --data="$(DATA)" $(ARGS)
 
-test-all: .venv/.dev  ## the demo, then all tests that need no model
+test-all: .venv/.ci  ## the demo, then all tests that need no model
 	@$(BIN)/python examples/quickstart.py
 	$(BIN)/python -m pytest -n auto --dist loadfile -m "not models" --data="$(DATA)" $(ARGS)
 
@@ -26,7 +26,7 @@ test-oldest: .venv/oldest/.dev  ## the adapters on the oldest frameworks that th
 		-W "ignore:AgentStatePydantic has been moved" $(ARGS) \
 		tests/adapters/langchain tests/adapters/llama_index
 
-stress: .venv/.dev  ## what should be unbreakable, for hours; each test says how much it tried and what failed
+stress: .venv/.ci  ## what should be unbreakable, for hours; each test says how much it tried and what failed
 	NODEKIN_STRESS=1 $(BIN)/python -m pytest -n 0 -s --data="$(DATA)" $(ARGS) \
 		tests/stress tests/test_tenants.py tests/adapters/test_http_limits.py
 
@@ -41,17 +41,17 @@ suites: .venv/.dev  ## LangChain's own tests of what is replaced here, fetched b
 	$(PIP) install pytest-mock
 	$(BIN)/python tests/support/langchain_suites.py
 
-test-models: .venv/.dev  ## what real models do; OPENAI_BASE_URL and OPENAI_MODEL name another one
+test-models: .venv/.ci  ## what real models do; OPENAI_BASE_URL and OPENAI_MODEL name another one
 	$(BIN)/python tests/support/beside_a_server.py "$(MODEL_FOLDER)" "$(MODEL_SERVER)" \
 		$(BIN)/python -m pytest -m models --data="$(DATA)" $(ARGS)
 
-test-milvus: .venv/.dev .venv/milvus/.done  ## the tests of engines on a real Milvus server, without a network
+test-milvus: .venv/.ci .venv/milvus/.done  ## the tests of engines on a real Milvus server, without a network
 	unshare -rnm sh -c 'mount -t tmpfs milvus /run && ip link set lo up && \
 		MILVUS_SERVER=.venv/milvus/bin/milvus-server \
 		$(BIN)/python -m pytest -n 0 -k "milvus" --data="$(DATA)" $(ARGS) \
 		tests/retrievers tests/nodegraph tests/stress/test_killed_server.py'
 
-test-opensearch: .venv/.dev  ## the tests of engines on a real OpenSearch: OPENSEARCH=opensearch://localhost:9200
+test-opensearch: .venv/.ci  ## the tests of engines on a real OpenSearch: OPENSEARCH=opensearch://localhost:9200
 	OPENSEARCH_SERVER="$(OPENSEARCH)" $(BIN)/python -m pytest -n 0 -k "opensearch or real_server" \
 		--data="$(DATA)" $(ARGS) tests/retrievers tests/nodegraph
 
@@ -112,10 +112,14 @@ clean:
 	$(PIP) install -c constraints.txt --group dev
 	@touch $@
 
+.venv/.ci: .venv/.dev
+	$(PIP) install -c constraints.txt --group ci
+	@touch $@
+
 .venv/.docs: .venv/.dev
 	$(PIP) install -c constraints.txt --group docs
 	@touch $@
 
-.venv/.bench: .venv/.dev
+.venv/.bench: .venv/.ci
 	$(PIP) install -c constraints.txt --group bench
 	@touch $@

@@ -19,7 +19,7 @@ from nodekin.adapters.openai_chat import OpenAIChat
 from nodekin.adapters.serve.page_app import PageApp
 
 playwright = pytest.importorskip(
-    "playwright.sync_api", reason="the page in a browser needs playwright (dependency group dev)"
+    "playwright.sync_api", reason="the page in a browser needs playwright (dependency group ci)"
 )
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "chrome"))), None)

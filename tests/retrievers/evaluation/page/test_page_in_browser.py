@@ -18,7 +18,7 @@ from nodekin.retrievers import QueryEngine
 from nodekin.retrievers.evaluation import Dataset, GoldDocument, Question, evaluate
 
 playwright = pytest.importorskip(
-    "playwright.sync_api", reason="the page in a browser needs playwright (dependency group dev)"
+    "playwright.sync_api", reason="the page in a browser needs playwright (dependency group ci)"
 )
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "chrome"))), None)
