@@ -44,11 +44,11 @@ def test_counts_follow_any_change(page: int, monkeypatch: pytest.MonkeyPatch) ->
         assert totals.nodes == len(texts)
         assert totals.length == sum(len(text.split()) for text in texts.values())
         stored = WordStatistics(store, "c", totals).nodes([*"abcdefghij"])
-        numbers = {frequencies[word].number: word for word in words}
+        numbers = {frequencies[word].id: word for word in words}
         assert stored.keys() == texts.keys()
         for name, terms in stored.items():
-            assert (np.diff(terms.numbers) > 0).all()
-            pairs = zip(terms.numbers.tolist(), terms.counts.tolist(), strict=True)
+            assert (np.diff(terms.term_ids) > 0).all()
+            pairs = zip(terms.term_ids.tolist(), terms.counts.tolist(), strict=True)
             assert {numbers[n]: count for n, count in pairs} == Counter(texts[name].split())
             assert (terms.id, terms.order, terms.length) == (name, 7, len(texts[name].split()))
 
@@ -65,9 +65,9 @@ def test_terms_and_ids_may_be_anything() -> None:
     (stored,) = statistics.nodes(["k", "other"]).values()
     assert (stored.id, stored.order, stored.length) == (row.id, row.order, row.length)
     frequencies = statistics.frequencies([*terms, "unknown"])
-    assert len({f.number for f in frequencies.values()}) == 8
+    assert len({f.id for f in frequencies.values()}) == 8
     assert frequencies["unknown"] == (0, 0)
-    by_number = dict(zip(stored.numbers.tolist(), stored.counts.tolist(), strict=True))
-    assert [by_number[frequencies[term].number] for term in terms] == counts.tolist()
+    by_number = dict(zip(stored.term_ids.tolist(), stored.counts.tolist(), strict=True))
+    assert [by_number[frequencies[term].id] for term in terms] == counts.tolist()
     statistics.delete()
     assert store.kinds() == []
