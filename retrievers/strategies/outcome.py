@@ -77,7 +77,8 @@ class OutcomeObserver:
 
     Example:
         >>> from nodekin.nodegraph import NodeGraph
-        >>> from nodekin.retrievers import Retriever, SubQuestionRetriever, WindowRetriever, observe
+        >>> from nodekin.retrievers import Retriever, SubQuestionRetriever, WindowRetriever
+        >>> from nodekin.retrievers.tracing import observe
         >>> graph = NodeGraph()
         >>> ids = graph.add(["The Nile has 6,650 km.", "The Amazon has 6,400 km."])
         >>> model = lambda prompt: "How long is the Nile?\\nHow long is the Amazon?"
