@@ -71,6 +71,7 @@ def test_a_partner_package_works_as_its_readme_says(name: str, installed: Path) 
     assert shown == printed
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PARTNERS)
 def test_a_partner_package_needs_nothing_that_it_does_not_ask_for(name: str) -> None:
     package, adapter = PARTNERS[name]

@@ -52,6 +52,7 @@ def _rooms_used(path: Path) -> set[str]:
     return used
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("room", ROOMS)
 def test_imports_point_one_way(room: str) -> None:
     allowed = set(ROOMS[: ROOMS.index(room)])

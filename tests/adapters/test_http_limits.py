@@ -137,6 +137,7 @@ def test_every_call_ends_whatever_the_server_does(way: str, monkeypatch: Any) ->
         assert isinstance(result, FAILURES), (name, result)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["complete", "stream", "acomplete", "embed", "rerank", "arerank"])
 def test_a_call_that_was_given_up_is_not_tried_again(name: str) -> None:
     with hostile("wants to be tried again in 50 seconds") as server:
@@ -144,6 +145,7 @@ def test_a_call_that_was_given_up_is_not_tried_again(name: str) -> None:
         assert server.requests == 1
 
 
+@pytest.mark.slow
 def test_errors_say_what_was_wrong() -> None:
     way = "redirects to another server"
     expected = pytest.raises(openai.APIConnectionError, match=r"redirects to .*base_url")
@@ -156,6 +158,7 @@ def test_errors_say_what_was_wrong() -> None:
             LLM(chat(server.url)).complete("Tea?")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("timeout", [0, -1, float("nan")])
 def test_a_time_limit_is_a_time(timeout: float) -> None:
     for make in (
@@ -176,6 +179,7 @@ def engine(model: Any, mode: Any, **options: Any) -> QueryEngine:
     return QueryEngine(Retriever(graph, "ROOT"), model, mode, **options)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize(
     "way", ["begins an answer and sends comments", "begins an answer and stops", "drips spaces"]

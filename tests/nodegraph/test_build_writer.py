@@ -48,6 +48,7 @@ MANY = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("documents", MANY.values(), ids=MANY.keys())
 @pytest.mark.parametrize("error", [OSError, KeyboardInterrupt])
 @pytest.mark.parametrize("num_workers", [0, 4])

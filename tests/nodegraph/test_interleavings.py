@@ -241,6 +241,7 @@ def test_a_change_at_any_moment_of_a_build_loses_nothing(
         check(world)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("change", CHANGES)
 @pytest.mark.parametrize("group", ["label", "all"])
 def test_a_change_during_a_build_in_a_file_loses_nothing(

@@ -1,5 +1,6 @@
 """What a store tells of changes, from one revision to the next."""
 
+import pytest
 from store_machine import GROUP, Facts, facts, put_words, replay
 
 from nodekin.nodegraph import ROOT, Document, NodeGraph, NodeStore
@@ -71,6 +72,7 @@ def test_writing_what_is_there_is_no_change(store: NodeStore) -> None:
     assert store.changes(GROUP, before).added == []
 
 
+@pytest.mark.slow
 def test_small_changes_after_a_large_one_are_told_alone(store: NodeStore) -> None:
     graph = NodeGraph(store=store, progress=False)
     graph.create_node_group("line", str.splitlines)

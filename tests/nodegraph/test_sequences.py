@@ -95,6 +95,7 @@ CHAINS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("steps", CHAINS, ids=", ".join)
 def test_sequences_in_a_file_of_two_that_take_turns(steps: tuple[str, ...], tmp_path: Path) -> None:
     """Each step is taken by one or the other of two that have the file open."""

@@ -20,6 +20,7 @@ def test_the_store_in_memory_passes() -> None:
     check_store(MemoryStore)
 
 
+@pytest.mark.slow
 def test_the_store_in_a_file_passes(tmp_path: Path) -> None:
     numbers = iter(range(100))
     check_store(
@@ -144,6 +145,7 @@ class EmptyWhenClosed(MemoryStore):
         self._links.clear()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("store", "message"),
     [

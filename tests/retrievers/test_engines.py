@@ -131,6 +131,7 @@ def test_results_are_those_of_memory(engine: Engine, similarity: str) -> None:
     graph.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("similarity", ["bm25", "cosine"])
 def test_filters_mean_the_same(engine: Engine, similarity: str) -> None:
     graph, expected = filled(built(**engine.options())), filled(built())

@@ -205,6 +205,7 @@ LINES = st.lists(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=150)
 @given(
     st.lists(LINES, min_size=1, max_size=6),

@@ -18,6 +18,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import pytest
+
 from nodekin.nodegraph import Document, Embedder, Node, NodeGraph
 from nodekin.nodegraph import build_writer as batch_writer
 from nodekin.nodegraph import build_writer as drafts
@@ -386,6 +388,7 @@ INTERRUPTED: list[tuple[Operation, list[str]]] = [
 ]
 
 
+@pytest.mark.slow
 def test_ctrl_c_after_any_statement_leaves_the_graph_in_order(
     tmp_path: Path, monkeypatch: "pytest.MonkeyPatch"
 ) -> None:

@@ -49,6 +49,7 @@ def test_version(nodekin):
     assert nodekin("--version").out.startswith("nodekin, version ")
 
 
+@pytest.mark.slow
 def test_completion_is_as_the_quickstart_says(nodekin, monkeypatch):
     quickstart = (REPO / "docs" / "quickstart.md").read_text(encoding="utf-8")
     shells = re.findall(r"_NODEKIN_COMPLETE=(\w+)_source nodekin", quickstart)
@@ -183,6 +184,7 @@ def _wait_until_it_reads(process):
                 return
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1", "gb18030"])
 def test_any_terminal_gets_what_it_can_show(here, encoding):
     environment = {**os.environ, "PYTHONIOENCODING": encoding, "PYTHONUTF8": "0"}

@@ -131,6 +131,7 @@ def test_commands_of_a_conversation(nodekin, server):
     assert not any("fermented?" in prompt for prompt in server.prompts[1:])
 
 
+@pytest.mark.slow
 def test_a_conversation_in_a_terminal_begins_with_a_greeting(here, server):
     pty = pytest.importorskip("pty", reason="a terminal of its own takes a Unix")
     ours, theirs = pty.openpty()

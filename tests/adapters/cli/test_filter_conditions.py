@@ -65,6 +65,7 @@ def test_what_is_no_condition_is_an_error(given):
         parse_conditions([given])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", [" ", "a", "a ", "a\t!", "!", "%", "in "])
 def test_reading_takes_time_in_proportion_to_what_a_user_writes(part):
     """With the square of it these would take minutes."""

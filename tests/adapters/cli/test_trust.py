@@ -87,6 +87,7 @@ def test_what_the_person_names_needs_no_permission(nodekin, here, recording_serv
     assert permissions() == []
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no pseudo-terminal")
 @pytest.mark.parametrize(("answer", "status"), [("y", 0), ("n", 4)])
 def test_it_is_asked_at_a_terminal_once(nodekin, here, recording_server, answer, status):

@@ -33,6 +33,7 @@ PATIENCE = 300.0
 """Seconds after which something that should happen is taken to hang."""
 
 
+@pytest.mark.slow
 def test_conditions_mean_the_same_as_in_memory(tmp_path: Path) -> None:
     engine = ChromaEngine(f"chroma://{tmp_path}/vectors")
     same_as_memory(engine, "nodekin_a", 60)

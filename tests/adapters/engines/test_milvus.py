@@ -93,6 +93,7 @@ def test_other_addresses_are_refused(address: str, message: str) -> None:
         NodeGraph(index=address)
 
 
+@pytest.mark.slow
 def test_a_server_that_is_away_is_named_and_words_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("pymilvus", reason="no pymilvus: pip install nodekin[milvus]")
     graph = opened("milvus://me:secret@127.0.0.1:9?timeout=0.5&words=memory")
@@ -120,6 +121,7 @@ def test_without_its_client_the_error_names_the_extra(
         Retriever(graph, "line", "cosine")("text")
 
 
+@pytest.mark.slow
 def test_a_file_of_another_process_is_an_error_that_says_so(file: str) -> None:
     graph = opened(file)
     graph.add("a text")
@@ -226,6 +228,7 @@ def test_questions_on_cmrc_have_the_results_of_comparing_all(
     assert linked_soon()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("condition", [None, ValueMatch("values", value_ids=(1,))])
 def test_too_few_that_a_graph_leads_to_are_made_up_for(
     address: str, condition: ValueMatch | None, monkeypatch: pytest.MonkeyPatch
@@ -372,6 +375,7 @@ def test_who_compares_all_waits_for_no_index(monkeypatch: pytest.MonkeyPatch) ->
     assert client.pending  # it was flushed
 
 
+@pytest.mark.slow
 def test_words_are_found_as_by_adding_up_all(file: str, monkeypatch: pytest.MonkeyPatch) -> None:
     engine = MilvusEngine(file)
     same_words_as_memory(engine, "nodekin_a", 40)

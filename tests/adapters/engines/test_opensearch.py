@@ -147,6 +147,7 @@ def test_vectors_come_back_bit_by_bit(engine: OpenSearchEngine) -> None:
     assert found.vectors.tobytes() == vectors[order].tobytes()
 
 
+@pytest.mark.slow
 def test_more_rows_than_a_result_window_are_read(engine: OpenSearchEngine) -> None:
     vector = np.array([0.6, 0.8], np.float32)
     engine.create("nodekin_a", 2, has_hnsw=False)

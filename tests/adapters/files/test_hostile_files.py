@@ -56,6 +56,7 @@ def text_of(folder: Path) -> str:
     return "\n".join(node.text for node in graph.nodes("ROOT"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PARTS)
 def test_external_entities_are_not_followed(tmp_path: Path, secret: Path, name: str) -> None:
     sample_files(tmp_path / "all")

@@ -118,6 +118,7 @@ async def test_all_queries_are_embedded_in_one_call(native, model, mode, around)
     assert found == [retriever.invoke(query, k=1) for query in WORDS]
 
 
+@pytest.mark.slow
 async def test_more_than_are_remembered(retriever, model, mode, tracer):
     queries = [f"tea {n}" for n in range(700)]
     found = await batch(retriever, mode, queries, {"callbacks": [tracer]})

@@ -2,6 +2,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import nodekin.adapters.langchain as adapter
 
 WITHOUT = """
@@ -35,6 +37,7 @@ def test_only_langchain_core_is_needed():
     assert "langchain_text_splitters" not in packages
 
 
+@pytest.mark.slow
 def test_all_names_are_imported_and_completed_without_text_splitters():
     code = """
 import sys

@@ -319,6 +319,7 @@ def forests(draw: Any) -> tuple[list[BaseNode], list[BaseNode]]:
     return documents, nodes
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(forest=forests())
 def test_there_and_back_loses_nothing(forest: tuple[list[BaseNode], list[BaseNode]]) -> None:

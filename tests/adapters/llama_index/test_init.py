@@ -89,11 +89,13 @@ def test_missing_framework_says_what_to_install() -> None:
     )
 
 
+@pytest.mark.slow
 def test_no_model_is_ever_resolved() -> None:
     done = run(QUIET)
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.slow
 def test_no_openai_package_is_needed() -> None:
     done = run(NO_OPENAI)
     assert done.returncode == 0, done.stderr

@@ -201,6 +201,7 @@ async def test_a_slow_search_lets_others_run(graph: NodeGraph) -> None:
     assert await task
 
 
+@pytest.mark.slow
 async def test_many_results_are_converted_beside_the_loop(unblocked: None) -> None:
     inner = FixedRetriever([ScoredNode(node(str(i)), float(i)) for i in range(20_000)])
     task = asyncio.create_task(NodeGraphRetriever(inner).aretrieve("tea"))

@@ -353,6 +353,7 @@ async def serving(app):
         await task
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 async def test_ten_clients_at_once_by_http(server, tools, mode) -> None:
     expected = tools.call("search", {"query": "tea"}).text
@@ -412,6 +413,7 @@ def test_bound_elsewhere_it_needs_a_token(server) -> None:
         server.http_app("0.0.0.0")
 
 
+@pytest.mark.slow
 async def test_by_standard_input_of_the_command(tmp_path) -> None:
     folder = tmp_path / "docs"
     folder.mkdir()

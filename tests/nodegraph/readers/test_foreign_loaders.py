@@ -70,6 +70,7 @@ def read(folder: Path) -> dict[str, str]:
     return {node.id: node.text for node in graph.nodes("ROOT")}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loader", [MessageLoader, lambda path: MessageLoader(str(path))])
 @pytest.mark.parametrize("pattern", ["*.msg", ".msg", "a.*", "A.MSG"])
 def test_a_loader_of_langchain(folder: Path, pattern: str, loader) -> None:
@@ -87,6 +88,7 @@ def test_langchains_own_loader_replaces_ours(folder: Path) -> None:
     assert read(folder) == {"docs/a.msg": "Subject: Tea\nTea is a drink.", "docs/b.txt": "Plain."}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reader", [TwoPages, TwoPages()])
 def test_a_reader_of_llama_index(folder: Path, reader) -> None:
     register_reader("*.msg", reader)
@@ -110,6 +112,7 @@ class Converter:
         return SimpleNamespace(document=document)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("converter", [Converter, Converter()])
 def test_docling(folder: Path, converter) -> None:
     register_reader("*.msg", converter)

@@ -27,6 +27,7 @@ def pages(folder: Path, *what: str) -> None:
         (folder / f"{name}.page").write_text(name)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", [1, 2])
 def test_only_the_bad_files_are_lost(tmp_path: Path, workers: int) -> None:
     pages(tmp_path, "a", "b crash", "c", "d crash", "e", "f exit", "g print", "h grow", "i")
@@ -43,6 +44,7 @@ def test_only_the_bad_files_are_lost(tmp_path: Path, workers: int) -> None:
     assert "memory_bytes" in str(graph.read_report.skipped[str(tmp_path / "h grow.page")])
 
 
+@pytest.mark.slow
 def test_a_parser_that_hangs_is_ended(tmp_path: Path) -> None:
     pages(tmp_path, "a", "b hang", "c")
     options = ReadOptions(workers=1, seconds=6)

@@ -108,6 +108,7 @@ def read_generations(line: Connection, path: Path) -> list[int]:
     return seen
 
 
+@pytest.mark.slow
 def test_readers_see_one_state_at_a_time_while_another_process_writes(tmp_path: Path) -> None:
     path = tmp_path / "graph"
     with opened(path) as graph:
@@ -366,6 +367,7 @@ print(errors)
 """
 
 
+@pytest.mark.slow
 def test_threads_search_while_another_closes_the_graph(tmp_path: Path) -> None:
     command = [sys.executable, "-W", "error", "-c", SEARCH_AND_CLOSE, str(tmp_path / "graph")]
     ran = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
@@ -485,6 +487,7 @@ print(codes)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 @pytest.mark.parametrize("store", ["memory", "file"])
 def test_a_process_that_is_forked_while_a_thread_writes_searches_and_writes(
@@ -525,6 +528,7 @@ print("free")
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timers here")
 def test_an_interrupt_leaves_no_lock_held(tmp_path: Path) -> None:
     command = [sys.executable, "-c", INTERRUPTED, str(tmp_path / "graph")]

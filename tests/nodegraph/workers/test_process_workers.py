@@ -89,6 +89,7 @@ def rich_graph(store: NodeStore | Path | None = None) -> NodeGraph:
 GROUPS = ("line", "word", "around", "sentence", "by_name", "all")
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("every_store")
 def test_it_is_what_one_process_builds(workers: ProcessWorkers) -> None:
     with rich_graph() as alone, rich_graph() as together:
@@ -269,6 +270,7 @@ def test_what_a_transform_prints_or_reads_is_no_message(
     assert captured.err == "printed tea\nwritten\n"
 
 
+@pytest.mark.slow
 def test_equal_prompts_are_paid_for_once_by_all_processes(log: Path, tmp_path: Path) -> None:
     texts = [f"text {'x' * (i % 4)}" for i in range(24)]
     path = tmp_path / "graph.db"
@@ -384,6 +386,7 @@ with NodeGraph(store=path, progress=False) as graph:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("interrupts")
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
 def test_interrupted_in_the_middle_it_leaves_no_process_and_goes_on_later(

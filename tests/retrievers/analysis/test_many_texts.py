@@ -62,6 +62,7 @@ def test_terms_are_those_of_each_text(texts: list[str], analyzer: TextAnalyzer) 
         check(texts, analyzer)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("language", ["ar", "de", "ru", "vi"])
 def test_terms_of_real_texts(data: Path, language: str) -> None:
     path = data / "xquad" / f"xquad.{language}.json"

@@ -118,6 +118,7 @@ def test_without_stemming() -> None:
     assert TextAnalyzer(stem=False)("Running rivers") == ["running", "rivers"]
 
 
+@pytest.mark.slow
 def test_any_callable_analyzes() -> None:
     jieba = pytest.importorskip("jieba")
     assert found("我来到北京清华大学", "清华大学", jieba.lcut)
@@ -211,6 +212,7 @@ def test_every_word_finds_its_text_in_a_corpus_of_all_languages(corpus, language
         assert language in [result.node.id for result in retriever(word)], word
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("query", "language"),
     [
@@ -351,6 +353,7 @@ def test_a_text_has_terms_in_proportion_to_its_length(text: str) -> None:
     assert len(analyze.indexed(text)) <= 3 * len(normalized(text)) + 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unit", ["ä", "é ", "ъ", "ก", "茶", "ا", "a'", "كّ", "कि", "i̇", "ß_", "1é"])
 def test_a_text_may_be_one_long_word(unit: str) -> None:
     assert analyze.indexed(unit * 100_000)  # a quadratic expression would take minutes

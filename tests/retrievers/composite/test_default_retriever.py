@@ -153,6 +153,7 @@ def test_groups_filters_and_an_empty_graph() -> None:
         DefaultRetriever("docs")  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 @pytest.mark.data
 def test_never_far_below_the_best(data: Path) -> None:
     """Russian paragraphs: of words, sentences, both, and links none is better by 0.005."""

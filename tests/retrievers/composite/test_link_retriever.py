@@ -154,6 +154,7 @@ def test_what_is_removed_or_added_is_followed_no_more_or_at_once(graph: NodeGrap
     assert ids(retriever.retrieve(QUESTION))[:2] == ["brand", "life"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_after_changes_it_answers_as_on_a_graph_built_anew(graph: NodeGraph, seed: int) -> None:
     rng = random.Random(seed)
@@ -377,6 +378,7 @@ def shares(
     return {k: float(np.mean([gold <= set(best[:k]) for best, gold in found])) for k in (5, 10)}
 
 
+@pytest.mark.slow
 @pytest.mark.data
 def test_hotpotqa(data: Path) -> None:
     """Plain BM25 has 0.61 and 0.80; measured here 0.97 and 0.98."""
@@ -388,6 +390,7 @@ def test_hotpotqa(data: Path) -> None:
     assert figures[10] >= 0.95, figures
 
 
+@pytest.mark.slow
 @pytest.mark.data
 def test_musique(data: Path) -> None:
     """Plain BM25 has 0.18 and 0.25; measured here 0.61 and 0.68."""

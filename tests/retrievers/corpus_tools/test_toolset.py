@@ -223,6 +223,7 @@ def test_a_retriever_of_ones_own(graph) -> None:
     assert tools.call("search", {"query": "Skien"}).entries[0]["why"] == "bm25 of line"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("language", ["Chinese", "English"])
 def test_every_place_of_real_texts_is_exact(data, language) -> None:
     """All that search, read, grep and related quote stands in its document where they say."""

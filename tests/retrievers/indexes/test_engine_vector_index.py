@@ -125,6 +125,7 @@ def test_the_graph_of_vectors_finds_what_comparing_all_finds(
     graph.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dimension", [8, 200])
 def test_the_graph_of_vectors_is_built_in_memory(
     dimension: int, address: str, small: None, monkeypatch: pytest.MonkeyPatch

@@ -51,6 +51,7 @@ def test_what_was_added_is_there(batches) -> None:
     assert as_dict(postings) == counted(texts)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("small_limits")
 @settings(max_examples=200)
 @given(BATCHES, st.randoms(use_true_random=False))
@@ -72,6 +73,7 @@ def test_merged_and_compacted_all_the_time(batches, random) -> None:
             assert len(postings) == sum(map(len, living.values()))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("small_limits")
 @given(st.lists(st.lists(st.lists(TEXTS, max_size=7), max_size=6)), st.randoms())
 def test_postings_come_back_after_any_history(batches: list, random) -> None:

@@ -129,12 +129,14 @@ def run(steps: list[tuple]) -> None:
         shutil.rmtree(folder)
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(STEPS)
 def test_any_history_gives_what_a_fresh_graph_gives(steps) -> None:
     run(steps)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("small_limits")
 @settings(max_examples=60)
 @given(STEPS)

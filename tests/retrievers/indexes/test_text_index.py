@@ -91,6 +91,7 @@ def run(brute: Callable, steps: list[tuple]) -> None:
         check(brute, graph, documents, list(query), 3, None, None)
 
 
+@pytest.mark.slow
 @settings(max_examples=100)
 @given(STEPS)
 def test_any_history_gives_what_a_fresh_graph_gives(brute, steps) -> None:
@@ -221,6 +222,7 @@ def test_a_long_indexing_shows_how_far_it_is(capsys):
         assert ("indexing ROOT" in capsys.readouterr().err) is shown
 
 
+@pytest.mark.slow
 def test_a_group_in_a_file_is_never_held_whole(tmp_path) -> None:
     """Its nodes are read and analysed some thousands at a time."""
     held: list[int] = []

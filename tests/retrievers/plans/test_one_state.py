@@ -72,6 +72,7 @@ class Moving:
         return results
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("moves", [1, 2, 9])
 @pytest.mark.parametrize("name", COMPOSITES)

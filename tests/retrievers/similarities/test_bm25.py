@@ -59,6 +59,7 @@ def test_okapi_where_even_the_average_is_negative() -> None:
     assert got == pytest.approx(expected, abs=1e-12)
 
 
+@pytest.mark.slow
 @settings(max_examples=150)
 @given(TEXTS, QUERIES, K1, B)
 def test_lucene_gives_the_numbers_of_the_formula(texts, query, k1, b) -> None:

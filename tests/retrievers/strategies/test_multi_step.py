@@ -397,6 +397,7 @@ REPLY = st.one_of(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=150)
 @given(
     replies=st.lists(REPLY, min_size=1, max_size=8),

@@ -37,6 +37,7 @@ def document(i: str) -> Document:
     return Document(f"text {i}", id=i)
 
 
+@pytest.mark.slow
 def test_a_server_that_is_down_is_named_and_comes_back(mortal: RunningServer) -> None:
     graph = NodeGraph(store=mortal.address(), progress=False)
     graph.create_node_group("word", str.split)
@@ -138,6 +139,7 @@ def test_readers_do_not_notice_that_idle_connections_were_ended(
     store.close()
 
 
+@pytest.mark.slow
 def test_a_stream_that_is_cut_off_is_an_error_and_leaves_nothing_open(
     postgres_server: RunningServer, address: str
 ) -> None:

@@ -57,6 +57,7 @@ def is_linear(read: Callable[[str], Any], head: str, unit: str) -> bool:
     return False
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", READERS)
 def test_four_times_the_text_takes_about_four_times_as_long(name: str) -> None:
     found = [(h, u) for h in HEADS for u in QUICK if not is_linear(READERS[name], h, u)]

@@ -94,6 +94,7 @@ def test_what_is_written_is_what_was_reported(tmp_path):
         assert [r.score for r in results] == [item.score for item in record.items]
 
 
+@pytest.mark.slow
 def test_the_halves_share_no_question_and_are_the_same_every_time():
     one, other = (_tune(40, space=Space(**{**_fixed(), "k1": [1.5]})) for _ in range(2))
     reported = {question.id for question in one.evaluation.dataset.questions}
@@ -170,6 +171,7 @@ def test_a_metric_of_which_no_question_has_a_value_chooses_nothing():
     assert any("no question for choosing has a value" in note for note in tuning.notes)
 
 
+@pytest.mark.slow
 def test_passages_of_the_gold_s_size_are_not_praised_unsaid():
     sentences = [" ".join(f"Tea {n} has leaf {n * 31 + at}." for at in range(8)) for n in range(40)]
     documents = [f"{sentences[n]}\n\n{sentences[n + 1]}" for n in range(0, 40, 2)]
