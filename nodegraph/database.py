@@ -65,7 +65,8 @@ class Database(ABC, Generic[C]):
         self._owner = 0  # the thread whose transaction is open
         self._touched = False
         self._writer: C | None = None
-        self._snapshots: dict[int, Snapshot[C]] = {}  # by thread
+        # By thread: an ident is used again when its thread has ended.
+        self._snapshots: dict[threading.Thread, Snapshot[C]] = {}
         self._cache = StateCache()
 
     def after_fork(self) -> None:
@@ -115,8 +116,8 @@ class Database(ABC, Generic[C]):
     @contextmanager
     def snapshot(self) -> Iterator[int]:
         """Read one state in this thread until the block ends; give its number."""
-        thread = threading.get_ident()
-        if self._owner == thread and self._writer is not None:
+        thread = threading.current_thread()
+        if self._owner == threading.get_ident() and self._writer is not None:
             yield self._state(self._writer)
             return
         if (outer := self._snapshots.get(thread)) is not None:
@@ -142,8 +143,8 @@ class Database(ABC, Generic[C]):
 
     def snapshot_cache(self) -> StateCache | None:
         """Return the cache of what this thread's snapshot may read; None outside of one."""
-        thread = threading.get_ident()
-        if self._owner == thread or (snapshot := self._snapshots.get(thread)) is None:
+        snapshot = self._snapshots.get(threading.current_thread())
+        if self._owner == threading.get_ident() or snapshot is None:
             return None
         return snapshot.cache
 

@@ -212,9 +212,12 @@ def refused_server(file: Path, address: str, variable: str) -> str:
     )
 
 
+_HEADERS = ("OPENAI_CUSTOM_HEADERS", "OPENAI_ORG_ID", "OPENAI_PROJECT_ID")  # sent by its client
+
+
 def _sent(variable: str) -> tuple[str, str]:
-    """Return the variable, if it has a key, and what a server gets."""
-    key = variable if os.environ.get(variable) else ""
+    """Return the first variable with a key or headers, and what a server gets."""
+    key = next((name for name in (variable, *_HEADERS) if os.environ.get(name)), "")
     return key, f"your texts and the key in {key}" if key else "your texts"
 
 

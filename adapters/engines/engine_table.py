@@ -442,9 +442,15 @@ def delete_unused(store: NodeStore) -> None:
             store.delete_values(kind)
 
 
+_RENAMED = {"linked": "has_hnsw", "mark": "version_token", "next_mark": "next_token"}
+"""Fields of records, as earlier versions wrote them."""
+
+
 @lru_cache(64)
 def _read_record(stored: bytes) -> TableRecord:
-    fields = json.loads(stored)
+    fields = json.loads(
+        stored, object_pairs_hook=lambda pairs: {_RENAMED.get(n, n): v for n, v in pairs}
+    )
     for name in ("state", "target"):
         if fields[name] is not None:
             revision, version = fields[name]

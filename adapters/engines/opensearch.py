@@ -400,7 +400,8 @@ class OpenSearchEngine(ConnectedEngine[OpenSearchAddress, Any]):
                 lambda client: client.indices.get_mapping(index=self._alias(collection))
             )
             (index,) = answer.values()
-            self._hnsw_by_collection[collection] = bool(index["mappings"]["_meta"]["has_hnsw"])
+            meta = index["mappings"]["_meta"]  # earlier versions wrote "linked"
+            self._hnsw_by_collection[collection] = bool(meta.get("has_hnsw", meta.get("linked")))
         return self._hnsw_by_collection[collection]
 
     def rows(

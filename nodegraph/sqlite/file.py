@@ -71,8 +71,8 @@ class GraphFile(Database[Connection]):
     @property
     def db(self) -> Connection:
         """This thread's connection: the writing one inside its transaction."""
-        thread = threading.get_ident()
-        if self._owner == thread and self._writer is not None:
+        thread = threading.current_thread()
+        if self._owner == threading.get_ident() and self._writer is not None:
             return self._writer
         if (snapshot := self._snapshots.get(thread)) is not None:
             return snapshot.connection
@@ -141,7 +141,7 @@ class GraphFile(Database[Connection]):
         Not the writing one, for which this thread would have to wait, in a snapshot for which
         others wait.
         """
-        if threading.get_ident() not in self._snapshots or self.frozen:
+        if threading.current_thread() not in self._snapshots or self.frozen:
             return self.db
         newest = self._newest
         if newest is None or newest.retired:
@@ -236,7 +236,7 @@ class GraphFile(Database[Connection]):
         never takes them. Then it waits for a writer that is not in it, or the parent takes itself
         for the last one to close the file, and deletes the log that the child writes to.
         """
-        current = self._snapshots.get(threading.get_ident())
+        current = self._snapshots.get(threading.current_thread())
         stored = self._newest, None if current is None else current.connection
         others = [reader for reader in self._all_readers() if reader not in stored]
         for connection in others:
@@ -256,21 +256,29 @@ class GraphFile(Database[Connection]):
 _FILES: weakref.WeakSet[GraphFile] = weakref.WeakSet()
 
 
+_forking = threading.local()  # whether this thread has locked ``opening`` to fork
+
+
 def _before_fork() -> None:
     deadline = time.monotonic() + _FORK_WAIT
-    opening.acquire(timeout=_FORK_WAIT)
+    _forking.holds = opening.acquire(timeout=_FORK_WAIT)
     for file in list(_FILES):
         file.before_fork(deadline)
 
 
 def _after_fork() -> None:
-    if opening.locked():
+    if _forking.holds:
+        opening.release()
+
+
+def _after_fork_in_child() -> None:
+    if opening.locked():  # by this thread, or by one that is not here
         opening.release()
 
 
 if hasattr(os, "register_at_fork"):  # not on Windows, which has no fork
     os.register_at_fork(
-        before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork
+        before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork_in_child
     )
 
 

@@ -209,6 +209,9 @@ class QueryDecomposition(QueryTransform):
         """Return a copy that chooses among these tools, descriptions by name."""
         other = copy.copy(self)
         other.tools = dict(tools)
+        if self.tools is None:  # made without tools, so without a prompt for them
+            other.name = "tool questions"
+            other._prompts = {**self._prompts, other.name: TOOL_PROMPT}
         return other
 
     def fallback(self, query: str) -> QueryVariants:

@@ -287,10 +287,9 @@ class GraphDatabase(Database[ServerConnection]):
 
     def _pinned(self, latest: bool = False) -> ServerConnection | None:
         """Return the connection of this thread's transaction or snapshot, None outside of both."""
-        thread = threading.get_ident()
-        if self._owner == thread and self._writer is not None:
+        if self._owner == threading.get_ident() and self._writer is not None:
             return self._writer
-        snapshot = None if latest else self._snapshots.get(thread)
+        snapshot = None if latest else self._snapshots.get(threading.current_thread())
         return None if snapshot is None else snapshot.connection
 
     def _start_reading(self) -> tuple[ServerConnection, int]:

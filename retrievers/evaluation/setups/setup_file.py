@@ -221,6 +221,8 @@ class SetupFile:
             ValueError: If it is no TOML, or declares what there is not.
         """
         path = Path(path)
+        if not path.exists():
+            raise FileNotFoundError(f"there is no file {str(path)!r} with set-ups")
         return cls.parse(path.read_text(encoding="utf-8-sig"), path)
 
     @classmethod

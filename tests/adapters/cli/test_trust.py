@@ -79,6 +79,21 @@ def test_without_a_key_a_server_of_this_machine_is_used_and_named(
     assert ran.err == f"nodekin: {file} names the server: {recording_server.url} gets your texts\n"
 
 
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [("OPENAI_CUSTOM_HEADERS", "X-Gateway-Key: secret"), ("OPENAI_ORG_ID", "org-secret")],
+)
+def test_headers_of_the_environment_are_sent_to_no_server_that_is_not_allowed(
+    nodekin, here, recording_server, monkeypatch, variable, value
+):
+    monkeypatch.delenv("OPENAI_API_KEY")
+    monkeypatch.setenv(variable, value)
+    write(here / "nodekin.toml", f'base-url = "{recording_server.url}"\nmodel = "m"\n')
+    ran = nodekin("ask", "tea?", "--in", "docs")
+    assert (ran.status, recording_server.asked) == (4, [])
+    assert variable in ran.err
+
+
 def test_what_the_person_names_needs_no_permission(nodekin, here, recording_server, monkeypatch):
     write(here / "nodekin.toml", 'base-url = "http://127.0.0.1:1/v1"\nmodel = "m"\n')
     ran = nodekin("ask", "tea?", "--in", "docs", "--base-url", recording_server.url)

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from memory_engine import MemoryEngine
 
+from nodekin.adapters.engines import engine_table
 from nodekin.adapters.engines.index_engine import EngineUnavailableError, MissingCollectionError
 from nodekin.nodegraph import Document, Embedder, NodeGraph, NodeStore, TransientStoreError
 from nodekin.retrievers import Retriever
@@ -621,3 +622,19 @@ def test_vectors_of_results_are_those_that_were_put(file: Path) -> None:
         lengths_of_vectors = [float(np.linalg.norm(r.vector)) for r in collection.rows.values()]
         assert lengths_of_vectors == pytest.approx([1.0] * 24)
         assert all(row.id.isascii() and len(row.key) == 32 for row in collection.rows.values())
+
+
+def test_records_of_an_earlier_version_are_read(file: Path) -> None:
+    engine = MemoryEngine()
+    with opened(file, engine) as graph:
+        fill(graph)
+        before = answers(graph)
+        store = graph._store
+        for key, stored in store.get_values(engine_table._KIND).items():
+            old = stored.replace(b"has_hnsw", b"linked").replace(b"next_token", b"next_mark")
+            old = old.replace(b"version_token", b"mark")
+            assert old != stored
+            store.put_values(engine_table._KIND, {key: old})
+    with opened(file, engine) as graph:
+        assert answers(graph) == before
+        graph.compact()

@@ -605,3 +605,23 @@ def test_nodes_that_were_read_are_bounded_and_let_their_graph_go(tmp_path: Path)
     del graph
     gc.collect()
     assert alive() is None
+
+
+def test_a_thread_does_not_read_the_state_of_one_that_has_ended(tmp_path: Path) -> None:
+    store = SQLiteStore(tmp_path / "graph")
+    graph = NodeGraph(store=store, progress=False)
+    graph.add(["one", "two"])
+    unfinished: list[Any] = []
+
+    def peek() -> None:  # half read: its snapshot stays open
+        unfinished.append(store.nodes("ROOT"))
+        next(unfinished[0])
+
+    sizes: list[int] = []
+    for call in (peek, lambda: sizes.append(len(graph.nodes("ROOT")))):
+        thread = threading.Thread(target=call)
+        thread.start()
+        thread.join()
+        if not sizes:
+            graph.add("three")
+    assert sizes == [3]

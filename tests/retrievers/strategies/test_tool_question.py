@@ -11,6 +11,7 @@ from fixed_retriever import FixedRetriever, candidates
 from nodekin.nodegraph import NodeGraph
 from nodekin.retrievers import (
     AnswerSettings,
+    QueryDecomposition,
     QueryEngine,
     RerankRetriever,
     Retriever,
@@ -251,3 +252,14 @@ def test_an_engine_is_a_route(tools):
 def test_what_is_no_tool_is_refused(tools, error, message):
     with pytest.raises(error, match=message):
         SubQuestionRetriever(tools, lambda prompt: "")
+
+
+def test_a_decomposition_that_was_made_without_tools_tells_the_model_of_them(tools) -> None:
+    def model(prompt: str) -> str:
+        return PARTS if "All about rivers" in prompt else "How long is the Nile?"
+
+    plain = SubQuestionRetriever(tools, model).grouped(BOTH)
+    given = SubQuestionRetriever(tools, QueryDecomposition(model)).grouped(BOTH)
+    assert [part.question for part in given] == [part.question for part in plain]
+    assert [part.error for part in given] == [part.error for part in plain]
+    assert len(given) == 2
