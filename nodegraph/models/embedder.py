@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
 from ..errors import EmbeddingError, check_integer
@@ -27,6 +28,9 @@ class Embedder:
 
     A graph takes a bare model too. Choose this one to give queries a way of their own, to name
     the model, or to set the batch size.
+
+    A model gets passages of like lengths together, the longest first: it fills each batch up to
+    its longest text. A function gets them in the order of the documents.
 
     Args:
         embed: Embeds passages, many at once: a function from a list of texts to an array (texts,
@@ -65,6 +69,7 @@ class Embedder:
     batch_size: int = 64
     num_workers: int = 0
     aembed: AsyncEmbedTexts | None = None
+    by_length: bool = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         calls = adapt_embedder(self.embed)
@@ -72,8 +77,8 @@ class Embedder:
             raise TypeError(f"an Embedder's name is a text, not {self.name!r:.80}")
         check_integer(self.batch_size, "batch_size", 1)
         check_integer(self.num_workers, "num_workers", 0)
-        for field in ("embed_queries", "aembed_queries", "aembed"):
-            _check_callable(field, getattr(self, field))
+        for name in ("embed_queries", "aembed_queries", "aembed"):
+            _check_callable(name, getattr(self, name))
         # The model's async form would embed queries in another way than those given here.
         of_model = calls.aembed_queries if self.embed_queries is None else None
         settled = {
@@ -82,9 +87,15 @@ class Embedder:
             "embed_queries": self.embed_queries or calls.embed_queries,
             "aembed_queries": self.aembed_queries or of_model,
             "aembed": self.aembed or calls.aembed,
+            "by_length": not inspect.isroutine(self.embed),
         }
-        for field, value in settled.items():
-            object.__setattr__(self, field, value)
+        for name, value in settled.items():
+            object.__setattr__(self, name, value)
+
+    def batches(self, texts: Mapping[str, str]) -> list[list[str]]:
+        """Return the keys of passages in the batches that the model is to get."""
+        keys = sorted(texts, key=lambda key: -len(texts[key])) if self.by_length else list(texts)
+        return split_batches(keys, self.batch_size)
 
     def passages(self, texts: Sequence[str]) -> Vectors:
         """Embed passages: (texts, dimension) float32.
@@ -193,3 +204,8 @@ def _check_callable(field: str, call: object) -> None:
         )
     if callable(call) and is_async(call) and field == "embed_queries":
         raise TypeError(f"{call!r:.80} is async; give it as aembed_queries")
+
+
+def split_batches(items: Sequence[str], size: int) -> list[list[str]]:
+    """Return items in lists of a size, the last one shorter."""
+    return [list(items[at : at + size]) for at in range(0, len(items), size)]

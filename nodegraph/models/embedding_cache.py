@@ -15,9 +15,9 @@ from ..errors import nearest_names
 from ..hashing import digest
 from ..locking import is_reading_graph
 from ..store import NodeStore
-from .embedder import Embedder
+from .embedder import Embedder, split_batches
 from .embedder_adapters import Vectors
-from .passage_vectors import DIMENSION, KIND, PassageVectors, batches, check_dimension
+from .passage_vectors import DIMENSION, KIND, PassageVectors, check_dimension
 
 if TYPE_CHECKING:
     import numpy as np
@@ -198,7 +198,7 @@ class EmbeddingCache:
         pending = {} if loop is None and is_reading_graph() else claim.pending
         vectors = claim.vectors
         try:
-            for batch in batches(claim.to_embed, embedder.batch_size):
+            for batch in split_batches(claim.to_embed, embedder.batch_size):
                 vectors |= (new := (yield batch))
                 self._queries.put(key, new, loop)
         finally:
@@ -208,7 +208,7 @@ class EmbeddingCache:
                 vectors[query] = vector
         # Other callers failed at these: every caller embeds them itself.
         missing = list(dict.fromkeys(query for query in queries if query not in vectors))
-        for batch in batches(missing, embedder.batch_size):
+        for batch in split_batches(missing, embedder.batch_size):
             vectors |= (new := (yield batch))
             self._queries.put(key, new, loop)
         yield self._in_order(queries, vectors, embedder)

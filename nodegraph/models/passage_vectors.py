@@ -19,7 +19,7 @@ from ..errors import EmbeddingError
 from ..hashing import digest
 from ..locking import is_reading_graph
 from ..store import NodeStore
-from .embedder import Embedder
+from .embedder import Embedder, split_batches
 from .embedder_adapters import EmbedTexts, Vectors, check_vectors, in_thread
 
 logger = logging.getLogger(__name__)
@@ -89,7 +89,7 @@ class PassageVectors:
         import numpy as np
 
         missing: dict[str, str] = {}
-        for batch in batches(list(texts), _AT_ONCE):
+        for batch in split_batches(list(texts), _AT_ONCE):
             stored = self._store.get_values(_kind(embedder), batch)
             for name in batch:
                 if name in stored:
@@ -111,7 +111,7 @@ class PassageVectors:
         if _embed_ahead_active.get() and self.embeds_async(embedder):
             raise PassagesToEmbed(self, embedder, texts)
         texts = yield from self._same_model(embedder, texts)
-        of_texts = batches(list(texts), embedder.batch_size)
+        of_texts = embedder.batches(texts)
         show = self._progress if len(texts) >= _LONG else False
         embed: EmbedTexts = embedder.passages
         at_once = embedder.num_workers
@@ -165,7 +165,7 @@ class PassageVectors:
                 return dict(zip(batch, vectors, strict=True))
 
             at_once = max(1, embedder.num_workers)
-            of_texts = batches(list(missing), embedder.batch_size)
+            of_texts = embedder.batches(missing)
             for start in range(0, len(of_texts), at_once):
                 calls = [partial(embed, batch) for batch in of_texts[start : start + at_once]]
                 for vectors in await run_in_tasks(calls, at_once):
@@ -232,7 +232,7 @@ class PassageVectors:
                     kind.removeprefix(KIND),
                 )
                 values = self._store.get_values(kind)
-                for names in batches(list(values), _AT_ONCE):
+                for names in split_batches(list(values), _AT_ONCE):
                     self._store.put_values(_kind(embedder), {n: values[n] for n in names})
                 self._store.delete_values(kind)
             remaining = yield from self._stored(embedder, remaining)
@@ -369,8 +369,3 @@ def _outcomes(
                 for future in pending:
                     future.cancel()
                 yield error
-
-
-def batches(items: list[str], size: int) -> list[list[str]]:
-    """Return items in lists of a size, the last one shorter."""
-    return [items[at : at + size] for at in range(0, len(items), size)]

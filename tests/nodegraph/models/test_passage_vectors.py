@@ -115,3 +115,42 @@ def test_a_batch_that_fails_loses_none_of_the_others() -> None:
 def test_workers_are_a_whole_number() -> None:
     with pytest.raises(ValueError, match="num_workers"):
         Embedder(with_memo([]), num_workers=-1)
+
+
+class _Encoder:
+    """Pads each batch to its longest text, as models do, and counts what it computes."""
+
+    def __init__(self) -> None:
+        self.computed = 0
+
+    def embed(self, texts: list[str]) -> list[list[float]]:
+        self.computed += len(texts) * max(map(len, texts))
+        return [[float(len(text)), 1.0] for text in texts]
+
+    async def aembed(self, texts: list[str]) -> list[list[float]]:
+        return self.embed(texts)
+
+
+_MIXED = ["x" * (1 + 37 * at % 500) for at in range(1_000)]
+
+
+@pytest.mark.parametrize("in_loop", [False, True])
+async def test_a_model_gets_passages_of_like_lengths_together(in_loop: bool) -> None:
+    model = _Encoder()
+    with NodeGraph(embed=Embedder(model, "padding"), progress=False) as graph:
+        graph.add(list(dict.fromkeys(_MIXED)))
+        retriever = Retriever(graph, "ROOT", "cosine")
+        if in_loop:
+            await retriever.aretrieve("x")
+        else:
+            retriever("x")
+        vectors = graph.embeddings.vectors(_MIXED, "default")
+    assert vectors[:, 0].tolist() == [len(text) for text in _MIXED]
+    assert model.computed <= 1.2 * sum(map(len, dict.fromkeys(_MIXED)))
+
+
+def test_a_function_gets_passages_in_the_order_of_the_documents() -> None:
+    embedded: list[str] = []
+    graph = NodeGraph(embed=with_memo(embedded), progress=False)
+    graph.embeddings.vectors(_MIXED, "default")
+    assert embedded == list(dict.fromkeys(_MIXED))

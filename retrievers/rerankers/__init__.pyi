@@ -1,0 +1,1 @@
+from .cross_encoder_reranker import CrossEncoderReranker as CrossEncoderReranker
