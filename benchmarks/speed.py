@@ -13,7 +13,7 @@ queries are the questions of both. Twice:
   query's terms ready and return numbers; nodekin's calls analyse the query and return nodes. CPU
   time of all threads; every system is asked a question before the next one comes; the median.
 
-No question is asked twice, so that no memo is timed. ``--without-numba`` measures the base install.
+No question is asked twice, so that no memo is timed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ import itertools
 import random
 import re
 import statistics
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -374,10 +373,7 @@ def main() -> None:
     parser.add_argument("--languages", nargs="+", default=["Chinese", "English"])
     parser.add_argument("--only", choices=["as-it-comes", "same-terms"], help="not both")
     parser.add_argument("--top-k", type=int, default=10)
-    parser.add_argument("--without-numba", action="store_true", help="as if it were not there")
     options = parser.parse_args()
-    if options.without_numba:
-        sys.modules["numba"] = None  # type: ignore[assignment]  # so that its import fails
     for size in options.sizes:
         for corpus in corpora(options.data, size, options.languages):
             title = f"{corpus.language}, {size:,} passages"

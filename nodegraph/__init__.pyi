@@ -28,6 +28,7 @@ from .node import Node as Node
 from .readers.read_options import ReadOptions as ReadOptions
 from .readers.read_report import ReadReport as ReadReport
 from .readers.reader_registry import register_reader as register_reader
+from .search_tables import VectorTable as VectorTable
 from .search_text import SearchText as SearchText
 from .splitters.markdown_splitter import MarkdownSplitter as MarkdownSplitter
 from .splitters.passage_splitter import PassageSplitter as PassageSplitter
@@ -38,5 +39,4 @@ from .splitters.sentences import split_sentences as split_sentences
 from .splitters.tokens import count_tokens as count_tokens
 from .sqlite.sqlite_store import SQLiteStore as SQLiteStore
 from .store import NodeStore as NodeStore
-from .vector_table import VectorTable as VectorTable
 from .workers.process_workers import ProcessWorkers as ProcessWorkers

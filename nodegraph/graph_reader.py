@@ -21,8 +21,7 @@ from .search_text_registry import DeclaredSearchText, SearchTextRegistry
 from .store import Changes, NodeStore, StreamedNodes, retried
 
 if TYPE_CHECKING:
-    from .vector_table import VectorTable
-    from .word_table import WordTable
+    from .search_tables import VectorTable, WordTable
 
 T = TypeVar("T")
 

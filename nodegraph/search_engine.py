@@ -8,8 +8,7 @@ from .errors import nearest_names
 from .store import NodeStore
 
 if TYPE_CHECKING:
-    from .vector_table import VectorTable
-    from .word_table import WordTable
+    from .search_tables import VectorTable, WordTable
 
 
 class SearchEngine(Protocol):

@@ -38,7 +38,7 @@ from .journal import Journal
 from .node import ROOT, Link, Node
 
 if TYPE_CHECKING:
-    from .vector_table import VectorTable
+    from .search_tables import VectorTable
 
 
 _locks: WeakKeyDictionary[NodeStore, dict[str, Lock]] = WeakKeyDictionary()

@@ -14,7 +14,7 @@ from ..nodegraph.errors import nearest_names
 from ..nodegraph.graph import NodeGraph
 from ..nodegraph.navigation import kin, path_to
 from ..nodegraph.node import Kin, Node
-from ..nodegraph.vector_table import StaleSnapshotError, engine_disabled
+from ..nodegraph.search_tables import StaleSnapshotError, engine_disabled
 from .filters import Filter
 from .protocols import Index, Similarity
 from .ranking import Lift, lift, lift_all, merge_hits, merge_results

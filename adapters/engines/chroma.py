@@ -8,13 +8,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ...nodegraph.errors import StoreError
-from ...nodegraph.vector_table import Nearest, ValueMatch
-from .address_parts import AddressParts
-from .base_engine import ConnectedEngine
+from ...nodegraph.search_tables import Nearest, ValueMatch
+from .base_engine import AddressParts, ConnectedEngine
 from .index_engine import EngineRow, EngineUnavailableError, MissingCollectionError
 
 if TYPE_CHECKING:
-    from ...nodegraph.vector_table import Vectors
+    from ...nodegraph.search_tables import Vectors
 
 T = TypeVar("T")
 

@@ -16,12 +16,8 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 from ...nodegraph.errors import StoreError, TransientStoreError
 from ...nodegraph.hashing import digest
+from ...nodegraph.search_tables import StaleSnapshotError, TableState, is_engine_disabled
 from ...nodegraph.store import NodeStore, retried
-from ...nodegraph.vector_table import (
-    StaleSnapshotError,
-    TableState,
-    is_engine_disabled,
-)
 from .index_engine import EngineUnavailableError, IndexEngine, MissingCollectionError
 from .value_numbers import ValueNumbers
 

@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 from ...nodegraph.errors import TransientStoreError
-from ...nodegraph.vector_table import Nearest, ValueMatch, VectorRow
+from ...nodegraph.search_tables import Nearest, ValueMatch, VectorRow
 from .engine_table import (
     BATCH,
     EngineCollection,
@@ -23,7 +23,7 @@ from .engine_table import (
 from .index_engine import EngineRow, IndexEngine, MissingCollectionError
 
 if TYPE_CHECKING:
-    from ...nodegraph.vector_table import Vectors
+    from ...nodegraph.search_tables import Vectors
 
 _log = logging.getLogger(__name__)
 

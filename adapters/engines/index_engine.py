@@ -13,12 +13,10 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from ...nodegraph.errors import StoreError, TransientStoreError
-from ...nodegraph.vector_table import Nearest, ValueMatch
-from ...nodegraph.word_table import QueryTerm
+from ...nodegraph.search_tables import Nearest, QueryTerm, ValueMatch
 
 if TYPE_CHECKING:
-    from ...nodegraph.vector_table import Vectors
-    from ...nodegraph.word_table import Impacts, Numbers
+    from ...nodegraph.search_tables import Impacts, Numbers, Vectors
 
 
 class EngineUnavailableError(TransientStoreError):

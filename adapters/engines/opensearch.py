@@ -17,10 +17,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
 from ...nodegraph.errors import StoreError
-from ...nodegraph.vector_table import Nearest, ValueMatch
-from ...nodegraph.word_table import QueryTerm
-from .address_parts import AddressParts
-from .base_engine import ConnectedEngine
+from ...nodegraph.search_tables import Nearest, QueryTerm, ValueMatch
+from .base_engine import AddressParts, ConnectedEngine
 from .index_engine import (
     EngineRow,
     EngineUnavailableError,
@@ -30,7 +28,7 @@ from .index_engine import (
 )
 
 if TYPE_CHECKING:
-    from ...nodegraph.vector_table import Vectors
+    from ...nodegraph.search_tables import Vectors
 
 T = TypeVar("T")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -110,9 +110,6 @@ def add(query: QueryPostings, sums: Floats) -> None:
     np.add.at(sums, rows, _impacts(query, rows))
 
 
-Add = Callable[[QueryPostings, Floats], None]
-
-
 def _impacts(query: QueryPostings, rows: npt.NDArray[np.int64]) -> Floats:
     counts = np.concatenate([counts for _, counts in query.lists], dtype=np.float64)
     impacts = query.saturation.weighed(counts, query.norms.take(rows))
@@ -125,7 +122,6 @@ def best_rows(
     limit: int | None,
     allowed: Mask | None,
     orders: Orders,
-    add: Add = add,
 ) -> tuple[npt.NDArray[Any], Floats]:
     """Return the rows with the highest sums, best first, and the sums.
 
@@ -139,7 +135,6 @@ def best_rows(
         limit: How many; None for all rows with any of the terms.
         allowed: Which rows count, None for all.
         orders: Breaks ties: lower goes first.
-        add: Adds up terms: ``add`` or what numba makes of it.
     """
     total = sum([len(rows) for rows, _ in query.lists])
     if limit is None or query.weights[-1] <= 0 or total * _SPARSE < len(orders):
@@ -148,7 +143,7 @@ def best_rows(
         rows = allowed.nonzero()[0]
         rows, sums = _looked_up(query, rows, np.zeros(len(rows)), 0, limit)
     else:
-        rows, sums = _highest_sums(query, total, limit, allowed, len(orders), add)
+        rows, sums = _highest_sums(query, total, limit, allowed, len(orders))
     return ranked(rows, sums, limit, orders)
 
 
@@ -163,7 +158,7 @@ def _all_sums(query: QueryPostings, allowed: Mask | None) -> tuple[npt.NDArray[n
 
 
 def _highest_sums(
-    query: QueryPostings, total: int, limit: int, allowed: Mask | None, size: int, add: Add
+    query: QueryPostings, total: int, limit: int, allowed: Mask | None, size: int
 ) -> tuple[npt.NDArray[np.int64], Floats]:
     """Return rows among which the best are, and their sums."""
     sums, terms, done = np.zeros(size), len(query.weights), 0

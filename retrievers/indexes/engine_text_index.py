@@ -13,8 +13,15 @@ import numpy.typing as npt
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.hashing import fingerprint
 from ...nodegraph.node import Node
-from ...nodegraph.vector_table import TableState, ValueMatch
-from ...nodegraph.word_table import NodeTerms, QueryTerm, TermFrequency, WordedNode, WordTable
+from ...nodegraph.search_tables import (
+    NodeTerms,
+    QueryTerm,
+    TableState,
+    TermFrequency,
+    ValueMatch,
+    WordedNode,
+    WordTable,
+)
 from ..analysis.text_analyzer import Analyzer
 from ..filters import Filter
 from .bm25_scores import Floats, Saturation, TermWeights

@@ -9,7 +9,7 @@ import numpy as np
 
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.node import Node
-from ...nodegraph.vector_table import Nearest, TableState, ValueMatch, VectorRow, VectorTable
+from ...nodegraph.search_tables import Nearest, TableState, ValueMatch, VectorRow, VectorTable
 from ..filters import Filter
 from .engine_index import EngineIndex, Scored, View
 from .nearest_vectors import Floats, cosines, unit

@@ -22,10 +22,8 @@ from ...nodegraph.node import Node
 from ..conditions import MISSING, Condition
 from ..filters import Filter
 from ..results import Hits
-from .array_files import Arrays
-from .column import Column
-from .packed_texts import PackedTexts, pack_texts
-from .row_columns import DocumentColumn, MetadataColumn
+from .array_files import Arrays, PackedTexts, pack_texts
+from .row_columns import Column, DocumentColumn, MetadataColumn
 from .synced_index import SyncedIndex
 
 logger = logging.getLogger(__name__)

@@ -21,8 +21,7 @@ from ..analysis.text_analyzer import Analyzer
 from ..filters import Filter
 from ..results import Hits
 from .array_files import Arrays
-from .bm25_scores import Floats, QueryPostings, Saturation, TermWeights, add, best_rows
-from .compiled_search import WORTH_LOADING, load
+from .bm25_scores import Floats, QueryPostings, Saturation, TermWeights, best_rows
 from .node_table import NodeTable
 from .postings import Counts, Ints, Postings
 from .synced_index import SyncedIndex
@@ -61,7 +60,6 @@ class TextIndex(SyncedIndex):
     def __init__(self, graph: NodeGraph, group: str, analyzer: Analyzer) -> None:
         self._analyzer = analyzer
         self._fingerprint: str | None = None  # of the analyzer; None until it is needed
-        self._searched = 0  # nodes, over all queries, without compiled loops
         super().__init__(graph, group)
 
     def clear(self) -> None:
@@ -128,10 +126,7 @@ class TextIndex(SyncedIndex):
             query.saturation,
             self._norms_of(query.saturation),
         )
-        self._searched += len(table)
-        compiled = load() if self._searched >= WORTH_LOADING else None
-        allowed, orders = table.allowed(filter), table.orders
-        rows, scores = best_rows(of_query, limit, allowed, orders, compiled or add)
+        rows, scores = best_rows(of_query, limit, table.allowed(filter), table.orders)
         return Hits(table.ids.take(rows), scores.tolist())
 
     def _norms_of(self, saturation: Saturation) -> Floats:

@@ -8,7 +8,7 @@ import numpy as np
 from memory_engine import MemoryEngine
 
 from nodekin.adapters.engines.index_engine import EngineRow, IndexEngine
-from nodekin.nodegraph.vector_table import ValueMatch
+from nodekin.nodegraph.search_tables import ValueMatch
 
 
 def rows(count: int, dimension: int = 8) -> list[EngineRow]:

@@ -17,8 +17,7 @@ from nodekin.adapters.engines.index_engine import (
     WordHits,
     WordRow,
 )
-from nodekin.nodegraph.vector_table import Nearest, ValueMatch
-from nodekin.nodegraph.word_table import QueryTerm
+from nodekin.nodegraph.search_tables import Nearest, QueryTerm, ValueMatch
 
 
 @dataclass

@@ -9,8 +9,7 @@ import pytest
 from memory_engine import MemoryEngine
 
 from nodekin.adapters.engines.index_engine import MissingCollectionError, WordEngine, WordRow
-from nodekin.nodegraph.vector_table import ValueMatch
-from nodekin.nodegraph.word_table import QueryTerm
+from nodekin.nodegraph.search_tables import QueryTerm, ValueMatch
 
 LARGEST = 2**32 - 2
 """The largest number that a term may have."""

@@ -11,9 +11,15 @@ from typing import Any, TypeVar
 
 from ....nodegraph.database import Database, StateCache
 from ....nodegraph.errors import StoreError
-from .address import PostgresAddress
 from .columns import NodeContext
-from .server_connection import Portions, ServerConnection, ServerLostError, Values, idle_connections
+from .server_connection import (
+    Portions,
+    PostgresAddress,
+    ServerConnection,
+    ServerLostError,
+    Values,
+    idle_connections,
+)
 
 _TABLES = """
 -- One row. number counts all writes, so that a process knows whether another has written.

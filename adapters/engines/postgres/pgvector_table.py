@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 from ....nodegraph.codec import decode, encode
 from ....nodegraph.errors import StoreError
-from ....nodegraph.vector_table import Nearest, TableState, ValueMatch, VectorRow
+from ....nodegraph.search_tables import Nearest, TableState, ValueMatch, VectorRow
 from .columns import from_bytes, from_id, portions, to_bytes, to_id
 from .graph_database import GraphDatabase, random_name
 from .server_connection import BinaryValue, ServerConnection, ServerLostError, Values
 
 if TYPE_CHECKING:
-    from ....nodegraph.vector_table import Vectors
+    from ....nodegraph.search_tables import Vectors
 
 logger = logging.getLogger(__name__)
 

@@ -14,9 +14,8 @@ from ....nodegraph.errors import StoreError
 from ....nodegraph.hashing import digest
 from ....nodegraph.journal import Journal
 from ....nodegraph.node import ROOT, Link, Node
+from ....nodegraph.search_tables import VectorTable
 from ....nodegraph.store import retried
-from ....nodegraph.vector_table import VectorTable
-from .address import PostgresAddress
 from .columns import (
     NodeContext,
     context_hash,
@@ -31,7 +30,7 @@ from .columns import (
 )
 from .graph_database import GraphDatabase
 from .pgvector_table import PostgresVectorTable, drop_outdated, find_pgvector
-from .server_connection import ServerConnection, Values
+from .server_connection import PostgresAddress, ServerConnection, Values
 
 _CONTEXTS = 100_000  # in memory, above which reading begins anew
 

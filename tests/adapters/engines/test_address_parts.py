@@ -2,7 +2,7 @@
 
 import pytest
 
-from nodekin.adapters.engines.address_parts import AddressParts
+from nodekin.adapters.engines.base_engine import AddressParts
 
 SETTINGS = {"secure": "false", "timeout": "10"}
 

@@ -20,7 +20,7 @@ from nodekin.adapters.engines.index_engine import EngineRow, EngineUnavailableEr
 from nodekin.adapters.engines.milvus import MilvusAddress, MilvusEngine
 from nodekin.nodegraph import Document, NodeGraph, StoreError
 from nodekin.nodegraph.search_engine import StoreEngine
-from nodekin.nodegraph.vector_table import ValueMatch
+from nodekin.nodegraph.search_tables import ValueMatch
 from nodekin.retrievers import Retriever
 from nodekin.retrievers.indexes import engine_vector_index
 

@@ -36,8 +36,7 @@ from nodekin.adapters.engines.index_engine import (
 )
 from nodekin.adapters.engines.opensearch import OpenSearchAddress, OpenSearchEngine
 from nodekin.nodegraph import Document, Embedder, NodeGraph, StoreError
-from nodekin.nodegraph.vector_table import ValueMatch
-from nodekin.nodegraph.word_table import QueryTerm
+from nodekin.nodegraph.search_tables import QueryTerm, ValueMatch
 from nodekin.retrievers import Retriever
 from nodekin.retrievers.indexes import engine_vector_index
 

@@ -11,8 +11,8 @@ import pytest
 from nodekin.adapters.engines import value_numbers
 from nodekin.adapters.engines.value_numbers import ValueNumbers
 from nodekin.nodegraph import MemoryStore, NodeStore
+from nodekin.nodegraph.search_tables import VectorRow
 from nodekin.nodegraph.sqlite.sqlite_store import SQLiteStore
-from nodekin.nodegraph.vector_table import VectorRow
 
 
 def row(number: int, **metadata: Any) -> VectorRow:

@@ -6,10 +6,10 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from nodekin.adapters.engines import word_statistics
-from nodekin.adapters.engines.word_statistics import WordStatistics
+from nodekin.adapters.engines import engine_words as word_statistics
+from nodekin.adapters.engines.engine_words import WordStatistics
 from nodekin.nodegraph import MemoryStore
-from nodekin.nodegraph.word_table import WordedNode, WordTotals
+from nodekin.nodegraph.search_tables import WordedNode, WordTotals
 
 
 def node(name: str, text: str, order: int = 0) -> WordedNode:

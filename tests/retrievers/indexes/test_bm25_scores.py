@@ -1,4 +1,4 @@
-"""The rows with the highest sums, by NumPy and by the loops that numba compiles."""
+"""The rows with the highest sums."""
 
 import numpy as np
 import pytest
@@ -7,12 +7,10 @@ from hypothesis import strategies as st
 
 from nodekin.retrievers.indexes import bm25_scores
 from nodekin.retrievers.indexes.bm25_scores import QueryPostings, Saturation, add, best_rows
-from nodekin.retrievers.indexes.compiled_search import add_postings, adding, load
 
 LIMITS = st.sampled_from([None, 1, 2, 3, 5, 10, 256, 1000])
 SEEDS = st.integers(0, 2**32 - 1)
 DENSITIES = st.sampled_from([None, 0.0, 0.1, 0.5, 1.0])
-WITHOUT = "numba is not installed (nodekin[fast]): the loops run as plain Python in other tests"
 
 
 def random_query(
@@ -42,14 +40,14 @@ def brute(query, lengths, limit, allowed, orders) -> tuple[list[int], list[float
     return ranking, [sums[row] for row in ranking]
 
 
-def check(add, seed: int, limit: int | None, density: float | None, lowest: float) -> None:
+def check(seed: int, limit: int | None, density: float | None, lowest: float) -> None:
     random = np.random.default_rng(seed)
     size = int(random.choice([random.integers(1, 60), 500]))
     saturation = Saturation(random.random() * 2, random.random(), 17.3)
     query, lengths = random_query(random, size, lowest, saturation)
     allowed = None if density is None else random.random(size) < density
     orders = random.permutation(size).astype(np.int64)
-    rows, scores = best_rows(query, limit, allowed, orders, add)
+    rows, scores = best_rows(query, limit, allowed, orders)
     assert (rows.tolist(), scores.tolist()) == brute(query, lengths, limit, allowed, orders)
 
 
@@ -63,22 +61,7 @@ def test_the_best_are_those_of_brute_force(sparse, few, cost, seed, limit, densi
         patched.setattr(bm25_scores, "_SPARSE", sparse)
         patched.setattr(bm25_scores, "_FEW", few)
         patched.setattr(bm25_scores, "_LOOK_UP_COST", cost)
-        check(add, seed, limit, density, low)
-
-
-@settings(max_examples=200)
-@given(SEEDS, LIMITS, DENSITIES)
-def test_the_loops_give_the_same_to_the_last_bit(seed, limit, density) -> None:
-    check(adding(add_postings), seed, limit, density, 1e-9)
-
-
-@settings(max_examples=200)
-@given(SEEDS, LIMITS, DENSITIES)
-def test_compiled_they_still_do(seed, limit, density) -> None:
-    pytest.importorskip("numba", reason=WITHOUT)
-    compiled = load()
-    assert compiled is not None
-    check(compiled, seed, limit, density, 1e-9)
+        check(seed, limit, density, low)
 
 
 def test_a_rare_term_decides_and_the_common_one_is_only_looked_up(monkeypatch) -> None:
@@ -94,7 +77,8 @@ def test_a_rare_term_decides_and_the_common_one_is_only_looked_up(monkeypatch) -
         added.append(len(part.lists))
         add(part, sums)
 
-    rows, scores = best_rows(query, 2, None, np.arange(1000), noted)
+    monkeypatch.setattr(bm25_scores, "add", noted)
+    rows, scores = best_rows(query, 2, None, np.arange(1000))
     assert rows.tolist() == [500, 7]
     assert scores.tolist() == [5.0 * (4 / 3) + 0.001, 5.0 + 0.001]
     assert added == [1]

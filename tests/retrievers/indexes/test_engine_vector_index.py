@@ -14,9 +14,8 @@ from postgres_server import RunningServer
 from recall_on_cmrc import check_recall
 
 import nodekin.adapters.engines.postgres.pgvector_table as postgres_table
-from nodekin.adapters.engines.postgres.address import PostgresAddress
 from nodekin.adapters.engines.postgres.pgvector_table import PostgresVectorTable
-from nodekin.adapters.engines.postgres.server_connection import ServerConnection
+from nodekin.adapters.engines.postgres.server_connection import PostgresAddress, ServerConnection
 from nodekin.nodegraph import Document, Embedder, EmbeddingError, NodeGraph, StoreError
 from nodekin.retrievers import Retriever
 from nodekin.retrievers.indexes import engine_index, engine_vector_index

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodekin.retrievers.indexes.packed_texts import PackedTexts, pack_texts, starts_of
+from nodekin.retrievers.indexes.array_files import PackedTexts, pack_texts, starts_of
 
 TEXTS = st.text(st.characters(categories=None), max_size=6)  # lone surrogates too
 DIGESTS = st.text("0123456789abcdef", min_size=4, max_size=4)

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodekin.retrievers.indexes.vocabulary import Vocabulary
+from nodekin.retrievers.indexes.postings import Vocabulary
 
 TERMS = st.lists(st.text(st.characters(categories=None), max_size=4), unique=True, max_size=30)
 

@@ -9,7 +9,7 @@ from memory_engine import MemoryEngine
 
 from nodekin.nodegraph import Document, NodeGraph
 from nodekin.nodegraph.extractors.entity_extractor import EntityExtractor
-from nodekin.nodegraph.vector_table import StaleSnapshotError
+from nodekin.nodegraph.search_tables import StaleSnapshotError
 from nodekin.retrievers import Bm25, LinkRetriever, Retriever
 from nodekin.retrievers.composite.link_graph import LinkOptions
 from nodekin.retrievers.filters import parse_filters

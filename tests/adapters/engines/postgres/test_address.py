@@ -2,7 +2,7 @@
 
 import pytest
 
-from nodekin.adapters.engines.postgres.address import PostgresAddress
+from nodekin.adapters.engines.postgres.server_connection import PostgresAddress
 
 
 def test_an_address_names_server_database_and_schema() -> None:

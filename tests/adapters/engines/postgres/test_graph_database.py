@@ -11,9 +11,12 @@ import pytest
 from postgres_server import RunningServer, running_server
 
 from nodekin.adapters.engines.postgres import server_connection
-from nodekin.adapters.engines.postgres.address import PostgresAddress
 from nodekin.adapters.engines.postgres.postgres_store import PostgresStore
-from nodekin.adapters.engines.postgres.server_connection import ServerConnection, ServerLostError
+from nodekin.adapters.engines.postgres.server_connection import (
+    PostgresAddress,
+    ServerConnection,
+    ServerLostError,
+)
 from nodekin.nodegraph import Document, NodeGraph, StoreError, TransientStoreError
 from nodekin.retrievers import Retriever
 

@@ -6,9 +6,8 @@ import psycopg
 import pytest
 from postgres_server import RunningServer
 
-from nodekin.adapters.engines.postgres.address import PostgresAddress
 from nodekin.adapters.engines.postgres.postgres_store import PostgresStore
-from nodekin.adapters.engines.postgres.server_connection import idle_connections
+from nodekin.adapters.engines.postgres.server_connection import PostgresAddress, idle_connections
 from nodekin.nodegraph import Document
 
 

@@ -20,8 +20,8 @@ from hypothesis.stateful import run_state_machine_as_test
 from postgres_server import RunningServer
 from store_machine import StoreMachine
 
-from nodekin.adapters.engines.postgres.address import PostgresAddress
 from nodekin.adapters.engines.postgres.postgres_store import PostgresStore
+from nodekin.adapters.engines.postgres.server_connection import PostgresAddress
 from nodekin.nodegraph import Document, NodeGraph, NodeStore, StoreError
 from nodekin.retrievers import Retriever
 
