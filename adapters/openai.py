@@ -18,8 +18,7 @@ from contextlib import aclosing, closing
 from typing import Any
 
 from ..nodegraph.errors import EmbeddingError
-from ..retrievers.plans.effects import run_with_timeout
-from ..retrievers.plans.streaming import astream_with_timeout, stream_with_timeout
+from ..retrievers.plans.effects import astream_with_timeout, run_with_timeout, stream_with_timeout
 from .extras import extra
 
 with extra("openai", "openai"):

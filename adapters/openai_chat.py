@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..nodegraph.errors import ModelError
-from ..nodegraph.models.chat_prompt import ChatPrompt
+from ..nodegraph.models.templates import ChatPrompt
 from .extras import extra
 from .openai import TIMEOUT, Clients, check_at_least, check_model
 

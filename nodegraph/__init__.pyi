@@ -16,12 +16,12 @@ from .extractors.entity_extractor import EntityExtractor as EntityExtractor
 from .extractors.llm_extractor import LLMExtractor as LLMExtractor
 from .graph import NodeGraph as NodeGraph
 from .memory_store import MemoryStore as MemoryStore
-from .models.cached_llm import CachedLLM as CachedLLM
-from .models.chat_prompt import PromptTemplate as PromptTemplate
+from .models.answer_cache import CachedLLM as CachedLLM
 from .models.embedder import Embedder as Embedder
 from .models.embedder import as_embedder as as_embedder
 from .models.llm import LLM as LLM
 from .models.llm import as_llm as as_llm
+from .models.templates import PromptTemplate as PromptTemplate
 from .node import ROOT as ROOT
 from .node import Link as Link
 from .node import Node as Node

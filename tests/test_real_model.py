@@ -18,10 +18,10 @@ from typing import Any
 import pytest
 
 from nodekin.nodegraph import LLM, Document, NodeGraph
-from nodekin.nodegraph.models.language import language_of
+from nodekin.nodegraph.models.templates import language_of
 from nodekin.retrievers import CorpusTools, Retriever, StrategySettings
 from nodekin.retrievers.answers.engine import QueryEngine
-from nodekin.retrievers.answers.prompts import PROMPTS
+from nodekin.retrievers.answers.settings import PROMPTS
 from nodekin.retrievers.strategies.hyde import HyDE, HyDERetriever
 from nodekin.retrievers.strategies.multi_query import MultiQueryRetriever, QueryExpansion
 from nodekin.retrievers.strategies.multi_step import MultiStepRetriever

@@ -9,8 +9,8 @@ from typing import Any, TypeVar, get_args
 from llama_index.core.prompts import BasePromptTemplate, PromptTemplate
 from llama_index.core.settings import Settings
 
-from ...nodegraph.models.language import Language
 from ...nodegraph.models.llm import LLM, as_llm
+from ...nodegraph.models.templates import Language
 from ...retrievers.base_retriever import BaseRetriever
 from ...retrievers.plans.prompting import Prompt, PromptMixin
 from ...retrievers.protocols import RetrieverProtocol

@@ -8,10 +8,16 @@ from typing import Any, Literal, get_args
 
 from ..errors import ModelError, check_integer, nearest_names
 from ..models.answer_cache import cached_answer
-from ..models.chat_prompt import PromptTemplate, prompt_text
-from ..models.language import Language, fill_template, language_of, retry_note
 from ..models.llm import LLM, as_llm
 from ..models.output.extractions import PARSERS
+from ..models.templates import (
+    Language,
+    PromptTemplate,
+    fill_template,
+    language_of,
+    prompt_text,
+    retry_note,
+)
 from ..node import Node
 
 _LABELS = {"zh": ("问：", "答："), "en": ("Q: ", "A: ")}

@@ -1,14 +1,15 @@
-"""Keep a model's answers by its name and the prompt, and ask for each once at a time."""
+"""Cache models' answers by model and prompt, so that no prompt is paid for twice."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import threading
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -16,6 +17,7 @@ from ..locking import is_reading_graph
 from ..memory_store import as_store
 from ..store import NodeStore
 from .embedder_adapters import in_thread
+from .llm import LLM, as_llm
 
 _KIND = "answers"
 
@@ -163,3 +165,132 @@ def cached_answer(model: str, prompt: str, call: Callable[[], str]) -> str:
         return call()
     answer: str = cache.ask(answer_key(model, prompt), call)
     return answer
+
+
+class CachedLLM:
+    """Ask a language model each prompt once, and answer from memory or a file after that.
+
+    Threads, and tasks of an event loop, that have the same prompt at the same time ask once.
+
+    It is a model itself, and can be used like one. Answers are stored by the model's name,
+    the prompt and the schema: where the name of a model does not show its settings, give it one
+    that does (``LLM(model, "name")``). Failures and streams that were not read to their end are not
+    stored.
+
+    Args:
+        llm: The model, in any form that ``LLM`` takes.
+        store: Where answers are cached: the path of a file, for later runs and other processes. A
+            store. None for memory, as long as this object lives.
+
+    Attributes:
+        hits: How many prompts were answered without the model.
+        misses: How many went to the model.
+
+    Raises:
+        TypeError: If there is no model.
+        StoreError: If the file can't be opened.
+
+    Example:
+        >>> prompts = []
+        >>> llm = CachedLLM(LLM(lambda prompt: prompts.append(prompt) or "A drink.", "scripted"))
+        >>> llm.complete("What is tea?"), llm.complete("What is tea?"), len(prompts)
+        ('A drink.', 'A drink.', 1)
+    """
+
+    def __init__(self, llm: object, store: str | Path | NodeStore | None = None) -> None:
+        self.llm: LLM = as_llm(llm)
+        self._answers = AnswerCache(store)
+        self._lock = threading.Lock()
+        self.hits = 0
+        self.misses = 0
+        if self.llm.structured:  # else the caller should know that it can't be held to a schema
+            self.complete_json = partial(self._answer, self.llm.json)
+            self.acomplete_json = partial(self._aanswer, self.llm.ajson)
+
+    def __repr__(self) -> str:
+        return f"CachedLLM({self.llm.name!r}, {self.hits} hits, {self.misses} misses)"
+
+    @property
+    def name(self) -> str:
+        """The model's name: nodes made with stored answers count as its own."""
+        return self.llm.name
+
+    def complete(self, prompt: str) -> str:
+        """Return the model's answer to a prompt.
+
+        Raises:
+            ModelError: If the model fails.
+        """
+        answer: str = self._answer(self.llm.complete, prompt)
+        return answer
+
+    async def acomplete(self, prompt: str) -> str:
+        """Async version of ``complete``."""
+        answer: str = await self._aanswer(self.llm.acomplete, prompt)
+        return answer
+
+    def stream(self, prompt: str) -> Iterator[str]:
+        """Yield the answer as it comes. A stored one as a whole."""
+        cached = self._get(prompt)
+        chunks = []
+        for chunk in self.llm.stream(prompt) if cached is None else [cached]:
+            chunks.append(chunk)
+            yield chunk
+        if cached is None:
+            self._answers.put(answer_key(self.llm.name, prompt), "".join(chunks))
+
+    async def astream(self, prompt: str) -> AsyncIterator[str]:
+        """Async version of ``stream``."""
+        cached = await in_thread(self._get, prompt)
+        if cached is not None:
+            yield cached
+            return
+        chunks = []
+        async for chunk in self.llm.astream(prompt):
+            chunks.append(chunk)
+            yield chunk
+        await in_thread(self._answers.put, answer_key(self.llm.name, prompt), "".join(chunks))
+
+    def clear(self) -> None:
+        """Delete all stored answers, of this model and others."""
+        self._answers.clear()
+
+    def close(self) -> None:
+        """Close the file, if there is one of its own. The next use opens it again."""
+        self._answers.close()
+
+    def _answer(self, ask: Callable[..., Any], *request: Any) -> Any:
+        """Return the stored answer to a request, or ask for one and store it."""
+        asks = []
+
+        def call() -> Any:
+            asks.append(request)
+            return ask(*request)
+
+        try:
+            return self._answers.ask(answer_key(self.llm.name, *request), call)
+        finally:
+            self._count(hit=not asks)
+
+    async def _aanswer(self, ask: Callable[..., Awaitable[Any]], *request: Any) -> Any:
+        asks = []
+
+        async def call() -> Any:
+            asks.append(request)
+            return await ask(*request)
+
+        try:
+            return await self._answers.aask(answer_key(self.llm.name, *request), call)
+        finally:
+            self._count(hit=not asks)
+
+    def _get(self, prompt: str) -> Any:
+        """Return the stored answer to a prompt, or None."""
+        stored = self._answers.get(answer_key(self.llm.name, prompt))
+        self._count(hit=stored is not None)
+        return stored
+
+    def _count(self, *, hit: bool) -> None:
+        with self._lock:
+            self.hits += hit
+            self.misses += not hit

@@ -12,10 +12,10 @@ from functools import partial
 from typing import Any, TypeVar
 
 from ..errors import ModelError, ModelTimeoutError
-from .chat_prompt import ChatPrompt
 from .embedder_adapters import attribute, check_is_model, finish, has, in_thread, is_async
 from .identity import model_name
 from .output.json_values import parse_json
+from .templates import ChatPrompt
 
 T = TypeVar("T")
 

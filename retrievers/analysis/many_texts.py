@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...nodegraph.splitters.tokens import UNSPACED
-from .languages import ENGLISH, SAMPLE, are_english, english_evidence, script_of
+from .languages import ENGLISH, SAMPLE, are_english, english_evidence, folded, script_of, stems
 from .segments import (
     CHINESE,
     SIGNS,
@@ -31,7 +31,6 @@ from .segments import (
     with_parts,
     without_invisible,
 )
-from .words import folded, stems
 
 MOST_TEXTS = 1 << 16
 """Texts that may be inverted at a time."""

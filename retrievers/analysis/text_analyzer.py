@@ -17,9 +17,13 @@ from .languages import (
     MARK,
     Language,
     detect,
+    folded,
     named,
     names,
     of_script,
+    query_parts,
+    stems,
+    terms,
 )
 from .many_texts import InvertedTexts, invert, invert_together
 from .segments import (
@@ -33,7 +37,6 @@ from .segments import (
     sequences,
     word_script,
 )
-from .words import folded, query_parts, stems, terms
 
 # Question words, which are not in the answer. Where the same characters begin other words (哪吒,
 # 几何, 吗啡), they count only with the neighbours or at the place that make them a question word.

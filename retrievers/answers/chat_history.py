@@ -6,13 +6,12 @@ import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from ...nodegraph.models.language import Language
 from ...nodegraph.models.output.queries import parse_query
+from ...nodegraph.models.templates import Language
 from ..plans.plan import Plan
 from ..plans.prompting import ask_and_parse
 from ..tracing import start_span
-from .context import AnswerContext
-from .truncation import cut
+from .context import AnswerContext, cut
 
 logger = logging.getLogger(__name__)
 

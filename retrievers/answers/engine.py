@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ...nodegraph.errors import explain_names
-from ...nodegraph.models.language import language_of
 from ...nodegraph.models.llm import LLM, as_llm
+from ...nodegraph.models.templates import language_of
 from ..filters import Filters, parse_filters
 from ..foreign.coercion import as_retriever
 from ..plans.plan import Plan, arun, run
@@ -21,9 +21,8 @@ from .answer import Answer
 from .chat_history import Pair, parse_history
 from .context import AnswerContext
 from .pipeline import answer_question
-from .prompts import PROMPTS
 from .qa import QaRetriever
-from .settings import AnswerMode, AnswerSettings, check_mode, check_prompts
+from .settings import PROMPTS, AnswerMode, AnswerSettings, check_mode, check_prompts
 from .stream import AnswerStream, AsyncAnswerStream
 
 if TYPE_CHECKING:

@@ -3,27 +3,351 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+import re
+import unicodedata
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from types import MappingProxyType
+from typing import Any
 
 from ...nodegraph.errors import EmbeddingError, ModelError
-from ...nodegraph.models.output.final_answer import FinalAnswer
+from ...nodegraph.models.output.free_text import FinalAnswer, parse_final_answer
+from ...nodegraph.models.output.json_values import json_at
+from ...nodegraph.models.templates import QuotedText
 from ..filters import Filters
 from ..plans.effects import Compute, Find
 from ..plans.limits import TimeLimit, TimeLimitError, count_calls
 from ..plans.plan import Plan
+from ..plans.prompting import ask_and_parse, neutralize
 from ..protocols import RetrieverProtocol
 from ..results import ScoredNode
 from ..strategies.outcome import OutcomeObserver
 from ..tracing import observe, start_span
 from .answer import Answer, AnswerError, Source, flag_cited
 from .chat_history import Pair, condense
-from .context import AnswerContext, merge_results
-from .modes import map_reduce, map_rerank, refine, stuff
+from .context import AnswerContext, Packing, cut, format_sources, merge_results, shorten
 from .qa import QaRetriever
 from .settings import PASSAGE_PROMPTS, AnswerMode
+
+
+def stuff(context: AnswerContext) -> Plan[FinalAnswer]:
+    """Answer from as many passages as fit, best first, in one call of the model.
+
+    A passage that there is no room for is omitted, and a smaller one behind it may still be used.
+    One that is too long for a prompt of its own is cut around its best match.
+    """
+
+    packing = context.packing("answer")
+    for candidate in context.candidates:
+        source = context.number(candidate)
+        if packing.add(source):
+            context.sources.append(source)
+            continue
+        too_long = not context.has_space("answer", [source])
+        shorter = shorten(source, partial(_has_space, context)) if too_long else None
+        if shorter is None:
+            context.omit(candidate, "context_window")
+        else:
+            packing.add(shorter)
+            context.sources.append(shorter)
+            note = f"[{shorter.number}] was cut: it is too long for the context window"
+            context.notes.append(note)
+    context.sources = packing.fitting()
+    for source in packing.items[len(context.sources) :]:
+        context.omit(source, "context_window")
+    context.check_space("answer")
+    prompt = context.prompt("answer", passages=format_sources(context.sources))
+    return (yield from context.ask(prompt, last=True))
+
+
+def _has_space(context: AnswerContext, source: Source) -> bool:
+    return context.has_space("answer", [*context.sources, source])
+
+
+def refine(context: AnswerContext) -> Plan[FinalAnswer]:
+    """Answer from as many passages as fit, then improve the answer with as many more, to the end.
+
+    A call that fails is noted, and the next passages follow.
+
+    Raises:
+        ModelError: If every call fails, or if the last one fails when a part of its answer was
+            streamed.
+    """
+    settings = context.settings
+    # An earlier answer may take a third of the room: passages must fit beside it.
+    space = settings.prompt_limit - settings.length(
+        context.prompt("refine", passages="", answer="")
+    )
+    reserve = max(0, space) // 3
+
+    def has_space(source: Source) -> bool:
+        prompt = context.prompt("refine", passages=format_sources([source]), answer="")
+        return context.has_space("answer", [source]) and context.is_short(prompt, reserve)
+
+    all_parts = parts = context.number_parts(has_space)
+    context.check_space("refine")
+    best: FinalAnswer | None = None
+    failure: ModelError | None = None
+    calls = 0
+    while parts:
+        name, values = "answer", {}
+        if best is not None and best.answered:
+            name, values = "refine", {"answer": _shorten_answer(context, best.text, parts[0])}
+        packing = context.packing(name, **values)
+        for part in parts:
+            if not packing.add(part):
+                break
+        batch = packing.fitting() or parts[:1]
+        parts = parts[len(batch) :]
+        calls += 1
+        if parts and calls == settings.max_calls:
+            context.limit_parts(all_parts, len(all_parts) - len(parts))
+            parts = []
+        prompt = context.prompt(name, passages=format_sources(batch), **values)
+        try:
+            answer = yield from context.ask(prompt, last=not parts)
+        except ModelError as error:
+            if context.streamed:
+                raise
+            failure = error
+            numbers = "".join(f"[{n}]" for n in dict.fromkeys(part.number for part in batch))
+            context.notes.append(f"{numbers} did not take part: {error}")
+            continue
+        if answer.answered or best is None:
+            best = answer
+    if best is None:
+        raise failure or ModelError("there was no passage to answer from")
+    return best
+
+
+def _shorten_answer(context: AnswerContext, answer: str, part: Source) -> str:
+    """Return an earlier answer, cut where it leaves no room for the next passage."""
+    short = cut(answer, lambda text: context.has_space("refine", [part], answer=text))
+    if short != answer:
+        context.notes.append("the answer so far was cut: it left no room for further passages")
+    return short
+
+
+def map_reduce(context: AnswerContext) -> Plan[FinalAnswer]:
+    """Answer from each passage by itself, and make one answer of the partial answers.
+
+    Partial answers that don't fit in one prompt are made into fewer first, as often as needed.
+    Where only one passage helps, its partial answer is the answer. Where they can't be made into
+    one, all of them are.
+
+    Raises:
+        ModelError: If every call for a passage fails, or the last one does when a part of its
+            answer was streamed.
+    """
+    parts = context.number_parts(lambda source: context.has_space("partial", [source]))
+    max_parts = (context.settings.max_calls + 1) // 2  # the other calls are for reducing
+    parts = context.limit_parts(parts, max_parts)
+    context.check_space("partial")
+    prompts = [context.prompt("partial", passages=format_sources([part])) for part in parts]
+    partials = yield from _ask_all(context, prompts, [f"[{part.number}]" for part in parts])
+    while len(partials) > 1:
+        groups = _group_partials(context, partials)
+        single = [group[0] for group in groups if len(group) == 1]
+        prompts = [_reduce_prompt(context, group) for group in groups if len(group) > 1]
+        try:
+            if len(prompts) == 1 and not single:
+                return (yield from context.ask(prompts[0], last=True))
+            names = ["a group of partial answers"] * len(prompts)
+            partials = [*(yield from _ask_all(context, prompts, names)), *single]
+        except ModelError as error:
+            if context.streamed:
+                raise
+            context.notes.append(f"the partial answers were not made into one: {error}")
+            return FinalAnswer("\n\n".join(partials), True)
+    return FinalAnswer("".join(partials), bool(partials))
+
+
+def _ask_all(
+    context: AnswerContext, prompts: Iterable[str], names: Sequence[str]
+) -> Plan[list[str]]:
+    """Ask several prompts in parallel. Return the answers that there are, and note failures."""
+    answers = yield from context.gather([context.ask(prompt) for prompt in prompts], names)
+    return [answer.text for answer in answers if answer is not None and answer.answered]
+
+
+def _group_partials(context: AnswerContext, partials: Sequence[str]) -> list[list[str]]:
+    """Return partial answers in groups that fit, of two or more. Too long ones are cut for it."""
+
+    def has_space(group: Sequence[str]) -> bool:
+        return context.is_short(_reduce_prompt(context, group))
+
+    groups: list[list[str]] = []
+    packing = _reduce_packing(context)
+    for answer in partials:
+        if packing.items and packing.add(answer):
+            continue
+        if len(packing.items) == 1:
+            note = "partial answers were cut: they are too long for the context window"
+            context.notes.append(note)
+            packing.items[:] = _cut_pair(packing.items[0], answer, has_space)
+            continue
+        packing = _reduce_packing(context)
+        if not packing.add(answer):
+            packing.items.append(answer)  # it is cut with the next one
+        groups.append(packing.items)
+    return groups
+
+
+def _reduce_packing(context: AnswerContext) -> Packing[str]:
+    settings = context.settings
+    return Packing(
+        settings.length, settings.prompt_limit, lambda group: _reduce_prompt(context, group)
+    )
+
+
+def _cut_pair(first: str, second: str, has_space: Callable[[Sequence[str]], bool]) -> list[str]:
+    """Return two partial answers, cut so that both fit in one prompt."""
+    short = cut(first, lambda text: has_space([text, text]))
+    remaining = cut(second, lambda text: has_space([short, text]))
+    return [text for text in (short, remaining) if text] or [first]
+
+
+def _reduce_prompt(context: AnswerContext, partials: Iterable[str]) -> str:
+    tagged = (f"<partial>\n{neutralize(text)}\n</partial>" for text in partials)
+    return context.prompt("reduce", partials=QuotedText("\n".join(tagged)))
+
+
+SCHEMA: Mapping[str, Any] = {
+    "type": "object",
+    "properties": {"answer": {"type": "string"}, "confidence": {"type": "number"}},
+    "required": ["answer", "confidence"],
+    "additionalProperties": False,
+}
+
+_WORD = r"(?:confidence|certainty|score|把握(?:程度)?|置信度|信心|可信度|评分|得分|分数)"
+
+_LINE = re.compile(
+    rf"^[ \t*_#>\-]{{0,12}}(?:\w{{1,20}} )?{_WORD}(?: (?:level|score))?"
+    r"\s{0,9}[*_]{0,3}\s{0,9}[:：=](?P<value>[^\n]*)$",
+    re.I | re.M,
+)
+
+_NUMBER = re.compile(
+    r"""(?P<number>-?\d{1,20}(?:\.\d{1,20})?)\s{0,9}(?P<percent>%)?\s{0,9}
+    (?:(?:/|out\ of|of)\s{0,9}(?P<of>\d{1,20}))?""",
+    re.X,
+)
+
+_IN_WORDS = {"high": 90.0, "高": 90.0, "medium": 60.0, "moderate": 60.0, "中": 60.0}
+
+_IN_WORDS |= {"low": 20.0, "低": 20.0}
+
+_LAST_LINE = re.compile(
+    r"\n[ \t]{0,9}[*(（]{0,3}"
+    r"(\d{1,3}(?:\.\d{1,9})?\s{0,9}(?:%|/\s{0,9}100|分)?)[*)）]{0,3}\s{0,9}\Z"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RankedAnswer:
+    """Hold an answer, and how sure the model says it is: 0 to 100, None where it does not say."""
+
+    answer: FinalAnswer
+    confidence: float | None
+
+
+def map_rerank(context: AnswerContext) -> Plan[FinalAnswer]:
+    """Answer from each passage by itself, and choose the answer that the model is surest of.
+
+    Of equals it is that of the better passage. Answers without a number come last.
+
+    Raises:
+        ModelError: If every call fails.
+    """
+    parts = context.number_parts(lambda source: context.has_space("rank", [source]))
+    parts = context.limit_parts(parts, context.settings.max_calls)
+    context.check_space("rank")
+    ranked = yield from context.gather(
+        [
+            ask_and_parse(
+                context.llm,
+                context.prompt("rank", passages=format_sources([part])),
+                parse_ranked_answer,
+                context.language,
+                schema=SCHEMA,
+                timeout=context.settings.timeout,
+            )
+            for part in parts
+        ],
+        [f"[{part.number}]" for part in parts],
+    )
+    best = FinalAnswer("", False)
+    best_confidence = -2.0
+    for part, candidate in zip(parts, ranked, strict=True):
+        if candidate is None or not candidate.answer.answered:
+            continue
+        if candidate.confidence is None:
+            context.notes.append(f"the answer from [{part.number}] came without a confidence")
+        confidence = -1.0 if candidate.confidence is None else candidate.confidence
+        if confidence > best_confidence:
+            best, best_confidence = candidate.answer, confidence
+            context.certain, context.confidence = (part.number,), candidate.confidence
+    return best
+
+
+def parse_ranked_answer(answer: str) -> RankedAnswer:
+    """Parse an answer and its confidence, in JSON or in lines.
+
+    A confidence is "Confidence: 80", "80 %", "8/10", "0.8", "high", or a last line that is a
+    number.
+
+    Raises:
+        ValueError: If the answer is empty.
+
+    Example:
+        >>> parse_ranked_answer("Answer: Tea [1].\\nConfidence: 8/10 (clear)")
+        RankedAnswer(answer=FinalAnswer(text='Tea [1].', answered=True), confidence=80.0)
+        >>> parse_ranked_answer("回答：茶[1]。\\n**把握：** 90").confidence
+        90.0
+    """
+    text, confidence = answer, None
+    start = re.match(r"(?:.*</\w+>)?\s*(?:```\w*\s*)?(?=\{)", answer, re.S)
+    value = json_at(answer, start.end()) if start else None
+    if isinstance(value, Mapping):
+        fields = {str(name).casefold(): str(content) for name, content in value.items()}
+        text = next((fields[name] for name in ("answer", "回答", "答案") if name in fields), "")
+        for name in ("confidence", "score", "把握", "置信度"):
+            if name in fields:
+                confidence = parse_confidence(fields[name])
+    elif lines := list(_LINE.finditer(answer)):
+        line = lines[-1]
+        confidence = parse_confidence(line["value"])
+        text = answer[: line.start()] if answer[: line.start()].strip() else answer[line.end() :]
+    elif last_line := _LAST_LINE.search(answer := answer.rstrip()):
+        confidence = parse_confidence(last_line[1])
+        text = answer[: last_line.start()]
+    final = parse_final_answer(text)
+    if final.answered and not final.text:
+        raise ValueError("the answer is empty")
+    return RankedAnswer(final, confidence)
+
+
+def parse_confidence(text: str) -> float | None:
+    """Return how sure an answer is, 0 to 100. None where the text has none.
+
+    Example:
+        >>> texts = "0.85", "7 out of 10", "95%", "很高", "?", "250"
+        >>> [parse_confidence(text) for text in texts]
+        [85.0, 70.0, 95.0, 90.0, None, 100.0]
+    """
+    text = unicodedata.normalize("NFKC", text)
+    match = _NUMBER.search(text)
+    if match is None:
+        lowered = text.casefold()
+        return next((value for word, value in _IN_WORDS.items() if word in lowered), None)
+    number = float(match["number"])
+    if match["of"] and float(match["of"]) > 0:
+        number *= 100 / float(match["of"])
+    elif "." in match["number"] and 0 <= number <= 1 and not match["percent"]:
+        number *= 100
+    return round(min(100.0, max(0.0, number)), 2)
+
 
 logger = logging.getLogger(__name__)
 

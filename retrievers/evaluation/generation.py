@@ -19,7 +19,7 @@ from ...nodegraph.document import Document
 from ...nodegraph.errors import ModelError, check_integer, nearest_names
 from ...nodegraph.extractors.entity_extractor import EntityExtractor
 from ...nodegraph.graph import NodeGraph
-from ...nodegraph.models.cached_llm import CachedLLM
+from ...nodegraph.models.answer_cache import CachedLLM
 from ...nodegraph.models.llm import as_llm
 from ...nodegraph.node import Node
 from ...nodegraph.splitters.passage_splitter import PassageSplitter

@@ -16,9 +16,9 @@ from typing import Any
 
 from ...nodegraph.errors import ModelError, check_integer, nearest_names
 from ...nodegraph.models.answer_cache import AnswerCache, answer_key
-from ...nodegraph.models.language import Language, language_of
 from ...nodegraph.models.llm import LLM, as_llm
 from ...nodegraph.models.output.verdicts import Verdict, parse_numbers, parse_verdicts
+from ...nodegraph.models.templates import Language, language_of
 from ...nodegraph.splitters.sentences import split_sentences
 from ...nodegraph.store import NodeStore
 from ..plans.plan import run

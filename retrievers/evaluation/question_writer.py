@@ -8,11 +8,11 @@ from functools import partial
 from typing import Any, Literal, NamedTuple, TypeVar
 
 from ...nodegraph.errors import ModelError
-from ...nodegraph.models.language import language_of
 from ...nodegraph.models.llm import LLM
 from ...nodegraph.models.output.extractions import PARSERS
 from ...nodegraph.models.output.free_text import parse_partial_answer
 from ...nodegraph.models.output.lines import normalize
+from ...nodegraph.models.templates import language_of
 from ...nodegraph.node import Node
 from ..plans.plan import run
 from ..plans.prompting import Prompt, ask_and_parse, json_instruction, passage_title

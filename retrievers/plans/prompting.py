@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import copy
-import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypeVar, get_args
 
 from ...nodegraph.errors import ModelError, ModelTimeoutError, nearest_names
-from ...nodegraph.models.chat_prompt import PromptTemplate, prompt_text
-from ...nodegraph.models.language import Language, fill_template, retry_note
-from ...nodegraph.models.language import neutralize as neutralize_tags
+from ...nodegraph.models.templates import (
+    PLACEHOLDER,
+    Language,
+    PromptTemplate,
+    fill_template,
+    prompt_text,
+    retry_note,
+)
+from ...nodegraph.models.templates import neutralize as neutralize_tags
 from ...nodegraph.node import Node
 from ...nodegraph.source_names import headings_of, source_title
 from .effects import Ask
@@ -23,8 +28,6 @@ if TYPE_CHECKING:
 
 
 PromptMixinT = TypeVar("PromptMixinT", bound="PromptMixin")
-
-_PLACEHOLDER = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +63,7 @@ class Prompt:
             text = self.of(language)
             if not isinstance(text, str):
                 raise TypeError(f"a prompt is a text, not {text!r:.80}")
-            placeholders = dict.fromkeys(_PLACEHOLDER.findall(text))
+            placeholders = dict.fromkeys(PLACEHOLDER.findall(text))
             for name in self.required:
                 if name not in placeholders:
                     raise ValueError(

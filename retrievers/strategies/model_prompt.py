@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, TypeVar, get_args
 
 from ...nodegraph.errors import nearest_names
-from ...nodegraph.models.language import Language, language_of
 from ...nodegraph.models.llm import LLM, as_llm
 from ...nodegraph.models.output.lines import unique
+from ...nodegraph.models.templates import Language, language_of
 from ..plans.plan import Plan, arun, run
 from ..plans.prompting import (
     Prompt,

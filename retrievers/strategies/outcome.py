@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 
-from ...nodegraph.models.language import Language
+from ...nodegraph.models.templates import Language
 from ..foreign.outputs import is_answer
 from ..results import ScoredNode
 from ..tracing import Span

@@ -8,13 +8,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ...nodegraph.models.language import Language
 from ...nodegraph.models.output.cleaning import check_answer, clean, is_no_answer
 from ...nodegraph.models.output.free_text import is_unknown
 from ...nodegraph.models.output.json_values import json_at, value_of
 from ...nodegraph.models.output.lines import label_pattern, strip_markup
 from ...nodegraph.models.output.queries import MAX_QUERY_LENGTH, parse_sub_questions
 from ...nodegraph.models.output.verdicts import is_yes
+from ...nodegraph.models.templates import Language
 from ...nodegraph.splitters.tokens import count_tokens
 from ..planned_retriever import join_notes
 from ..plans.limits import Call

@@ -5,9 +5,10 @@ from typing import Any
 
 from nodekin.nodegraph.models.output.cleaning import check_answer, clean, is_no_answer
 from nodekin.nodegraph.models.output.extractions import PARSERS
-from nodekin.nodegraph.models.output.final_answer import FinalAnswerParser, parse_final_answer
 from nodekin.nodegraph.models.output.free_text import (
+    FinalAnswerParser,
     is_unknown,
+    parse_final_answer,
     parse_partial_answer,
     parse_passage,
 )
@@ -27,7 +28,7 @@ from nodekin.nodegraph.models.output.verdicts import (
     parse_verdict,
     parse_verdicts,
 )
-from nodekin.retrievers.answers.modes import parse_ranked_answer
+from nodekin.retrievers.answers.pipeline import parse_ranked_answer
 from nodekin.retrievers.strategies.step_reader import StepReader
 
 

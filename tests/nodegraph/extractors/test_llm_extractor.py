@@ -11,9 +11,9 @@ import pytest
 from nodekin.nodegraph import Document, ModelError, NodeGraph, TransformError, split_paragraphs
 from nodekin.nodegraph.extractors.llm_extractor import PROMPTS, LLMExtractor
 from nodekin.nodegraph.hashing import fingerprint
-from nodekin.nodegraph.models.language import fill_template
 from nodekin.nodegraph.models.llm import LLM
 from nodekin.nodegraph.models.output.extractions import PARSERS
+from nodekin.nodegraph.models.templates import fill_template
 
 
 class Scripted:
@@ -164,7 +164,7 @@ def test_the_fingerprint_is_the_same_in_another_process():
 from nodekin.nodegraph.hashing import fingerprint
 from nodekin.nodegraph.models.llm import LLM
 from nodekin.nodegraph.models.output.extractions import PARSERS
-from nodekin.nodegraph.models.language import fill_template
+from nodekin.nodegraph.models.templates import fill_template
 from nodekin.nodegraph.extractors.llm_extractor import PROMPTS, LLMExtractor
 print(fingerprint(LLMExtractor(LLM(lambda prompt: "x", "m"), "qa", limit=3)))
 """

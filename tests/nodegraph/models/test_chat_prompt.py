@@ -12,8 +12,7 @@ from langchain_core.prompts import (
 from llama_index.core.prompts import ChatPromptTemplate as LlamaIndexChatTemplate
 from llama_index.core.prompts import PromptTemplate as LlamaIndexTemplate
 
-from nodekin.nodegraph.models.chat_prompt import ChatPrompt, prompt_text
-from nodekin.nodegraph.models.language import fill_template
+from nodekin.nodegraph.models.templates import ChatPrompt, fill_template, prompt_text
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,10 @@
 import pytest
 
-from nodekin.retrievers.analysis.languages import named, of_script
-from nodekin.retrievers.analysis.words import (
+from nodekin.retrievers.analysis.languages import (
     folded,
     grams,
+    named,
+    of_script,
     query_parts,
     stems,
     syllable_pairs,

@@ -5,7 +5,7 @@ from fixed_retriever import FixedRetriever, passage
 
 from nodekin.retrievers import AnswerSettings
 from nodekin.retrievers.answers.engine import QueryEngine
-from nodekin.retrievers.answers.prompts import PROMPTS
+from nodekin.retrievers.answers.settings import PROMPTS
 from nodekin.retrievers.tracing import trace
 
 MODES = ("stuff", "refine", "map_reduce", "map_rerank")

@@ -12,7 +12,7 @@ import nodekin.nodegraph
 import nodekin.retrievers
 from nodekin.nodegraph import Document, NodeGraph
 from nodekin.nodegraph.extractors.llm_extractor import PROMPTS, LLMExtractor
-from nodekin.nodegraph.models.language import Language, fill_template
+from nodekin.nodegraph.models.templates import Language, fill_template
 from nodekin.retrievers import Retriever
 from nodekin.retrievers.answers.engine import QueryEngine
 from nodekin.retrievers.plans.prompting import Prompt

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from nodekin.nodegraph import LLM, ModelError
 from nodekin.nodegraph.errors import ModelTimeoutError
-from nodekin.nodegraph.models.language import Language
+from nodekin.nodegraph.models.templates import Language
 from nodekin.retrievers.plans.plan import Plan, arun, run
 from nodekin.retrievers.plans.prompting import Prompt, PromptMixin, ask_and_parse, strip_prompt
 

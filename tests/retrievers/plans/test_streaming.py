@@ -13,8 +13,7 @@ from nodekin.retrievers import AnswerSettings, Retriever
 from nodekin.retrievers.answers.answer import AnswerError
 from nodekin.retrievers.answers.engine import QueryEngine
 from nodekin.retrievers.plans import effects
-from nodekin.retrievers.plans.effects import Ask
-from nodekin.retrievers.plans.streaming import astream_with_timeout, stream_with_timeout
+from nodekin.retrievers.plans.effects import Ask, astream_with_timeout, stream_with_timeout
 
 
 async def all_of(stream: Any) -> list[Any]:

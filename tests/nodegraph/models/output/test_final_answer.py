@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodekin.nodegraph.models.output.final_answer import (
+from nodekin.nodegraph.models.output.free_text import (
     FinalAnswer,
     FinalAnswerParser,
     parse_final_answer,

@@ -2,12 +2,7 @@
 
 import pytest
 
-from nodekin.nodegraph.models.language import (
-    QuotedText,
-    fill_template,
-    language_of,
-    neutralize,
-)
+from nodekin.nodegraph.models.templates import QuotedText, fill_template, language_of, neutralize
 
 
 @pytest.mark.parametrize(
