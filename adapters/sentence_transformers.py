@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..nodegraph.models.embedder_adapters import Encoder
-from ..nodegraph.models.identity import model_name
+from ..nodegraph.models.embedder import Encoder
+from ..nodegraph.models.model_objects import model_name
 from .extras import extra
 
 if TYPE_CHECKING:

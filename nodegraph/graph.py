@@ -35,7 +35,7 @@ from .splitters.sentence_splitter import SentenceSplitter
 from .store import NodeStore
 
 if TYPE_CHECKING:
-    from .models.embedder_adapters import Vectors
+    from .models.embedder import Vectors
 
 _EMBEDDED_AT_ONCE = 16_384  # nodes
 

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from ..nodegraph.concurrency import run_in_tasks
 from ..nodegraph.graph import NodeGraph
-from ..nodegraph.models.embedder_adapters import Vectors, in_thread
+from ..nodegraph.models.embedder import Vectors
+from ..nodegraph.models.model_objects import in_thread
 from ..nodegraph.models.passage_vectors import embed_ahead
 from .base_retriever import CHILD_K, RESTRICTION, BaseRetriever, check_queries
 from .filters import Filters, all_of

@@ -16,8 +16,8 @@ from typing import Any, Protocol
 from ..locking import is_reading_graph
 from ..memory_store import as_store
 from ..store import NodeStore
-from .embedder_adapters import in_thread
 from .llm import LLM, as_llm
+from .model_objects import in_thread
 
 _KIND = "answers"
 

@@ -15,8 +15,7 @@ from ..errors import nearest_names
 from ..hashing import digest
 from ..locking import is_reading_graph
 from ..store import NodeStore
-from .embedder import Embedder, split_batches
-from .embedder_adapters import Vectors
+from .embedder import Embedder, Vectors, split_batches
 from .passage_vectors import DIMENSION, KIND, PassageVectors, check_dimension
 
 if TYPE_CHECKING:

@@ -12,8 +12,16 @@ from functools import partial
 from typing import Any, TypeVar
 
 from ..errors import ModelError, ModelTimeoutError
-from .embedder_adapters import attribute, check_is_model, finish, has, in_thread, is_async
-from .identity import model_name
+from .model_objects import (
+    attribute,
+    check_is_model,
+    finish,
+    has,
+    in_thread,
+    is_async,
+    model_name,
+    owner_of,
+)
 from .output.json_values import parse_json
 from .templates import ChatPrompt
 
@@ -124,16 +132,10 @@ def _supports_schema(model: Any) -> bool:
     """
     if not has(model, "with_structured_output"):
         return False
-    does = _owner(model, "with_structured_output")
-    if does == "BaseChatModel":
-        return _owner(model, "bind_tools") != "BaseChatModel"
-    return does != "BaseLanguageModel"
-
-
-def _owner(model: Any, method: str) -> str:
-    """Return the name of the class that a model has a method from, empty where it is its own."""
-    owners = (cls.__name__ for cls in type(model).__mro__ if method in vars(cls))
-    return next(owners, "")
+    owner = owner_of(model, "with_structured_output")
+    if owner == "BaseChatModel":
+        return owner_of(model, "bind_tools") != "BaseChatModel"
+    return owner != "BaseLanguageModel"
 
 
 def _titled(schema: Mapping[str, Any]) -> dict[str, Any]:

@@ -19,8 +19,8 @@ from ..errors import EmbeddingError
 from ..hashing import digest
 from ..locking import is_reading_graph
 from ..store import NodeStore
-from .embedder import Embedder, split_batches
-from .embedder_adapters import EmbedTexts, Vectors, check_vectors, in_thread
+from .embedder import Embedder, EmbedTexts, Vectors, check_vectors, split_batches
+from .model_objects import in_thread
 
 logger = logging.getLogger(__name__)
 

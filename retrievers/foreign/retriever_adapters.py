@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+from ...nodegraph.models.model_objects import has, owner_of
 from ..filters import Filters
 
 Search = Callable[[str, int | None], Any]
@@ -52,24 +53,24 @@ def adapt_retriever(source: Any) -> RetrieverCalls | None:
     """Return how to call a retriever or query engine of any supported kind; None for any other."""
     if inspect.isclass(source):
         return None
-    if _has(source, "similarity_search", "as_retriever"):  # a vector store of LangChain
+    if has(source, "similarity_search", "as_retriever"):  # a vector store of LangChain
         return _vector_store(source)
-    if _has(source, "invoke", "ainvoke"):  # a Runnable of LangChain
+    if has(source, "invoke", "ainvoke"):  # a Runnable of LangChain
         return (
             _tool(source)
-            if _has(source, "_run") and hasattr(source, "args_schema")
+            if has(source, "_run") and hasattr(source, "args_schema")
             else (_runnable(source))
         )
-    if _has(source, "as_retriever", "as_query_engine"):  # an index of LlamaIndex
+    if has(source, "as_retriever", "as_query_engine"):  # an index of LlamaIndex
         return adapt_retriever(source.as_retriever())
-    if hasattr(getattr(source, "metadata", None), "description") and _has(source, "call"):
+    if hasattr(getattr(source, "metadata", None), "description") and has(source, "call"):
         lease = (getattr(source, name, None) for name in ("query_engine", "retriever"))
         inner = next((item for item in lease if item is not None), None)  # a tool of LlamaIndex
         calls = None if inner is None else adapt_retriever(inner)
         return None if calls is None else replace(calls, name=source.metadata.name)
-    if _has(source, "query", "aquery"):
+    if has(source, "query", "aquery"):
         return _query_engine(source)
-    if _has(source, "retrieve", "aretrieve", "_retrieve"):  # a retriever of LlamaIndex
+    if has(source, "retrieve", "aretrieve", "_retrieve"):  # a retriever of LlamaIndex
         return _llama_index(source)
     return None
 
@@ -79,7 +80,7 @@ def is_native(source: Any) -> bool:
     is_object = not inspect.isclass(source)
     return (
         is_object
-        and _has(source, "retrieve", "aretrieve")
+        and has(source, "retrieve", "aretrieve")
         and all(
             _takes(getattr(source, name), "top_k", "filters") for name in ("retrieve", "aretrieve")
         )
@@ -139,7 +140,7 @@ def _runnable(runnable: Any) -> RetrieverCalls:
         source, options = bound(top_k)
         return await source.abatch(queries, **options)
 
-    name = runnable.get_name() if _has(runnable, "get_name") else type(runnable).__name__
+    name = runnable.get_name() if has(runnable, "get_name") else type(runnable).__name__
     able = bind is not None
     calls = (search, asearch, batch, abatch)
     return RetrieverCalls(str(name), *calls, takes_top_k=able, calls_model=not able)
@@ -243,7 +244,7 @@ def _llama_index(retriever: Any, more: Mapping[str, Any] | None = None) -> Retri
         return await with_number(top_k).aretrieve(query)
 
     # The base class calls the sync method in the event loop, which would block it.
-    has_own_async = _owner(retriever, "_aretrieve") != "BaseRetriever"
+    has_own_async = owner_of(retriever, "_aretrieve") != "BaseRetriever"
     return RetrieverCalls(
         type(retriever).__name__,
         lambda query, top_k: with_number(top_k).retrieve(query),
@@ -277,10 +278,6 @@ def _query_engine(engine: Any, filters: Filters | None = None) -> RetrieverCalls
     )
 
 
-def _has(source: object, *methods: str) -> bool:
-    return all(callable(getattr(source, method, None)) for method in methods)
-
-
 def _takes(function: Callable[..., Any], *names: str) -> bool:
     """Return whether a function has parameters of these names, or takes any."""
     try:
@@ -293,8 +290,3 @@ def _takes(function: Callable[..., Any], *names: str) -> bool:
 def _takes_any(function: Callable[..., Any]) -> bool:
     parameters = inspect.signature(function).parameters.values()
     return any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters)
-
-
-def _owner(source: object, method: str) -> str:
-    """Return the name of the class that an object has a method from."""
-    return next((cls.__name__ for cls in type(source).__mro__ if method in vars(cls)), "")

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeVar
 
 from ...nodegraph.errors import ModelError, ModelTimeoutError
-from ...nodegraph.models.embedder_adapters import is_async
+from ...nodegraph.models.model_objects import is_async
 from ..tracing import start_span
 from .effects import Ask, Each, run_with_timeout
 from .one_state import apaid, paid

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ...nodegraph.errors import check_integer
-from ...nodegraph.models.embedder_adapters import is_async
+from ...nodegraph.models.model_objects import is_async
 from ...nodegraph.node import Node
 from ...nodegraph.search_text import SearchTextOption, as_search_text
 from ...nodegraph.splitters.chunking import CLAUSES, WORDS, Length, Span

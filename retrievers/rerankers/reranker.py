@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any, TypeVar, overload
 
 from ...nodegraph.errors import explain_names, nearest_names
-from ...nodegraph.models.embedder_adapters import is_async
+from ...nodegraph.models.model_objects import is_async
 from ...nodegraph.node import Node
 from ..plans.effects import Compute
 from ..plans.plan import Plan, arun, run

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any, cast
 
 from ...nodegraph.graph import NodeGraph
-from ...nodegraph.models.embedder_adapters import Vectors
+from ...nodegraph.models.embedder import Vectors
 from ...nodegraph.models.output.free_text import parse_passage
 from ..filters import Filters
 from ..plans.effects import Each

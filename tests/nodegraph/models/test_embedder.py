@@ -17,8 +17,7 @@ from langchain_core.embeddings import DeterministicFakeEmbedding
 from llama_index.core import MockEmbedding
 
 from nodekin.nodegraph import Embedder, EmbeddingError
-from nodekin.nodegraph.models.embedder import as_embedder, as_embedders
-from nodekin.nodegraph.models.embedder_adapters import check_vectors
+from nodekin.nodegraph.models.embedder import as_embedder, as_embedders, check_vectors
 
 # The forms people have
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from nodekin.nodegraph import Embedder, EmbeddingError, NodeGraph
-from nodekin.nodegraph.models.identity import model_name
+from nodekin.nodegraph.models.model_objects import model_name
 from nodekin.retrievers import Retriever
 
 TEXTS = [f"Passage number {n} is about {'tea' if n % 2 else 'rice'}." for n in range(50)]

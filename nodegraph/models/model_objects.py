@@ -1,4 +1,4 @@
-"""Name an embedding model by what decides its vectors, the same in every process."""
+"""What models of all frameworks are as objects: their methods, async calls, and a stable name."""
 
 from __future__ import annotations
 
@@ -6,14 +6,16 @@ import contextlib
 import dis
 import enum
 import functools
+import inspect
 import re
 import types
-from collections.abc import Iterator, Mapping
-from pathlib import PurePath
-from typing import Any
+from collections.abc import Callable, Coroutine, Iterator, Mapping
+from pathlib import Path, PurePath
+from typing import Any, TypeVar
 
 from ..hashing import digest, fingerprint
-from .embedder_adapters import attribute, has
+
+T = TypeVar("T")
 
 _MODEL = ("model", "model_name", "model_id", "model_name_or_path", "deployment")
 
@@ -192,3 +194,75 @@ def _weights(model: Any) -> list[Any]:
     roles = [prompts[role] for role in ("document", "passage", "corpus") if prompts.get(role)]
     limits = [getattr(model, name, None) for name in ("max_seq_length", "truncate_dim")]
     return [weights, uses, [*roles, usual][0], limits]
+
+
+def finish(call: Callable[[Any], Coroutine[Any, Any, T]], argument: Any) -> T:
+    """Call an async function from where none can be awaited, in an event loop of its own."""
+    import asyncio
+    from concurrent.futures import ThreadPoolExecutor
+    from contextvars import copy_context
+
+    def run() -> T:
+        return asyncio.run(call(argument))
+
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return run()
+    # This thread is an event loop's; waiting here blocks it, as any other model's answer would.
+    with ThreadPoolExecutor(1, "async model") as pool:
+        return pool.submit(copy_context().run, run).result()
+
+
+def is_async(call: Callable[..., Any]) -> bool:
+    """Tell whether calling it gives a coroutine."""
+    return inspect.iscoroutinefunction(call) or inspect.iscoroutinefunction(type(call).__call__)
+
+
+async def in_thread(call: Callable[..., T], *args: Any) -> T:
+    """Call a function without blocking the event loop."""
+    import asyncio
+
+    return await asyncio.to_thread(call, *args)
+
+
+def check_is_model(model: Any, remedy: str) -> None:
+    """Check that a model is not only a name or a class.
+
+    Args:
+        model: The model.
+        remedy: What to do with a name, which it has a place for: ``{name}``.
+
+    Raises:
+        TypeError: If it is.
+    """
+    if isinstance(model, str | Path):
+        name = repr(str(model))
+        raise TypeError(f"{name} is the name of a model, not a model; {remedy.format(name=name)}")
+    if inspect.isclass(model):
+        raise TypeError(
+            f"{model.__qualname__} is a class; give a model of it: {model.__qualname__}(...)"
+        )
+
+
+def has(model: object, *methods: str) -> bool:
+    """Check whether an object has all of some methods."""
+    return all(callable(attribute(model, method)) for method in methods)
+
+
+def attribute(model: object, name: str) -> Any:
+    """Return an attribute of an object, None where it has none.
+
+    Some models look an attribute up in others, and fail there with any error: LangChain's
+    ``with_fallbacks`` with a NameError.
+    """
+    try:
+        return getattr(model, name, None)
+    except Exception:
+        return None
+
+
+def owner_of(model: object, method: str) -> str:
+    """Return the name of the class that a model has a method from, empty where there is none."""
+    owners = (cls.__name__ for cls in type(model).__mro__ if method in vars(cls))
+    return next(owners, "")
