@@ -6,18 +6,17 @@ import hashlib
 import json
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
-from concurrent.futures import Future
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
-from ..locking import is_reading_graph
 from ..memory_store import as_store
 from ..store import NodeStore
 from .llm import LLM, as_llm
 from .model_objects import in_thread
+from .single_flight import SingleFlight
 
 _KIND = "answers"
 
@@ -33,8 +32,7 @@ class Answers(Protocol):
 class AnswerCache:
     """Keep answers in a store. Who asks what another one is asking waits for its answer.
 
-    Threads wait for threads. Tasks wait for threads and for tasks of their own event loop: a
-    thread that waited for a task could be the one that the task's loop runs in.
+    See ``SingleFlight``.
 
     Args:
         store: Where the answers are: a store, or the path of a file. None for memory.
@@ -43,8 +41,7 @@ class AnswerCache:
     def __init__(self, store: str | Path | NodeStore | None = None) -> None:
         self._store = as_store(store)
         self._closes_store = not isinstance(store, NodeStore)
-        self._lock = threading.Lock()
-        self._pending: dict[tuple[object, str], tuple[int, Future[Any]]] = {}
+        self._flight: SingleFlight[str, Any] = SingleFlight()
 
     def get(self, key: str) -> Any:
         """Return a stored answer, or None."""
@@ -69,18 +66,17 @@ class AnswerCache:
 
         What a call raises is raised. Those who waited for it call themselves.
         """
-        while (other := self._claim(key, None)) is not None:
+        while other := self._flight.claim([key])[1].get(key):
             if (answer := other.result()) is not None:
                 return answer
-        answer = None
         try:
-            if (answer := self.get(key)) is not None:
-                return answer
-            answer = call()
-            self._resolve(key, None, answer)
-            self.put(key, answer)
+            if (answer := self.get(key)) is None:
+                answer = call()
+                self._flight.resolve({key: answer})
+                self.put(key, answer)
+            self._flight.resolve({key: answer})
         finally:
-            self._release(key, None, answer)
+            self._flight.release([key])
         return answer
 
     async def aask(self, key: str, call: Callable[[], Awaitable[Any]]) -> Any:
@@ -88,50 +84,18 @@ class AnswerCache:
         import asyncio
 
         loop = asyncio.get_running_loop()
-        while (other := self._claim(key, loop)) is not None:
+        while other := self._flight.claim([key], loop)[1].get(key):
             if (answer := await asyncio.wrap_future(other)) is not None:
                 return answer
-        answer = None
         try:
-            if (answer := await in_thread(self.get, key)) is not None:
-                return answer
-            answer = await call()
-            self._resolve(key, loop, answer)
-            await in_thread(self.put, key, answer)
+            if (answer := await in_thread(self.get, key)) is None:
+                answer = await call()
+                self._flight.resolve({key: answer}, loop)
+                await in_thread(self.put, key, answer)
+            self._flight.resolve({key: answer}, loop)
         finally:
-            self._release(key, loop, answer)
+            self._flight.release([key], loop)
         return answer
-
-    def _claim(self, key: str, loop: object) -> Future[Any] | None:
-        """Return the future answer that another one asks for. None if the caller is to ask."""
-        thread = threading.get_ident()
-        with self._lock:
-            for of in dict.fromkeys((loop, None)):
-                owner, future = self._pending.get((of, key), (thread, None))
-                # Waiting for oneself, or for who waits for this thread's graph, would not end.
-                if future is not None and (of is not None or owner != thread):
-                    return None if loop is None and is_reading_graph() else future
-            if (loop, key) not in self._pending:
-                new: Future[Any] = Future()
-                new.set_running_or_notify_cancel()  # who stops waiting cancels no other
-                self._pending[loop, key] = thread, new
-        return None
-
-    def _resolve(self, key: str, loop: object, answer: Any) -> None:
-        """Give an answer, or None, to those who wait."""
-        with self._lock:
-            owner, future = self._pending.get((loop, key), (None, None))
-            own = loop is not None or owner == threading.get_ident()
-            if own and future is not None and not future.done():
-                future.set_result(answer)
-
-    def _release(self, key: str, loop: object, answer: Any) -> None:
-        self._resolve(key, loop, answer)
-        with self._lock:
-            owner, future = self._pending.get((loop, key), (None, None))
-            own = loop is not None or owner == threading.get_ident()
-            if own and future is not None and future.done():
-                del self._pending[loop, key]
 
 
 def answer_key(model: str, prompt: str, schema: Mapping[str, Any] | None = None) -> str:

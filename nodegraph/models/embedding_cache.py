@@ -7,16 +7,15 @@ from collections import OrderedDict
 from collections.abc import Generator, Iterable, Mapping, Sequence, Set
 from concurrent.futures import Future
 from contextlib import closing
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ..concurrency import Workers, ended_by_interruption
 from ..errors import nearest_names
 from ..hashing import digest
-from ..locking import is_reading_graph
 from ..store import NodeStore
 from .embedder import Embedder, Vectors, split_batches
 from .passage_vectors import DIMENSION, KIND, PassageVectors, check_dimension
+from .single_flight import SingleFlight
 
 if TYPE_CHECKING:
     import numpy as np
@@ -37,7 +36,9 @@ class EmbeddingCache:
         self._store = store
         self.embedders = dict(embedders)
         self._passages = PassageVectors(store, self.embedders, progress)
-        self._queries = QueryVectorCache()
+        self._lock = threading.Lock()
+        self._query_vectors: OrderedDict[tuple[str, str], Vector] = OrderedDict()
+        self._flight: SingleFlight[tuple[str, str], Vector] = SingleFlight()
 
     def embedder(self, key: str) -> Embedder:
         """Return the model of a key.
@@ -148,15 +149,13 @@ class EmbeddingCache:
             LookupError: If there is no model of that key.
             EmbeddingError: If the model fails, or makes no usable vectors.
         """
-        embedder = self.embedder(key)
-        if (existing := self._queries.known(key, queries)) is not None:
-            return self._in_order(queries, existing, embedder)
         with closing(self._query_steps(queries, key)) as steps:
             step = next(steps)
             while isinstance(step, list | Future):
                 if isinstance(step, Future):
                     step = steps.send(step.result())
                 else:
+                    embedder = self.embedder(key)
                     new = self._check_queries(embedder, step, embedder.queries(step))
                     step = steps.send(new)
         return step
@@ -167,10 +166,10 @@ class EmbeddingCache:
 
         embedder = self.embedder(key)
         if embedder.aembed_queries is None or not queries:
-            existing = self._queries.known(key, queries)
-            if existing is None or not queries:
+            cached = self._cached(queries, key)
+            if len(cached) < len(set(queries)) or not queries:
                 return await asyncio.to_thread(self.query_vectors, queries, key)
-            return self._in_order(queries, existing, embedder)
+            return self._in_order(queries, cached, embedder)
         with closing(self._query_steps(queries, key, asyncio.get_running_loop())) as steps:
             step = next(steps)
             while isinstance(step, list | Future):
@@ -192,25 +191,46 @@ class EmbeddingCache:
             loop: The event loop of the caller. None for a thread.
         """
         embedder = self.embedder(key)
-        claim = self._queries.claim(key, queries, loop)
-        # The other thread may be waiting for the graph that this one has locked.
-        pending = {} if loop is None and is_reading_graph() else claim.pending
-        vectors = claim.vectors
+        vectors = self._cached(queries, key)
+
+        def embed(
+            missing: Iterable[str],
+        ) -> Generator[list[str] | Future[Vector | None] | Vectors, Any, None]:
+            unknown = [query for query in missing if query not in vectors]
+            for batch in split_batches(unknown, embedder.batch_size):
+                vectors.update(new := (yield batch))
+                self._store_queries(new, key)
+                self._flight.resolve({(key, query): new[query] for query in new}, loop)
+
+        missing = [(key, query) for query in queries if query not in vectors]
+        claimed, others = self._flight.claim(missing, loop)
         try:
-            for batch in split_batches(claim.to_embed, embedder.batch_size):
-                vectors |= (new := (yield batch))
-                self._queries.put(key, new, loop)
+            vectors |= self._cached([query for _, query in claimed], key)  # embedded meanwhile
+            yield from embed(query for _, query in claimed)
         finally:
-            self._queries.release(key, claim.to_embed, loop)
-        for query, future in pending.items():
+            self._flight.release(claimed, loop)
+        for (_, query), future in others.items():
             if (vector := (yield future)) is not None:
                 vectors[query] = vector
-        # Other callers failed at these: every caller embeds them itself.
-        missing = list(dict.fromkeys(query for query in queries if query not in vectors))
-        for batch in split_batches(missing, embedder.batch_size):
-            vectors |= (new := (yield batch))
-            self._queries.put(key, new, loop)
+        yield from embed(dict.fromkeys(queries))  # those at which others failed
         yield self._in_order(queries, vectors, embedder)
+
+    def _cached(self, queries: Iterable[str], key: str) -> dict[str, Vector]:
+        """Return the cached vectors of queries, which then count as used."""
+        cached: dict[str, Vector] = {}
+        with self._lock:
+            for query in queries:
+                if (vector := self._query_vectors.get((key, query))) is not None:
+                    self._query_vectors.move_to_end((key, query))
+                    cached[query] = vector
+        return cached
+
+    def _store_queries(self, vectors: Mapping[str, Vector], key: str) -> None:
+        """Cache the vectors of queries, the last ``MAX_QUERIES``."""
+        with self._lock:
+            self._query_vectors.update(((key, q), vector) for q, vector in vectors.items())
+            while len(self._query_vectors) > MAX_QUERIES:
+                self._query_vectors.popitem(last=False)
 
     def _check_queries(
         self, embedder: Embedder, queries: Sequence[str], vectors: Vectors
@@ -235,87 +255,3 @@ class EmbeddingCache:
 
 MAX_QUERIES = 512
 """How many query vectors are cached."""
-
-
-@dataclass(slots=True)
-class Claim:
-    """Hold the cached vectors of queries, and who embeds the others.
-
-    Attributes:
-        vectors: The cached vectors.
-        to_embed: The queries that the caller embeds. It calls ``put``, and ``release`` in the end.
-        pending: The queries that another caller is embedding, with its future vector, or None
-            where that fails.
-    """
-
-    vectors: dict[str, Vector] = field(default_factory=dict)
-    to_embed: list[str] = field(default_factory=list)
-    pending: dict[str, Future[Vector | None]] = field(default_factory=dict)
-
-
-class QueryVectorCache:
-    """Cache vectors by embedding and query, and the queries that are being embedded.
-
-    Threads wait for threads. Tasks wait for threads and for tasks of their own event loop: a
-    thread that waited for a task could be the one that the task's loop runs in.
-    """
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._vectors: OrderedDict[tuple[str, str], Vector] = OrderedDict()
-        self._in_progress: dict[tuple[object, str, str], Future[Vector | None]] = {}
-
-    def claim(self, key: str, queries: Iterable[str], loop: object = None) -> Claim:
-        """Return the cached vectors of queries, and claim those that no one is embedding.
-
-        Args:
-            key: The embedding.
-            queries: The queries.
-            loop: The event loop that is going to wait for others. None for a thread.
-        """
-        claim, in_progress = Claim(), self._in_progress.get
-        with self._lock:
-            for query in dict.fromkeys(queries):
-                if (key, query) in self._vectors:
-                    self._vectors.move_to_end((key, query))
-                    claim.vectors[query] = self._vectors[key, query]
-                elif other := in_progress((loop, key, query)) or in_progress((None, key, query)):
-                    claim.pending[query] = other
-                else:
-                    claim.to_embed.append(query)
-                    future: Future[Vector | None] = Future()
-                    future.set_running_or_notify_cancel()  # who stops waiting cancels no other
-                    self._in_progress[loop, key, query] = future
-        return claim
-
-    def known(self, key: str, queries: Iterable[str]) -> dict[str, Vector] | None:
-        """Return the cached vectors of queries. None where one of them has none."""
-        matches: dict[str, Vector] = {}
-        with self._lock:
-            for query in queries:
-                vector = self._vectors.get((key, query))
-                if vector is None:
-                    return None
-                self._vectors.move_to_end((key, query))
-                matches[query] = vector
-        return matches
-
-    def put(self, key: str, new: Mapping[str, Vector], loop: object = None) -> None:
-        """Cache vectors, and pass them to those who wait."""
-        with self._lock:
-            self._vectors.update(((key, query), vector) for query, vector in new.items())
-            while len(self._vectors) > MAX_QUERIES:
-                self._vectors.popitem(last=False)
-        self._resolve(key, new, loop)
-
-    def release(self, key: str, queries: Sequence[str], loop: object = None) -> None:
-        """Give up claimed queries without a vector: those who wait embed them themselves."""
-        self._resolve(key, dict.fromkeys(queries), loop)
-
-    def _resolve(self, key: str, vectors: Mapping[str, Vector | None], loop: object) -> None:
-        """Pass vectors, or None, to those who wait for them."""
-        with self._lock:
-            futures = {query: self._in_progress.pop((loop, key, query), None) for query in vectors}
-        for query, future in futures.items():
-            if future is not None:
-                future.set_result(vectors[query])

@@ -9,7 +9,7 @@ import pytest
 
 from nodekin.nodegraph import Document, Embedder, EmbeddingError, MemoryStore, NodeGraph
 from nodekin.nodegraph.models.embedder import as_embedders
-from nodekin.nodegraph.models.embedding_cache import EmbeddingCache, QueryVectorCache
+from nodekin.nodegraph.models.embedding_cache import EmbeddingCache
 from nodekin.retrievers import FusionRetriever, Retriever
 
 
@@ -148,15 +148,3 @@ async def test_branches_of_a_fusion_embed_a_query_once(kind):
     found = await FusionRetriever(branches).aretrieve("coffee")
     assert len(found) == 2
     assert [each for each in model.asked if each] == [["coffee"]]
-
-
-def test_a_query_that_is_given_up_can_be_taken_on_again():
-    vectors = QueryVectorCache()
-    first = vectors.claim("default", ["tea", "tea"])
-    second = vectors.claim("default", ["tea"])
-    assert (first.to_embed, second.to_embed, list(second.pending)) == (["tea"], [], ["tea"])
-    vectors.release("default", first.to_embed)
-    vectors.release("default", first.to_embed)
-    assert second.pending["tea"].result(0) is None
-    assert vectors.claim("default", ["tea"]).to_embed == ["tea"]
-    assert vectors.claim("other", ["tea"]).to_embed == ["tea"]
