@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import asyncio
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from copy import deepcopy
 from dataclasses import asdict
+from functools import wraps
 from typing import Any, TypeVar
 
 from ..nodegraph.document import Document
@@ -20,6 +22,8 @@ from ..retrievers.similarities.registry import DEFAULT, get_similarity, with_ind
 from ..retrievers.tracing import Observer, observe
 
 ObserverT = TypeVar("ObserverT", bound=Observer)
+
+R = TypeVar("R")
 
 _ATOMIC = frozenset((str, int, float, bool, type(None)))
 
@@ -241,3 +245,15 @@ def observe_once(
             yield observer
     finally:
         current.reset(token)
+
+
+def in_thread(method: Callable[..., R]) -> Callable[..., Coroutine[Any, Any, R]]:
+    """Return the async version of a method, which runs it in a thread."""
+
+    @wraps(method)
+    async def call(self: object, *args: Any, **kwargs: Any) -> R:
+        overridden: Callable[..., R] = getattr(self, method.__name__)
+        return await asyncio.to_thread(overridden, *args, **kwargs)
+
+    call.__doc__ = f"Async version of ``{method.__name__}``, in a thread."
+    return call

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -16,7 +15,7 @@ from ...nodegraph.node import ROOT
 from ...retrievers.composite.link_graph import LinkOptions
 from ...retrievers.protocols import Similarity
 from ...retrievers.similarities.registry import MakeIndex
-from ..frameworks import document_search
+from ..frameworks import document_search, in_thread
 from .documents import (
     Details,
     check_kwargs,
@@ -26,7 +25,7 @@ from .documents import (
     text_documents,
     to_document,
 )
-from .splitter_transform import as_transform
+from .ingestion import as_transform
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
@@ -236,11 +235,7 @@ class GraphDocuments(DocumentIndex):
         """
         return put_documents(self._writable(), documents, ids)
 
-    async def aadd_documents(
-        self, documents: Iterable[Document], *, ids: Sequence[str | None] | None = None
-    ) -> list[str]:
-        """Async version of ``add_documents``."""
-        return await asyncio.to_thread(self.add_documents, documents, ids=ids)
+    aadd_documents = in_thread(add_documents)
 
     def upsert(self, items: Sequence[Document], /, **kwargs: Any) -> UpsertResponse:
         """Add or update documents as ``add_documents`` does, for ``index()``."""

@@ -48,7 +48,7 @@ from ...retrievers.protocols import RetrieverProtocol
 from .callbacks import achild_runs, child_runs
 from .documents import Details, check_count, check_kwargs, to_document
 from .filter_translation import as_filters, merge_filters
-from .graph_drawing import draw_runnable
+from .retriever import draw_runnable
 
 EngineInput = (
     str

@@ -21,6 +21,8 @@ from pydantic.v1 import ValidationError as ValidationErrorV1
 from ...nodegraph.errors import EmbeddingError, ModelError
 from ...retrievers.answers.engine import QueryEngine
 from ...retrievers.base_retriever import check_takes_filters
+from ...retrievers.corpus_tools.tool_output import ToolError, ToolOutput, ToolSession
+from ...retrievers.corpus_tools.toolset import CorpusTools
 from ...retrievers.foreign.coercion import as_retriever
 from ...retrievers.protocols import RerankError
 from ..tool_filters import FilterError, FilterField, ToolArgument, ToolFilters
@@ -210,10 +212,7 @@ def _tool(
     filters = ToolFilters(filter_by, [key, *_RESERVED], [*dir(BaseModel), *kwlist])
 
     def options(values: Mapping[str, Any], config: RunnableConfig) -> dict[str, Any]:
-        try:
-            filter = filters.conditions(values)
-        except FilterError as error:
-            raise ToolException(str(error)) from error
+        filter = filters.conditions(values)
         if conditions is not None:
             of_run = conditions(config)
             if not of_run:
@@ -225,15 +224,15 @@ def _tool(
         return {} if filter is None else {"filter": filter}
 
     def call(config: RunnableConfig, callbacks: Callbacks = None, **kwargs: Any) -> tuple[str, T]:
-        chosen = options(kwargs, config)
         with _as_message(name):
+            chosen = options(kwargs, config)
             return output(runnable.invoke(kwargs[key], _of_child(config, callbacks), **chosen))
 
     async def acall(
         config: RunnableConfig, callbacks: Callbacks = None, **kwargs: Any
     ) -> tuple[str, T]:
-        chosen = options(kwargs, config)
         with _as_message(name):
+            chosen = options(kwargs, config)
             child = _of_child(config, callbacks)
             return output(await runnable.ainvoke(kwargs[key], child, **chosen))
 
@@ -255,9 +254,11 @@ def _of_child(config: RunnableConfig, callbacks: Callbacks) -> RunnableConfig:
 
 @contextmanager
 def _as_message(tool: str) -> Iterator[None]:
-    """Let the model read that an embedder, a model or a server is down."""
+    """Let the model read what is wrong with a call, or that a model or a server is down."""
     try:
         yield
+    except (FilterError, ToolError) as error:
+        raise ToolException(str(error)) from error
     except (EmbeddingError, ModelError, RerankError, OSError) as error:
         logger.warning("the tool %s failed: %s", tool, error)
         message = f"{tool} failed, try again later: {type(error).__name__}: {error}"
@@ -316,3 +317,63 @@ def _describe(metadata: Mapping[str, Any], show: Sequence[str]) -> str:
         if name != NODE_KEY
     )
     return f" ({', '.join(texts)})" if values else ""
+
+
+def corpus_toolkit(
+    tools: CorpusTools, session: ToolSession | None = None, *, prefix: str = ""
+) -> list[StructuredTool]:
+    """Return the tools of a corpus as LangChain tools: search, grep, outline, read, related.
+
+    Names, descriptions, arguments and texts are those of ``CorpusTools``, as by the Model Context
+    Protocol. What is wrong with a call is a text for the model, which can do better. The
+    ``artifact`` of a tool's message is the ``ToolOutput``, with the places as data.
+
+    Args:
+        tools: The tools.
+        session: What the conversation has read, which is not shown again. One for each
+            conversation. None to show everything each time.
+        prefix: What the names begin with, where an agent has several corpora: ``"tea_"``.
+
+    Raises:
+        TypeError: If they are no ``CorpusTools``.
+
+    Example:
+        >>> from nodekin.nodegraph import Document, NodeGraph
+        >>> graph = NodeGraph()
+        >>> ids = graph.add(Document("Green tea is steamed.", id="tea.md"))
+        >>> toolkit = corpus_toolkit(CorpusTools(graph))
+        >>> [tool.name for tool in toolkit]
+        ['search', 'grep', 'outline', 'read', 'related']
+        >>> print(toolkit[0].invoke({"query": "What is steamed?"}))
+        tea.md [0:21]
+        Green tea is steamed.
+    """
+    if not isinstance(tools, CorpusTools):
+        raise TypeError(f"tools are CorpusTools(graph), not {tools!r:.80}")
+    return [_corpus_tool(tools, name, session, prefix) for name in tools.tools]
+
+
+def _corpus_tool(
+    tools: CorpusTools, name: str, session: ToolSession | None, prefix: str
+) -> StructuredTool:
+    tool = tools.tools[name]
+
+    def call(**arguments: Any) -> tuple[str, ToolOutput]:
+        with _as_message(name):
+            output = tools.call(name, arguments, session=session)
+            return output.text, output
+
+    async def acall(**arguments: Any) -> tuple[str, ToolOutput]:
+        with _as_message(name):
+            output = await tools.acall(name, arguments, session=session)
+            return output.text, output
+
+    return StructuredTool(
+        name=f"{prefix}{name}",
+        description=tool.description,
+        args_schema={**tool.parameters, "title": name, "description": tool.description},
+        func=call,
+        coroutine=acall,
+        response_format="content_and_artifact",
+        handle_tool_error=True,
+    )

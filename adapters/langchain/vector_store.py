@@ -445,27 +445,6 @@ class NodeGraphVectorStore(VectorStore):
         vector_store.add_documents(documents, ids=ids)
         return vector_store
 
-    @classmethod
-    async def afrom_documents(
-        cls: type[StoreT],
-        documents: Iterable[Document],
-        embedding: Embeddings | None = None,
-        **kwargs: Any,
-    ) -> StoreT:
-        """Async version of ``from_documents``."""
-        return await asyncio.to_thread(cls.from_documents, documents, embedding, **kwargs)
-
-    @classmethod
-    async def afrom_texts(
-        cls: type[StoreT],
-        texts: Iterable[str],
-        embedding: Embeddings | None = None,
-        metadatas: Sequence[dict[str, Any]] | None = None,
-        **kwargs: Any,
-    ) -> StoreT:
-        """Async version of ``from_texts``."""
-        return await asyncio.to_thread(cls.from_texts, texts, embedding, metadatas, **kwargs)
-
     def _select_relevance_score_fn(self) -> Callable[[float], float]:
         if self._relevance_score_fn is not None:
             return self._relevance_score_fn

@@ -1,5 +1,5 @@
 from .auto_retriever import NodeGraphAutoRetriever as NodeGraphAutoRetriever
-from .corpus_function_tool import corpus_toolkit as corpus_toolkit
+from .corpus_toolkit import corpus_toolkit as corpus_toolkit
 from .docstore import NodeGraphDocstore as NodeGraphDocstore
 from .graph_index import NodeGraphIndex as NodeGraphIndex
 from .import_export import export_nodes as export_nodes

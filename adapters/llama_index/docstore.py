@@ -16,8 +16,9 @@ from llama_index.core.storage.docstore.types import (
 
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.node import ROOT, Node
+from ..frameworks import in_thread
 from .import_export import export_nodes
-from .nodes import all_relationships, find_node, id_in_llama_index, in_thread, to_text_node
+from .nodes import all_relationships, find_node, id_in_llama_index, to_text_node
 
 logger = logging.getLogger(__name__)
 
@@ -92,9 +93,7 @@ class NodeGraphDocstore(BaseDocumentStore):
         with self.graph.reader.reading(*groups):
             node = find_node(self.graph, doc_id)
             if node is not None and node.group in groups:
-                text_node = to_text_node(node)
-                text_node.relationships = all_relationships(node, groups)
-                return text_node
+                return to_text_node(node, all_relationships(node, groups))
         if raise_error:
             raise ValueError(
                 f"no node {doc_id!r} in the groups {groups}; it may have been removed or changed"

@@ -24,6 +24,7 @@ from ...nodegraph.node import ROOT
 from ...retrievers.filters import Filters
 from ...retrievers.foreign.coercion import as_retriever
 from ...retrievers.protocols import RetrieverLike, RetrieverProtocol
+from ..frameworks import in_thread
 from .docstore import NodeGraphDocstore
 from .document_graph import (
     CHUNKS,
@@ -33,7 +34,7 @@ from .document_graph import (
     objects_of,
 )
 from .import_export import EMBEDDED_NODES, NODES, import_flat, import_nodes
-from .nodes import find_node, in_thread
+from .nodes import find_node
 from .prompt_templates import default_llm
 from .query_engine import NodeGraphQueryEngine
 from .retriever import NodeGraphRetriever

@@ -34,15 +34,15 @@ from .nodes import (
     LLAMA_INDEX_PROPERTIES,
     NODE_CLASSES,
     TEMPLATES,
-    GraphTextNode,
     NodeWithEvidence,
+    fixed_relationships,
     from_text_node,
     hidden_fields,
     id_in_llama_index,
     link_neighbours,
     read_record,
     related,
-    to_exported_node,
+    to_text_node,
     user_fields,
 )
 
@@ -672,7 +672,7 @@ def relate(nodes: Sequence[Node]) -> list[TextNode]:
     Args:
         nodes: Whole groups, each in document order.
     """
-    pairs = [(node, to_exported_node(node)) for node in nodes]
+    pairs = [(node, to_text_node(node, fixed_relationships(node))) for node in nodes]
     children: dict[str, list[RelatedNodeInfo]] = defaultdict(list)
     for node, text_node in pairs:
         if node.parent_id is not None:
@@ -684,39 +684,6 @@ def relate(nodes: Sequence[Node]) -> list[TextNode]:
         if (node.group, node.document_id) == (following.group, following.document_id):
             link_neighbours(text_node, next_text_node)
     return [text_node for _, text_node in pairs]
-
-
-def export_index_nodes(graph: NodeGraph, group: str, target: str) -> list[IndexNode]:
-    """Make LlamaIndex ``IndexNode`` objects of a group, each referring to a node of another group.
-
-    Choose it to fill a vector index that LlamaIndex's own ``RecursiveRetriever`` searches: its
-    ``node_dict`` is ``{node.node_id: node for node in export_nodes(graph, target)}``. A node has
-    one related node in a group above it; if it has several (below, or in another branch), there
-    is an ``IndexNode`` for each. In nodekin the same is ``Retriever(graph, group, target=target)``.
-
-    Raises:
-        UnknownGroupError: If there is no such group.
-
-    Example:
-        >>> graph = NodeGraph()
-        >>> ids = graph.add("One. Two.\\nThree.")
-        >>> graph.create_node_group("line", str.splitlines)
-        >>> graph.create_node_group("word", str.split, parent="line")
-        >>> words = export_index_nodes(graph, "word", "line")
-        >>> len({word.index_id for word in words})
-        2
-    """
-    index_nodes = []
-    with graph.reader.reading(group, target):
-        find = graph.find(target)
-        for node in graph.nodes(group):
-            for number, match in enumerate(find(node)):
-                text_node = GraphTextNode.of(node).plain()
-                index_node = IndexNode.from_text_node(text_node, id_in_llama_index(match))
-                if number:
-                    index_node.id_ += f"-{number}"
-                index_nodes.append(index_node)
-    return index_nodes
 
 
 _FORMAT = "nodekin llama_index nodes"
@@ -772,8 +739,6 @@ def load_nodes(text: str) -> list[Any]:
 
 
 def _to_json(item: BaseNode | NodeWithScore) -> dict[str, Any]:
-    if isinstance(item, GraphTextNode):
-        item = item.plain()
     name = type(item).__name__
     if _CLASSES.get(name) is not type(item):
         raise TypeError(
@@ -794,15 +759,14 @@ def _to_json(item: BaseNode | NodeWithScore) -> dict[str, Any]:
 
 def _check_json(value: Any, owner: str) -> None:
     """Check that JSON restores a value as it is."""
-    if type(value) is list:
-        for item in value:
-            _check_json(item, owner)
-    elif type(value) is dict and all(isinstance(key, str) for key in value):
-        _check_json(list(value.values()), owner)
-    elif value is not None and type(value) not in (str, int, float, bool):
+    try:
+        restored = json.loads(json.dumps(value))
+    except (TypeError, ValueError):
+        restored = None
+    if repr(restored) != repr(value):
         raise TypeError(
-            f"{owner!r} holds {value!r:.60}, a {type(value).__name__}, which JSON would not give "
-            "back; make it a str, a number, a list or a dict with names"
+            f"{owner!r} holds {value!r:.200}, of which JSON would not give everything back; make "
+            "its values texts, numbers, lists or dicts with names"
         )
 
 

@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-from collections.abc import Callable, Collection, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from copy import copy, deepcopy
-from functools import partial, wraps
-from typing import Any, TypeVar
+from copy import deepcopy
+from functools import partial
+from typing import Any
 
-from llama_index.core.bridge.pydantic import (
-    PrivateAttr,
-    SerializationInfo,
-    SerializerFunctionWrapHandler,
-    model_serializer,
-)
+from llama_index.core.bridge.pydantic import PrivateAttr
 from llama_index.core.schema import (
     BaseNode,
     ImageDocument,
@@ -50,8 +44,6 @@ from ..frameworks import (
     restore_inherited,
     shorten,
 )
-
-R = TypeVar("R")
 
 IMPORT_FIELDS = LLAMA_INDEX_ID, LLAMA_INDEX_PROPERTIES = "llama_index_id", "llama_index_properties"
 """Fields of an imported node: its id in LlamaIndex, and what makes it differ from an exported one.
@@ -179,7 +171,7 @@ def all_relationships(node: Node, groups: Collection[str] | None = None) -> Rela
 
     Args:
         node: The node; one that is in no graph any more has neither children nor neighbours.
-        groups: The groups of its children. None for all that have nodes.
+        groups: The groups of its children. None for those that were imported.
     """
     relationships = fixed_relationships(node)
     graph = node.graph
@@ -206,8 +198,9 @@ def _related_by_name(given: Mapping[str, str | list[str]]) -> Relationships:
 
 
 def _children(graph: NodeGraph, node: Node, groups: Collection[str] | None) -> Iterator[Node]:
+    names = graph.imports if groups is None else groups
     for name, group in graph.groups.items():
-        if group.parent == node.group and group.size and (groups is None or name in groups):
+        if group.parent == node.group and group.size and name in names:
             # What was made from the whole group has no parent, only members.
             yield from (n for n in graph.reader.children_in(name, node) if n.parent_id == node.id)
 
@@ -233,67 +226,8 @@ def node_record(node: Node) -> dict[str, Any]:
     return {**record, **different_text(node, content)}
 
 
-class GraphTextNode(TextNode):
-    """Be a ``TextNode`` whose relationships are looked up in its graph when they are first read.
-
-    A result has its children and neighbours, for the components that follow them, and costs
-    nothing if nobody reads them. Relationships are those of the graph at that time. When it is
-    pickled, copied deeply, written as JSON or compared, it is a plain ``TextNode`` with all of
-    them.
-    """
-
-    _graph_node: Node = PrivateAttr()
-
-    @classmethod
-    def of(cls, node: Node) -> GraphTextNode:
-        """Make one of a node."""
-        text_node = cls(**_fields(node))
-        text_node._graph_node = node
-        vars(text_node).pop("relationships")  # looked up when they are first read
-        return text_node
-
-    def __getattr__(self, name: str) -> Any:
-        # Called for attributes that the instance does not have.
-        if name != "relationships":
-            return super().__getattr__(name)  # type: ignore[misc]
-        self.relationships = all_relationships(self._graph_node)
-        return self.relationships
-
-    @property
-    def record(self) -> dict[str, Any]:
-        """What a LlamaIndex node has no field for, without looking up the relationships."""
-        return node_record(self._graph_node)
-
-    def plain(self) -> TextNode:
-        """Return a plain ``TextNode`` with all relationships."""
-        return TextNode(**{name: getattr(self, name) for name in TextNode.model_fields})
-
-    def __deepcopy__(self, memo: dict[int, Any] | None = None) -> TextNode:  # type: ignore[override]
-        return deepcopy(self.plain(), memo)
-
-    def __reduce_ex__(self, protocol: Any) -> Any:
-        return copy, (self.plain(),)
-
-    def __eq__(self, other: object) -> bool:
-        return self.plain() == (other.plain() if isinstance(other, GraphTextNode) else other)
-
-    def __repr_args__(self) -> Any:
-        return self.plain().__repr_args__()
-
-    @model_serializer(mode="wrap")
-    def custom_model_dump(
-        self, handler: SerializerFunctionWrapHandler, info: SerializationInfo
-    ) -> dict[str, Any]:
-        """Serialize it with its relationships, as LlamaIndex does."""
-        self.relationships  # noqa: B018  # looks them up
-        data: dict[str, Any] = handler(self)
-        return {**data, "class_name": self.class_name()}
-
-
 def read_record(node: Any) -> dict[str, Any] | None:
     """Return the record of a LlamaIndex node that was made of a graph's node; None of others."""
-    if isinstance(node, GraphTextNode):
-        return node.record
     source = node.source_node
     record = None if source is None else source.metadata.get(RECORD)
     return record if isinstance(record, dict) and "group" in record else None
@@ -311,7 +245,7 @@ _IMPORTED = frozenset(IMPORT_FIELDS)
 _HIDDEN = frozenset((*_FILE_FIELDS, *IMPORT_FIELDS))
 
 
-def to_text_node(node: Node) -> TextNode:
+def to_text_node(node: Node, relationships: Relationships | None = None) -> TextNode:
     """Make a LlamaIndex ``TextNode`` of a node, sharing nothing with it.
 
     Choose ``export_nodes`` for whole groups that are to be independent of the graph.
@@ -322,12 +256,16 @@ def to_text_node(node: Node) -> TextNode:
     size and dates of a file are hidden from models. Nothing depends on a query, so that ``hash``
     is the same in every retrieval.
 
-    SOURCE is the document, PARENT the parent if that is no document; CHILD, PREVIOUS and NEXT are
-    looked up in the graph when a relationship is first read. All are ids only.
+    SOURCE is the document, PARENT the parent if that is no document, PREVIOUS and NEXT are its
+    neighbours, CHILD its children in groups that were imported. All are ids only.
 
     A node that ``import_nodes`` imported is restored: its id, text, metadata, hash, parent,
     templates and excluded fields are the original ones. One that a retriever of LlamaIndex
     returned (``as_retriever``) is copied as it was.
+
+    Args:
+        node: The node.
+        relationships: Other relationships than ``all_relationships``.
 
     Raises:
         TypeError: If it is no node.
@@ -347,28 +285,16 @@ def to_text_node(node: Node) -> TextNode:
         return retrieved
     if not isinstance(node, Node):
         raise TypeError(f"to_text_node takes a nodekin Node, not {node!r:.80}")
-    if (name := original_properties(node).get("class")) in NODE_CLASSES:
-        imported: TextNode = _of_class(NODE_CLASSES[name], node)
-        return imported
-    return GraphTextNode.of(node)
-
-
-def _of_class(cls: Any, node: Node) -> Any:
-    """Make an imported node that is more than a text as it was."""
-    fields: dict[str, Any] = {**_fields(node), **original_properties(node)["more"]}
+    fields = _fields(node)
+    fields["relationships"] = all_relationships(node) if relationships is None else relationships
+    properties = original_properties(node)
+    cls = NODE_CLASSES.get(properties.get("class", ""), TextNode)
+    fields.update(properties.get("more", {}))
     if not issubclass(cls, TextNode):
         fields["text_resource"] = MediaResource(text=fields["text"])
         fields = {name: value for name, value in fields.items() if name in cls.model_fields}
-    return cls(**fields, relationships=all_relationships(node))
-
-
-def to_exported_node(node: Node) -> TextNode:
-    """Make a ``TextNode`` of a node that is independent of the graph, with SOURCE and PARENT."""
-    if (name := original_properties(node).get("class")) in NODE_CLASSES:
-        exported: TextNode = _of_class(NODE_CLASSES[name], node)
-        exported.relationships = fixed_relationships(node)
-        return exported
-    return TextNode(**_fields(node), relationships=fixed_relationships(node))
+    text_node: TextNode = cls(**fields)
+    return text_node
 
 
 def _fields(node: Node) -> dict[str, Any]:
@@ -497,18 +423,6 @@ def hidden_fields(metadata: Mapping[str, Any]) -> list[str]:
 def user_fields(metadata: Mapping[str, Any]) -> dict[str, Any]:
     """Return a node's metadata without the fields that ``import_nodes`` writes."""
     return {name: value for name, value in metadata.items() if name not in IMPORT_FIELDS}
-
-
-def in_thread(method: Callable[..., R]) -> Callable[..., Coroutine[Any, Any, R]]:
-    """Return the async version of a method, which runs it in a thread."""
-
-    @wraps(method)
-    async def call(self: object, *args: Any, **kwargs: Any) -> R:
-        overridden: Callable[..., R] = getattr(self, method.__name__)
-        return await asyncio.to_thread(overridden, *args, **kwargs)
-
-    call.__doc__ = f"Async version of ``{method.__name__}``, in a thread."
-    return call
 
 
 class NamedByClass:

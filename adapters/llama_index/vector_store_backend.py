@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 
 import numpy as np
 import numpy.typing as npt
 from llama_index.core.schema import NodeRelationship, TextNode
 from llama_index.core.vector_stores.types import BasePydanticVectorStore, VectorStoreQuery
 
-from ...nodegraph.graph import NodeGraph
-from ..vector_store_index import EmbeddedNode, StoreIndexes
+from ..vector_store_index import EmbeddedNode, StoreIndexes, store_indexes
 from .nodes import related
 
 MakeStore = Callable[[str], BasePydanticVectorStore]
@@ -46,6 +44,7 @@ def as_index(store: BasePydanticVectorStore | MakeStore) -> StoreIndexes:
 
     Example:
         >>> from llama_index.core.vector_stores import SimpleVectorStore
+        >>> from nodekin.nodegraph import NodeGraph
         >>> from nodekin.retrievers import Retriever
         >>> def letters(texts):
         ...     return [[text.count(letter) for letter in "aeiou"] for text in texts]
@@ -58,25 +57,8 @@ def as_index(store: BasePydanticVectorStore | MakeStore) -> StoreIndexes:
         >>> sorted(store.data.embedding_dict) == sorted(ids)
         True
     """
-    if isinstance(store, BasePydanticVectorStore):
-        backend = LlamaIndexBackend(store)
-        return StoreIndexes(store, lambda graph, group, key: backend, is_shared=True)
-    if not callable(store) or isinstance(store, type):
-        raise TypeError(
-            "as_index takes a LlamaIndex vector store such as SimpleVectorStore(), or a function "
-            f"from the name of a group to one, not {store!r:.80}"
-        )
-    return StoreIndexes(store, partial(_backend, store), is_shared=False)
-
-
-def _backend(make: MakeStore, graph: NodeGraph, group: str, key: str) -> LlamaIndexBackend:
-    store = make(group)
-    if not isinstance(store, BasePydanticVectorStore):
-        raise TypeError(
-            f"as_index was given a function that makes {store!r:.80} for the group {group!r}, "
-            "which is no LlamaIndex vector store"
-        )
-    return LlamaIndexBackend(store)
+    kind = BasePydanticVectorStore
+    return store_indexes(store, "LlamaIndex", kind, lambda *group: group[1:2], LlamaIndexBackend)
 
 
 class LlamaIndexBackend:

@@ -12,7 +12,7 @@ from langchain_text_splitters import CharacterTextSplitter
 from letters import Letters
 
 from nodekin.adapters.langchain import NodeGraphRetriever
-from nodekin.adapters.langchain.key_value_store import NodeGraphStore
+from nodekin.adapters.langchain.stores import NodeGraphStore
 from nodekin.nodegraph import NodeGraph, split_sentences
 from nodekin.retrievers import Retriever
 
