@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Protocol, TypeVar, overload
+from typing import Protocol, TypeAlias, TypeVar, overload
 
 from .base_retriever import check_takes_filters, restricting
-from .filters import Filters, all_of, parse_filters
+from .filters import Filter, Filters, all_of, parse_filters
 from .foreign.coercion import as_retriever
 from .foreign.outputs import ForeignNode
 from .planned_retriever import PlannedRetriever
@@ -18,6 +18,9 @@ from .results import Results, ScoredNode
 from .retrieval_conditions import check_restriction
 
 RestrictableT = TypeVar("RestrictableT", bound="Restrictable")
+
+Restriction: TypeAlias = Filters | Callable[[], Filters]
+"""Conditions, or a function that returns those of the present call."""
 
 
 class Restrictable(Protocol):
@@ -33,10 +36,10 @@ def restrict(target: RestrictableT, filters: Filters) -> RestrictableT: ...
 
 
 @overload
-def restrict(target: RetrieverProtocol, filters: Filters) -> RestrictedRetriever: ...
+def restrict(target: RetrieverProtocol, filters: Restriction) -> RestrictedRetriever: ...
 
 
-def restrict(target: object, filters: Filters) -> object:
+def restrict(target: object, filters: Restriction) -> object:
     """Restrict a retriever or a query engine to nodes that meet conditions, as for a tenant.
 
     The restriction holds for everything that the returned object retrieves, whatever is nested in
@@ -47,11 +50,14 @@ def restrict(target: object, filters: Filters) -> object:
 
     Args:
         target: Any retriever, or a ``QueryEngine``; it is not changed.
-        filters: The conditions; see ``parse_filters``.
+        filters: The conditions; see ``parse_filters``. Or a function that returns them, for what
+            many users share: it is called in each retrieval, in the caller's context. Where it
+            raises, or returns no condition, nothing is retrieved.
 
     Returns:
         A copy for a ``Retriever``, a ``QaRetriever`` and a ``QueryEngine``; a
-        ``RestrictedRetriever`` around any other retriever.
+        ``RestrictedRetriever`` around any other retriever, and with a function. For an engine of
+        many users: ``QueryEngine(restrict(retriever, function), llm)``.
 
     Raises:
         TypeError: If it is neither.
@@ -70,7 +76,7 @@ def restrict(target: object, filters: Filters) -> object:
         []
     """
     restricted = getattr(target, "restricted", None)
-    if callable(restricted):
+    if callable(restricted) and not callable(filters):
         return restricted(filters)
     return RestrictedRetriever(as_retriever(target), filters)
 
@@ -83,7 +89,7 @@ class RestrictedRetriever(PlannedRetriever):
 
     Args:
         inner: Any retriever.
-        filters: The conditions; see ``parse_filters``.
+        filters: The conditions, or a function that returns them; see ``restrict``.
 
     Raises:
         TypeError: If ``inner`` is no retriever, or the filters are none.
@@ -92,11 +98,10 @@ class RestrictedRetriever(PlannedRetriever):
 
     name = "restrict"
 
-    def __init__(self, inner: RetrieverProtocol, filters: Filters) -> None:
+    def __init__(self, inner: RetrieverProtocol, filters: Restriction) -> None:
         super().__init__()
         self.inner = as_retriever(inner)
-        self.filters = check_restriction(filters)
-        self._filter = parse_filters(self.filters)
+        self.filters = filters if callable(filters) else check_restriction(filters)
         check_takes_filters(self.inner, "a restriction")
 
     def __repr__(self) -> str:
@@ -106,20 +111,23 @@ class RestrictedRetriever(PlannedRetriever):
         self, queries: Sequence[str], limit: int | None, filters: Filters | None
     ) -> Plan[list[Results]]:
         """Return the results of each query as a plan."""
-        with restricting(self.filters):
-            results = yield from Find(self.inner, queries, limit, all_of(self.filters, filters))
-        return [[r for result in item if (r := self._checked(result))] for item in results]
+        own = check_restriction(self.filters()) if callable(self.filters) else self.filters
+        with restricting(own):
+            results = yield from Find(self.inner, queries, limit, all_of(own, filters))
+        conditions = parse_filters(own)
+        return [[r for result in item if (r := _checked(result, conditions))] for item in results]
 
-    def _checked(self, result: ScoredNode) -> ScoredNode | None:
-        """Return a result with the evidence that meets the restriction; None if it does not.
 
-        An answer, which a query engine within made of its sources, has none of the fields: all its
-        sources have to meet the restriction.
-        """
-        node, evidence = result.node, result.evidence
-        displayed = tuple(match for match in evidence if self._filter.matches(match.node))
-        if self._filter.matches(node):
-            return replace(result, evidence=displayed)
-        sources = [match for match in evidence if match.node is not node]
-        is_answer = isinstance(node, ForeignNode) and node.original is None
-        return result if is_answer and sources and len(displayed) == len(sources) else None
+def _checked(result: ScoredNode, conditions: Filter) -> ScoredNode | None:
+    """Return a result with the evidence that meets the restriction; None if it does not.
+
+    An answer, which a query engine within made of its sources, has none of the fields: all its
+    sources have to meet the restriction.
+    """
+    node, evidence = result.node, result.evidence
+    displayed = tuple(match for match in evidence if conditions.matches(match.node))
+    if conditions.matches(node):
+        return replace(result, evidence=displayed)
+    sources = [match for match in evidence if match.node is not node]
+    is_answer = isinstance(node, ForeignNode) and node.original is None
+    return result if is_answer and sources and len(displayed) == len(sources) else None

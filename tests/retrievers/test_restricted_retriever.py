@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from contextvars import ContextVar
 from typing import Any
 
 import pytest
@@ -310,3 +311,32 @@ def test_the_kinds_of_restricted_objects(graph: NodeGraph) -> None:
     assert type(restrict(QaRetriever(graph, "qa"), OURS)) is QaRetriever
     fusion = FusionRetriever([Retriever(graph, "line")])
     assert repr(restrict(fusion, OURS)) == f"RestrictedRetriever({fusion!r}, {OURS!r})"
+
+
+TENANT: ContextVar[str] = ContextVar("tenant")
+
+
+async def test_a_function_returns_the_conditions_of_each_call(graph: NodeGraph) -> None:
+    """One object serves many users, also at the same time; without conditions nobody."""
+    retriever = Retriever(graph, "line", target="ROOT")
+    shared = restrict(retriever, lambda: {"tenant": TENANT.get()})
+    engine = QueryEngine(shared, lambda prompt: "Green [1].")
+    fused = FusionRetriever([shared, Retriever(graph, "ROOT", filters={"tenant": "b"})])
+
+    async def search(tenant: str) -> list[set[str]]:
+        TENANT.set(tenant)
+        answer = await engine.aquery("Which tea is green?")
+        return [
+            ids(shared.retrieve("tea", filters={"tenant": ["a", "b"]})),
+            {source.result.node.id for source in answer.sources},
+            ids(await fused.aretrieve("tea")),
+            ids(fused.retrieve("tea")),
+        ]
+
+    found = await asyncio.gather(*map(asyncio.create_task, map(search, "abab")))
+    assert found == [[{t}, {t}, {t, "b"}, {t, "b"}] for t in "abab"]
+    with pytest.raises(LookupError):
+        shared.retrieve("tea")
+    for nothing in (None, {}):
+        with pytest.raises(ValueError, match="has no condition"):
+            restrict(retriever, lambda nothing=nothing: nothing).retrieve("tea")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Callable, Sequence
+from contextvars import ContextVar
 from typing import Any
 
 import pytest
@@ -72,6 +73,7 @@ from nodekin.retrievers import (
     FusionRetriever,
     Retriever,
     as_retriever,
+    restrict,
 )
 
 QUERY = "Which tea is fermented? 红茶"
@@ -602,6 +604,65 @@ async def test_a_workflow_of_agents_uses_the_tool(scripted: Callable[[Any], Any]
     agent = ReActAgent(tools=[tool], llm=llm, streaming=False, name="a", description="a")
     assert str(await AgentWorkflow(agents=[agent]).run("Which is fermented?")) == "Black tea."
     assert "Black tea is fermented" in llm.prompts[1]
+
+
+USER: ContextVar[str] = ContextVar("user")
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of LlamaIndex's own workflows
+@pytest.mark.parametrize("kind", ["retriever", "query engine"])
+async def test_one_agent_serves_many_users(scripted: Callable[[Any], Any], kind: str) -> None:
+    """The conditions are those of the user who asks; without a user the model reads an error."""
+    notes = [
+        Document(text=f"The tea of {user} is {color}.", metadata={"user": user})
+        for user, color in (("anna", "green"), ("ben", "black"))
+    ]
+    index = NodeGraphIndex.from_documents(notes, similarity="bm25")
+    mine = NodeGraphIndex(index.graph, restrict(index, lambda: {"user": USER.get()}))
+    tool: Any = RetrieverTool.from_defaults(mine.as_retriever(), name="notes", description="Notes")
+    if kind == "query engine":
+        engine = mine.as_query_engine(scripted(lambda prompt: prompt))
+        tool = QueryEngineTool.from_defaults(engine, name="notes", description="Notes")
+
+    async def ask(user: str | None) -> Any:
+        def reply(prompt: str) -> str:
+            if "Observation:" in prompt.split("What is mine?")[-1]:
+                return "Thought: I can answer without using any more tools.\nAnswer: That."
+            return 'Thought: I look.\nAction: notes\nAction Input: {"input": "tea"}'
+
+        if user is not None:
+            USER.set(user)
+        agent = ReActAgent(tools=[tool], llm=scripted(reply), streaming=False)
+        (call,) = (await agent.run(user_msg="What is mine?")).tool_calls
+        return call.tool_output
+
+    anna, ben, nobody = await asyncio.gather(*map(ask, ("anna", "ben", None)))
+    assert "green" in anna.content
+    assert "black" not in anna.content
+    assert "black" in ben.content
+    assert "green" not in ben.content
+    assert nobody.is_error
+    assert "tea of" not in nobody.content
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+async def test_an_agent_reads_that_an_embedder_is_down(scripted: Callable[[Any], Any]) -> None:
+    class Down(Words):
+        def _get_query_embedding(self, query: str) -> list[float]:
+            raise ConnectionError("no server")
+
+    index = NodeGraphIndex.from_documents(documents(), embed_model=Down(), similarity="cosine")
+    tool = RetrieverTool.from_defaults(index.as_retriever(), name="search", description="All")
+    replies = iter(
+        [
+            'Thought: I look.\nAction: search\nAction Input: {"input": "tea"}',
+            "Thought: I can answer without using any more tools.\nAnswer: I can't.",
+        ]
+    )
+    llm = scripted(lambda prompt: next(replies))
+    agent = ReActAgent(tools=[tool], llm=llm, streaming=False)
+    assert str(await agent.run(user_msg="Which tea?")) == "I can't."
+    assert "no server" in llm.prompts[1]
 
 
 async def test_sync_calls_inside_a_running_loop(scripted: Callable[[Any], Any]) -> None:

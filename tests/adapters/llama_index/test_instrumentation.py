@@ -7,13 +7,21 @@ import pytest
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.callbacks import CallbackManager, CBEventType, EventPayload, LlamaDebugHandler
 from llama_index.core.instrumentation import get_dispatcher
+from llama_index.core.instrumentation.events.embedding import EmbeddingEndEvent
 from llama_index.core.instrumentation.events.rerank import ReRankStartEvent
 from llama_index.core.instrumentation.span_handlers import SimpleSpanHandler
 from llama_index.core.llms import MockLLM
 from llama_index.core.query_engine import RetrieverQueryEngine
 from llama_index.core.retrievers import QueryFusionRetriever
+from llama_index.core.schema import Document
+from llama_index_models import Words
 
-from nodekin.adapters.llama_index import NodeGraphReranker, NodeGraphRetriever, instrumentation
+from nodekin.adapters.llama_index import (
+    NodeGraphIndex,
+    NodeGraphReranker,
+    NodeGraphRetriever,
+    instrumentation,
+)
 from nodekin.adapters.llama_index.instrumentation import SpanEndEvent, SpanStartEvent
 from nodekin.nodegraph import NodeGraph, split_sentences
 from nodekin.retrievers import FusionRetriever, RerankRetriever, Retriever, trace
@@ -243,3 +251,25 @@ async def test_spans_are_made_where_there_is_a_handler(
     manager.remove_handler(callbacks)
     assert retriever.retrieve(QUERY) == expected
     assert len(observers) == 3
+
+
+def test_a_default_search_is_one_retrieval_and_embeds_the_query_once(watched: Any) -> None:
+    """What measures the graph at the first search is no retrieval, and no query of its own."""
+    model = Words(texts=[])
+    documents = [Document(text=f"Tea {n}. It is {n}. Rivers {n}.", id_=f"{n}") for n in range(20)]
+    index = NodeGraphIndex.from_documents(documents, embed_model=model)
+    engine = index.as_query_engine(MockLLM())
+    for search in (index.as_retriever().retrieve, engine.query):
+        watched.events.clear()
+        search("Which tea is 7?")
+        names = [event.class_name() for event in watched.events]
+        assert names.count("RetrievalStartEvent") == names.count("RetrievalEndEvent") == 1
+        queries = [
+            chunk
+            for event in watched.events
+            if isinstance(event, EmbeddingEndEvent)
+            for chunk in event.chunks
+            if not any(chunk in document.text for document in documents)
+        ]
+        assert set(queries) <= {"Which tea is 7?"}
+        assert len(queries) <= 1
