@@ -51,10 +51,10 @@ class Deadline:
         """Return the remaining seconds, 0 where it has passed; None for no limit."""
         return None if self._end is None else max(0.0, self._end - time.monotonic())
 
-    def error(self, request: Any = None) -> APITimeoutError:
+    def error(self, message: str = "", request: Any = None) -> APITimeoutError:
         """Return the error of a call that took too long."""
         error = APITimeoutError(request=request)
-        error.message = f"the server did not answer within {self.seconds:g} s"
+        error.message = message or f"the server did not answer within {self.seconds:g} s"
         error.args = (error.message,)
         return error
 
@@ -65,7 +65,7 @@ class Deadline:
             Refused: If there is none.
         """
         if self.remaining() == 0:
-            raise Refused(self.error(request))
+            raise Refused(self.error(request=request))
 
 
 class _Current(threading.local):
@@ -115,7 +115,13 @@ def limited_async_client(**settings: Any) -> AsyncOpenAI:
 
 
 def _check_time(request: Any) -> None:
+    """Give a request the time that is left, so that its thread ends when nobody waits for it."""
     _current.deadline.check(request)
+    remaining = _current.deadline.remaining()
+    if remaining is not None:
+        request.extensions["timeout"] = dict.fromkeys(
+            ("connect", "read", "write", "pool"), remaining
+        )
 
 
 def _limit(response: Any) -> None:

@@ -22,12 +22,15 @@ from ..retrievers.plans.effects import astream_with_timeout, run_with_timeout, s
 from .extras import extra
 
 with extra("openai", "openai"):
-    from openai import AsyncOpenAI, OpenAI
+    from openai import DEFAULT_TIMEOUT, AsyncOpenAI, OpenAI
 
 from .http_limits import Deadline, Refused, limited_async_client, limited_client, until
 
-TIMEOUT = 600.0
+TIMEOUT = 120.0
 """Seconds that a call may take in all, unless a user says otherwise."""
+
+SILENCE = 30.0
+"""Seconds between two parts of a stream, unless a user says otherwise."""
 
 
 class OpenAIEmbedder:
@@ -91,7 +94,6 @@ class OpenAIEmbedder:
         self.dimensions = dimensions
         self.batch_size = batch_size
         self.name = name or " ".join(["openai", model, *([str(dimensions)] if dimensions else [])])
-        check_at_least(0.001, timeout=timeout)
         self._clients = Clients(
             client, async_client, timeout=timeout, base_url=base_url, api_key=api_key
         )
@@ -147,7 +149,8 @@ class Clients:
         async_client: The async client; None for one a loop, where ``client`` is None too.
         defaults: What new clients are made of besides the settings.
         timeout: Seconds that a call may take in all, whatever the server does: retries, waiting
-            and the whole of a stream included. None for no limit.
+            and the whole of a stream included. Or a pair: these, and the seconds between two
+            parts of a stream. None for no limit.
         **settings: What clients are made of, None for the default: ``base_url``, ``api_key``.
 
     Raises:
@@ -162,18 +165,21 @@ class Clients:
         async_client: AsyncOpenAI | None,
         defaults: Mapping[str, Any] | None = None,
         *,
-        timeout: float | None = None,
+        timeout: float | tuple[float, float] | None = None,
         **settings: Any,
     ) -> None:
+        self.timeout, self.silence = timeout if isinstance(timeout, tuple) else (timeout, SILENCE)
+        check_at_least(0.001, timeout=self.timeout, silence=self.silence)
         if isinstance(client, AsyncOpenAI):
             raise TypeError("client is an async one; give it as async_client, beside an OpenAI()")
         if isinstance(async_client, OpenAI):
             raise TypeError("async_client is not async; give it as client")
-        self.timeout = timeout
         settings = {name: value for name, value in settings.items() if value is not None}
         if client is not None and settings:
             raise ValueError(f"{next(iter(settings))} is the client's; give it, or a client")
         settings = {**(defaults or {}), **settings}
+        if client is not None and self.timeout and client.timeout == DEFAULT_TIMEOUT:
+            client = client.with_options(timeout=self.timeout)  # its thread is to end, too
         self.client = client or limited_client(**settings)
         self._async_client = async_client
         self._settings = None if client else settings
@@ -183,7 +189,7 @@ class Clients:
     def call(self, request: Callable[[Any], Any]) -> Any:
         """Send a request, and return the answer within the time limit.
 
-        A client of the caller's works in a thread that is no longer waited for when time is up.
+        It works in a thread that is no longer waited for when time is up, and then ends.
 
         Args:
             request: Calls a method of the client that it is passed.
@@ -211,10 +217,10 @@ class Clients:
                 yield from response
 
         try:
-            with closing(stream_with_timeout(chunks, self.timeout)) as streamed:
+            with closing(stream_with_timeout(chunks, self.timeout, self.silence)) as streamed:
                 yield from streamed
-        except FutureTimeout:
-            raise deadline.error() from None
+        except FutureTimeout as error:
+            raise deadline.error(str(error)) from None
 
     async def acall(self, request: Callable[[Any], Any]) -> Any:
         """Send a request by the async client; by the other one in a thread where there is none.
@@ -245,11 +251,12 @@ class Clients:
                     yield chunk
 
         try:
-            async with aclosing(astream_with_timeout(chunks, self.timeout)) as streamed:
+            streamed = astream_with_timeout(chunks, self.timeout, self.silence)
+            async with aclosing(streamed):
                 async for chunk in streamed:
                     yield chunk
-        except asyncio.TimeoutError:
-            raise deadline.error() from None
+        except asyncio.TimeoutError as error:
+            raise deadline.error(str(error)) from None
         except Refused as refused:
             raise refused.error from None
 

@@ -52,7 +52,8 @@ class OpenAIChat:
             left out. The server's address is no part of it: name it where two servers run
             different models under one name.
         timeout: Seconds that an answer may take in all, whatever the server does: retries, waiting
-            for them, and the whole of a stream included. None leaves it to the client.
+            for them, and the whole of a stream included. A pair adds the seconds between two
+            parts of a stream, which are 30 else. None leaves it to the client.
         **options: Anything else for the request: ``seed=1``, ``max_completion_tokens=500``,
             ``extra_body={...}``.
 
@@ -83,7 +84,7 @@ class OpenAIChat:
         temperature: float | None = 0,
         max_tokens: int | None = None,
         name: str | None = None,
-        timeout: float | None = TIMEOUT,
+        timeout: float | tuple[float, float] | None = TIMEOUT,
         **options: Any,
     ) -> None:
         check_model(model)
@@ -95,7 +96,6 @@ class OpenAIChat:
         self.system = system
         self.settings = {key: value for key, value in settings.items() if value is not None}
         self.name = name or _name(model, system, self.settings)
-        check_at_least(0.001, timeout=timeout)
         self._clients = Clients(
             client, async_client, timeout=timeout, base_url=base_url, api_key=api_key
         )

@@ -69,7 +69,6 @@ class RerankEndpoint:
                 "base_url says which server reranks, such as 'http://127.0.0.1:8000/v1'; OpenAI "
                 "has no reranker"
             )
-        check_at_least(0.001, timeout=timeout)
         check_at_least(0, max_retries=max_retries)
         self.model = model
         self.batch_size = batch_size

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import contextvars
+import math
 import queue
 import threading
 import time
@@ -420,15 +421,21 @@ def fetch_until_full(
 
 
 def stream_with_timeout(
-    function: Callable[[], Iterator[T]], seconds: float | None
+    function: Callable[[], Iterator[T]], seconds: float | None, silence: float = math.inf
 ) -> Generator[T, None, None]:
     """Yield what a function's iterator gives, all of it within so many seconds.
 
     With a limit it is read in a thread, which nobody waits for after that. It ends with the next
     item. Items that came in time are yielded whenever they are wanted.
 
+    Args:
+        function: Returns the iterator.
+        seconds: How long all of it may take. None for no limit.
+        silence: How long one item after the first may take, in seconds.
+
     Raises:
-        concurrent.futures.TimeoutError: If it takes longer.
+        concurrent.futures.TimeoutError: If it takes longer. Its text says what took too long,
+            where that was an item.
     """
     if seconds is None:
         yield from function()
@@ -455,40 +462,53 @@ def stream_with_timeout(
 
     context = contextvars.copy_context()
     threading.Thread(target=context.run, args=(work,), daemon=True, name="nodekin-stream").start()
+    allowed = math.inf  # for the next item
     try:
         while True:
+            remaining = max(0.0, end - time.monotonic())
             try:
-                take, item = items.get(timeout=max(0.0, end - time.monotonic()))
+                take, item = items.get(timeout=min(remaining, allowed))
             except queue.Empty:
-                raise FutureTimeout from None
+                raise FutureTimeout(*_silence_note(remaining, allowed)) from None
             if take is None:
                 return
             yield take(item)
+            allowed = silence
     finally:
         stopped.set()
 
 
 async def astream_with_timeout(
-    function: Callable[[], AsyncIterator[T]], seconds: float | None
+    function: Callable[[], AsyncIterator[T]], seconds: float | None, silence: float = math.inf
 ) -> AsyncGenerator[T, None]:
     """Async version of ``stream_with_timeout``. What is waited for is cancelled in the end.
 
     Raises:
         asyncio.TimeoutError: If it takes longer.
     """
-    end = None if seconds is None else time.monotonic() + seconds
+    end = math.inf if seconds is None else time.monotonic() + seconds
     iterator = aiter(function())
+    allowed = math.inf  # for the next item
     try:
         while True:
-            remaining = None if end is None else max(0.0, end - time.monotonic())
+            remaining = max(0.0, end - time.monotonic())
+            wait = min(remaining, allowed)
             try:
-                item = await asyncio.wait_for(anext(iterator), remaining)
+                item = await asyncio.wait_for(anext(iterator), None if wait == math.inf else wait)
             except StopAsyncIteration:
                 return
+            except asyncio.TimeoutError:
+                raise asyncio.TimeoutError(*_silence_note(remaining, allowed)) from None
             yield item
+            allowed = silence
     finally:
         if isinstance(iterator, AsyncGenerator):
             await iterator.aclose()
+
+
+def _silence_note(remaining: float, silence: float) -> list[str]:
+    """Return what an error says where there was time left, and an item did not come."""
+    return [f"nothing came for {silence:g} s"] if silence < remaining else []
 
 
 def _value(item: T) -> T:

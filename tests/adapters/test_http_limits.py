@@ -103,6 +103,13 @@ QUICK = (
 )
 
 
+SILENT = (
+    *("says nothing", "says nothing after the headers"),
+    *("sends half of it", "begins an answer and stops"),
+)
+"""The ways in which a read lasts until its own limit. One that drips may go on longer."""
+
+
 def outcomes(calls: dict[str, Callable[[], Any]]) -> dict[str, Any]:
     """Return what calls return or raise, all at once; fail where one does not come back."""
     results: dict[str, Any] = {}
@@ -129,6 +136,11 @@ def test_every_call_ends_whatever_the_server_does(way: str, monkeypatch: Any) ->
     monkeypatch.setattr(http_limits, "MAX_RESPONSE", 2**20)
     with serving(ChatServer()) as other, hostile(way, other.url) as server:
         results = outcomes({name: lambda c=call: c(server.url) for name, call in CALLS.items()})
+        if way in SILENT:
+            for thread in threading.enumerate():
+                if thread.name in ("nodekin-ask", "nodekin-stream"):
+                    thread.join(CEILING)
+                    assert not thread.is_alive(), "a call that was given up left its thread behind"
         assert not server.released.is_set()  # the server still does it
         assert len(other.asked) == (2 if "redirects" in way else 0)  # by clients of one's own
         if "redirects" in way:
@@ -156,6 +168,22 @@ def test_errors_say_what_was_wrong() -> None:
             chat(server.url).complete("Tea?")
         with pytest.raises(ModelError, match=r"did not answer within 0.25 s"):
             LLM(chat(server.url)).complete("Tea?")
+
+
+def test_a_stream_that_falls_silent_ends_before_its_total() -> None:
+    with hostile("begins an answer and stops") as server:
+        calls = {
+            "stream": lambda url: list(chat(url, timeout=(CEILING, LIMIT)).stream("Tea?")),
+            "astream": awaited(
+                lambda url: chat(url, timeout=(CEILING, LIMIT)),
+                lambda model: all_of(model.astream("Tea?")),
+            ),
+        }
+        results = outcomes({name: lambda c=call: c(server.url) for name, call in calls.items()})
+        assert not server.released.is_set()
+    for error in results.values():
+        assert isinstance(error, openai.APITimeoutError)
+        assert "nothing came for 0.25 s" in str(error)
 
 
 @pytest.mark.slow

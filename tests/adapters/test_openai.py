@@ -65,7 +65,7 @@ def test_in_a_graph(server, client):
     graph = NodeGraph(embed=embedder)
     vectors = graph.embeddings.vectors(["a", "bb", "ccc", "a"], "default")
     assert vectors[:, 0].tolist() == [1, 2, 3, 1]
-    assert [body["input"] for body in server.asked] == [["a", "bb"], ["ccc"]]
+    assert [body["input"] for body in server.asked] == [["ccc", "bb"], ["a"]]
     assert embedder.usage == 6
 
 
