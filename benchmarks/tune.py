@@ -25,7 +25,7 @@ from languages import functions
 from nodekin.nodegraph import Document, NodeGraph
 from nodekin.retrievers import DefaultRetriever, Retriever
 from nodekin.retrievers.evaluation import Dataset, GoldDocument, Question, evaluate, load_squad
-from nodekin.retrievers.evaluation.tuning.tuner import tune
+from nodekin.retrievers.evaluation.tuning import tune
 
 METRIC = "ndcg@5"
 
@@ -69,18 +69,19 @@ def tuned(options: Namespace) -> Iterator[list[str]]:
             continue
         start = time.process_time()
         result = tune(docs, dataset, metric=METRIC, seconds=options.seconds, progress=False)
-        figures = result.evaluation.figures
-        figure = {name: figures[name][METRIC].value or 0.0 for name in figures}
-        best = max(t.mean() for t in result.trials if len(t.scores) == result.questions)
+        figure, tried = (
+            {name: metrics[METRIC].value or 0.0 for name, metrics in of.figures.items()}
+            for of in (result.evaluation, result.trials)
+        )
         yield [
             dataset.name,
-            f"{len(result.trials)}",
+            f"{len(tried)}",
             f"{result.seconds:.0f}",
             f"{time.process_time() - start:.0f}",
-            f"{result.trials[0].mean():.4f}",
-            f"{best:.4f}",
+            f"{tried['default']:.4f}",
+            f"{max(tried.values()):.4f}",
             f"{figure['default']:.4f}",
-            f"{figure['tuned']:.4f}" if result.changed else "the default stays",
+            f"{figure[result.setups.default]:.4f}" if result.changed else "the default stays",
         ]
 
 

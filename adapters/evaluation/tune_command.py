@@ -17,9 +17,7 @@ from ...retrievers.evaluation.loaders import load_dataset
 from ...retrievers.evaluation.matching import Matching
 from ...retrievers.evaluation.metrics import get_metric
 from ...retrievers.evaluation.setups.setup_file import SetupFile
-from ...retrievers.evaluation.tuning.space import Space
-from ...retrievers.evaluation.tuning.tuner import Tuning
-from ...retrievers.evaluation.tuning.tuner import tune as choose
+from ...retrievers.evaluation.tuning import Tuning, tune
 from ..cli.exit_status import EXIT_STATUSES, CommandError, ExitStatus, printable
 from ..cli.options import common_options, question_options
 from ..cli.output import FORMAT, echo, to_json
@@ -28,14 +26,14 @@ from .eval_command import exit_status, parse_fields, print_missing_gold, write_t
 from .setup_session import open_setups
 
 JSON_FORMAT = """\b
-FILE may have [graph] (the documents, the embeddings), [models] (those with
-rerank are tried) and [space], the alternatives that are tried: those of Space
-in docs/evaluation.md, such as chunk_size = [160, 320] and k1 = [0.9, 1.5].
+FILE is a file of set-ups, as in docs/evaluation.md: [graph] has the documents
+and the embeddings, each of [models] with rerank is tried on the default's
+results, and [setups] are tried beside the built-in ones.
 
 \b
-With --json: {"format": 1, "command": "tune", "changed", "setup": the TOML,
-  "metric", "tried", "chosen_on": number of questions, "seconds", "model_calls",
-  "notes", "report": what "nodekin eval --json" prints, without its results}
+With --json: {"format": 1, "command": "tune", "changed", "chosen": name,
+  "setup": the TOML, "metric", "tried", "chosen_on": number of questions, "seconds",
+  "model_calls", "notes", "report": what "nodekin eval --json" prints, without its results}
 """
 
 
@@ -47,7 +45,7 @@ With --json: {"format": 1, "command": "tune", "changed", "setup": the TOML,
     type=click.FloatRange(min=0, min_open=True),
     default=300.0,
     show_default=True,
-    help="How long it may take.",
+    help="How long set-ups are tried.",
 )
 @click.option(
     "--model-calls",
@@ -68,7 +66,7 @@ With --json: {"format": 1, "command": "tune", "changed", "setup": the TOML,
     default=Path("tuned.toml"),
     show_default=True,
     metavar="FILE",
-    help="Where the chosen set-up is written. What set-ups scored is kept beside it, in "
+    help="Where the chosen set-up is written. What all returned is kept beside it, in "
     "tuned.trials.jsonl: the same command goes on where it was interrupted, or has more time.",
 )
 @click.option("--force", is_flag=True, help="Replace the file that is there.")
@@ -106,27 +104,26 @@ def tune_command(
         get_metric(metric)  # says which there are
     dataset = load_dataset(data, parse_fields(fields))
     declared = SetupFile() if file is None else SetupFile.read(file)
-    space = Space.of(declared.space)
     trials = None if out == Path("-") else out.with_suffix(".trials.jsonl")
     with (
         open_setups(declared, docs, store, quiet=quiet, documents=dataset.documents) as opened,
         _saying_how_to_go_on(trials),
     ):
         stored = store is not None or "store" in declared.graph
-        tuning = choose(
+        tuning = tune(
             _in_memory(opened.graph, quiet) if stored else opened.graph,
             dataset,
-            space=space,
+            setups=declared,
             metric=metric,
             seconds=seconds,
             model_calls=model_calls,
-            models=_rerankers(declared, opened.models),
+            models=opened.models,
             matching=Matching(match, document_key=document_key),
             path=trials,
             progress=False if quiet else None,
         )
     graph = _graph_table(declared, docs, out)
-    setups = replace(tuning.setups, graph=graph, models=declared.models, space=declared.space)
+    setups = replace(tuning.setups, graph=graph, models=declared.models)
     text = "".join(f"# {line}\n" for line in _comment(tuning)) + "\n" + setups.to_toml()
     write_text(out, text)
     if out != Path("-"):
@@ -162,12 +159,6 @@ def _in_memory(graph: NodeGraph, quiet: bool) -> NodeGraph:
     return copy
 
 
-def _rerankers(file: SetupFile, models: Any) -> dict[str, Any]:
-    """Return the reranking models that a file declares."""
-    names = [name for name, table in file.models.items() if "rerank" in table]
-    return {name: models[name] for name in names}
-
-
 def _graph_table(file: SetupFile, docs: Sequence[Path], out: Path) -> dict[str, Any]:
     """Return ``[graph]`` for the file that is written: its paths begin where that file is."""
     table = dict(file.graph)
@@ -199,7 +190,7 @@ def _comment(tuning: Tuning) -> list[str]:
         if figure.value is not None
     ]
     return [
-        f"Chosen by nodekin tune: by {tuning.metric}, on {tuning.questions} questions.",
+        f"Chosen by nodekin tune: by {tuning.metric}, on {len(tuning.trials.dataset)} questions.",
         f"On {len(tuning.evaluation.dataset)} others: {', '.join(figures) or 'not judged'}.",
         *tuning.notes,
     ]
@@ -210,10 +201,11 @@ def _record(tuning: Tuning, text: str) -> dict[str, Any]:
     del report["results"]
     return {
         "changed": tuning.changed,
+        "chosen": tuning.setups.default,
         "setup": text,
         "metric": tuning.metric,
-        "tried": len(tuning.trials),
-        "chosen_on": tuning.questions,
+        "tried": len(tuning.trials.records),
+        "chosen_on": len(tuning.trials.dataset),
         "seconds": tuning.seconds,
         "model_calls": tuning.model_calls,
         "notes": list(tuning.notes),

@@ -26,5 +26,5 @@ from .report import Evaluation as Evaluation
 from .runner import evaluate as evaluate
 from .setups.opening import SetupOpener as SetupOpener
 from .setups.setup_file import SetupFile as SetupFile
-from .tuning.tuner import Tuning as Tuning
-from .tuning.tuner import tune as tune
+from .tuning import Tuning as Tuning
+from .tuning import tune as tune

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from .dataset import Question
 from .matching import RetrievedItem
 
 
@@ -46,94 +47,89 @@ class Record:
         return sum(item.tokens for item in self.items)
 
 
-class JsonLines:
-    """Append JSON objects to a file, one in each line, and read those that it has.
+class ChangedSetupError(ValueError):
+    """A file has results of another set-up by the same name.
 
-    Each line is on the disk before the next one is written: a killed process loses the line that
-    it was at. A last line that was cut off is removed when the file is read.
-
-    Args:
-        path: The file. None to write nothing.
+    Attributes:
+        before: What the set-up was.
     """
 
-    def __init__(self, path: str | Path | None) -> None:
-        self.path = None if path is None else Path(path)
-
-    def read(self) -> Iterator[Any]:
-        """Yield the value of each line. Nothing if there is no file.
-
-        Raises:
-            ValueError: If a line is not JSON.
-        """
-        if self.path is None or not self.path.exists():
-            return
-        data = self.path.read_bytes()
-        complete = data[: data.rfind(b"\n") + 1]
-        for line in complete.decode("utf-8").split("\n")[:-1]:
-            yield json.loads(line)
-        if len(complete) < len(data):  # only now is it known to be a file of ours
-            with self.path.open("r+b") as file:
-                file.truncate(len(complete))
-
-    def append(self, value: object) -> None:
-        """Write a value in a line of its own."""
-        if self.path is not None:
-            with self.path.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(value, ensure_ascii=False) + "\n")
+    def __init__(self, message: str, before: str) -> None:
+        super().__init__(message)
+        self.before = before
 
 
 class RecordFile:
-    """Append records to a file, and read those that it has.
+    """Append records to a file of JSON lines, and read those that it has.
 
-    The file notes what each set-up is, and refuses another one by its name.
+    The file notes what each set-up is, and refuses another one by its name. Each line is on the
+    disk before the next one is written: a killed process loses the line that it was at. A last
+    line that was cut off is removed when the file is read.
 
     Args:
         path: The file. None for none.
         setups: What each set-up is, in words, by name.
 
     Raises:
-        ValueError: If the file has something else in it, or another set-up by one of these names.
+        ChangedSetupError: If the file has another set-up by one of these names.
+        ValueError: If the file has something else in it.
     """
 
     def __init__(self, path: str | Path | None, setups: Mapping[str, str]) -> None:
+        self.path = None if path is None else Path(path)
         self.setups = {name: re.sub(r" at 0x[0-9a-f]+", "", text) for name, text in setups.items()}
         self.records: dict[tuple[str, str], Record] = {}
-        self._file = JsonLines(path)
         self._described: set[str] = set()
+        if self.path is None or not self.path.exists():
+            return
+        data = self.path.read_bytes()
+        complete = data[: data.rfind(b"\n") + 1]
         try:
-            for row in self._file.read():
-                self._load(row)
+            for line in complete.decode("utf-8").split("\n")[:-1]:
+                self._load(json.loads(line))
         except (KeyError, TypeError, AttributeError, UnicodeDecodeError, json.JSONDecodeError) as e:
             raise ValueError(
                 f"{path} is no file of an evaluation ({type(e).__name__}: {e}); give another path"
             ) from e
+        if len(complete) < len(data):  # only now is it known to be a file of ours
+            with self.path.open("r+b") as file:
+                file.truncate(len(complete))
 
     def add(self, record: Record) -> None:
         """Append a record."""
         name = record.setup
         self.records[name, record.question_id] = record
+        rows: list[dict[str, Any]] = [asdict(record)]
         if name not in self._described:
             self._described.add(name)
-            self._file.append({"setup": name, "is": self.setups[name]})
-        self._file.append(asdict(record))
+            rows.insert(0, {"setup": name, "is": self.setups[name]})
+        if self.path is not None:
+            with self.path.open("a", encoding="utf-8") as file:
+                file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
 
-    def done(self, setup: str, question_id: str, question: str, top_k: int) -> bool:
+    def done(self, setup: str, question: Question, top_k: int) -> bool:
         """Return whether a question has been searched, for so many results and without failure."""
-        record = self.records.get((setup, question_id))
+        record = self.records.get((setup, question.id))
         return (
             record is not None
             and not record.error
-            and record.question == question
+            and record.question == question.text
             and record.top_k >= top_k
         )
+
+    def of(self, setup: str, questions: Iterable[Question], top_k: int) -> dict[str, Record]:
+        """Return the records of a set-up by question id, each with so many results at most."""
+        records = (self.records[setup, question.id] for question in questions)
+        return {r.question_id: replace(r, items=r.items[:top_k]) for r in records}
 
     def _load(self, row: dict[str, Any]) -> None:
         name = row["setup"]
         if "is" in row:
             if name in self.setups and row["is"] != self.setups[name]:
-                raise ValueError(
-                    f"{self._file.path} has results of {name!r} when it was {row['is']:.200}; now "
-                    f"it is {self.setups[name]:.200}: give the set-up another name, or another path"
+                raise ChangedSetupError(
+                    f"{self.path} has results of {name!r} when it was {row['is']:.200}; now it is "
+                    f"{self.setups[name]:.200}: give the set-up another name, or another path",
+                    row["is"],
                 )
             self._described.add(name)
             return

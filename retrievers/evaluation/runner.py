@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -113,14 +112,11 @@ def evaluate(
         partial(search, sources[name], name, question, count, matching)
         for name in sources
         for question in dataset.questions
-        if not file.done(name, question.id, question.text, count)
+        if not file.done(name, question, count)
     ]
     for record in with_progress(run_all(work, max_workers), "evaluate", len(work), progress):
         file.add(record)
-    records = {
-        name: {q.id: _first(file.records[name, q.id], count) for q in dataset.questions}
-        for name in sources
-    }
+    records = {name: file.of(name, dataset.questions, count) for name in sources}
     evaluation = Evaluation(dataset, measures, records, matching, missing)
     if any(measure.asks_model for measure in measures):
         evaluation.judge(max_workers, progress)
@@ -214,8 +210,3 @@ def search(
         error,
         tokens,
     )
-
-
-def _first(record: Record, top_k: int) -> Record:
-    """Return a record with fewer results, where an earlier evaluation requested more."""
-    return record if record.top_k == top_k else replace(record, items=record.items[:top_k])

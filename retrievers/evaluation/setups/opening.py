@@ -48,16 +48,8 @@ class SetupOpener:
         self.file = file
         self.graph = graph
         self.models = models or {}
-        self.declare(file.groups)
-
-    def declare(self, groups: Table) -> None:
-        """Declare groups on the graph, parents first.
-
-        Raises:
-            ValueError: As for the class.
-        """
-        for name in _parents_first(groups):
-            _declare(self.graph, name, groups[name])
+        for name in _parents_first(file.groups):
+            _declare(graph, name, file.groups[name])
 
     def open(self, name: str | None = None) -> BaseRetriever | QueryEngine:
         """Return the retriever or query engine of a set-up. Of the default one without a name.
@@ -128,7 +120,7 @@ class SetupOpener:
         if not isinstance(value, Mapping):
             return self.reranker({"name": value}) if key == "reranker" else value
         settings = dict(value)
-        if key == "similarity":
+        if key in ("similarity", "words"):
             return get_similarity(settings.pop("name", None), **settings)
         if key == "reranker":
             return self.reranker(settings)

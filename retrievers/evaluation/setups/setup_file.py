@@ -45,7 +45,7 @@ Table = Mapping[str, Any]
 MODEL_KINDS = ("embed", "chat", "rerank")
 """The key of a model's table that says what it is for, and has its name."""
 
-_SECTIONS = ("default", "graph", "models", "groups", "setups", "space")
+_SECTIONS = ("default", "graph", "models", "groups", "setups")
 
 RETRIEVERS: dict[str, type[BaseRetriever]] = {
     cls.__name__: cls
@@ -176,7 +176,6 @@ class SetupFile:
         groups: By name.
         graph: Arguments of the graph: what is searched, how it is embedded.
         models: By name.
-        space: What ``tune`` searches, see ``Space``.
         default: The set-up that is opened where none is named; the first by default.
         path: The file.
 
@@ -188,7 +187,6 @@ class SetupFile:
     groups: Table = field(default_factory=dict)
     graph: Table = field(default_factory=dict)
     models: Table = field(default_factory=dict)
-    space: Table = field(default_factory=dict)
     default: str = ""
     path: Path | None = field(default=None, compare=False)
 
@@ -267,21 +265,21 @@ class SetupFile:
     def describe(self, name: str) -> str:
         """Return all that decides what a set-up returns, as one text: what it is known by."""
         parts = {
-            "setup": self._resolved(self.table(name)),
+            "setup": self.resolved(name),
             "groups": self.groups,
             "models": self.models,
             "graph": {k: v for k, v in self.graph.items() if k not in ("source", "store")},
         }
         return json.dumps(parts, ensure_ascii=False, sort_keys=True, default=str)
 
-    def _resolved(self, table: Any) -> Any:
-        """Return a table with the set-ups that it names instead of their names."""
+    def resolved(self, table: Any) -> Any:
+        """Return a set-up, by its table or name, with the set-ups that it names in their places."""
         if isinstance(table, str):
-            return self._resolved(self.table(table))
+            return self.resolved(self.table(table))
         return {
-            key: self._resolved(value)
+            key: self.resolved(value)
             if key in ("inner", "retriever")
-            else [self._resolved(item) for item in value]
+            else [self.resolved(item) for item in value]
             if key == "retrievers"
             else value
             for key, value in table.items()

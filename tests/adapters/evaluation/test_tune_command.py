@@ -3,30 +3,23 @@ import json
 import pytest
 
 from nodekin.adapters.evaluation.setups import load_setup
+from nodekin.retrievers.evaluation.setups.opening import SetupOpener
 from nodekin.retrievers.evaluation.setups.setup_file import SetupFile
-from nodekin.retrievers.evaluation.tuning.sharing import SharingOpener
 
-SPACE = """
+SETUPS = """
 [graph]
 source = "docs"
 
-[space]
-chunk_size = [320]
-part_size = [0]
-part_weight = [0.5, 1.0]
-k1 = [1.5]
-b = [0.75]
-lift = ["max"]
-mode = ["relative"]
-links = [false]
-near_duplicates = [0.0]
+[setups.documents]
+type = "Retriever"
+group_name = "ROOT"
 """
 
 
 @pytest.fixture
 def tuned(nodekin, here):
-    """Run the command where there are questions and a small space."""
-    (here / "space.toml").write_text(SPACE, encoding="utf-8")
+    """Run the command where there are questions and a file of set-ups."""
+    (here / "mine.toml").write_text(SETUPS, encoding="utf-8")
     rows = [
         {"id": "1", "question": "Which tea is steamed?", "document_ids": ["docs/tea.md"]},
         {"id": "2", "question": "What runs past Wuhan?", "document_ids": ["docs/river.txt"]},
@@ -39,7 +32,7 @@ def tuned(nodekin, here):
 
 
 def test_the_chosen_set_up_is_written_and_opened(tuned, here):
-    ran = tuned("tune", "space.toml", "--data", "q.jsonl")
+    ran = tuned("tune", "mine.toml", "--data", "q.jsonl")
     assert (ran.status, ran.err) == (0, "")
     assert "chosen by ndcg@5 on 2 questions, reported on 2 others" in ran.out
     assert "4 questions are too few to choose by" in ran.out
@@ -62,20 +55,21 @@ def test_paths_begin_where_the_file_is_written(tuned, here):
 
 
 def test_json_and_a_dash(tuned, here):
-    ran = tuned("tune", "space.toml", "--data", "q.jsonl", "--json")
+    ran = tuned("tune", "mine.toml", "--data", "q.jsonl", "--json")
     assert (ran.json["command"], ran.json["changed"], ran.json["chosen_on"]) == ("tune", False, 2)
+    assert (ran.json["chosen"], ran.json["tried"]) == ("default", 11)
     assert SetupFile.parse(ran.json["setup"]).default == "default"
-    ran = tuned("tune", "space.toml", "--data", "q.jsonl", "-o", "-")
+    ran = tuned("tune", "mine.toml", "--data", "q.jsonl", "-o", "-")
     assert SetupFile.parse(ran.out).default == "default"
 
 
 def test_a_file_that_is_there_is_replaced_only_if_told_to(tuned, here):
     (here / "tuned.toml").write_text("mine")
-    ran = tuned("tune", "space.toml", "--data", "q.jsonl")
+    ran = tuned("tune", "mine.toml", "--data", "q.jsonl")
     assert ran.status == 2
     assert "tuned.toml is there already" in ran.err
     assert (here / "tuned.toml").read_text() == "mine"
-    assert tuned("tune", "space.toml", "--data", "q.jsonl", "--force").status == 0
+    assert tuned("tune", "mine.toml", "--data", "q.jsonl", "--force").status == 0
     assert (here / "tuned.toml").read_text() != "mine"
 
 
@@ -94,13 +88,6 @@ def test_what_is_wrong_is_said_before_anything_is_searched(tuned, here, argument
     assert not (here / "tuned.toml").exists()
 
 
-def test_an_unknown_alternative_names_the_nearest(tuned, here):
-    (here / "space.toml").write_text(SPACE.replace("part_size", "partsize"))
-    ran = tuned("tune", "space.toml", "--data", "q.jsonl")
-    assert ran.status == 2
-    assert "[space] has no 'partsize'; there is 'part_size'" in ran.err
-
-
 def test_an_index_is_read_and_not_changed(tuned, here):
     assert tuned("index", "docs").status == 0
     before = tuned("groups", "--json").json["groups"]
@@ -115,20 +102,20 @@ def test_an_index_is_read_and_not_changed(tuned, here):
 def test_interrupted_it_says_how_to_go_on(tuned, here, monkeypatch):
     opened = []
 
-    def interrupted(self, file, open_file=SharingOpener.open_file):
-        opened.append(file)
+    def interrupted(self, name, open=SetupOpener.open):
+        opened.append(name)
         if len(opened) == 2:
             raise KeyboardInterrupt
-        return open_file(self, file)
+        return open(self, name)
 
     with monkeypatch.context() as patch:
-        patch.setattr(SharingOpener, "open_file", interrupted)
-        ran = tuned("tune", "space.toml", "--data", "q.jsonl")
+        patch.setattr(SetupOpener, "open", interrupted)
+        ran = tuned("tune", "mine.toml", "--data", "q.jsonl")
     assert ran.status == 130
     assert "tuned.trials.jsonl has what was measured; the same command goes on" in ran.err
     assert not (here / "tuned.toml").exists()
     before = (here / "tuned.trials.jsonl").read_text(encoding="utf-8")
-    ran = tuned("tune", "space.toml", "--data", "q.jsonl")
+    ran = tuned("tune", "mine.toml", "--data", "q.jsonl")
     assert (ran.status, ran.err) == (0, "")
     after = (here / "tuned.trials.jsonl").read_text(encoding="utf-8")
     assert after.startswith(before)
