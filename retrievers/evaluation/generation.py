@@ -5,14 +5,16 @@ from __future__ import annotations
 import logging
 import random
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import islice, zip_longest
 from pathlib import Path
 from types import MappingProxyType
-from typing import get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 from ...nodegraph.concurrency import run_in_threads
 from ...nodegraph.document import Document
@@ -20,17 +22,52 @@ from ...nodegraph.errors import ModelError, check_integer, nearest_names
 from ...nodegraph.extractors.entity_extractor import EntityExtractor
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.models.answer_cache import CachedLLM
-from ...nodegraph.models.llm import as_llm
+from ...nodegraph.models.llm import LLM, as_llm
+from ...nodegraph.models.output.extractions import PARSERS
+from ...nodegraph.models.output.free_text import parse_partial_answer
+from ...nodegraph.models.output.lines import normalize
+from ...nodegraph.models.templates import language_of
 from ...nodegraph.node import Node
 from ...nodegraph.splitters.passage_splitter import PassageSplitter
-from ...nodegraph.splitters.tokens import count_tokens
+from ...nodegraph.splitters.sentences import split_sentences
+from ...nodegraph.splitters.tokens import UNSPACED, count_tokens
 from ...nodegraph.store import NodeStore
+from ..plans.plan import run
+from ..plans.prompting import ask_and_parse, json_instruction, passage_title
 from ..retriever import Retriever
-from .dataset import Dataset, Question
-from .question_checks import same_question
-from .question_writer import MODEL_FAILED, QuestionKind, QuestionWriter, RejectedQuestion
+from ..tracing import trace
+from .dataset import Dataset, Gold, GoldPassage, GoldSpan, Question
+from .judges import model_cost
+from .model_prompts import QUESTION, QUESTION_AND_ANSWER, WRITER_PROMPTS, schema_of
 
 _logger = logging.getLogger("nodekin")
+
+QuestionKind = Literal["single", "linked", "unanswerable"]
+"""By one passage, by two that are linked, or by none."""
+
+
+MODEL_FAILED = "the model failed, or what it wrote can't be read"
+"""A reason of ``RejectedQuestion``."""
+
+
+@dataclass(frozen=True, slots=True)
+class RejectedQuestion:
+    """Hold a question that was not taken.
+
+    Attributes:
+        kind: What it was to be.
+        question: What the model wrote. Empty where that can't be read.
+        reason: Why it was not taken: one of few, to be counted.
+        detail: The same of this question.
+        node_ids: Of the passages.
+    """
+
+    kind: QuestionKind
+    question: str
+    reason: str
+    detail: str
+    node_ids: tuple[str, ...]
+
 
 SHARES: Mapping[QuestionKind, float] = MappingProxyType(
     {"single": 3, "linked": 1, "unanswerable": 1}
@@ -163,12 +200,17 @@ def generate_questions(
         stack.callback(cached.close)
         if group is None:
             passages = stack.enter_context(NodeGraph(progress=False))
-            passages.add([_copy(node) for node in graph.nodes("ROOT")])
+            roots = graph.nodes("ROOT")
+            passages.add([Document(n.text, dict(n.metadata), id=n.id) for n in roots])
             passages.create_node_group("passage", PassageSplitter())
             searched, group = passages, "passage"
         else:
             searched = graph
-        nodes = [node for node in searched.nodes(group) if _is_full(node)]
+        nodes = [
+            node
+            for node in searched.nodes(group)
+            if count_tokens(node.text) >= _LEAST_TOKENS and re.search(r"\w", node.text)
+        ]
         if not nodes:
             raise ValueError(
                 f"no passage of the group {group!r} has {_LEAST_TOKENS} tokens or more; add "
@@ -177,13 +219,13 @@ def generate_questions(
         writer = QuestionWriter(
             as_llm(cached), Retriever(searched, group, top_k=_PROBED), max_overlap
         )
-        drawn = PassageDrawing(nodes, seed)
-        return _generated(writer, drawn, requested, max_workers, progress)
+        return _generated(writer, nodes, seed, requested, max_workers, progress)
 
 
 def _generated(
     writer: QuestionWriter,
-    drawing: PassageDrawing,
+    nodes: Sequence[Node],
+    seed: int,
     requested: Mapping[QuestionKind, int],
     max_workers: int,
     progress: bool | None,
@@ -197,8 +239,8 @@ def _generated(
     bar = tqdm(None, "generate", sum(requested.values()), unit="question", disable=hidden)
     with bar:
         for kind, index in requested.items():
-            tries = [partial(writer.attempt, kind, *entry) for entry in drawing.of(kind)]
-            tries = tries[: TRIES * index]
+            drawn = islice(_drawn(nodes, kind, seed), TRIES * index)
+            tries = [partial(writer.attempt, kind, *entry) for entry in drawn]
             accepted = 0
             for start in range(0, len(tries), max_workers):
                 if accepted == index:
@@ -209,7 +251,9 @@ def _generated(
                     calls += outcome.calls
                     tokens += outcome.tokens
                     result = outcome.result
-                    if isinstance(result, Question) and _is_duplicate(result, questions):
+                    if isinstance(result, Question) and any(
+                        same_question(result, other) for other in questions
+                    ):
                         ids = outcome.node_ids
                         result = RejectedQuestion(kind, result.text, "asked before", "", ids)
                     if isinstance(result, RejectedQuestion):
@@ -257,10 +301,6 @@ def _requested(count: int, shares: Mapping[QuestionKind, float]) -> dict[Questio
     return requested
 
 
-def _is_duplicate(question: Question, questions: Sequence[Question]) -> bool:
-    return any(same_question(question, other) for other in questions)
-
-
 def _give_up(
     questions: Sequence[Question], rejected: Sequence[RejectedQuestion], error: ModelError | None
 ) -> None:
@@ -269,34 +309,16 @@ def _give_up(
         raise error
 
 
-def _is_full(node: Node) -> bool:
-    return count_tokens(node.text) >= _LEAST_TOKENS and re.search(r"\w", node.text) is not None
+def _drawn(
+    nodes: Sequence[Node], kind: QuestionKind, seed: int
+) -> Iterator[tuple[Sequence[Node], str]]:
+    """Yield passages to ask about, with the name that links two.
 
-
-def _copy(node: Node) -> Document:
-    return Document(node.text, dict(node.metadata), id=node.id)
-
-
-class PassageDrawing:
-    """Draw passages from as many documents as there are.
-
-    Args:
-        nodes: The passages, in the order of the graph.
-        seed: Draws the order.
+    One passage of every document comes first, then a second one of each, and so on.
     """
-
-    def __init__(self, nodes: Sequence[Node], seed: int) -> None:
-        self.nodes = nodes
-        self.seed = seed
-
-    def of(self, kind: QuestionKind) -> Iterator[tuple[Sequence[Node], str]]:
-        """Yield passages to ask about, with the name that links two."""
-        chance = random.Random(f"{self.seed} {kind}")
-        if kind != "linked":
-            for node in self._spread(chance):
-                yield [node], ""
-            return
-        related = EntityExtractor(max_passages=5)(self.nodes)
+    chance = random.Random(f"{seed} {kind}")
+    if kind == "linked":
+        related = EntityExtractor(max_passages=5)(nodes)
         entities = [entity for entity in related if len(_apart(entity.to)) == 2]
         chance.shuffle(entities)
         used: set[str] = set()
@@ -305,18 +327,16 @@ class PassageDrawing:
             if not used & {node.id for node in pair}:
                 used |= {node.id for node in pair}
                 yield pair, entity.item.text
-
-    def _spread(self, chance: random.Random) -> Iterator[Node]:
-        """Yield one passage of every document, then a second one, and so on."""
-        by_document: dict[str, list[Node]] = {}
-        for node in self.nodes:
-            by_document.setdefault(node.document_id or node.id, []).append(node)
-        rows = [*by_document.values()]
-        chance.shuffle(rows)
-        for row in rows:
-            chance.shuffle(row)
-        for turn in range(max(map(len, rows))):
-            yield from (row[turn] for row in rows if turn < len(row))
+        return
+    by_document: dict[str, list[Node]] = {}
+    for node in nodes:
+        by_document.setdefault(node.document_id or node.id, []).append(node)
+    rows = [*by_document.values()]
+    chance.shuffle(rows)
+    for row in rows:
+        chance.shuffle(row)
+    for turn in zip_longest(*rows):
+        yield from (([node], "") for node in turn if node is not None)
 
 
 def _apart(nodes: Sequence[Node]) -> list[Node]:
@@ -324,3 +344,284 @@ def _apart(nodes: Sequence[Node]) -> list[Node]:
     first = nodes[0]
     others = [node for node in nodes[1:] if node.document_id != first.document_id]
     return [first, *(others or nodes[1:])[:1]]
+
+
+class WrittenQuestion(NamedTuple):
+    """What came of a passage."""
+
+    result: Question | RejectedQuestion
+    node_ids: tuple[str, ...]
+    calls: int
+    tokens: int
+    error: ModelError | None
+
+
+class _RejectedError(Exception):
+    """A question is not taken. The message says why."""
+
+    def __init__(self, question: str, reason: str, detail: str = "") -> None:
+        super().__init__(reason)
+        self.question = question
+        self.reason = reason
+        self.detail = detail
+
+
+class QuestionWriter:
+    """Write a question about passages, and check it.
+
+    Args:
+        llm: The model.
+        retriever: Finds the passages that an unanswerable question must not be answered from.
+        max_overlap: How much of a question may be copied.
+    """
+
+    def __init__(self, llm: LLM, retriever: Retriever, max_overlap: float) -> None:
+        self.llm = llm
+        self.retriever = retriever
+        self.max_overlap = max_overlap
+
+    def attempt(self, kind: QuestionKind, nodes: Sequence[Node], link: str) -> WrittenQuestion:
+        """Return the question about some passages, or why there is none."""
+        ids = tuple(node.id for node in nodes)
+        result: Question | RejectedQuestion
+        failure: ModelError | None = None
+        with trace() as span:
+            try:
+                if kind == "unanswerable":
+                    result = self._unanswerable(nodes[0])
+                else:
+                    result = self._answered(kind, nodes, link)
+            except _RejectedError as error:
+                result = RejectedQuestion(kind, error.question, error.reason, error.detail, ids)
+            except ModelError as error:
+                failure = error
+                result = RejectedQuestion(kind, "", MODEL_FAILED, str(error), ids)
+        return WrittenQuestion(result, ids, *model_cost(span), failure)
+
+    def _answered(self, kind: QuestionKind, nodes: Sequence[Node], link: str) -> Question:
+        texts = [_titled(node) for node in nodes]
+        values = {"passage": texts[0]} | ({"other": texts[1], "link": link} if link else {})
+        question, answer = self._written(kind, values, QUESTION_AND_ANSWER, "qa")
+        self._check_words(question, nodes)
+        if link and normalize(link) in normalize(question):
+            raise _RejectedError(question, "names what links the passages", link)
+        if gives_away(question, answer):
+            raise _RejectedError(question, "has its answer in it", answer)
+        positions = [answer_position(answer, node.text, question) for node in nodes]
+        if not any(positions):
+            raise _RejectedError(question, "the answer is not in the passage", answer)
+        if link:
+            for text in texts:
+                reply = self._answer(question, [text])
+                if reply is not None and agree(reply, answer):
+                    raise _RejectedError(question, "one passage is enough", reply)
+        reply = self._answer(question, texts)
+        if reply is None or not agree(reply, answer):
+            detail = f"{answer!r} in the passage, {reply!r} when asked"
+            raise _RejectedError(question, "is answered otherwise from the passage", detail)
+        holder = next(index for index, position in enumerate(positions) if position is not None)
+        gold = [
+            gold_at(node, positions[index] if index == holder else None)
+            for index, node in enumerate(nodes)
+        ]
+        return Question("", question, tuple(gold), (answer.strip(),))
+
+    def _unanswerable(self, node: Node) -> Question:
+        text = _titled(node)
+        question = self._written("unanswerable", {"passage": text}, QUESTION, "questions")
+        self._check_words(question, [])
+        nearest = [_titled(result.node) for result in self.retriever.retrieve(question)]
+        reply = self._answer(question, list(dict.fromkeys([text, *nearest])))
+        if reply is not None:
+            raise _RejectedError(question, "can be answered", reply)
+        return Question("", question, answerable=False)
+
+    def _check_words(self, question: str, nodes: Sequence[Node]) -> None:
+        if names_passage(question):
+            raise _RejectedError(question, "speaks of the passage")
+        for node in nodes:
+            copied = copied_share(question, node.text)
+            if copied > self.max_overlap:
+                raise _RejectedError(question, "copies the passage's words", f"{copied:.0%} of it")
+
+    def _written(
+        self, kind: QuestionKind, values: Mapping[str, str], form: str, reader: str
+    ) -> Any:
+        """Return a question, with its answer where that is asked for."""
+        language = language_of(values["passage"])
+        prompt = WRITER_PROMPTS[kind].fill(language, **values) + json_instruction(form, language)
+
+        def parse(answer: str) -> Any:
+            if not (values := PARSERS[reader](answer)):
+                raise ValueError("there is no question in the answer")
+            return values[0]
+
+        return run(ask_and_parse(self.llm, prompt, parse, language, schema=schema_of(form)))
+
+    def _answer(self, question: str, texts: Sequence[str]) -> str | None:
+        """Return what the model answers from passages alone, None where they don't say."""
+        passages = "\n\n".join(f"[{index}] {text}" for index, text in enumerate(texts, 1))
+        language = language_of(question)
+        prompt = WRITER_PROMPTS["answer"].fill(language, passages=passages, query=question)
+        return run(ask_and_parse(self.llm, prompt, parse_partial_answer, language))
+
+
+def _titled(node: Node) -> str:
+    title = passage_title(node)
+    return f"{title}\n{node.text.strip()}" if title else node.text.strip()
+
+
+_UNIT = re.compile(rf"[^\W{UNSPACED}]+|[{UNSPACED}]")
+
+_OF_THE_PASSAGE = re.compile(
+    r"""\b(?:this|these|the|above|given|following|provided|first|second|both)\s+
+    (?:two\s+)?(?:passage|text|article|paragraph|document|excerpt|context|author|
+    (?:code\s+)?snippet)s?\b
+    |\b(?:above|given|following|provided)\s+code\b
+    |[本该上此这](?:文|段|篇|短文|材料|资料|文本)|文中|段落|(?:上述|以上|下列|以下)(?:文|内容|材料)""",
+    re.I | re.X,
+)
+
+_PUNCTUATION = re.compile(r"[\W_]+")
+
+
+def copied_share(question: str, passage: str) -> float:
+    """Return how much of a question is its longest run of words that stands in a passage.
+
+    Words, and characters of scripts without spaces, are counted. Case does not count. Of 100 to
+    300 questions that people wrote, on CMRC 2018, HotpotQA and the German XQuAD, the median is
+    0.42, 0.26 and 0.25, and nine of ten are below 0.68, 0.47 and 0.46.
+
+    Example:
+        >>> copied_share("Which tea is not fermented?", "Green tea is not fermented.")
+        0.8
+    """
+    expected, text = _units(question), _units(passage)
+    best, row = 0, [0] * (len(text) + 1)
+    for unit in expected:
+        after = [0] * (len(text) + 1)
+        for position, other in enumerate(text, 1):
+            if unit == other:
+                after[position] = row[position - 1] + 1
+                best = max(best, after[position])
+        row = after
+    return best / len(expected) if expected else 0.0
+
+
+def names_passage(question: str) -> bool:
+    """Return whether a question speaks of the passage, so that it isn't understood by itself.
+
+    Example:
+        >>> names_passage("What does the passage say of tea?"), names_passage("What is tea?")
+        (True, False)
+    """
+    return _OF_THE_PASSAGE.search(question) is not None
+
+
+def agree(answer: str, other: str) -> bool:
+    """Return whether two short answers say the same: one has the other in it, or half its words.
+
+    Half by the F1 of words (SQuAD's: Rajpurkar et al., 2016).
+
+    Example:
+        >>> agree("in 1828", "1828."), agree("in Skien", "in Oslo in 1828")
+        (True, False)
+    """
+    item, two = _plain(answer), _plain(other)
+    if not item or not two:
+        return False
+    if f" {item} " in f" {two} " or f" {two} " in f" {item} " or _unspaced_in(item, two):
+        return True
+    return _overlap(answer, other) >= 0.5
+
+
+def same_question(item: Question, other: Question) -> bool:
+    """Return whether two questions are one: equal words, or nine of ten and the same answer.
+
+    Example:
+        >>> one = Question("1", "Which tea is from Hangzhou?", answers=("Longjing",))
+        >>> same_question(one, Question("2", "which tea is from Hangzhou")), same_question(
+        ...     one, Question("3", "Which tea is from Fujian?", answers=("Wuyi",))
+        ... )
+        (True, False)
+    """
+    if _plain(item.text) == _plain(other.text):
+        return True
+    answers = [{_plain(answer) for answer in question.answers} for question in (item, other)]
+    return bool(answers[0] & answers[1]) and _overlap(item.text, other.text) >= 0.9
+
+
+def _overlap(item: str, other: str) -> float:
+    """Return the F1 of two texts' words."""
+    words, others = _units(item), _units(other)
+    common = sum(min(words.count(word), others.count(word)) for word in set(words))
+    return 2 * common / (len(words) + len(others) or 1)
+
+
+def gives_away(question: str, answer: str) -> bool:
+    """Return whether a question has its answer in it, as whole words where words have spaces.
+
+    Example:
+        >>> gives_away("What is the Rhine called?", "The Rhine"), gives_away("In 1880?", "188")
+        (True, False)
+    """
+    item, other = _plain(question), _plain(answer)
+    inside = f" {other} " in f" {item} "
+    return bool(other) and (inside or (len(other) <= len(item) and _unspaced_in(item, other)))
+
+
+def answer_position(answer: str, text: str, question: str) -> tuple[int, int] | None:
+    """Return where an answer is in a text, None where it isn't. Letter case and width apart.
+
+    Of several places it is that in whose sentence most of the question's words are.
+    """
+    pattern = r"\s+".join(map(re.escape, answer.strip(" .。\"'“”").split()))
+    if not pattern:
+        return None
+    positions = [match.span() for match in re.finditer(pattern, text, re.I)]
+    if len(positions) < 2:
+        return positions[0] if positions else None
+    words = set(_units(question))
+
+    def shared(position: tuple[int, int]) -> int:
+        return len(words & set(_units(_sentence_at(text, position[0]))))
+
+    return max(positions, key=shared)
+
+
+def gold_at(node: Node, position: tuple[int, int] | None = None) -> Gold:
+    """Return the span of a node's document that is gold, the whole node without a place.
+
+    A node that was not cut from its document is a gold passage.
+    """
+    if node.start is None or node.end is None:
+        return GoldPassage(node.text)
+    start, stop = position or (0, len(node.text))
+    return GoldSpan(
+        node.document_id or node.id, node.start + start, node.start + stop, node.text[start:stop]
+    )
+
+
+def _units(text: str) -> list[str]:
+    return _UNIT.findall(unicodedata.normalize("NFKC", text).casefold())
+
+
+def _plain(text: str) -> str:
+    normal = unicodedata.normalize("NFKC", text).casefold()
+    return _PUNCTUATION.sub(" ", normal).strip()
+
+
+def _unspaced_in(item: str, other: str) -> bool:
+    """Return whether one text is in another where words have no spaces."""
+    shorter, longer = sorted((item, other), key=len)
+    return re.search(f"[{UNSPACED}]", shorter) is not None and shorter in longer
+
+
+def _sentence_at(text: str, position: int) -> str:
+    start = 0
+    for sentence in split_sentences(text):
+        at = text.find(sentence, start)
+        if at <= position < at + len(sentence):
+            return sentence
+        start = max(start, at)
+    return text

@@ -7,12 +7,15 @@ retrieve the same passages are judged alike, for the price of one.
 
 from __future__ import annotations
 
+import contextvars
 import re
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias, TypeVar
 
 from ...nodegraph.errors import ModelError, check_integer, nearest_names
 from ...nodegraph.models.answer_cache import AnswerCache, answer_key
@@ -20,22 +23,132 @@ from ...nodegraph.models.llm import LLM, as_llm
 from ...nodegraph.models.output.verdicts import Verdict, parse_numbers, parse_verdicts
 from ...nodegraph.models.templates import Language, language_of
 from ...nodegraph.splitters.sentences import split_sentences
+from ...nodegraph.splitters.tokens import count_tokens
 from ...nodegraph.store import NodeStore
 from ..plans.plan import run
 from ..plans.prompting import PromptMixin, ask_and_parse, json_instruction
-from ..tracing import trace
-from .judging import model_cost
-from .matching import NotJudgedError, RetrievalCase
+from ..tracing import Span, trace
+from .dataset import Dataset, Question
+from .matching import Matching, NotJudgedError, RetrievalCase
 from .metrics import JUDGED_METRICS, NO_ANSWER, Judgement, Metric, says_unknown, split_name
 from .model_prompts import (
     JUDGE_PROMPTS,
-    NUMBERS_FORM,
-    NUMBERS_SCHEMA,
-    VERDICT_FORM,
-    VERDICT_SCHEMA,
-    VERDICTS_FORM,
-    VERDICTS_SCHEMA,
+    NUMBERS,
+    VERDICT,
+    VERDICTS,
+    schema_of,
 )
+from .records import Record
+
+T = TypeVar("T")
+
+Judgements: TypeAlias = dict[str, dict[str, dict[str, Judgement]]]
+"""What each metric says of each question, by metric, set-up and question id."""
+
+
+def judge_records(
+    dataset: Dataset,
+    metrics: Sequence[Metric],
+    records: Mapping[str, Mapping[str, Record]],
+    matching: Matching,
+    *,
+    max_workers: int = 1,
+    progress: bool | None = False,
+) -> Judgements:
+    """Return what each metric says of each record.
+
+    Args:
+        dataset: The questions.
+        metrics: The metrics.
+        records: What was returned, by set-up and question id.
+        matching: When a result is gold.
+        max_workers: How many questions are judged at once where a metric asks a model.
+        progress: True draws a bar in any case, False never, None where a person can see it. Only
+            where a metric asks a model.
+    """
+    slow = any(metric.asks_model for metric in metrics)
+    work = [
+        partial(_judged, metrics, setup, question, of[question.id], matching)
+        for setup, of in records.items()
+        for question in dataset.questions
+    ]
+    done = run_all(work, max_workers if slow else 1)
+    judged: dict[tuple[str, str], dict[str, Judgement]] = {}
+    for key, judgements in with_progress(done, "judge", len(work), progress if slow else False):
+        judged[key] = judgements
+    return {
+        metric.name: {
+            setup: {q.id: judged[setup, q.id][metric.name] for q in dataset.questions}
+            for setup in records
+        }
+        for metric in metrics
+    }
+
+
+def with_progress(done: Iterable[T], name: str, total: int, progress: bool | None) -> Iterable[T]:
+    """Return results with a bar: True draws it, False does not, None if a person can see it."""
+    from tqdm import tqdm
+
+    hidden = None if progress is None else not progress
+    bar: Iterable[T] = tqdm(done, name, total, unit="question", disable=hidden)
+    return bar
+
+
+def run_all(work: Sequence[Callable[[], T]], workers: int) -> Iterator[T]:
+    """Yield what functions return as it is ready.
+
+    When one raises, or all is interrupted, nothing more starts, and what has been returned by then
+    comes before the error.
+    """
+    if workers == 1:
+        for task in work:
+            yield task()
+        return
+    with ThreadPoolExecutor(workers, "nodekin-evaluate") as pool:
+        waiting = {pool.submit(contextvars.copy_context().run, task) for task in work}
+        try:
+            for future in as_completed(tuple(waiting)):
+                waiting.discard(future)
+                yield future.result()
+        except GeneratorExit:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            for future in waiting:
+                if not future.cancelled() and future.exception() is None:
+                    yield future.result()
+            raise
+
+
+def model_cost(span: Span) -> tuple[int, int]:
+    """Return how many answers a model gave within a span, and the tokens of them and prompts."""
+    model_spans = [item for item in _spans(span) if item.name == "ask"]
+    return len(model_spans), model_tokens(model_spans)
+
+
+def model_tokens(model_spans: Sequence[Span]) -> int:
+    """Return how many tokens the prompts and answers of model calls have together."""
+    texts = (
+        str(item.attributes.get(name, "")) for item in model_spans for name in ("prompt", "answer")
+    )
+    return sum(map(count_tokens, texts))
+
+
+def _spans(span: Span) -> Iterator[Span]:
+    yield span
+    for child in span.children:
+        yield from _spans(child)
+
+
+def _judged(
+    metrics: Sequence[Metric], setup: str, question: Question, record: Record, matching: Matching
+) -> tuple[tuple[str, str], dict[str, Judgement]]:
+    if record.error:
+        failed = Judgement(None, reason=f"the set-up failed: {record.error}")
+        return (setup, question.id), {metric.name: failed for metric in metrics}
+    case = RetrievalCase(question, record.items, matching, record.answer)
+    return (setup, question.id), {metric.name: metric.judge(case) for metric in metrics}
 
 
 class Judge(PromptMixin):
@@ -88,7 +201,7 @@ class Judge(PromptMixin):
         self.max_characters = check_integer(max_characters, "max_characters", 1)
         self.timeout = timeout
         self.calls = self.tokens = self.reused = 0
-        self._answers = AnswerCache(store)
+        self.answers = AnswerCache(store)
         self._lock = threading.Lock()
         self._prompts = JUDGE_PROMPTS
 
@@ -135,76 +248,21 @@ class Judge(PromptMixin):
                 f"there is no metric {base!r} by a judge; there are "
                 f"{nearest_names(base, JUDGED_METRICS)}"
             )
-        measure = _MEASURES[base]
-        _, k = split_name(name, counts_results=measure not in _OF_ANSWERS)
-        return Metric(name, partial(_measured, self, measure, k), k, asks_model=True)
+        _, k = split_name(
+            name, counts_results=base not in ("answer_relevance", "answer_correctness")
+        )
+        return Metric(name, partial(_measured, self, _MEASURES[base], k), k, asks_model=True)
+
+    def count(self, calls: int = 0, tokens: int = 0, reused: int = 0) -> None:
+        """Add to what was asked and reused."""
+        with self._lock:
+            self.calls += calls
+            self.tokens += tokens
+            self.reused += reused
 
     def close(self) -> None:
         """Close the file of decisions, if there is one. The next use opens it again."""
-        self._answers.close()
-
-    def decide(
-        self,
-        kind: str,
-        query: str,
-        parse: Callable[[str], Any],
-        shape: str,
-        schema: Mapping[str, Any],
-        **values: str,
-    ) -> tuple[Any, int, int]:
-        """Return what the model decides, and the calls and tokens that it took when it was new.
-
-        Args:
-            kind: The name of the prompt.
-            query: The question, which decides the language.
-            parse: Reads the answer.
-            shape: What the answer looks like.
-            schema: The same as a JSON schema.
-            **values: What else the prompt takes.
-
-        Raises:
-            JudgeFailedError: If the model fails, or its answers can't be read.
-        """
-        language: Language = language_of(query)
-        prompt = self._prompts[kind].fill(language, query=query, **values)
-        prompt += json_instruction(shape, language)
-        is_new = False
-
-        def ask() -> dict[str, Any]:
-            nonlocal is_new
-            is_new = True
-            failure: ModelError | None = None
-            value: Any = None
-            with trace() as span:
-                try:
-                    asking = ask_and_parse(
-                        self.llm, prompt, parse, language, schema=schema, timeout=self.timeout
-                    )
-                    value = run(asking)
-                except ModelError as error:
-                    failure = error
-            calls, tokens = model_cost(span)
-            with self._lock:
-                self.calls += calls
-                self.tokens += tokens
-            if failure is not None:
-                raise JudgeFailedError(failure, calls, tokens) from failure
-            return {"value": value, "calls": calls, "tokens": tokens}
-
-        entry = self._answers.ask(answer_key(self.llm.name, prompt, {"judged": kind}), ask)
-        if not is_new:
-            with self._lock:
-                self.reused += 1
-        return entry["value"], entry["calls"], entry["tokens"]
-
-
-class JudgeFailedError(Exception):
-    """A judge failed. The message says why."""
-
-    def __init__(self, error: ModelError, calls: int, tokens: int) -> None:
-        super().__init__(f"the judge failed: {error}")
-        self.calls = calls
-        self.tokens = tokens
+        self.answers.close()
 
 
 class _JudgedCase:
@@ -217,45 +275,59 @@ class _JudgedCase:
         self.texts = [item.text for item in case.items[:k]]
         self.calls = self.tokens = 0
 
-    def judgement(
-        self, value: float | None, evidence: str | Sequence[str] = "", reason: str = ""
-    ) -> Judgement:
-        words = evidence if isinstance(evidence, str) else "; ".join(evidence)
-        return Judgement(
-            value, reason=reason, evidence=words, model_calls=self.calls, tokens=self.tokens
-        )
-
     def decide(self, kind: str, *, count: int | None = None, **values: str) -> list[Verdict]:
         """Return the verdicts on so many numbered items, or on the one thing of the prompt."""
         parse = partial(parse_verdicts, count=count or 1)
-        single = (VERDICT_FORM, VERDICT_SCHEMA)
-        shape, schema = single if count is None else (VERDICTS_FORM, VERDICTS_SCHEMA)
-        return [Verdict(*verdict) for verdict in self._decided(kind, parse, shape, schema, values)]
+        form = VERDICT if count is None else VERDICTS
+        return [Verdict(*verdict) for verdict in self._decided(kind, parse, form, values)]
 
     def select(self, sentences: Sequence[str]) -> list[int]:
         """Return the numbers of the sentences that are needed."""
         parse = partial(parse_numbers, count=len(sentences))
         values = {"sentences": _numbered(sentences)}
-        numbers: list[int] = self._decided("sentences", parse, NUMBERS_FORM, NUMBERS_SCHEMA, values)
+        numbers: list[int] = self._decided("sentences", parse, NUMBERS, values)
         return numbers
 
     def _decided(
-        self,
-        kind: str,
-        parse: Callable[[str], Any],
-        shape: str,
-        schema: Mapping[str, Any],
-        values: Mapping[str, str],
+        self, kind: str, parse: Callable[[str], Any], form: str, values: Mapping[str, str]
     ) -> Any:
-        try:
-            value, calls, tokens = self.judge.decide(
-                kind, self.question.text, parse, shape, schema, **values
-            )
-        except JudgeFailedError as error:
-            self.calls, self.tokens = self.calls + error.calls, self.tokens + error.tokens
-            raise
-        self.calls, self.tokens = self.calls + calls, self.tokens + tokens
-        return value
+        """Return what the model decides now, or has decided of the same prompt.
+
+        Raises:
+            NotJudgedError: If the model fails, or its answers can't be read.
+        """
+        judge, query = self.judge, self.question.text
+        language: Language = language_of(query)
+        schema, timeout = schema_of(form), judge.timeout
+        prompt = judge.prompts[kind].fill(language, query=query, **values)
+        prompt += json_instruction(form, language)
+        is_new = False
+
+        def ask() -> dict[str, Any]:
+            nonlocal is_new
+            is_new = True
+            failure: ModelError | None = None
+            value: Any = None
+            with trace() as span:
+                plan = ask_and_parse(
+                    judge.llm, prompt, parse, language, schema=schema, timeout=timeout
+                )
+                try:
+                    value = run(plan)
+                except ModelError as error:
+                    failure = error
+            calls, tokens = model_cost(span)
+            judge.count(calls, tokens)
+            if failure is not None:
+                self.calls, self.tokens = self.calls + calls, self.tokens + tokens
+                raise NotJudgedError(f"the judge failed: {failure}") from failure
+            return {"value": value, "calls": calls, "tokens": tokens}
+
+        entry = judge.answers.ask(answer_key(judge.llm.name, prompt, {"judged": kind}), ask)
+        if not is_new:
+            judge.count(reused=1)
+        self.calls, self.tokens = self.calls + entry["calls"], self.tokens + entry["tokens"]
+        return entry["value"]
 
     def check_length(self, texts: Sequence[str], what: str, remedy: str = "") -> None:
         """Refuse a case that is too long for the judge.
@@ -284,7 +356,7 @@ class _JudgedCase:
         statements = list(dict.fromkeys(_lines(answer))) or [answer]
         total = len(statements)
         if not self.texts:
-            return self.judgement(0.0, [f"0 of {total} statements", "there are no results"])
+            return Judgement(0.0, evidence=f"0 of {total} statements; there are no results")
         self.check_length(self.texts, "the results have", ", or let fewer count, as by '@3'")
         passages = "\n\n".join(f"[{n}] {text.strip()}" for n, text in enumerate(self.texts, 1))
         verdicts = self.decide(
@@ -295,28 +367,29 @@ class _JudgedCase:
     def share(self, verdicts: Sequence[Verdict], what: str) -> Judgement:
         """Judge by the share of verdicts that are a yes."""
         right, total = sum(verdict.yes for verdict in verdicts), len(verdicts)
-        words = (f"{n} {_in_words(verdict)}" for n, verdict in enumerate(verdicts, 1))
-        return self.judgement(right / total, [f"{right} of {total} {what}", *words])
+        words = (f"; {n} {_in_words(verdict)}" for n, verdict in enumerate(verdicts, 1))
+        return Judgement(right / total, evidence=f"{right} of {total} {what}{''.join(words)}")
 
     def unknown(self, answer: str) -> Judgement:
         """Judge an answer that says that it is unknown, without a call."""
         summary = f"the answer says that it is unknown: {answer:.120}" if answer else NO_ANSWER
-        return self.judgement(0.0, summary)
+        return Judgement(0.0, evidence=summary)
 
     def yes_or_no(self, kind: str, *, answer: str, right: str = "") -> Judgement:
         (verdict,) = self.decide(kind, answer=answer, right=right)
-        return self.judgement(float(verdict.yes), _in_words(verdict))
+        return Judgement(float(verdict.yes), evidence=_in_words(verdict))
 
 
 def _measured(
     judge: Judge, measure: Callable[[_JudgedCase], Judgement], k: int | None, case: RetrievalCase
 ) -> Judgement:
-    """Return a judgement; "not judged", with what it cost, where the judge failed."""
+    """Return a judgement with what it cost, also where it failed."""
     judged = _JudgedCase(judge, case, k)
     try:
-        return measure(judged)
-    except JudgeFailedError as error:
-        return judged.judgement(None, reason=str(error))
+        judgement = measure(judged)
+    except NotJudgedError as error:
+        judgement = Judgement(None, reason=str(error))
+    return replace(judgement, model_calls=judged.calls, tokens=judged.tokens)
 
 
 def _context_recall(case: _JudgedCase) -> Judgement:
@@ -336,7 +409,7 @@ def _context_relevance(case: _JudgedCase) -> Judgement:
         case.check_length([text], "a result has")
         verdicts += case.decide("relevance", passage=text)
     if not verdicts:
-        return case.judgement(0.0, "there are no results")
+        return Judgement(0.0, evidence="there are no results")
     return case.share(verdicts, "results")
 
 
@@ -352,8 +425,9 @@ def _sentence_relevance(case: _JudgedCase) -> Judgement:
         needed += len(numbers)
         words += [f"{rank}: {sentences[index - 1]:.120}" for index in numbers]
     if not total:
-        return case.judgement(0.0, "there are no sentences")
-    return case.judgement(needed / total, [f"{needed} of {total} sentences", *words])
+        return Judgement(0.0, evidence="there are no sentences")
+    evidence = "; ".join([f"{needed} of {total} sentences", *words])
+    return Judgement(needed / total, evidence=evidence)
 
 
 def _answer_relevance(case: _JudgedCase) -> Judgement:
@@ -372,15 +446,14 @@ def _answer_correctness(case: _JudgedCase) -> Judgement:
     return case.yes_or_no("answer_correctness", right=_numbered(right), answer=answer)
 
 
-_OF_ANSWERS = (_answer_relevance, _answer_correctness)
-
-_MEASURES: Mapping[str, Callable[[_JudgedCase], Judgement]] = dict(
-    zip(
-        JUDGED_METRICS,
-        (_context_recall, _context_relevance, _sentence_relevance, _groundedness, *_OF_ANSWERS),
-        strict=True,
-    )
-)
+_MEASURES: Mapping[str, Callable[[_JudgedCase], Judgement]] = {
+    "judged_context_recall": _context_recall,
+    "judged_context_relevance": _context_relevance,
+    "judged_sentence_relevance": _sentence_relevance,
+    "groundedness": _groundedness,
+    "answer_relevance": _answer_relevance,
+    "answer_correctness": _answer_correctness,
+}
 
 
 def _lines(text: str) -> list[str]:

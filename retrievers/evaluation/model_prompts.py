@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import string
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -150,38 +151,32 @@ not answer.
 """The prompts of ``generate_questions``, by name."""
 
 
-def _object_schema(properties: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the JSON schema of an object that has these properties and no others."""
+VERDICTS = '{"verdicts": [{"number": 1, "quote": "...", "verdict": "yes"}]}'
+
+VERDICT = '{"quote": "...", "verdict": "yes"}'
+
+NUMBERS = '{"numbers": [1, 2]}'
+
+QUESTION_AND_ANSWER = '{"question": "...", "answer": "..."}'
+
+QUESTION = '{"question": "..."}'
+
+
+def schema_of(example: str) -> dict[str, Any]:
+    """Return the JSON schema of an example of an answer. A "yes" in it stands for a yes or no."""
+    return _schema(json.loads(example))
+
+
+def _schema(value: Any) -> dict[str, Any]:
+    if isinstance(value, list):
+        return {"type": "array", "items": _schema(value[0])}
+    if isinstance(value, int):
+        return {"type": "integer"}
+    if isinstance(value, str):
+        return {"type": "string"} | ({"enum": ["yes", "no"]} if value == "yes" else {})
     return {
         "type": "object",
-        "properties": dict(properties),
-        "required": list(properties),
+        "properties": {name: _schema(item) for name, item in value.items()},
+        "required": list(value),
         "additionalProperties": False,
     }
-
-
-_TEXT = {"type": "string"}
-_INTEGER = {"type": "integer"}
-_VERDICT: dict[str, Any] = {"quote": _TEXT, "verdict": {**_TEXT, "enum": ["yes", "no"]}}
-
-VERDICT_SCHEMA = _object_schema(_VERDICT)
-
-VERDICTS_SCHEMA = _object_schema(
-    {"verdicts": {"type": "array", "items": _object_schema({"number": _INTEGER, **_VERDICT})}}
-)
-
-NUMBERS_SCHEMA = _object_schema({"numbers": {"type": "array", "items": _INTEGER}})
-
-PAIR_SCHEMA = _object_schema({"question": _TEXT, "answer": _TEXT})
-
-QUESTION_SCHEMA = _object_schema({"question": _TEXT})
-
-VERDICTS_FORM = '{"verdicts": [{"number": 1, "quote": "...", "verdict": "yes"}]}'
-
-VERDICT_FORM = '{"quote": "...", "verdict": "yes"}'
-
-NUMBERS_FORM = '{"numbers": [1, 2]}'
-
-PAIR_FORM = '{"question": "...", "answer": "..."}'
-
-QUESTION_FORM = '{"question": "..."}'

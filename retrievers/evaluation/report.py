@@ -15,7 +15,7 @@ from typing import Any
 from ...nodegraph.errors import check_integer, nearest_names
 from .dataset import Dataset, MissingGold
 from .intervals import Difference, Figure, make_difference, make_figure
-from .judging import Judgements, judge_records
+from .judges import Judgements, judge_records
 from .matching import Matching
 from .metrics import Metric
 from .page.page import make_page

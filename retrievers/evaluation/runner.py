@@ -16,7 +16,7 @@ from ..foreign.foreign_retriever import ForeignRetriever
 from ..protocols import RetrieverLike, RetrieverProtocol
 from ..tracing import ASKS, Span
 from .dataset import Dataset, MissingGold, Question
-from .judging import model_tokens, run_all, with_progress
+from .judges import model_tokens, run_all, with_progress
 from .matching import Matching, RetrievedItem
 from .metrics import Metric, MetricLike, get_metric
 from .records import Record, RecordFile

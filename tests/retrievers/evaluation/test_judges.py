@@ -13,6 +13,7 @@ from nodekin.adapters.openai_chat import OpenAIChat
 from nodekin.nodegraph import Document, NodeGraph, split_sentences
 from nodekin.retrievers import QueryEngine, Retriever
 from nodekin.retrievers.evaluation import Dataset, GoldDocument, Judge, Question, evaluate
+from nodekin.retrievers.evaluation.judges import run_all
 from nodekin.retrievers.evaluation.metrics import JUDGED_METRICS
 from tests.support.scripted_server import ChatServer
 
@@ -356,3 +357,23 @@ def test_unknown_names(words):
     with pytest.raises(TypeError, match="language model"):
         Judge(3)
     assert [metric.name for metric in judge.metrics()] == list(JUDGED_METRICS)
+
+
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
+@pytest.mark.parametrize("workers", [1, 2, 8])
+def test_what_was_returned_before_an_error_is_kept(
+    workers: int, error: type[BaseException]
+) -> None:
+    returned = []
+
+    def task(number: int) -> int:
+        if number == 20:
+            raise error
+        returned.append(number)
+        return number
+
+    got: list[int] = []
+    with pytest.raises(error):
+        got.extend(run_all([lambda n=n: task(n) for n in range(1000)], workers))
+    assert len(got) >= 20
+    assert sorted(got) == sorted(returned)

@@ -3,7 +3,7 @@
 import pytest
 
 from nodekin.retrievers.evaluation import Question
-from nodekin.retrievers.evaluation.question_checks import (
+from nodekin.retrievers.evaluation.generation import (
     agree,
     answer_position,
     copied_share,
