@@ -163,30 +163,84 @@ def _native_name(name: str, names: Sequence[str], others: Sequence[str]) -> str:
     return next((alias for alias in same if alias in names and alias not in others), name)
 
 
+_TAG = re.compile(r"</?([A-Za-z][\w-]{0,40})>")
+
+
 _HAN = re.compile("[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
 
 _KANA = re.compile("[\u3041-\u30ff]")
 
-_WORD = re.compile(r"[^\W\d_\u3041-\u9fff\uf900-\ufaff]+")
+_TOKEN = re.compile(r"[^\W\u3041-\u9fff\uf900-\ufaff]+(?:-[^\W\u3041-\u9fff\uf900-\ufaff]+)*")
+
+# Titles, and words that are spoken about, say nothing of the language around them.
+_QUOTED = re.compile('《[^《》]*》|“[^“”]*”|"[^"]*"|「[^「」]*」|『[^『』]*』')
+
+_MAX_QUESTION = 300  # characters of a text whose question words decide
+
+_ENGLISH_STARTS = frozenset(
+    """
+    who whom whose what when where which why how is are was were am do does did can could should
+    would will has have had may tell explain describe list give translate compare summarize define
+    name show find write
+    """.split()
+)
+
+_ENGLISH_WORDS = _ENGLISH_STARTS.union(
+    """
+    a an the of in on at to for from by with about into between than and or not be been it its he
+    she they we you i me my your his her their this that these those there
+    """.split()
+)
+
+_CHINESE_QUESTION = re.compile(
+    "什[么麼]|甚麼|怎|如何|哪(?!吒)|[谁誰啥咋]|[几幾](?!何)|多[少长長高大久远遠快重深宽]|[为為]何|何[时時处處人]"
+    "|[吗嗎]|呢(?=\\W*\\Z)|是否|是不是|有[没沒]有"
+)
+
+_CHINESE_WORD = re.compile(f"{_CHINESE_QUESTION.pattern}|[的是了吧在和与與跟有能会會要不请請把被]")
 
 
-_TAG = re.compile(r"</?([A-Za-z][\w-]{0,40})>")
+def language_of(text: str, default: Language | None = None) -> Language:
+    """Return ``"zh"`` for a text in Chinese, ``"en"`` for any other.
 
+    Question words and function words decide, so that names in the other script count for nothing.
+    Japanese, known by its kana, is not Chinese. It and every other language are ``"en"``, whose
+    prompts ask for the text's language.
 
-def language_of(text: str) -> Language:
-    """Return ``"zh"`` where Chinese characters outweigh words in letters, ``"en"`` otherwise.
-
-    A word in letters weighs as much as two characters. Japanese, known by its kana, is not
-    Chinese. It and every other language are ``"en"``, whose prompts ask for the text's language.
+    Args:
+        text: A question, or any text.
+        default: For a text that has Chinese characters and does not tell. None to judge by what
+            there is more of.
 
     Example:
-        >>> language_of("OpenAI 的模型有多大？"), language_of("Who was 鲁迅?")
+        >>> language_of("MIT OpenCourseWare是啥？"), language_of("Who was 鲁迅?")
         ('zh', 'en')
+        >>> language_of("鲁迅 biography", default="en")
+        'en'
     """
     han, kana = len(_HAN.findall(text)), len(_KANA.findall(text))
     if not han or 4 * kana > han:
         return "en"
-    return "zh" if han >= 2 * len(_WORD.findall(text)) else "en"
+    outside = _QUOTED.sub(" ", text)
+    text = outside if re.search(r"[^\W\d_]", outside) else text
+    words = [token for token in _TOKEN.findall(text) if token.isalpha()]
+    first = words[0] if words and text.lstrip().startswith(words[0]) else ""
+    second = words[1] if words[1:] else ""
+    starts = first.casefold() in _ENGLISH_STARTS
+    # The words of a title are written with capital letters: What Is Love.
+    asks_english = starts and not second.istitle()
+    asks_chinese = _CHINESE_QUESTION.search(text) is not None
+    if len(text) <= _MAX_QUESTION and asks_english != asks_chinese:
+        return "en" if asks_english else "zh"
+    english = sum(word in _ENGLISH_WORDS for word in words) + starts
+    chinese = len(_CHINESE_WORD.findall(text))
+    if english != chinese:
+        return "en" if english > chinese else "zh"
+    if default is not None:
+        return default
+    # Names have capital letters, but so has the first word of a sentence.
+    lower = sum(word == word.lower() for word in words) + (first.istitle() and second.islower())
+    return "zh" if han >= 2 * lower else "en"
 
 
 _RETRY_NOTES: dict[Language, str] = {

@@ -14,7 +14,7 @@ from typing import Any
 from ...nodegraph.errors import EmbeddingError, ModelError
 from ...nodegraph.models.output.free_text import FinalAnswer, parse_final_answer
 from ...nodegraph.models.output.json_values import json_at
-from ...nodegraph.models.templates import QuotedText
+from ...nodegraph.models.templates import QuotedText, language_of
 from ..filters import Filters
 from ..plans.effects import Compute, Find
 from ..plans.limits import TimeLimit, TimeLimitError, count_calls
@@ -105,6 +105,8 @@ def _steps(
                 if observer.outcome is not None:
                     context.use_sub_answers(observer.outcome.parts)
             span.set_results([results])
+    if results and context.settings.language == "auto":  # the corpus' where the question has none
+        context.language = language_of(question, language_of(results[0].node.text))
     context.notes += _variant_notes(results)
     names = PASSAGE_PROMPTS[context.mode]
     context.candidates, context.omitted = merge_results(

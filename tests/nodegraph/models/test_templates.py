@@ -1,8 +1,18 @@
 """Languages of prompts, and templates whose values stay in their places."""
 
+from pathlib import Path
+
 import pytest
 
-from nodekin.nodegraph.models.templates import QuotedText, fill_template, language_of, neutralize
+from nodekin.nodegraph.models.templates import (
+    Language,
+    QuotedText,
+    fill_template,
+    language_of,
+    neutralize,
+)
+
+SUPPORT = Path(__file__).parents[2] / "support"
 
 
 @pytest.mark.parametrize(
@@ -19,6 +29,27 @@ from nodekin.nodegraph.models.templates import QuotedText, fill_template, langua
 )
 def test_language(text, language):
     assert language_of(text) == language
+
+
+def test_names_in_the_other_script_do_not_decide_the_language() -> None:
+    wrong, count, language = [], 0, ""
+    for line in (SUPPORT / "mixed_questions.txt").read_text(encoding="utf-8").splitlines():
+        if line.startswith("["):
+            language = line.strip("[]")
+        elif line and not line.startswith("#"):
+            count += 1
+            wrong += [line] if language_of(line) != language else []
+    assert count == 200
+    assert len(wrong) <= 0.02 * count, wrong
+
+
+@pytest.mark.parametrize("default", ["zh", "en"])
+def test_a_question_of_names_alone_is_in_the_language_of_the_corpus(default: Language) -> None:
+    assert language_of("鲁迅 biography", default) == default
+    assert language_of("git rebase 冲突", default) == default
+    assert language_of("Who was 鲁迅?", default) == "en"
+    assert language_of("git rebase 冲突怎么解决？", default) == "zh"
+    assert language_of("git rebase", default) == "en"
 
 
 TEMPLATE = "Rules.\n<passages>\n{passages}\n</passages>\nQuestion: {question}"
