@@ -7,7 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
+from ...splitters.tokens import UNSPACED
 from .cleaning import check_answer, clean, is_no_answer, usable_text
+from .free_text import is_unknown
 from .json_values import find_json, parse_json, texts_in, value_of
 from .lines import (
     QUESTION_KEYS,
@@ -90,10 +92,32 @@ def is_statement(line: str) -> bool:
     return ends and not is_question(text) and not _REQUEST.match(text)
 
 
-def is_query(text: str) -> bool:
-    """Check whether a text can be searched for: words, not too many, and no remains of JSON."""
-    is_short = len(text) <= MAX_QUERY_LENGTH and re.search(r"\w", text) is not None
-    return is_short and _STRUCTURE.search(text) is None
+_NO_QUERY = re.compile(
+    r"no[ _]?(?:answer|query|change)s?|unchanged|yes"
+    r"|(?:不需要?|不用|不必|无需|无法)再?(?:改写|修改|改动|回答|检索)?",
+    re.I,
+)
+
+
+def is_query(text: str, query: str = "") -> bool:
+    """Check whether a text can be searched for: words, not too many, and no remains of JSON.
+
+    Args:
+        text: The text.
+        query: The query that it replaces: a text of one or two letters is none, unless they are
+            part of that.
+
+    Example:
+        >>> [is_query(text, "how long is it") for text in ("Nile length", "NO ANSWER", "Hi")]
+        [True, False, False]
+    """
+    count = len(re.findall(r"\w", text))
+    if not count or len(text) > MAX_QUERY_LENGTH or _STRUCTURE.search(text):
+        return False
+    if count < (2 if re.search(f"[{UNSPACED}]", text) else 3):
+        return text.casefold() in query.casefold()
+    says_nothing = _NO_QUERY.fullmatch(text) or is_unknown(text)
+    return is_question(text) or not says_nothing
 
 
 def is_phrase(line: str) -> bool:
@@ -162,7 +186,7 @@ def parse_query(answer: str, query: str = "") -> str:
     asks = is_question(query)
     for line in sorted(lines, key=lambda line: line.kind is None):  # labelled lines first
         text = trim_question_end(strip_markup(line.text))
-        if not is_query(text):
+        if not is_query(text, query):
             continue
         if asks and is_statement(line.text):
             raise ValueError("the answer is a statement, and not the question in other words")
@@ -273,7 +297,7 @@ def _usable(texts: Sequence[str], query: str, limit: int, what: str) -> list[str
     """Return the different queries among texts, except the query itself. At most ``limit``."""
     queries: dict[str, str] = {}
     for text in texts:
-        if is_query(text):
+        if is_query(text, query):
             queries.setdefault(_same(text), text)
     queries.pop(_same(query), None)
     if not queries:

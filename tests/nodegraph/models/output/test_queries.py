@@ -449,3 +449,30 @@ def test_near_copies_of_the_question_are_no_questions(copy: str) -> None:
 def test_signs_of_names_make_another_question() -> None:
     answer = "1. Is C fast?\n2. Is C++ fast?\n3. Is C# fast?"
     assert len(parse_sub_questions(answer, "Is C the fastest?", 5)) == 3
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "NO_ANSWER",
+        "无答案",
+        "NO ANSWER",
+        "Hi",
+        "x",
+        "是",
+        "yes",
+        "unchanged",
+        "不需要改写",
+        "不知道",
+    ],
+)
+def test_what_is_no_query_replaces_none(answer: str) -> None:
+    with pytest.raises(ValueError, match="no query"):
+        parse_query(answer, "how long is the nile in egypt")
+    with pytest.raises(ValueError, match="no other phrasing"):
+        parse_phrasings(answer, "how long is the nile in egypt", 3)
+
+
+@pytest.mark.parametrize("answer", ["AI", "长江", "Unknown Pleasures", "无法改变的命运"])
+def test_short_and_unusual_queries_are_queries(answer: str) -> None:
+    assert parse_query(answer, "AI?") == answer
