@@ -13,7 +13,7 @@ from ...nodegraph.models.templates import Language, QuotedText
 from ...nodegraph.node import Node
 from ...nodegraph.splitters.sentences import sentence_spans
 from ..plans.effects import Ask, Each, StreamedAsk
-from ..plans.limits import CallCounter
+from ..plans.limits import Budget
 from ..plans.plan import Plan
 from ..plans.prompting import Prompt, neutralize
 from ..results import ScoredNode
@@ -52,7 +52,7 @@ class AnswerContext:
         streamed: The texts that were streamed.
         certain: Numbers of sources that the answer is from, whether it cites them or not.
         confidence: How sure the model is of the answer.
-        counter: Counts the calls of the model.
+        budget: Counts the calls of the model, and limits their time.
         answer: The answer, once it is complete.
         sub_answers: The answers to parts of the question, as they stand in a prompt.
         callbacks: Get the answer when its stream was read to its end.
@@ -72,7 +72,7 @@ class AnswerContext:
     streamed: list[str] = field(default_factory=list)
     certain: tuple[int, ...] = ()
     confidence: float | None = None
-    counter: CallCounter = field(default_factory=CallCounter)
+    budget: Budget = field(default_factory=Budget)
     answer: Answer | None = None
     sub_answers: str = ""
     callbacks: list[Callable[[Answer], None]] = field(default_factory=list)
@@ -232,7 +232,7 @@ class AnswerContext:
             omitted=tuple(self.omitted),
             notes=tuple(dict.fromkeys([*self.notes, *notes])),
             searched=self.searched,
-            calls=self.counter.calls,
+            calls=self.budget.calls,
             confidence=self.confidence,
         )
 

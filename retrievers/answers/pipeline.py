@@ -17,7 +17,7 @@ from ...nodegraph.models.output.json_values import json_at
 from ...nodegraph.models.templates import QuotedText, language_of
 from ..filters import Filters
 from ..plans.effects import Compute, Find
-from ..plans.limits import TimeLimit, TimeLimitError, count_calls
+from ..plans.limits import Budget, BudgetExceededError
 from ..plans.plan import Plan
 from ..plans.prompting import ask_and_parse, neutralize
 from ..protocols import RetrieverProtocol
@@ -58,11 +58,11 @@ def answer_question(
             takes longer than ``max_seconds``.
     """
     with start_span("answer", question=context.question, mode=context.mode) as span:
-        time_limit = TimeLimit(context.settings.max_seconds)
-        steps = time_limit.enforce(_steps(context, retriever, qa, pairs, top_k, filters))
+        context.budget = Budget(max_seconds=context.settings.max_seconds, fatal=False)
+        steps = context.budget.enforce(_steps(context, retriever, qa, pairs, top_k, filters))
         try:
-            answer = context.answer = yield from count_calls(steps, context.counter)
-        except TimeLimitError as error:  # before there were passages
+            answer = context.answer = yield from steps
+        except BudgetExceededError as error:  # before there were passages
             raise AnswerError(str(error), context.partial_answer(str(error))) from error
         span.attributes.update(
             answer=answer.text,
