@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
+from ..nodegraph.locking import Observation, OutsideHoldError, observing
 from .base_retriever import BaseRetriever, check_queries
 from .filters import Filters, parse_filters
-from .plans.one_state import arun_in_one_state, run_in_one_state
-from .plans.plan import Plan
+from .plans.effects import Compute
+from .plans.plan import Payments, Plan, UnpaidError, arun, current_payments, run
 from .results import OutputOptions, Results, ScoredNode
 from .validation import check_top_k
 
@@ -52,13 +55,13 @@ class PlannedRetriever(BaseRetriever):
         Raises:
             ModelError: If the model fails, with ``on_error="raise"``.
         """
-        return run_in_one_state(self._plans_of(top_k, filters), [query])[0]
+        return run(in_one_state(self._plans_of(top_k, filters), [query]))[0]
 
     async def aretrieve(
         self, query: str, *, top_k: int | None = None, filters: Filters | None = None
     ) -> list[ScoredNode]:
         """Async version of ``retrieve``."""
-        return (await arun_in_one_state(self._plans_of(top_k, filters), [query]))[0]
+        return (await arun(in_one_state(self._plans_of(top_k, filters), [query])))[0]
 
     def batch(
         self, queries: Sequence[str], *, top_k: int | None = None, filters: Filters | None = None
@@ -75,7 +78,7 @@ class PlannedRetriever(BaseRetriever):
         check_queries(queries)
         if not queries:
             return []
-        return run_in_one_state(self._plans_of(top_k, filters), list(queries))
+        return run(in_one_state(self._plans_of(top_k, filters), list(queries)))
 
     async def abatch(
         self, queries: Sequence[str], *, top_k: int | None = None, filters: Filters | None = None
@@ -84,11 +87,9 @@ class PlannedRetriever(BaseRetriever):
         check_queries(queries)
         if not queries:
             return []
-        return await arun_in_one_state(self._plans_of(top_k, filters), list(queries))
+        return await arun(in_one_state(self._plans_of(top_k, filters), list(queries)))
 
-    def _plans_of(
-        self, top_k: int | None, filters: Filters | None
-    ) -> Callable[[Sequence[str]], Plan[list[Results]]]:
+    def _plans_of(self, top_k: int | None, filters: Filters | None) -> PlanOf:
         limit = self.check_limit(top_k, filters)
         return lambda queries: self.plans(queries, limit, filters)
 
@@ -102,3 +103,75 @@ class PlannedRetriever(BaseRetriever):
 def join_notes(*notes: str | None) -> str | None:
     """Return notes as one, None where there are none."""
     return "; ".join(filter(None, notes)) or None
+
+
+PlanOf = Callable[[Sequence[str]], Plan[list[Results]]]
+"""Returns the plan of a retrieval. Its result has an item for each query."""
+
+ATTEMPTS = 3
+"""How many times a retrieval of one query is run before its graphs are held."""
+
+
+def in_one_state(plan_of: PlanOf, queries: Sequence[str]) -> Plan[list[Results]]:
+    """Return the results of a plan for queries, each of one state of the graphs, as a plan.
+
+    A retrieval that searches and then looks around reads several times. If a graph has changed
+    meanwhile it is run again, and after some times while the graphs are held. What a model said
+    once is not paid for again, and no writer waits for a model: where one is needed while the
+    graphs are held, they are let go until it has answered.
+
+    Args:
+        plan_of: Returns the plan, as often as it is run.
+        queries: The queries. Where graphs change meanwhile, parts of them may see different
+            states.
+    """
+    if current_payments.get() is not None:  # a part of a retrieval
+        return (yield from plan_of(queries))
+    return (yield from _attempts(plan_of, queries, Payments()))
+
+
+def _attempts(plan_of: PlanOf, queries: Sequence[str], payments: Payments) -> Plan[list[Results]]:
+    for _ in range(ATTEMPTS if len(queries) < 2 else 1):
+        with _attempt(payments) as observation:
+            try:
+                results = yield from plan_of(queries)
+            except LookupError:  # a node may have been removed meanwhile
+                if (yield from Compute(observation.is_current)):
+                    raise
+                continue
+        if (yield from Compute(observation.is_current)):
+            return results
+    if len(queries) > 1:
+        middle = len(queries) // 2
+        first = yield from _attempts(plan_of, queries[:middle], payments)
+        return first + (yield from _attempts(plan_of, queries[middle:], payments))
+    while True:  # a thread that holds graphs does all by itself
+        locked = partial(_run_locked, plan_of, queries, payments, observation)
+        outcome = yield from Compute(locked)
+        if isinstance(outcome, list):
+            return outcome
+        yield from Compute(outcome)
+
+
+def _run_locked(
+    plan_of: PlanOf, queries: Sequence[str], payments: Payments, observation: Observation
+) -> list[Results] | Callable[[], None]:
+    """Run a plan while all that it reads is held. Return what is to be done before, if anything."""
+    try:
+        with _attempt(payments, observation), observation.hold():
+            return run(plan_of(queries))
+    except OutsideHoldError:  # it is noted now
+        return lambda: None
+    except UnpaidError as needed:
+        return needed.pay
+
+
+@contextmanager
+def _attempt(payments: Payments, lease: Observation | None = None) -> Iterator[Observation]:
+    payments.start(graphs_locked=lease is not None)
+    token = current_payments.set(payments)
+    try:
+        with observing(lease) as observation:
+            yield observation
+    finally:
+        current_payments.reset(token)

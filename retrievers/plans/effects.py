@@ -33,8 +33,7 @@ from ..filters import Filters
 from ..protocols import RetrieverProtocol
 from ..results import Results
 from ..tracing import ASKS, Span, start_span
-from .one_state import apaid, paid
-from .plan import Effect, Plan, arun, run
+from .plan import Effect, Plan, apaid, arun, paid, run
 
 if TYPE_CHECKING:
     from ...nodegraph.models.llm import LLM

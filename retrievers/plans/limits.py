@@ -17,8 +17,7 @@ from ...nodegraph.errors import ModelError
 from ...nodegraph.models.model_objects import is_async
 from ..tracing import start_span
 from .effects import Ask, Each, run_with_timeout
-from .one_state import apaid, paid
-from .plan import Effect, Plan, interpose
+from .plan import Effect, Plan, apaid, interpose, paid
 
 T = TypeVar("T")
 

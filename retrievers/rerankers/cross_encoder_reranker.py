@@ -21,8 +21,7 @@ from ...nodegraph.splitters.chunking import CLAUSES, WORDS, Length, Span
 from ...nodegraph.splitters.sentences import sentence_spans
 from ...nodegraph.splitters.tokens import count_tokens
 from ..plans.effects import Compute
-from ..plans.one_state import apaid, paid
-from ..plans.plan import Plan, arun, run
+from ..plans.plan import Plan, apaid, arun, paid, run
 from ..protocols import RerankError, by_score
 from ..results import Evidence, Results, ScoredNode
 from ..tracing import start_span
