@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-import threading
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -12,7 +10,7 @@ import numpy.typing as npt
 
 from ...nodegraph.concurrency import track
 from .array_files import Arrays
-from .node_table import Mask
+from .node_table import KeyedRows, Mask
 
 Floats = npt.NDArray[np.float32]
 
@@ -51,17 +49,9 @@ _MAX_COPIED = (
     1_000  # vectors up to which a copy of those that a filter allows is held for the next search
 )
 
-_MAX_SINGLE_QUERIES = (
-    4  # queries for which rows are compared one by one, rather than by multiplying matrices
-)
-
 _BATCH = 4096  # vectors that are added or scored in one step
 
 _PARTS = 32  # of which only the highest cosine is looked at to leave out most rows
-
-_MAX_LATER = 10_000  # vectors that are held beside those in a file, before all are held
-
-_RECENT = 1_000  # hashes that are looked up apart from the sorted ones, at least
 
 _MARGIN = 1e-5  # sums of 32-bit products in another order differ by less
 
@@ -84,23 +74,36 @@ def exact_up_to(dimension: int) -> int:
 
 
 class _Rows:
-    """Hold vectors by row: those in memory or in a file, and some that came later.
+    """Hold vectors by row: those of a file or a graph, and some that came later.
 
     Args:
         stored: The first vectors, (rows, dimension).
-        later: The others.
+        room: Memory for the others, (more rows, dimension).
+        count: How many others there are.
     """
 
-    def __init__(self, stored: Floats, later: Floats | None = None) -> None:
+    def __init__(self, stored: Floats, room: Floats | None = None, count: int = 0) -> None:
         self.stored = stored
-        self.later = stored[:0] if later is None else later
+        self._room = stored[:0] if room is None else room
+        self.later = self._room[:count]
 
     def __len__(self) -> int:
         return len(self.stored) + len(self.later)
 
+    def extended(self, vectors: Floats) -> _Rows:
+        """Return these and further vectors, in the same memory where there is room."""
+        first, count, room = len(self.later), len(self.later) + len(vectors), self._room
+        if count > len(room):
+            room = np.empty((max(count, 2 * len(room)), self.stored.shape[1]), np.float32)
+            room[:first] = self.later
+        room[first:count] = vectors
+        return _Rows(self.stored, room, count)
+
     def take(self, rows: Numbers, axis: int = 0) -> Floats:
         """Return the vectors of some rows, (n,)."""
         first = len(self.stored)
+        if not first:
+            return self.later.take(rows, axis)
         if not len(self.later) or rows.max(initial=0) < first:
             return self.stored.take(rows, axis)
         used = np.empty((len(rows), self.stored.shape[1]), np.float32)
@@ -111,14 +114,13 @@ class _Rows:
 
     def whole(self) -> Floats:
         """Return all vectors, (rows, dimension)."""
-        return np.concatenate([self.stored, self.later]) if len(self.later) else self.stored
+        parts = [part for part in (self.stored, self.later) if len(part)] or [self.stored]
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
     def products(self, queries: Floats) -> Floats:
         """Return the products of queries and all vectors, (queries, rows)."""
-        products: Floats = queries @ self.stored.T
-        if len(self.later):
-            products = np.concatenate([products, queries @ self.later.T], axis=1)
-        return products
+        parts = [queries @ part.T for part in (self.stored, self.later) if len(part)]
+        return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
 
 
 class AllowedVectors:
@@ -173,7 +175,7 @@ class NearestVectors:
     meanwhile, ``use_hnsw`` switches to it, and until then all rows are compared.
 
     Vectors that ``from_arrays`` restores may lie in a file, where they stay, shared by all
-    processes, until many are added, or half of the rows and more are left out.
+    processes; later ones are in memory.
 
     Many threads may search in parallel, also while one calls ``use_hnsw``; ``add`` must not run
     in parallel with anything.
@@ -183,39 +185,18 @@ class NearestVectors:
     """
 
     def __init__(self, dimension: int) -> None:
-        faiss = _faiss()
         self.dimension = dimension
-        flat = faiss.IndexFlatIP(dimension)
-        self._set_indexes(flat, flat)
-        self._keys: Keys | None = None  # hashes of the first rows, ascending; None until needed
-        self._order: Numbers = np.zeros(0, np.int64)  # these rows
-        self._row_by_hash: dict[int, int] = {}  # of the later rows
-        self._copying = threading.Lock()
-
-    def _set_indexes(self, searched: Any, flat: Any) -> None:
-        # What is searched (the flat index, or the graph around one), the flat one, and what is in
-        # it, set together; no indexes as long as the vectors lie in a file.
-        self._indexes: tuple[Any, Any, _Rows] = searched, flat, _Rows(_view(flat))
-
-    def _in_memory(self) -> tuple[Any, Any, _Rows]:
-        """Return the indexes and the vectors, copied from the file if they lie there."""
-        with self._copying:
-            _, flat, stored = self._indexes
-            if flat is None:
-                flat = _faiss().IndexFlatIP(self.dimension)
-                _insert(flat, stored.stored)
-                _insert(flat, stored.later)
-                self._set_indexes(flat, flat)
-            return self._indexes
+        # The vectors, and the graph of them if there is one, set together.
+        self._state: tuple[_Rows, Any] = _Rows(np.zeros((0, dimension), np.float32)), None
+        self._by_hash: KeyedRows | None = None  # rows by the hash of the vector; None until needed
 
     def __len__(self) -> int:
-        return len(self._indexes[2])
+        return len(self._state[0])
 
     @property
     def exact(self) -> bool:
         """Whether every search compares all rows."""
-        searched, flat, _ = self._indexes
-        return searched is flat
+        return self._state[1] is None
 
     @property
     def wants_hnsw(self) -> bool:
@@ -224,50 +205,34 @@ class NearestVectors:
 
     def vectors(self) -> Floats:
         """Return a copy of all vectors (rows, dimension)."""
-        return np.array(self._indexes[2].whole())
+        return np.array(self._state[0].whole())
 
     def add(self, vectors: Floats, show: bool | None = False) -> Numbers:
         """Add unit vectors (n, dimension); return the row of each, new rows in order."""
+        stored, graph = self._state
+        if self._by_hash is None:
+            self._by_hash = KeyedRows(_hashes(stored.whole()))
         rows = np.zeros(len(vectors), np.int64)
         new: list[int] = []  # indices of the vectors that have no row yet
-        stored = self._indexes[2]
-        size = len(stored)
-        keys = _hashes(vectors)
-        existing = self._rows_with(keys)
-        for position, (vector, key, row) in enumerate(
-            zip(vectors, keys.tolist(), existing, strict=True)
-        ):
-            if row < 0:
-                row = self._row_by_hash.setdefault(key, size + len(new))
+        new_rows: dict[int, int] = {}  # by hash
+        size, keys = len(stored), _hashes(vectors)
+        with_key = self._by_hash.rows(keys)
+        for position, (key, existing) in enumerate(zip(keys.tolist(), with_key, strict=True)):
+            row = existing[0] if existing else new_rows.setdefault(key, size + len(new))
             if row < size + len(new):
                 same = stored.take(np.array([row]))[0] if row < size else vectors[new[row - size]]
-                if not np.array_equal(same, vector):  # two vectors with one hash
+                if not np.array_equal(same, vectors[position]):  # two vectors with one hash
                     row = size + len(new)
             rows[position] = row
             if row == size + len(new):
                 new.append(position)
-        if new and self._indexes[1] is None and len(stored.later) + len(new) <= _MAX_LATER:
-            later = np.concatenate([stored.later, vectors[new]])
-            self._indexes = None, None, _Rows(stored.stored, later)
-        elif new:
-            searched, flat, _ = self._in_memory()
-            _insert(searched, vectors[new], show)
-            self._set_indexes(searched, flat)
-        return rows
-
-    def _rows_with(self, keys: Keys) -> list[int]:
-        """Return the first row with each of some hashes; -1 where there is none, or it is later."""
-        existing = self._keys
-        if existing is None or len(self._row_by_hash) > len(existing) + _RECENT:
-            stored = self._indexes[2]
-            every = np.concatenate([_hashes(stored.stored), _hashes(stored.later)])
-            self._order = np.argsort(every, kind="stable")
-            existing = self._keys = every[self._order]
-            self._row_by_hash = {}
-        if not len(existing):
-            return [-1] * len(keys)
-        positions = np.searchsorted(existing, keys).clip(max=len(existing) - 1)
-        rows: list[int] = np.where(existing[positions] == keys, self._order[positions], -1).tolist()
+        if new:
+            self._by_hash.extend(keys[new])
+            if graph is None:
+                self._state = stored.extended(vectors[new]), None
+            else:
+                _insert(graph, vectors[new], show)
+                self._state = _rows_of(graph), graph
         return rows
 
     @staticmethod
@@ -281,16 +246,13 @@ class NearestVectors:
 
     def use_hnsw(self, graph: Any) -> None:
         """Switch to a graph of the first rows, after adding the later rows to it."""
-        with self._copying:
-            _insert(graph, self._indexes[2].whole()[graph.ntotal :])
-            self._set_indexes(graph, _faiss().downcast_index(graph.storage))
+        _insert(graph, self._state[0].whole()[graph.ntotal :])
+        self._state = _rows_of(graph), graph
 
     def select(self, rows: Numbers) -> NearestVectors:
         """Return a copy with only these rows, numbered anew in this order, without a graph."""
         selected = NearestVectors(self.dimension)
-        searched, flat, _ = selected._indexes
-        _insert(searched, self._indexes[2].take(rows))
-        selected._set_indexes(searched, flat)
+        selected._state = _Rows(self._state[0].take(rows)), None
         return selected
 
     def search(
@@ -304,7 +266,7 @@ class NearestVectors:
                 of them come too. None for all.
             allowed: Which rows count, None for all.
         """
-        searched, flat, vectors = self._indexes  # the same to the end, whatever others do
+        vectors, graph = self._state  # the same to the end, whatever others do
         size = count = len(vectors)
         if allowed is not None and allowed.count == size:
             allowed = None
@@ -316,42 +278,21 @@ class NearestVectors:
             rows = np.arange(size) if allowed is None else np.flatnonzero(allowed.mask)
             return [(rows, cosines(vectors, rows, query)) for query in queries]
         ef_search = max(EF_SEARCH, EF_SEARCH_PER_HIT * limit) * size // count
-        if searched is flat or _FOLLOW_COST * ef_search > min(size, _GATHER_COST * count):
-            near = [] if allowed is None else self._selected(queries, limit, allowed)
-            near = near or _compared(vectors, queries, limit, allowed)
+        if graph is None or _FOLLOW_COST * ef_search > min(size, _GATHER_COST * count):
+            near = _compared(vectors, queries, limit, allowed)
         else:
-            near = _followed(searched, vectors, queries, limit, allowed, ef_search)
+            near = _followed(graph, vectors, queries, limit, allowed, ef_search)
         return [(rows, cosines(vectors, rows, q)) for rows, q in zip(near, queries, strict=True)]
-
-    def _selected(self, queries: Floats, limit: int, allowed: AllowedVectors) -> list[Numbers]:
-        """Compare the allowed rows where they are, without copying them; for few queries.
-
-        Nothing is returned where that is not quicker, or more rows than expected may tie with the
-        last.
-        """
-        if allowed.few or len(queries) > _MAX_SINGLE_QUERIES:
-            return []
-        _, flat, vectors = self._indexes
-        if flat is None and 2 * allowed.count > len(vectors):
-            return []  # comparing all where they lie takes less than twice as long
-        if flat is None:
-            _, flat, _ = self._in_memory()
-        parameters = _faiss().SearchParameters(sel=allowed.selector())
-        cosines, rows = flat.search(queries, limit + limit // 4 + 4, params=parameters)
-        last = cosines[:, limit - 1] - _MARGIN
-        if (cosines[:, -1] >= last).any():
-            return []
-        return [near[own >= least] for near, own, least in zip(rows, cosines, last, strict=True)]
 
     def arrays(self) -> Arrays:
         """Return arrays for a file, from which ``from_arrays`` restores the vectors.
 
         They are to be written before any vector is added, which may move them.
         """
-        searched, flat, vectors = self._indexes
-        if searched is flat:
+        vectors, graph = self._state
+        if graph is None:
             return {"vectors": vectors.whole()}
-        return {"faiss": _faiss().serialize_index(searched)}
+        return {"faiss": _faiss().serialize_index(graph)}
 
     @classmethod
     def from_arrays(cls, arrays: Arrays) -> NearestVectors:
@@ -365,20 +306,19 @@ class NearestVectors:
             if stored.ndim != 2 or stored.dtype != np.float32:
                 raise ValueError(f"no vectors: {stored.dtype} of shape {stored.shape}")
             vectors = cls(stored.shape[1])
-            vectors._indexes = None, None, _Rows(stored)
+            vectors._state = _Rows(stored), None
             return vectors
         faiss = _faiss()
         try:
-            index = faiss.deserialize_index(np.ascontiguousarray(arrays["faiss"], np.uint8))
+            graph = faiss.deserialize_index(np.ascontiguousarray(arrays["faiss"], np.uint8))
         except RuntimeError as error:
             raise ValueError(f"no index of vectors: {error}") from error
-        flat = faiss.downcast_index(index.storage) if hasattr(index, "storage") else index
-        if not isinstance(flat, faiss.IndexFlat) or flat.ntotal != index.ntotal:
-            raise ValueError(f"an index of vectors is flat or HNSW, not {type(index).__name__}")
-        if index.metric_type != faiss.METRIC_INNER_PRODUCT:
+        if not isinstance(graph, faiss.IndexHNSWFlat) or graph.storage.ntotal != graph.ntotal:
+            raise ValueError(f"a graph of vectors is HNSW, not {type(graph).__name__}")
+        if graph.metric_type != faiss.METRIC_INNER_PRODUCT:
             raise ValueError("an index of vectors of another kind")
-        vectors = cls(index.d)
-        vectors._set_indexes(index, flat)
+        vectors = cls(graph.d)
+        vectors._state = _rows_of(graph), graph
         return vectors
 
 
@@ -466,16 +406,18 @@ def cosines(vectors: Floats | _Rows, rows: Numbers, query: Floats) -> Scores:
     return scores
 
 
-def _insert(index: Any, vectors: Floats, show: bool | None = False) -> None:
+def _insert(graph: Any, vectors: Floats, show: bool | None = False) -> None:
     batches = range(0, len(vectors), _BATCH)
-    slow = show if isinstance(index, _faiss().IndexHNSWFlat) and len(batches) > 1 else False
+    slow = show if len(batches) > 1 else False
     for start in track(batches, len(batches), "linking vectors", " batches", slow):
-        index.add(np.ascontiguousarray(vectors[start : start + _BATCH]))
+        graph.add(np.ascontiguousarray(vectors[start : start + _BATCH]))
 
 
 def _hashes(vectors: Floats) -> Keys:
     """Return a hash of each vector (n, dimension): the sum of its words, each times a number."""
-    factors = _factors(vectors.shape[1])
+    dimension = vectors.shape[1]
+    factors = np.random.default_rng(dimension).integers(0, 1 << 64, dimension, np.uint64)
+    factors |= np.uint64(1)
     keys = np.empty(len(vectors), np.uint64)
     for start in range(0, len(vectors), _BATCH):
         words = np.ascontiguousarray(vectors[start : start + _BATCH]).view(np.uint32)
@@ -483,18 +425,12 @@ def _hashes(vectors: Floats) -> Keys:
     return keys
 
 
-@lru_cache(8)
-def _factors(dimension: int) -> Keys:
-    numbers = np.random.default_rng(dimension).integers(0, 1 << 64, dimension, np.uint64)
-    return numbers | np.uint64(1)
-
-
-def _view(flat: Any) -> Floats:
-    """Return the vectors of a flat index (rows, dimension), a view that lives as long as it."""
-    if not flat.ntotal:
-        return np.zeros((0, flat.d), np.float32)
-    vectors: Floats = _faiss().rev_swig_ptr(flat.get_xb(), flat.ntotal * flat.d)
-    return vectors.reshape(flat.ntotal, flat.d)
+def _rows_of(graph: Any) -> _Rows:
+    """Return the vectors of a graph, a view that lives as long as it."""
+    faiss = _faiss()
+    flat = faiss.downcast_index(graph.storage)
+    vectors: Floats = faiss.rev_swig_ptr(flat.get_xb(), flat.ntotal * flat.d)
+    return _Rows(vectors.reshape(flat.ntotal, flat.d))
 
 
 def _faiss() -> Any:

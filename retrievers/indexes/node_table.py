@@ -235,6 +235,44 @@ class NodeTable:
         return table
 
 
+class KeyedRows:
+    """Find rows by 64-bit keys: sorted ones, and a dictionary of those that came later.
+
+    What a look-up takes does not grow with the number of rows.
+
+    Args:
+        keys: Those of the first rows.
+    """
+
+    def __init__(self, keys: npt.NDArray[Any]) -> None:
+        self._parts = [keys]
+        self._sort()
+
+    def _sort(self) -> None:
+        keys = np.concatenate(self._parts)
+        self._size, self._parts = len(keys), [keys]
+        self._order = np.argsort(keys, kind="stable")
+        self._later: dict[int, list[int]] = {}
+
+    def extend(self, keys: npt.NDArray[Any]) -> None:
+        """Append the keys of the next rows."""
+        for row, key in enumerate(keys.tolist(), self._size):
+            self._later.setdefault(key, []).append(row)
+        self._parts.append(keys)
+        self._size += len(keys)
+        if len(self._later) > len(self._order) + _RECENT:
+            self._sort()
+
+    def rows(self, keys: npt.NDArray[Any]) -> list[list[int]]:
+        """Return the rows with each of some keys, ascending."""
+        starts = np.searchsorted(self._parts[0], keys, sorter=self._order).tolist()
+        stops = np.searchsorted(self._parts[0], keys, "right", sorter=self._order).tolist()
+        return [
+            [*self._order[start:stop].tolist(), *self._later.get(key, ())]
+            for key, start, stop in zip(keys.tolist(), starts, stops, strict=True)
+        ]
+
+
 class NodeIds(Sequence[str]):
     """Number ids upwards: those of a file, which stay there, and later ones.
 
@@ -248,9 +286,7 @@ class NodeIds(Sequence[str]):
         self._stored = PackedTexts(*pack_texts([])) if stored is None else stored
         self._first = len(self._stored)  # the row of the first later one
         self._later: list[str] = []
-        self._hashes: npt.NDArray[np.int64] | None = None  # of the ids by ``_order``, ascending
-        self._recent: dict[str, int] = {}  # the rows that came since
-        self._order: npt.NDArray[np.intp] = np.zeros(0, np.intp)
+        self._by_key: KeyedRows | None = None  # None until rows are looked up
 
     def __len__(self) -> int:
         return self._first + len(self._later)
@@ -282,29 +318,23 @@ class NodeIds(Sequence[str]):
 
     def extend(self, ids: Collection[str]) -> None:
         """Append ids."""
-        if self._hashes is not None:
-            self._recent.update(zip(ids, range(len(self), len(self) + len(ids)), strict=True))
+        if self._by_key is not None:
+            self._by_key.extend(self._keys(ids))
         self._later += ids
+
+    def _keys(self, ids: Collection[str]) -> npt.NDArray[np.int64]:
+        return np.fromiter(map(self._stored.key, ids), np.int64, len(ids))
 
     def rows_of(self, ids: Collection[str], alive: Callable[[int], Any]) -> dict[str, int]:
         """Return the rows of those of some ids that are there and alive.
 
         What it takes does not grow with the number of all ids, except for the first time.
         """
-        if self._hashes is None or len(self._recent) > len(self._hashes) + _RECENT:
-            later = np.fromiter(map(self._stored.key, self._later), np.int64, len(self._later))
-            hashes = np.concatenate([self._stored.keys(), later])
-            self._order = np.argsort(hashes, kind="stable")
-            self._hashes, self._recent = hashes[self._order], {}
-        requested = list(ids)
-        keys = np.fromiter(map(self._stored.key, requested), np.int64, len(requested))
-        begins = np.searchsorted(self._hashes, keys).tolist()
-        ends = np.searchsorted(self._hashes, keys, "right").tolist()
+        if self._by_key is None:
+            self._by_key = KeyedRows(np.concatenate([self._stored.keys(), self._keys(self._later)]))
         matches: dict[str, int] = {}
-        for node_id, start, end in zip(requested, begins, ends, strict=True):
-            rows = self._order[start:end].tolist()
-            if node_id in self._recent:
-                rows.append(self._recent[node_id])
+        requested = list(ids)
+        for node_id, rows in zip(requested, self._by_key.rows(self._keys(requested)), strict=True):
             for row in rows:
                 if alive(row) and self[row] == node_id:
                     matches[node_id] = row

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from nodekin.retrievers.indexes import nearest_vectors
+from nodekin.retrievers.indexes import nearest_vectors, node_table
 from nodekin.retrievers.indexes.nearest_vectors import (
     AllowedVectors,
     NearestVectors,
@@ -140,13 +140,11 @@ def on_disk(vectors: NearestVectors) -> dict[str, np.ndarray]:
     return {name: array.copy() for name, array in vectors.arrays().items()}
 
 
-@pytest.mark.parametrize("later", [0, 3, 40, 10_000])
 @pytest.mark.parametrize("recent", [0, 1000])
 def test_vectors_in_a_file_and_later_ones_are_one(
-    monkeypatch: pytest.MonkeyPatch, later: int, recent: int
+    monkeypatch: pytest.MonkeyPatch, recent: int
 ) -> None:
-    monkeypatch.setattr(nearest_vectors, "_MAX_LATER", later)
-    monkeypatch.setattr(nearest_vectors, "_RECENT", recent)
+    monkeypatch.setattr(node_table, "_RECENT", recent)
     monkeypatch.setattr(nearest_vectors, "_MAX_COPIED", 20)
     chance = np.random.default_rng(4)
     all_, queries = random_vectors(200), random_vectors(6, seed=1)
@@ -163,10 +161,8 @@ def test_vectors_in_a_file_and_later_ones_are_one(
         for limit in (1, 10, None):
             found = [v.search(queries, limit) for v in (in_file, memory)]
             assert [pairs(*one) for one in found[0]] == [pairs(*one) for one in found[1]]
-    copied = later < 80
     for share in (0.05, 0.9, 0.3):
         allowed = chance.random(200) < share
-        assert (in_file._indexes[1] is not None) == copied
         found = [v.search(queries, 5, AllowedVectors(allowed)) for v in (in_file, memory)]
         assert [pairs(*one) for one in found[0]] == [pairs(*one) for one in found[1]]
     again = NearestVectors.from_arrays(on_disk(in_file))
