@@ -5,17 +5,20 @@ from __future__ import annotations
 import math
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Generic, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, cast
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from ...nodegraph.errors import nearest_names
+from ...nodegraph.errors import StoreError, nearest_names
 from ...nodegraph.store import NodeStore
 from .engine_table import delete_unused, drop_outdated
 from .engine_vectors import EngineVectors
 from .engine_words import EngineWords
 from .index_engine import IndexEngine, WordEngine
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 
 class BaseEngine:
@@ -43,18 +46,127 @@ class BaseEngine:
         delete_unused(store)
 
 
-class Address(Protocol):
-    """Where an engine is."""
+@dataclass(frozen=True, slots=True)
+class EngineAddress:
+    """The address of an engine: ``kind://user:password@host:port?name=value``.
+
+    A subclass says what its engine is called and takes, and gives the settings their types.
+
+    Attributes:
+        host: The server; empty for what this process opens itself.
+        port: Its port.
+        netloc: Both as a URL has them: ``[::1]:9200``.
+        user: The user.
+        password: The password.
+        path: Of a file or folder that this process opens; empty for a server.
+        settings: The parameters, and the defaults of those that are not there.
+    """
+
+    host: str
+    port: int
+    netloc: str
+    user: str
+    password: str
+    path: str
+    settings: Mapping[str, str]
+
+    engine: ClassVar[str]
+    """The engine's name; in small letters what its addresses begin with."""
+
+    default_port: ClassVar[int]
+    """The port of an address without one."""
+
+    defaults: ClassVar[Mapping[str, str]] = {}
+    """The parameters that it takes, with their defaults."""
+
+    choices: ClassVar[Mapping[str, tuple[str, ...]]] = {"secure": ("true", "false")}
+    """The values that parameters may have."""
+
+    local: ClassVar[tuple[str, str]] = ("", "")
+    """What this process can open itself, like ``"file"``, with an example of its path."""
+
+    @classmethod
+    def parse(cls, address: str) -> Self:
+        """Read an address. Neither a password nor a token is ever in a message.
+
+        Raises:
+            ValueError: If it is no such address.
+        """
+        engine, kind, (local, local_path) = cls.engine, cls.engine.lower(), cls.local
+        parts = urlsplit(address)
+        server = f"'{kind}://host:{cls.default_port}'"
+        behind = parts.path + parts.query + parts.fragment
+        try:
+            port = parts.port or cls.default_port
+        except ValueError:  # which has the text in its message: of a password, where that has a /
+            port = 0
+        if not port or ("@" in behind and "@" not in parts.netloc and ":" in parts.netloc):
+            raise ValueError(
+                f"the port of {engine}'s address is no number up to 65,535; write {server}, and "
+                "the characters / ? # of a password as %2F, %3F, %23"
+            )
+        settings = dict(cls.defaults)
+        for name, value in parse_qsl(parts.query, keep_blank_values=True):
+            if name not in settings:
+                raise ValueError(
+                    f"the address of {engine} has the parameter {name!r:.80}; it takes "
+                    f"{nearest_names(name, settings)}"
+                )
+            settings[name] = value
+            if value not in (allowed := cls.choices.get(name, (value,))):
+                raise ValueError(f"{name}={value!r:.40} is neither {' nor '.join(allowed)}")
+        if not _is_time(time := settings.get("timeout", "1")):
+            raise ValueError(f"timeout={time!r:.40} is no number of seconds above 0")
+        host, path = parts.hostname or "", parts.path
+        if parts.scheme != kind or not (host or (local and path.strip("/"))):
+            name = local_path.rpartition("/")[2]
+            other = f", or a {local}, '{kind}:///{local_path}' or '{kind}:{name}'" if local else ""
+            raise ValueError(f"the address of {engine} names a server, {server}{other}")
+        if host and path.strip("/"):
+            another = f", or three slashes for a {local}" if local else ""
+            raise ValueError(
+                f"the address of {engine} has a path, {path!r:.80}, after a host; write parameters "
+                f"as ?name=value{another}"
+            )
+        netloc = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        user, password = unquote(parts.username or ""), unquote(parts.password or "")
+        parsed = cls(host, port, netloc, user, password, "" if host else unquote(path), settings)
+        parsed.check()
+        return parsed
+
+    def check(self) -> None:
+        """Raise ``ValueError`` where the parts don't fit each other; nothing by default."""
 
     @property
     def label(self) -> str:
         """The address without a password."""
-        ...
+        if self.path:
+            return f"{self.engine} in {self.path}"
+        return f"{self.engine} at {self.engine.lower()}://{self.netloc}"
+
+    @property
+    def secure(self) -> bool:
+        """Whether the server is reached by TLS."""
+        return self.settings["secure"] == "true"
+
+    @property
+    def timeout(self) -> float:
+        """Seconds to wait for an answer."""
+        return float(self.settings["timeout"])
 
 
-AddressT = TypeVar("AddressT", bound=Address)
+def _is_time(text: str) -> bool:
+    try:
+        return 0 < float(text) < math.inf
+    except ValueError:
+        return False
+
+
+AddressT = TypeVar("AddressT", bound=EngineAddress)
 
 ClientT = TypeVar("ClientT")
+
+T = TypeVar("T")
 
 
 class ConnectedEngine(BaseEngine, ABC, Generic[AddressT, ClientT]):
@@ -109,113 +221,22 @@ class ConnectedEngine(BaseEngine, ABC, Generic[AddressT, ClientT]):
                 self._client = self._connect()
             return self._client
 
+    def _call(self, work: Callable[[ClientT], T]) -> T:
+        """Return what the client does, with its errors in words."""
+        try:
+            return work(self._connected())
+        except (ImportError, StoreError):
+            raise
+        except Exception as error:
+            raise self._explained(error) from error
+
+    @abstractmethod
+    def _explained(self, error: Exception) -> StoreError:
+        """Return what an error of the client means, and what to do."""
+
     def close(self) -> None:
         """Close connections; the next use opens them again."""
         with self._connecting:
             client, self._client = self._client, None
         if client is not None:
             self._disconnect(client)
-
-
-@dataclass(frozen=True, slots=True)
-class AddressParts:
-    """Hold the parts of an engine's address.
-
-    Attributes:
-        host: The server; empty for what this process opens itself.
-        port: Its port.
-        netloc: Both as a URL has them: ``[::1]:9200``.
-        user: The user.
-        password: The password.
-        path: Of a file or folder that this process opens; empty for a server.
-        settings: The parameters, and the defaults of those that are not there.
-    """
-
-    host: str
-    port: int
-    netloc: str
-    user: str
-    password: str
-    path: str
-    settings: Mapping[str, str]
-
-    @classmethod
-    def parse(
-        cls,
-        address: str,
-        engine: str,
-        port: int,
-        settings: Mapping[str, str],
-        local: str = "",
-        local_path: str = "",
-    ) -> AddressParts:
-        """Read an address. Neither a password nor a token is ever in a message.
-
-        Args:
-            address: The address.
-            engine: The engine's name; in small letters what its addresses begin with.
-            port: The port of an address without one.
-            settings: The parameters that it takes, with their defaults. ``secure`` is ``true`` or
-                ``false``.
-            local: What this process can open itself, in place of a server: ``"file"``; empty for
-                nothing.
-            local_path: An example of its path.
-
-        Raises:
-            ValueError: If it is no such address.
-        """
-        parts, kind = urlsplit(address), engine.lower()
-        server = f"'{kind}://host:{port}'"
-        behind = parts.path + parts.query + parts.fragment
-        try:
-            own_port = parts.port or port
-        except ValueError:  # which has the text in its message: of a password, where that has a /
-            own_port = 0
-        if not own_port or ("@" in behind and "@" not in parts.netloc and ":" in parts.netloc):
-            raise ValueError(
-                f"the port of {engine}'s address is no number up to 65,535; write {server}, and "
-                "the characters / ? # of a password as %2F, %3F, %23"
-            )
-        own = dict(settings)
-        for name, value in parse_qsl(parts.query, keep_blank_values=True):
-            if name not in own:
-                raise ValueError(
-                    f"the address of {engine} has the parameter {name!r:.80}; it takes "
-                    f"{nearest_names(name, own)}"
-                )
-            own[name] = value
-        if own.get("secure", "true") not in ("true", "false"):
-            raise ValueError(f"secure={own['secure']!r:.40} is neither true nor false")
-        host, path = parts.hostname or "", parts.path
-        if parts.scheme != kind or not (host or (local and path.strip("/"))):
-            name = local_path.rpartition("/")[2]
-            other = f", or a {local}, '{kind}:///{local_path}' or '{kind}:{name}'" if local else ""
-            raise ValueError(f"the address of {engine} names a server, {server}{other}")
-        if host and path.strip("/"):
-            another = f", or three slashes for a {local}" if local else ""
-            raise ValueError(
-                f"the address of {engine} has a path, {path!r:.80}, after a host; write parameters "
-                f"as ?name=value{another}"
-            )
-        netloc = f"[{host}]:{own_port}" if ":" in host else f"{host}:{own_port}"
-        user, password = unquote(parts.username or ""), unquote(parts.password or "")
-        return cls(host, own_port, netloc, user, password, "" if host else unquote(path), own)
-
-    @property
-    def secure(self) -> bool:
-        """Whether the server is reached by TLS."""
-        return self.settings["secure"] == "true"
-
-    def seconds(self, name: str) -> float:
-        """Return a parameter that is a time.
-
-        Raises:
-            ValueError: If it is none.
-        """
-        try:
-            number = float(self.settings[name])
-        except ValueError:
-            number = 0.0
-        if not 0 < number < math.inf:
-            raise ValueError(f"{name}={self.settings[name]!r:.40} is no number of seconds above 0")
-        return number

@@ -2,35 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass
-from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+import heapq
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from ...nodegraph.errors import StoreError
 from ...nodegraph.search_tables import Nearest, ValueMatch
-from .base_engine import AddressParts, ConnectedEngine
-from .index_engine import EngineRow, EngineUnavailableError, MissingCollectionError
+from ..extras import extra
+from .base_engine import ConnectedEngine, EngineAddress
+from .index_engine import (
+    EF_CONSTRUCTION,
+    EF_SEARCH,
+    EngineRow,
+    EngineUnavailableError,
+    M,
+    MissingCollectionError,
+    RowSelection,
+    nearest_of,
+)
 
 if TYPE_CHECKING:
     from ...nodegraph.search_tables import Vectors
-
-T = TypeVar("T")
-
-_PORT = 8_000
 
 _TIMEOUT = 60  # seconds
 
 _BATCH_SIZE = 1_000  # rows that are read at once
 
 _MAX_CONDITIONS = 100  # of a condition, above which rows are read and compared here: see ``_where``
-
-# As for pgvector, which has the same graph: see adapters/engines/postgres/pgvector_table.py.
-_M = 24
-
-_EF_CONSTRUCTION = 200
-
-_EF_SEARCH = 400
 
 _TOKEN_KEY = "mark"
 
@@ -39,53 +37,26 @@ _NO_VALUE = 0  # numbers of values begin with 1
 _NO_ROW = {"place": -1}  # a condition that none meets
 
 
-@dataclass(frozen=True, slots=True)
-class ChromaAddress:
-    """Where Chroma is.
+class ChromaAddress(EngineAddress):
+    """``chroma://host:8000?secure=true&token=secret&tenant=name&database=name``.
 
-    Attributes:
-        folder: The folder of an embedded Chroma, empty for a server.
-        host: The server.
-        port: Its port.
-        secure: Whether it is reached by TLS.
-        token: What it demands, if anything.
-        tenant: Chroma's tenant.
-        database: Its database.
-        label: The address without the token.
+    ``chroma:///folder`` and ``chroma:folder`` are folders that this process opens.
     """
 
-    folder: str
-    host: str
-    port: int
-    secure: bool
-    token: str
-    tenant: str
-    database: str
-    label: str
+    engine = "Chroma"
+    default_port = 8_000
+    defaults: ClassVar[Mapping[str, str]] = {
+        "secure": "false",
+        "token": "",
+        "tenant": "default_tenant",
+        "database": "default_database",
+    }
+    local = ("folder", "folder")
 
-    @classmethod
-    def parse(cls, address: str) -> ChromaAddress:
-        """Read ``chroma://host:8000?secure=true&token=secret&tenant=name&database=name``.
-
-        ``chroma:///folder`` and ``chroma:folder`` are folders that this process opens.
-
-        Raises:
-            ValueError: If it is no such address.
-        """
-        settings = {
-            "secure": "false",
-            "token": "",
-            "tenant": "default_tenant",
-            "database": "default_database",
-        }
-        parts = AddressParts.parse(address, "Chroma", _PORT, settings, "folder", "folder")
-        if parts.user or parts.password:
+    def check(self) -> None:
+        """Refuse a user."""
+        if self.user or self.password:
             raise ValueError("Chroma has no users; write ?token= for what its server demands")
-        of_both = (parts.settings["tenant"], parts.settings["database"])
-        if parts.path:
-            return cls(parts.path, "", 0, False, "", *of_both, f"Chroma in {parts.path}")
-        token, label = parts.settings["token"], f"Chroma at chroma://{parts.netloc}"
-        return cls("", parts.host, parts.port, parts.secure, token, *of_both, label)
 
 
 class ChromaEngine(ConnectedEngine[ChromaAddress, Any]):
@@ -95,7 +66,7 @@ class ChromaEngine(ConnectedEngine[ChromaAddress, Any]):
     Chroma 1.5.
 
     Args:
-        address: See ``ChromaAddress.parse``.
+        address: See ``ChromaAddress``.
 
     Raises:
         ValueError: If it is no such address.
@@ -121,9 +92,9 @@ class ChromaEngine(ConnectedEngine[ChromaAddress, Any]):
         """Make a collection."""
         graph = {
             "space": "ip",
-            "max_neighbors": _M,
-            "ef_construction": _EF_CONSTRUCTION,
-            "ef_search": _EF_SEARCH,
+            "max_neighbors": M,
+            "ef_construction": EF_CONSTRUCTION,
+            "ef_search": EF_SEARCH,
         }
         self._call(
             lambda client: client.get_or_create_collection(
@@ -197,21 +168,18 @@ class ChromaEngine(ConnectedEngine[ChromaAddress, Any]):
         return sum(map(len, self._batches(collection, match, [])))
 
     def nearest(
-        self,
-        collection: str,
-        query: Vectors,
-        limit: int,
-        match: ValueMatch | None,
-        without: Collection[str],
-        exact: bool,
-        position: int,
+        self, collection: str, query: Vectors, limit: int, selection: RowSelection, exact: bool
     ) -> Nearest:
-        """Return the nearest rows."""
-        import numpy as np
-
+        """Return the nearest rows; where Chroma can't select them, by reading all that match."""
+        match, without, _ = selection
         where = None if match is None else _where(match)
         if exact or (match is not None and where is None):
-            return self._compared(collection, query, limit, match, without)
+            left_out = frozenset(without)
+            batches = self.rows(collection, match, 0)
+            rows = (row for batch in batches for row in batch if row.key not in left_out)
+            best = heapq.nlargest(limit, rows, key=lambda row: float(row.vector @ query))
+            ids, orders = [row.id for row in best], [row.order for row in best]
+            return nearest_of(ids, orders, [row.vector for row in best], len(query))
         others = [{"key": {"$nin": [*without]}}] if without else []
         conditions = [*([] if where is None else [where]), *others]
         matches = self._call(
@@ -222,34 +190,9 @@ class ChromaEngine(ConnectedEngine[ChromaAddress, Any]):
                 include=["embeddings", "metadatas"],
             )
         )
-        vectors = np.asarray(matches["embeddings"][0], np.float32).reshape(-1, len(query))
-        fields = matches["metadatas"][0]
-        orders = np.array([int(field["place"]) for field in fields], np.int64)
-        return Nearest([field["id"] for field in fields], orders, vectors)
-
-    def _compared(
-        self,
-        collection: str,
-        query: Vectors,
-        limit: int,
-        match: ValueMatch | None,
-        without: Collection[str],
-    ) -> Nearest:
-        """Return the nearest rows by reading all that match."""
-        import numpy as np
-
-        left_out = frozenset(without)
-        ids: list[str] = []
-        orders: list[int] = []
-        vectors = [np.zeros((0, len(query)), np.float32)]
-        for rows in self.rows(collection, match, 0):
-            retained = [row for row in rows if row.key not in left_out]
-            ids += [row.id for row in retained]
-            orders += [row.order for row in retained]
-            vectors += [row.vector[None] for row in retained]
-        table = np.concatenate(vectors)
-        best = np.argsort(-(table @ query), kind="stable")[:limit]
-        return Nearest([ids[at] for at in best], np.array(orders, np.int64)[best], table[best])
+        (vectors,), (fields,) = matches["embeddings"], matches["metadatas"]
+        ids, orders = [field["id"] for field in fields], [int(field["place"]) for field in fields]
+        return nearest_of(ids, orders, vectors, len(query))
 
     def rows(
         self, collection: str, match: ValueMatch | None, position: int
@@ -274,7 +217,7 @@ class ChromaEngine(ConnectedEngine[ChromaAddress, Any]):
         where = None if match is None else _where(match)
         start = 0
         while True:
-            matches = self._call(partial(self._get, collection, where, ["metadatas", *more], start))
+            matches = self._get(collection, where, ["metadatas", *more], start)
             fields = matches["metadatas"]
             vectors = matches["embeddings"] if more else [None] * len(fields)
             batch = zip(fields, vectors, strict=True)
@@ -287,11 +230,13 @@ class ChromaEngine(ConnectedEngine[ChromaAddress, Any]):
             start += _BATCH_SIZE
 
     def _get(
-        self, collection: str, where: dict[str, Any] | None, fields: list[str], start: int, _: Any
+        self, collection: str, where: dict[str, Any] | None, fields: list[str], start: int
     ) -> Any:
         """Return a batch of the rows that meet a condition."""
-        return self._collection(collection).get(
-            where=where, include=fields, limit=_BATCH_SIZE, offset=start
+        return self._call(
+            lambda _: self._collection(collection).get(
+                where=where, include=fields, limit=_BATCH_SIZE, offset=start
+            )
         )
 
     # The client
@@ -304,38 +249,25 @@ class ChromaEngine(ConnectedEngine[ChromaAddress, Any]):
             session.close()
 
     def _connect(self) -> Any:
-        try:
+        with extra("chroma", "chromadb"):
             import chromadb
             from chromadb.config import Settings
-        except ImportError as error:
-            raise ImportError(
-                'an index in Chroma needs chromadb: pip install "nodekin[chroma]"'
-            ) from error
-        address = self._address
-        settings = Settings(anonymized_telemetry=False)  # no word to anyone
+        address, settings = self._address, self._address.settings
         both: dict[str, Any] = {
-            "tenant": address.tenant,
-            "database": address.database,
-            "settings": settings,
+            "tenant": settings["tenant"],
+            "database": settings["database"],
+            "settings": Settings(anonymized_telemetry=False),
         }
-        if address.folder:
-            return chromadb.PersistentClient(address.folder, **both)
-        headers = {"Authorization": f"Bearer {address.token}"} if address.token else None
+        if address.path:
+            return chromadb.PersistentClient(address.path, **both)
+        token = settings["token"]
+        headers = {"Authorization": f"Bearer {token}"} if token else None
         client = chromadb.HttpClient(
             address.host, address.port, ssl=address.secure, headers=headers, **both
         )
         if (session := _session(client)) is not None:
             session.timeout = _TIMEOUT  # Chroma would wait for ever
         return client
-
-    def _call(self, work: Callable[[Any], T]) -> T:
-        """Return what the client does, with its errors in words."""
-        try:
-            return work(self._connected())
-        except (ImportError, StoreError):
-            raise
-        except Exception as error:
-            raise self._explained(error) from error
 
     def _explained(self, error: Exception) -> StoreError:
         name, message = type(error).__name__, " ".join(str(error).split())[:300]

@@ -20,7 +20,13 @@ from .engine_table import (
     random_name,
     to_ascii,
 )
-from .index_engine import EngineRow, IndexEngine, MissingCollectionError
+from .index_engine import (
+    EngineRow,
+    IndexEngine,
+    MissingCollectionError,
+    RowSelection,
+    nearest_of,
+)
 
 if TYPE_CHECKING:
     from ...nodegraph.search_tables import Vectors
@@ -155,25 +161,19 @@ class EngineVectors(EngineTable[VectorRow, IndexEngine]):
         collection, engine = self._searched(), self._engine
         gone = [*map(key_of, without)]
         if limit is not None and limit <= engine.max_results:
-            searched = (collection.name, query, limit, match, gone, exact, collection.position)
-            rows = self._read(partial(engine.nearest, *searched))
+            selection = RowSelection(match, gone, collection.position)
+            search = partial(engine.nearest, collection.name, query, limit, selection, exact)
+            rows = self._read(search)
             yield rows._replace(ids=[*map(from_ascii, rows.ids)])
             return
         left_out = frozenset(gone)
 
         def batches() -> list[Nearest]:
-            parts = engine.rows(collection.name, match, collection.position)
-            stored = ([row for row in part if row.key not in left_out] for part in parts)
-            return [_as_nearest(part, len(query)) for part in stored]
+            stored: list[Nearest] = []
+            for part in engine.rows(collection.name, match, collection.position):
+                rows = [row for row in part if row.key not in left_out]
+                ids, orders = [from_ascii(row.id) for row in rows], [row.order for row in rows]
+                stored.append(nearest_of(ids, orders, [row.vector for row in rows], len(query)))
+            return stored
 
         yield from self._read(batches)
-
-
-def _as_nearest(rows: Sequence[EngineRow], dimension: int) -> Nearest:
-    import numpy as np
-
-    vectors = np.zeros((len(rows), dimension), np.float32)
-    for at, row in enumerate(rows):
-        vectors[at] = row.vector[:dimension]
-    orders = np.array([row.order for row in rows], np.int64)
-    return Nearest([from_ascii(row.id) for row in rows], orders, vectors)

@@ -22,7 +22,7 @@ from ...nodegraph.search_tables import (
 )
 from ...nodegraph.store import NodeStore
 from .engine_table import BATCH, EngineCollection, EngineTable, key_of
-from .index_engine import WordEngine, WordRow
+from .index_engine import RowSelection, WordEngine, WordRow
 
 if TYPE_CHECKING:
     from ...nodegraph.search_tables import Impacts, Numbers
@@ -105,9 +105,8 @@ class EngineWords(EngineTable[WordedNode, WordEngine]):
         maximum = None if limit is None or limit > engine.max_results else limit
 
         def search() -> WordCandidates:
-            hits = engine.search_words(
-                collection.name, query, maximum, match, gone, collection.position
-            )
+            selection = RowSelection(match, gone, collection.position)
+            hits = engine.search_words(collection.name, query, maximum, selection)
             nodes = self._statistics_of(collection).nodes(hits.keys)
             complete = maximum is None or len(hits.keys) < maximum
             return WordCandidates([*nodes.values()], min(hits.scores, default=0.0), complete)

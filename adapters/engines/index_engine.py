@@ -9,14 +9,28 @@ says of scores decides only which candidates there are.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from ...nodegraph.errors import StoreError, TransientStoreError
 from ...nodegraph.search_tables import Nearest, QueryTerm, ValueMatch
 
 if TYPE_CHECKING:
     from ...nodegraph.search_tables import Impacts, Numbers, Vectors
+
+
+HNSW_FROM = 10_001
+"""Rows from which a graph of vectors is made: up to there comparing all takes milliseconds."""
+
+# Of 30,000 Chinese passages with static vectors (wordllama) pgvector finds 0.994 of the best ten,
+# and 0.996 of vectors that are much like noise. 16, 100 and 256, as in memory, find 0.965 and
+# 0.954. Milvus, Chroma and OpenSearch have the same graph.
+M = 24
+
+EF_CONSTRUCTION = 200
+
+EF_SEARCH = 400
+"""How many of the best so far a search of the graph follows."""
 
 
 class EngineUnavailableError(TransientStoreError):
@@ -76,6 +90,20 @@ class WordHits(NamedTuple):
 
     keys: Sequence[str]
     scores: Sequence[float]
+
+
+class RowSelection(NamedTuple):
+    """Which rows a search is about.
+
+    Attributes:
+        match: A row has the number of a match if it is among its value_ids; None for all rows.
+        without: Keys of rows that don't count.
+        position: Which writes must be seen.
+    """
+
+    match: ValueMatch | None = None
+    without: Collection[str] = ()
+    position: int = 0
 
 
 class IndexEngine(Protocol):
@@ -144,25 +172,16 @@ class IndexEngine(Protocol):
         ...
 
     def nearest(
-        self,
-        collection: str,
-        query: Vectors,
-        limit: int,
-        match: ValueMatch | None,
-        without: Collection[str],
-        exact: bool,
-        position: int,
+        self, collection: str, query: Vectors, limit: int, selection: RowSelection, exact: bool
     ) -> Nearest:
         """Return the rows with the highest product with a query, best first.
 
         Args:
             collection: The collection.
             query: A unit vector, (dimension,).
-            limit: How many, ``most`` at most.
-            match: Which rows count: a row has the number of a match if it is among its value_ids.
-            without: Keys of rows that don't count.
+            limit: How many, ``max_results`` at most.
+            selection: Which rows count.
             exact: Whether none may be missing, as far as the engine can see to it.
-            position: Which writes must be seen.
 
         Returns:
             Their ids as they were put, their orders and vectors.
@@ -222,9 +241,7 @@ class WordEngine(IndexEngine, Protocol):
         collection: str,
         query: Sequence[QueryTerm],
         limit: int | None,
-        match: ValueMatch | None,
-        without: Collection[str],
-        position: int,
+        selection: RowSelection,
     ) -> WordHits:
         """Return the rows with the highest sums of weight times impact over the terms they share.
 
@@ -233,9 +250,19 @@ class WordEngine(IndexEngine, Protocol):
         Args:
             collection: The collection.
             query: The terms, each once, at least one; numbers that no row has are possible.
-            limit: How many, ``most`` at most; None for all that share a term, in any order.
-            match: Which rows count; see ``IndexEngine.nearest``.
-            without: Keys of rows that don't count.
-            position: Which writes must be seen.
+            limit: How many, ``max_results`` at most; None for all that share a term, in any order.
+            selection: Which rows count.
         """
         ...
+
+
+def nearest_of(
+    ids: Iterable[str], orders: Iterable[int], vectors: Sequence[Any], dimension: int
+) -> Nearest:
+    """Return rows near a query; vectors may have more numbers than the dimension."""
+    import numpy as np
+
+    table = np.zeros((len(vectors), dimension), np.float32)
+    for row, vector in enumerate(vectors):
+        table[row] = vector[:dimension]
+    return Nearest([*ids], np.array([*orders], np.int64), table)

@@ -8,19 +8,25 @@ import re
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from ...nodegraph.errors import StoreError
 from ...nodegraph.search_tables import Nearest, QueryTerm, ValueMatch
-from .base_engine import AddressParts, ConnectedEngine
+from ..extras import extra
+from .base_engine import ConnectedEngine, EngineAddress
 from .index_engine import (
+    EF_CONSTRUCTION,
+    EF_SEARCH,
+    HNSW_FROM,
     EngineRow,
     EngineUnavailableError,
+    M,
     MissingCollectionError,
+    RowSelection,
     WordHits,
     WordRow,
+    nearest_of,
 )
 
 if TYPE_CHECKING:
@@ -31,8 +37,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
-
-_PORT = 19_530
 
 _MAX_RESULTS = 16_384  # rows that a query or a search returns
 
@@ -45,17 +49,6 @@ _MAX_VALUES = 4_096  # numbers in an array
 _MAX_ID_BYTES = 65_535  # bytes of a text
 
 _MAX_DIMENSION = 32_768
-
-HNSW_FROM = 10_001
-"""Rows from which a graph of vectors is made: up to there comparing all takes milliseconds."""
-
-# As for pgvector, which has the same graph: see adapters/engines/postgres/pgvector_table.py.
-_M = 24
-
-_EF_CONSTRUCTION = 200
-
-EF_SEARCH = 400
-"""How many of the best so far a search of the graph follows."""
 
 _MAX_EF_SEARCH = 10_000  # where few are left by a filter: as many as there are then
 
@@ -75,8 +68,6 @@ _FOR_GOOD = frozenset({1_100, 1_101, 1_400, 1_401, 1_402})  # a wrong request, n
 _MIN_VERSION = (2, 3, 2)  # version of a server: the first with arrays
 
 _WITH_WORDS = (2, 4, 0)  # the first with sparse vectors
-
-_WORDS = ("auto", "milvus", "memory")
 
 _UNFLUSHED = 4_000
 """New rows from which on a server is told to index them, and to search by that index.
@@ -110,64 +101,57 @@ def _is_others(record: logging.LogRecord) -> bool:
     return not _calling.depth
 
 
-@dataclass(frozen=True, slots=True)
-class MilvusAddress:
-    """Where Milvus is.
+class MilvusAddress(EngineAddress):
+    """``milvus://user:password@host:port?database=name&secure=true&timeout=10``.
 
-    Attributes:
-        uri: What its client takes: a path, or a URL.
-        token: User and password, or what else a server demands.
-        database: The database of a server.
-        timeout: Seconds to wait for an answer.
-        label: The address without the password.
-        words: Where words are searched: in Milvus, by ``"milvus"``; in the ``"memory"`` of each
-            process; or ``"auto"``: in Milvus where it can.
+    ``milvus:///folder/file.db`` and ``milvus:file.db`` are files of milvus-lite. Words are searched
+    in Milvus where it can, by ``words=auto``; by ``words=milvus`` in Milvus; by ``words=memory`` in
+    each process.
     """
 
-    uri: str
-    token: str
-    database: str
-    timeout: float
-    label: str
-    words: str
+    engine = "Milvus"
+    default_port = 19_530
+    defaults: ClassVar[Mapping[str, str]] = {
+        "database": "",
+        "secure": "false",
+        "timeout": "10",
+        "token": "",
+        "words": "auto",
+    }
+    choices: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        **EngineAddress.choices,
+        "words": ("auto", "milvus", "memory"),
+    }
+    local = ("file", "folder/file.db")
+
+    def check(self) -> None:
+        """Refuse files of other names than milvus-lite's."""
+        if self.path and not self.path.endswith(".db"):
+            raise ValueError(
+                f"{self.path!r:.80} is no file of milvus-lite, whose name ends in .db; write "
+                "'milvus:///folder/file.db'"
+            )
 
     @property
     def is_file(self) -> bool:
         """Whether it is a file of milvus-lite."""
-        return "://" not in self.uri
+        return bool(self.path)
 
-    @classmethod
-    def parse(cls, address: str) -> MilvusAddress:
-        """Read ``milvus://user:password@host:port?database=name&secure=true&timeout=10``.
+    @property
+    def uri(self) -> str:
+        """What Milvus' client takes: a path, or a URL."""
+        return self.path or f"{'https' if self.secure else 'http'}://{self.netloc}"
 
-        ``milvus:///folder/file.db`` and ``milvus:file.db`` are files of milvus-lite. With
-        ``words=memory`` each process searches words itself.
+    @property
+    def token(self) -> str:
+        """User and password, or what else a server demands."""
+        return f"{self.user}:{self.password}" if self.user else self.settings["token"]
 
-        Raises:
-            ValueError: If it is no such address.
-        """
-        settings = {"database": "", "secure": "false", "timeout": "10", "token": ""}
-        settings["words"] = "auto"
-        parts = AddressParts.parse(address, "Milvus", _PORT, settings, "file", "folder/file.db")
-        timeout, path = parts.seconds("timeout"), parts.path
-        words = parts.settings["words"]
-        if words not in _WORDS:
-            raise ValueError(
-                f"words={words!r:.40} says not where words are searched; write one of "
-                f"{', '.join(_WORDS)}"
-            )
-        if path and not path.endswith(".db"):
-            raise ValueError(
-                f"{path!r:.80} is no file of milvus-lite, whose name ends in .db; write "
-                "'milvus:///folder/file.db'"
-            )
-        if path:
-            return cls(path, "", "", timeout, f"Milvus in {path}", words)
-        token = f"{parts.user}:{parts.password}" if parts.user else parts.settings["token"]
-        uri = f"{'https' if parts.secure else 'http'}://{parts.netloc}"
-        database = parts.settings["database"]
-        label = f"Milvus at milvus://{parts.netloc}" + (f"?database={database}" if database else "")
-        return cls(uri, token, database, timeout, label, words)
+    @property
+    def label(self) -> str:
+        """The address without a password."""
+        database = self.settings["database"]
+        return super().label + (f"?database={database}" if database else "")
 
 
 class MilvusEngine(ConnectedEngine[MilvusAddress, "MilvusClient"]):
@@ -178,7 +162,7 @@ class MilvusEngine(ConnectedEngine[MilvusAddress, "MilvusClient"]):
     at a time. Tested with milvus-lite 3.2, and with Milvus 2.3 for vectors.
 
     Args:
-        address: See ``MilvusAddress.parse``.
+        address: See ``MilvusAddress``.
 
     Raises:
         ValueError: If it is no such address.
@@ -221,6 +205,28 @@ class MilvusEngine(ConnectedEngine[MilvusAddress, "MilvusClient"]):
                 f"embedding model makes {dimension:,}; open the graph without index="
             )
 
+        params = {"M": M, "efConstruction": EF_CONSTRUCTION} if has_hnsw else {}
+
+        def add_fields(schema: Any, kinds: Any) -> None:
+            schema.add_field("place", kinds.INT64)
+            schema.add_field("vector", kinds.FLOAT_VECTOR, dim=max(dimension, 2))
+
+        self._create(collection, add_fields, ("vector", "HNSW" if has_hnsw else "FLAT", params))
+
+    def _create(
+        self,
+        collection: str,
+        add_fields: Callable[[Any, Any], None],
+        index: tuple[str, str, dict[str, int]],
+    ) -> None:
+        """Make a collection with some fields beside those that all have.
+
+        Args:
+            collection: Its name.
+            add_fields: Adds fields to a schema.
+            index: The field that is searched, the kind of its index, and its settings.
+        """
+
         def create(client: MilvusClient) -> None:
             if client.has_collection(collection, timeout=self._timeout):
                 return
@@ -229,18 +235,15 @@ class MilvusEngine(ConnectedEngine[MilvusAddress, "MilvusClient"]):
             schema = client.create_schema(auto_id=False, enable_dynamic_field=False)
             schema.add_field("key", DataType.VARCHAR, max_length=32, is_primary=True)
             schema.add_field("id", DataType.VARCHAR, max_length=_MAX_ID_BYTES)
-            schema.add_field("place", DataType.INT64)
             numbers = {"element_type": DataType.INT64, "max_capacity": _MAX_VALUES}
             schema.add_field("tags", DataType.ARRAY, **numbers)
-            schema.add_field("vector", DataType.FLOAT_VECTOR, dim=max(dimension, 2))
-            index = client.prepare_index_params()
-            params = {"M": _M, "efConstruction": _EF_CONSTRUCTION} if has_hnsw else {}
-            kind = "HNSW" if has_hnsw else "FLAT"
-            index.add_index("vector", index_type=kind, metric_type="IP", params=params)
+            add_fields(schema, DataType)
+            indexes, (field, kind, params) = client.prepare_index_params(), index
+            indexes.add_index(field, index_type=kind, metric_type="IP", params=params)
             settings = {"consistency_level": "Strong", "timeout": self._timeout}
-            client.create_collection(collection, schema=schema, index_params=index, **settings)
+            client.create_collection(collection, schema=schema, index_params=indexes, **settings)
 
-        self._call(collection, create)
+        self._call_for(collection, create)
 
     def drop(self, collection: str) -> None:
         """Remove a collection."""
@@ -249,7 +252,7 @@ class MilvusEngine(ConnectedEngine[MilvusAddress, "MilvusClient"]):
             if client.has_collection(collection, timeout=self._timeout):
                 client.drop_collection(collection, timeout=self._timeout)
 
-        self._call(collection, drop)
+        self._call_for(collection, drop)
 
     def version_token(self, collection: str) -> str | None:
         """Return the token, which is a row."""
@@ -265,7 +268,7 @@ class MilvusEngine(ConnectedEngine[MilvusAddress, "MilvusClient"]):
             )
             return str(rows[0]["id"]) if rows else None
 
-        return self._call(collection, read)
+        return self._call_for(collection, read)
 
     def set_version_token(self, collection: str, token: str) -> int:
         """Store the token, and return the server's time of that.
@@ -297,7 +300,7 @@ class MilvusEngine(ConnectedEngine[MilvusAddress, "MilvusClient"]):
             self._unflushed[collection] = 0 if "vector" in row else new
             return position
 
-        return self._call(collection, write)
+        return self._call_for(collection, write)
 
     def _unflushed_before(self, client: MilvusClient, collection: str) -> int:
         """Return how many rows were not indexed when the token was written last."""
@@ -372,7 +375,7 @@ class MilvusEngine(ConnectedEngine[MilvusAddress, "MilvusClient"]):
             }
             for row in rows
         ]
-        self._call(collection, lambda client: self._upsert(client, collection, data))
+        self._call_for(collection, lambda client: self._upsert(client, collection, data))
         self._unflushed[collection] += len(data)
 
     def _check_values(self, value_ids: Sequence[int]) -> None:
@@ -386,7 +389,7 @@ class MilvusEngine(ConnectedEngine[MilvusAddress, "MilvusClient"]):
         """Delete rows."""
         if keys:
             condition = f"key in {_texts(keys)}"
-            self._call(
+            self._call_for(
                 collection,
                 lambda client: client.delete(collection, filter=condition, timeout=self._timeout),
             )
@@ -396,7 +399,7 @@ class MilvusEngine(ConnectedEngine[MilvusAddress, "MilvusClient"]):
         return self._count(collection, _conditions(match), position)
 
     def _count(self, collection: str, conditions: Sequence[str], position: int) -> int:
-        rows = self._call(
+        rows = self._call_for(
             collection,
             lambda client: client.query(
                 collection,
@@ -408,14 +411,7 @@ class MilvusEngine(ConnectedEngine[MilvusAddress, "MilvusClient"]):
         return int(rows[0]["count(*)"])
 
     def nearest(
-        self,
-        collection: str,
-        query: Vectors,
-        limit: int,
-        match: ValueMatch | None,
-        without: Collection[str],
-        exact: bool,
-        position: int,
+        self, collection: str, query: Vectors, limit: int, selection: RowSelection, exact: bool
     ) -> Nearest:
         """Return the nearest rows.
 
@@ -423,9 +419,7 @@ class MilvusEngine(ConnectedEngine[MilvusAddress, "MilvusClient"]):
         rows is searched at a time: of so few Milvus compares all (where a condition leaves less
         than 7 % of a segment, in 2.3).
         """
-        conditions = _conditions(match)
-        if without:
-            conditions.append(f"key not in {_texts(without)}")
+        conditions, position = _conditions(selection.match, selection.without), selection.position
         ef_search = max(_MAX_EF_SEARCH if exact else EF_SEARCH, limit + 1)
         hits = self._search(collection, query, limit + 1, conditions, ef_search, position)
         rows = [hit["entity"] for hit in hits if hit["entity"]["key"] != _TOKEN_KEY][:limit]
@@ -440,13 +434,14 @@ class MilvusEngine(ConnectedEngine[MilvusAddress, "MilvusClient"]):
                 hits += self._search(collection, query, limit, own, ef_search, position)
                 hits = sorted(hits, key=lambda hit: -float(hit["distance"]))[:limit]
             rows = [hit["entity"] for hit in hits]
-        return _as_nearest(rows, len(query))
+        ids, orders = [row["id"] for row in rows], [row["place"] for row in rows]
+        return nearest_of(ids, orders, [row["vector"] for row in rows], len(query))
 
     def _misses(
         self, collection: str, found: int, conditions: Sequence[str], position: int
     ) -> bool:
         """Return whether more rows meet conditions than a graph has led to."""
-        if not self._call(collection, lambda client: self._has_hnsw(client, collection)):
+        if not self._call_for(collection, lambda client: self._has_hnsw(client, collection)):
             return False
         return self._count(collection, conditions, position) > found
 
@@ -459,7 +454,7 @@ class MilvusEngine(ConnectedEngine[MilvusAddress, "MilvusClient"]):
         ef_search: int,
         position: int,
     ) -> list[dict[str, Any]]:
-        matches: list[list[dict[str, Any]]] = self._call(
+        matches: list[list[dict[str, Any]]] = self._call_for(
             collection,
             lambda client: client.search(
                 collection,
@@ -488,7 +483,7 @@ class MilvusEngine(ConnectedEngine[MilvusAddress, "MilvusClient"]):
     ) -> Iterator[Sequence[EngineRow]]:
         """Yield the rows whose keys begin in one way."""
         condition = f'key like "{prefix}%"' if prefix else f'key != "{_TOKEN_KEY}"'
-        matches = self._call(
+        matches = self._call_for(
             collection,
             lambda client: client.query(
                 collection,
@@ -522,13 +517,13 @@ class MilvusEngine(ConnectedEngine[MilvusAddress, "MilvusClient"]):
             StoreError: If the address says that words are searched here, and the server can't.
         """
         address = self._address
-        if address.words == "memory" or address.is_file:
-            return address.words != "memory"
-        self._call("", lambda client: client)
+        if address.settings["words"] == "memory" or address.is_file:
+            return address.settings["words"] != "memory"
+        self._call_for("", lambda client: client)
         if self._version >= _WITH_WORDS:
             return True
         version, needed = (".".join(map(str, item)) for item in (self._version, _WITH_WORDS))
-        if address.words == "milvus":
+        if address.settings["words"] == "milvus":
             raise StoreError(
                 f"{self.label} has the version {version}; words need {needed} or later: upgrade "
                 "the server, or write words=memory for words in each process"
@@ -544,24 +539,11 @@ class MilvusEngine(ConnectedEngine[MilvusAddress, "MilvusClient"]):
 
     def create_words(self, collection: str) -> None:
         """Make a collection of words."""
-
-        def create(client: MilvusClient) -> None:
-            if client.has_collection(collection, timeout=self._timeout):
-                return
-            from pymilvus import DataType
-
-            schema = client.create_schema(auto_id=False, enable_dynamic_field=False)
-            schema.add_field("key", DataType.VARCHAR, max_length=32, is_primary=True)
-            schema.add_field("id", DataType.VARCHAR, max_length=64)  # of the token
-            numbers = {"element_type": DataType.INT64, "max_capacity": _MAX_VALUES}
-            schema.add_field("tags", DataType.ARRAY, **numbers)
-            schema.add_field("words", DataType.SPARSE_FLOAT_VECTOR)
-            index = client.prepare_index_params()
-            index.add_index("words", index_type="SPARSE_INVERTED_INDEX", metric_type="IP")
-            settings = {"consistency_level": "Strong", "timeout": self._timeout}
-            client.create_collection(collection, schema=schema, index_params=index, **settings)
-
-        self._call(collection, create)
+        self._create(
+            collection,
+            lambda schema, kinds: schema.add_field("words", kinds.SPARSE_FLOAT_VECTOR),
+            ("words", "SPARSE_INVERTED_INDEX", {}),
+        )
 
     def put_words(self, collection: str, rows: Sequence[WordRow]) -> None:
         """Insert or replace rows.
@@ -574,7 +556,7 @@ class MilvusEngine(ConnectedEngine[MilvusAddress, "MilvusClient"]):
             self._check_values(row.value_ids)
             words = dict(zip(row.terms.tolist(), row.impacts.tolist(), strict=True))
             data.append({"key": row.key, "id": "", "tags": [*row.value_ids], "words": words})
-        self._call(collection, lambda client: self._upsert(client, collection, data))
+        self._call_for(collection, lambda client: self._upsert(client, collection, data))
         if self._is_lite:
             self._unflushed[collection] += len(data)
 
@@ -583,22 +565,18 @@ class MilvusEngine(ConnectedEngine[MilvusAddress, "MilvusClient"]):
         collection: str,
         query: Sequence[QueryTerm],
         limit: int | None,
-        match: ValueMatch | None,
-        without: Collection[str],
-        position: int,
+        selection: RowSelection,
     ) -> WordHits:
         """Return the rows with the highest sums."""
         words = {term.id: term.weight for term in query}
-        conditions = _conditions(match)
-        if without:
-            conditions.append(f"key not in {_texts(without)}")
+        conditions = _conditions(selection.match, selection.without)
         keys: list[str] = []
         scores: list[float] = []
         prefixes = [""]
         while prefixes:  # more than Milvus returns are read by the first digits of their keys
             prefix = prefixes.pop()
             own = [*conditions, f'key like "{prefix}%"'] if prefix else conditions
-            hits = self._call(
+            hits = self._call_for(
                 collection,
                 lambda client, own=own: client.search(  # type: ignore[misc]
                     collection,
@@ -608,7 +586,7 @@ class MilvusEngine(ConnectedEngine[MilvusAddress, "MilvusClient"]):
                     filter=_joined("and", own),
                     output_fields=["key"],
                     search_params={"metric_type": "IP", "params": {}},
-                    **self._seeing(position),
+                    **self._seeing(selection.position),
                 ),
             )[0]
             if limit is None and len(hits) == _MAX_RESULTS:
@@ -633,17 +611,16 @@ class MilvusEngine(ConnectedEngine[MilvusAddress, "MilvusClient"]):
         client.close()
 
     def _connect(self) -> MilvusClient:
-        try:
+        with extra("milvus", "pymilvus"):
             from pymilvus import MilvusClient
-        except ImportError as error:
-            raise ImportError(
-                'an index in Milvus needs pymilvus: pip install "nodekin[milvus]"'
-            ) from error
         for name in _LOGGERS:
             logging.getLogger(name).addFilter(_is_others)  # once, however often
         address = self._address
         client = MilvusClient(
-            address.uri, token=address.token, db_name=address.database, timeout=address.timeout
+            address.uri,
+            token=address.token,
+            db_name=address.settings["database"],
+            timeout=address.timeout,
         )
         if not address.is_file:
             version = client.get_server_version(timeout=address.timeout)
@@ -659,11 +636,10 @@ class MilvusEngine(ConnectedEngine[MilvusAddress, "MilvusClient"]):
                 )
         return client
 
-    def _call(self, collection: str, work: Callable[[MilvusClient], T]) -> T:
+    def _call_for(self, collection: str, work: Callable[[MilvusClient], T]) -> T:
         """Return what the client does with a collection, with its errors in words."""
-        _calling.depth += 1
-        try:
-            client = self._connected()
+
+        def attempt(client: MilvusClient) -> T:
             try:
                 return work(client)
             except Exception as error:
@@ -671,10 +647,10 @@ class MilvusEngine(ConnectedEngine[MilvusAddress, "MilvusClient"]):
                     raise
                 client.load_collection(collection, timeout=self._timeout)
                 return work(client)
-        except (ImportError, StoreError):
-            raise
-        except Exception as error:
-            raise self._explained(error) from error
+
+        _calling.depth += 1
+        try:
+            return self._call(attempt)
         finally:
             _calling.depth -= 1
 
@@ -706,8 +682,9 @@ def _texts(keys: Collection[str]) -> str:
     return json.dumps([*keys])
 
 
-def _conditions(match: ValueMatch | None) -> list[str]:
-    return [] if match is None else [_condition(match)]
+def _conditions(match: ValueMatch | None, without: Collection[str] = ()) -> list[str]:
+    conditions = [] if match is None else [_condition(match)]
+    return [*conditions, f"key not in {_texts(without)}"] if without else conditions
 
 
 def _condition(match: ValueMatch) -> str:
@@ -728,13 +705,3 @@ def _padded(vector: Vectors) -> list[float]:
     """Return a vector as a list; Milvus has none of one number."""
     numbers: list[float] = vector.tolist()
     return numbers if len(numbers) > 1 else [*numbers, 0.0]
-
-
-def _as_nearest(rows: Sequence[dict[str, Any]], dimension: int) -> Nearest:
-    import numpy as np
-
-    vectors = np.zeros((len(rows), dimension), np.float32)
-    for at, row in enumerate(rows):
-        vectors[at] = row["vector"][:dimension]
-    orders = np.array([row["place"] for row in rows], np.int64)
-    return Nearest([row["id"] for row in rows], orders, vectors)

@@ -10,29 +10,36 @@ import random
 import re
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from functools import partial
 from itertools import chain
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 from urllib.parse import urlsplit
 
 from ...nodegraph.errors import StoreError
 from ...nodegraph.search_tables import Nearest, QueryTerm, ValueMatch
-from .base_engine import AddressParts, ConnectedEngine
+from ..extras import extra
+from .base_engine import ConnectedEngine, EngineAddress
 from .index_engine import (
+    EF_CONSTRUCTION,
+    EF_SEARCH,
+    HNSW_FROM,
     EngineRow,
     EngineUnavailableError,
+    M,
     MissingCollectionError,
+    RowSelection,
     WordHits,
     WordRow,
+    nearest_of,
 )
 
 if TYPE_CHECKING:
+    from typing_extensions import Self
+
     from ...nodegraph.search_tables import Vectors
 
 T = TypeVar("T")
-
-_PORT = 9_200
 
 _MIN_VERSION = (2, 9)  # version: the first whose Faiss has filters within the search
 
@@ -51,16 +58,6 @@ _MAX_TERMS = 512  # of a query, which may have 1,024 parts with its conditions
 _MAX_DIMENSION = 16_000
 
 _MAX_REQUEST_BYTES = 5_000_000  # bytes of a bulk request, unless the server wants less
-
-HNSW_FROM = 10_001
-"""Rows from which a graph of vectors is made: up to there comparing all takes milliseconds."""
-
-# As for pgvector, which has the same graph: see adapters/engines/postgres/pgvector_table.py.
-_M = 24
-
-_EF_CONSTRUCTION = 200
-
-_EF_SEARCH = 400
 
 _UNSEARCHED = {"index": False, "doc_values": False}
 
@@ -81,79 +78,80 @@ _LONG = 12  # how much longer than other requests a refresh may take, which buil
 logger = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class OpenSearchAddress:
-    """Where OpenSearch is.
+class OpenSearchAddress(EngineAddress):
+    """``opensearch://user:password@host:9200,host:9200?prefix=name&secure=true``.
 
-    Attributes:
-        hosts: Names and ports of its nodes.
-        user: User and password, if any.
-        secure: Whether it is reached by TLS.
-        ca: The file of the authorities that certificates must be from; empty for the usual ones.
-        verify: Whether certificates are checked.
-        prefix: What the names of its indexes begin with.
-        timeout: Seconds to wait for an answer.
-        words: Whether words are searched here, too; else in each process.
-        label: The address without the password.
+    Further parameters are ``timeout=10``, ``ca=/path/to/authorities.pem``, ``verify=false`` for
+    certificates that are not checked, and ``words=memory``, by which each process searches words
+    itself.
     """
 
-    hosts: tuple[tuple[str, int], ...]
-    user: tuple[str, str] | None
-    secure: bool
-    ca: str
-    verify: bool
-    prefix: str
-    timeout: float
-    words: bool
-    label: str
+    engine = "OpenSearch"
+    default_port = 9_200
+    defaults: ClassVar[Mapping[str, str]] = {
+        "prefix": "",
+        "secure": "false",
+        "timeout": "10",
+        "ca": "",
+        "verify": "true",
+        "words": "opensearch",
+    }
+    choices: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        **EngineAddress.choices,
+        "verify": ("true", "false"),
+        "words": ("opensearch", "memory"),
+    }
 
     @classmethod
-    def parse(cls, address: str) -> OpenSearchAddress:
-        """Read ``opensearch://user:password@host:9200,host:9200?prefix=name&secure=true``.
-
-        Further parameters are ``timeout=10``, ``ca=/path/to/authorities.pem``, ``verify=false``
-        and ``words=memory``, by which each process searches words itself.
+    def parse(cls, address: str) -> Self:
+        """Read an address with several servers.
 
         Raises:
             ValueError: If it is no such address.
         """
-        settings = {"prefix": "", "secure": "false", "timeout": "10", "ca": "", "verify": "true"}
-        settings["words"] = "opensearch"
         parts = urlsplit(address)
         user, at, listed = parts.netloc.rpartition("@")
         nodes = [
-            AddressParts.parse(
-                parts._replace(netloc=f"{user}{at}{node}").geturl(), "OpenSearch", _PORT, settings
-            )
+            super(OpenSearchAddress, cls).parse(parts._replace(netloc=f"{user}{at}{node}").geturl())
             for node in listed.split(",")
         ]
-        first = nodes[0]
-        own, timeout = first.settings, first.seconds("timeout")
-        for name, existing in (("verify", ("true", "false")), ("words", ("opensearch", "memory"))):
-            if own[name] not in existing:
-                raise ValueError(f"{name}={own[name]!r:.40} is neither {' nor '.join(existing)}")
-        if not first.secure and (own["ca"] or own["verify"] == "false"):
+        return replace(nodes[0], netloc=",".join(sorted(node.netloc for node in nodes)))
+
+    def check(self) -> None:
+        """Refuse settings of certificates without any, and prefixes that are none."""
+        if not self.secure and (self.settings["ca"] or not self.verify):
             raise ValueError("ca= and verify= are about certificates; write secure=true, too")
-        if not re.fullmatch(r"([a-z0-9][a-z0-9_.-]{0,99})?", own["prefix"]):
+        if not re.fullmatch(r"([a-z0-9][a-z0-9_.-]{0,99})?", self.prefix):
             raise ValueError(
-                f"prefix={own['prefix']!r:.40} begins no name of an index: write small letters, "
+                f"prefix={self.prefix!r:.40} begins no name of an index: write small letters, "
                 "digits, '_', '-' and '.', up to 100"
             )
-        nodes.sort(key=lambda node: node.netloc)
-        label = f"OpenSearch at opensearch://{','.join(node.netloc for node in nodes)}"
-        if own["prefix"]:
-            label += f"?prefix={own['prefix']}"
-        return cls(
-            hosts=tuple((node.host, node.port) for node in nodes),
-            user=(first.user, first.password) if first.user else None,
-            secure=first.secure,
-            ca=own["ca"],
-            verify=own["verify"] == "true",
-            prefix=own["prefix"],
-            timeout=timeout,
-            words=own["words"] == "opensearch",
-            label=label,
-        )
+
+    @property
+    def hosts(self) -> list[tuple[str, int]]:
+        """Names and ports of its nodes."""
+        nodes = [node.rpartition(":") for node in self.netloc.split(",")]
+        return [(host.strip("[]"), int(port)) for host, _, port in nodes]
+
+    @property
+    def prefix(self) -> str:
+        """What the names of its indexes begin with."""
+        return self.settings["prefix"]
+
+    @property
+    def verify(self) -> bool:
+        """Whether certificates are checked."""
+        return self.settings["verify"] == "true"
+
+    @property
+    def words(self) -> bool:
+        """Whether words are searched here, too; else in each process."""
+        return self.settings["words"] == "opensearch"
+
+    @property
+    def label(self) -> str:
+        """The address without a password."""
+        return super().label + (f"?prefix={self.prefix}" if self.prefix else "")
 
 
 class OpenSearchEngine(ConnectedEngine[OpenSearchAddress, Any]):
@@ -164,7 +162,7 @@ class OpenSearchEngine(ConnectedEngine[OpenSearchAddress, Any]):
     for vectors.
 
     Args:
-        address: See ``OpenSearchAddress.parse``.
+        address: See ``OpenSearchAddress``.
 
     Raises:
         ValueError: If it is no such address.
@@ -208,8 +206,8 @@ class OpenSearchEngine(ConnectedEngine[OpenSearchAddress, Any]):
         vector: dict[str, Any] = {"type": "knn_vector", "dimension": dimension}
         settings: dict[str, Any] = {}
         if has_hnsw:
-            settings = {"knn": True, "knn.algo_param.ef_search": _EF_SEARCH}
-            parameters = {"m": _M, "ef_construction": _EF_CONSTRUCTION}
+            settings = {"knn": True, "knn.algo_param.ef_search": EF_SEARCH}
+            parameters = {"m": M, "ef_construction": EF_CONSTRUCTION}
             method = {"name": "hnsw", "engine": "faiss", "space_type": "innerproduct"}
             vector["method"] = {**method, "parameters": parameters}
         fields = {
@@ -352,16 +350,10 @@ class OpenSearchEngine(ConnectedEngine[OpenSearchAddress, Any]):
         return int(answer["count"])
 
     def nearest(
-        self,
-        collection: str,
-        query: Vectors,
-        limit: int,
-        match: ValueMatch | None,
-        without: Collection[str],
-        exact: bool,
-        position: int,
+        self, collection: str, query: Vectors, limit: int, selection: RowSelection, exact: bool
     ) -> Nearest:
         """Return the nearest rows."""
+        match, without, position = selection
         self._see(collection, position)
         condition, numbers = _query(match, without), query.tolist()
         has_hnsw = self._has_hnsw(collection)
@@ -385,7 +377,8 @@ class OpenSearchEngine(ConnectedEngine[OpenSearchAddress, Any]):
             matches = {"knn": {"vector": {"vector": numbers, "k": followed, "filter": condition}}}
         body = {"size": limit, "query": matches, "_source": _FIELDS, "track_total_hits": False}
         rows = [hit["_source"] for hit in self._search(collection, body)]
-        return _as_nearest(rows, len(query))
+        ids, orders = [row["id"] for row in rows], [row["place"] for row in rows]
+        return nearest_of(ids, orders, [_unpacked(row["packed"]) for row in rows], len(query))
 
     def _see(self, collection: str, position: int) -> None:
         """Let searches see all writes where no position tells that they do."""
@@ -460,11 +453,10 @@ class OpenSearchEngine(ConnectedEngine[OpenSearchAddress, Any]):
         collection: str,
         query: Sequence[QueryTerm],
         limit: int | None,
-        match: ValueMatch | None,
-        without: Collection[str],
-        position: int,
+        selection: RowSelection,
     ) -> WordHits:
         """Return the rows with the highest sums; of more than 512 terms by reading all rows."""
+        match, without, position = selection
         self._see(collection, position)
         features = [
             {"rank_feature": {"field": f"words.{term.id}", "boost": term.weight, "linear": {}}}
@@ -490,21 +482,17 @@ class OpenSearchEngine(ConnectedEngine[OpenSearchAddress, Any]):
         client.close()
 
     def _connect(self) -> Any:
-        try:
+        with extra("opensearch", "opensearchpy"):
             from opensearchpy import OpenSearch
-        except ImportError as error:
-            raise ImportError(
-                'an index in OpenSearch needs opensearch-py: pip install "nodekin[opensearch]"'
-            ) from error
         address = self._address
         own: dict[str, Any] = {"use_ssl": address.secure}
-        if address.user is not None:  # in UTF-8, which the client would not take
-            user = base64.b64encode(":".join(address.user).encode()).decode()
+        if address.user:  # in UTF-8, which the client would not take
+            user = base64.b64encode(f"{address.user}:{address.password}".encode()).decode()
             own["headers"] = {"authorization": f"Basic {user}"}
         if address.secure:
             own |= {"verify_certs": address.verify, "ssl_show_warn": False}
-            if address.ca:
-                own["ca_certs"] = address.ca
+            if ca := address.settings["ca"]:
+                own["ca_certs"] = ca
         client = OpenSearch(
             [{"host": host, "port": port} for host, port in address.hosts],
             timeout=address.timeout,
@@ -559,16 +547,11 @@ class OpenSearchEngine(ConnectedEngine[OpenSearchAddress, Any]):
         waits = patient or _Waits()
         while True:
             try:
-                return work(self._connected())
-            except (ImportError, StoreError):
-                raise
-            except Exception as error:
-                explained = self._explained(error)
-                if not isinstance(explained, _BusyError):
-                    raise explained from error
-                if explained.wait is None and patient is None:
-                    raise explained from error
-                waits.wait(explained)
+                return super()._call(work)
+            except _BusyError as error:
+                if error.wait is None and patient is None:
+                    raise
+                waits.wait(error)
 
     def _explained(self, error: Exception) -> StoreError:
         status, wait = getattr(error, "status_code", None), None
@@ -766,16 +749,6 @@ def _unpacked(packed: str) -> Vectors:
     import numpy as np
 
     return np.frombuffer(base64.b64decode(packed), "<f4").astype(np.float32)
-
-
-def _as_nearest(rows: Sequence[dict[str, Any]], dimension: int) -> Nearest:
-    import numpy as np
-
-    vectors = np.zeros((len(rows), dimension), np.float32)
-    for at, row in enumerate(rows):
-        vectors[at] = _unpacked(row["packed"])
-    orders = np.array([row["place"] for row in rows], np.int64)
-    return Nearest([row["id"] for row in rows], orders, vectors)
 
 
 def _query(

@@ -7,7 +7,7 @@ import random
 import numpy as np
 from memory_engine import MemoryEngine
 
-from nodekin.adapters.engines.index_engine import EngineRow, IndexEngine
+from nodekin.adapters.engines.index_engine import EngineRow, IndexEngine, RowSelection
 from nodekin.nodegraph.search_tables import ValueMatch
 
 
@@ -44,10 +44,10 @@ def same_as_memory(engine: IndexEngine, name: str, rounds: int, *, has_hnsw: boo
         without = [f"{i:032x}" for i in chance.sample(range(300), chance.choice([0, 20]))]
         assert engine.count(name, match, 0) == memory.count(name, match, 0), match
         found, expected = (
-            each.nearest(name, query.vector, 10, match, without, False, 0)
+            each.nearest(name, query.vector, 10, RowSelection(match, without, 0), False)
             for each in (engine, memory)
         )
-        exact = engine.nearest(name, query.vector, 10, match, without, True, 0)
+        exact = engine.nearest(name, query.vector, 10, RowSelection(match, without, 0), True)
         for given in (found, exact):
             assert given.ids == expected.ids, match
             assert given.orders.tolist() == expected.orders.tolist()

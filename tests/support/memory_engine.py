@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,6 +14,7 @@ from nodekin.adapters.engines.index_engine import (
     EngineRow,
     EngineUnavailableError,
     MissingCollectionError,
+    RowSelection,
     WordHits,
     WordRow,
 )
@@ -105,18 +106,11 @@ class MemoryEngine(BaseEngine):
         return sum(matches(row, match) for row in self._get(collection).rows.values())
 
     def nearest(
-        self,
-        collection: str,
-        query: np.ndarray,
-        limit: int,
-        match: ValueMatch | None,
-        without: Collection[str],
-        exact: bool,
-        position: int,
+        self, collection: str, query: np.ndarray, limit: int, selection: RowSelection, exact: bool
     ) -> Nearest:
         self._begin("nearest")
-        rows = [r for r in self._get(collection).rows.values() if matches(r, match)]
-        rows = [row for row in rows if row.key not in without]
+        rows = [r for r in self._get(collection).rows.values() if matches(r, selection.match)]
+        rows = [row for row in rows if row.key not in selection.without]
         rows.sort(key=lambda row: -float(row.vector @ query))
         best = rows[:limit]
         vectors = np.array([row.vector for row in best], np.float32).reshape(len(best), len(query))
@@ -150,9 +144,7 @@ class MemoryEngine(BaseEngine):
         collection: str,
         query: Sequence[QueryTerm],
         limit: int | None,
-        match: ValueMatch | None,
-        without: Collection[str],
-        position: int,
+        selection: RowSelection,
     ) -> WordHits:
         self._begin("nearest")
         assert query
@@ -160,7 +152,7 @@ class MemoryEngine(BaseEngine):
         scores: dict[str, float] = {}
         for row in self._get(collection).rows.values():
             shared = [*weights.keys() & {*row.terms.tolist()}]
-            if shared and row.key not in without and matches(row, match):
+            if shared and row.key not in selection.without and matches(row, selection.match):
                 impacts = dict(zip(row.terms.tolist(), row.impacts.tolist(), strict=True))
                 scores[row.key] = sum(weights[term] * impacts[term] for term in shared)
         best = sorted(scores, key=lambda key: (-scores[key], key))[:limit]

@@ -8,7 +8,12 @@ import numpy as np
 import pytest
 from memory_engine import MemoryEngine
 
-from nodekin.adapters.engines.index_engine import MissingCollectionError, WordEngine, WordRow
+from nodekin.adapters.engines.index_engine import (
+    MissingCollectionError,
+    RowSelection,
+    WordEngine,
+    WordRow,
+)
 from nodekin.nodegraph.search_tables import QueryTerm, ValueMatch
 
 LARGEST = 2**32 - 2
@@ -64,10 +69,10 @@ def same_words_as_memory(engine: WordEngine, name: str, rounds: int) -> None:
         query = [QueryTerm(n, 0.1 + 9 * chance.random(), chance.random() + 1) for n in numbers]
         match = word_match(chance)
         without = [f"{i:032x}" for i in chance.sample(range(300), chance.choice([0, 20]))]
-        every = memory.search_words(name, query, None, match, without, 0)
+        every = memory.search_words(name, query, None, RowSelection(match, without, 0))
         sums = dict(zip(every.keys, every.scores, strict=True))
         for limit in (1, 10, None):
-            found = engine.search_words(name, query, limit, match, without, position)
+            found = engine.search_words(name, query, limit, RowSelection(match, without, position))
             assert len({*found.keys}) == len(found.keys) == len(found.scores)
             assert {*found.keys} <= {*sums}, (turn, limit)
             assert len(found.keys) == len(sums if limit is None else every.keys[:limit])
@@ -79,4 +84,4 @@ def same_words_as_memory(engine: WordEngine, name: str, rounds: int) -> None:
     engine.drop(name)
     assert engine.version_token(name) is None
     with pytest.raises(MissingCollectionError):
-        engine.search_words(name, [QueryTerm(1, 1.0, 1.0)], 3, None, [], 0)
+        engine.search_words(name, [QueryTerm(1, 1.0, 1.0)], 3, RowSelection())

@@ -24,6 +24,7 @@ from nodekin.adapters.engines.index_engine import (
     EngineRow,
     EngineUnavailableError,
     MissingCollectionError,
+    RowSelection,
 )
 from nodekin.nodegraph import Document, Embedder, NodeGraph, StoreError
 from nodekin.retrievers import Retriever
@@ -58,7 +59,7 @@ def test_collections_come_go_and_are_marked(tmp_path: Path) -> None:
     for use in (
         lambda: other.count("nodekin_a", None, 0),
         lambda: engine.put("nodekin_a", rows(1)),
-        lambda: engine.nearest("nodekin_a", rows(1)[0].vector, 1, None, [], False, 0),
+        lambda: engine.nearest("nodekin_a", rows(1)[0].vector, 1, RowSelection(), False),
     ):
         with pytest.raises(MissingCollectionError, match="has lost a collection"):
             use()
@@ -74,10 +75,10 @@ def test_collections_come_go_and_are_marked(tmp_path: Path) -> None:
 def test_addresses() -> None:
     server = ChromaAddress.parse("chroma://db?secure=true&token=hush&tenant=t&database=d")
     assert (server.host, server.port, server.secure) == ("db", 8000, True)
-    assert (server.token, server.tenant, server.database) == ("hush", "t", "d")
+    assert [server.settings[name] for name in ("token", "tenant", "database")] == ["hush", "t", "d"]
     assert "hush" not in server.label + repr(ChromaEngine("chroma://db?token=hush"))
-    assert ChromaAddress.parse("chroma:///a/b%20c").folder == "/a/b c"
-    assert ChromaAddress.parse("chroma:vectors").folder == "vectors"
+    assert ChromaAddress.parse("chroma:///a/b%20c").path == "/a/b c"
+    assert ChromaAddress.parse("chroma:vectors").path == "vectors"
     for address, reason in (
         ("chroma://", "names a server"),
         ("chroma://db/folder", "three slashes for a folder"),
@@ -191,7 +192,7 @@ def test_the_graph_of_vectors_hardly_misses_one(tmp_path: Path) -> None:
     queries = vectors[::60] + 0.1 * chance.normal(size=(100, 64)).astype("f4")
     for query in queries:
         best = np.argsort(-(vectors @ query))[:10]
-        found = engine.nearest("nodekin_a", query, 10, None, [], False, 0).ids
+        found = engine.nearest("nodekin_a", query, 10, RowSelection(), False).ids
         hits += len({*map(str, best)} & {*found})
         firsts += found[0] == str(best[0])
     engine.close()

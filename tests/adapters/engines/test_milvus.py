@@ -16,7 +16,7 @@ from recall_on_cmrc import check_recall
 from word_engine_checks import same_words_as_memory
 
 from nodekin.adapters.engines import milvus
-from nodekin.adapters.engines.index_engine import EngineRow, EngineUnavailableError
+from nodekin.adapters.engines.index_engine import EngineRow, EngineUnavailableError, RowSelection
 from nodekin.adapters.engines.milvus import MilvusAddress, MilvusEngine
 from nodekin.nodegraph import Document, NodeGraph, StoreError
 from nodekin.nodegraph.search_engine import StoreEngine
@@ -81,9 +81,9 @@ def test_a_user_or_a_token_is_passed_on() -> None:
         ("milvus://db/name", r"write parameters as \?name=value, or three slashes for a file"),
         ("milvus://db?databse=x", "the parameter 'databse'; it takes 'database'"),
         ("milvus://db?secure=yes", "neither true nor false"),
-        ("milvus://db?words=no", "write one of auto, milvus, memory"),
+        ("milvus://db?words=no", "neither auto nor milvus nor memory"),
         ("milvus://db?timeout=0", "no number of seconds above 0"),
-        ("milvus://db?timeout=soon", "is no number"),
+        ("milvus://db?timeout=soon", "is no number of seconds"),
         ("milvus://db:port", "is no number"),
         ("milvus:///tmp/vectors", "whose name ends in .db"),
     ],
@@ -256,12 +256,16 @@ def test_too_few_that_a_graph_leads_to_are_made_up_for(
     best = sorted(left, key=lambda n: -float(vectors[n] @ vectors[0]))
     for limit in (20, 400):
         lengths.clear()
-        nearest = engine.nearest(name, vectors[0], limit, condition, without, True, position)
+        nearest = engine.nearest(
+            name, vectors[0], limit, RowSelection(condition, without, position), True
+        )
         assert nearest.orders.tolist() == best[:limit]
         assert nearest.ids == [*map(str, best[:limit])]
         assert len(lengths) == 33
     lengths[:] = [0]  # so that none is lost
-    nearest = engine.nearest(name, vectors[0], 400, condition, without, True, position)
+    nearest = engine.nearest(
+        name, vectors[0], 400, RowSelection(condition, without, position), True
+    )
     assert nearest.orders.tolist() == best
     assert len(lengths) == 2
     engine.drop(name)

@@ -32,6 +32,7 @@ from nodekin.adapters.engines.index_engine import (
     EngineRow,
     EngineUnavailableError,
     MissingCollectionError,
+    RowSelection,
     WordRow,
 )
 from nodekin.adapters.engines.opensearch import OpenSearchAddress, OpenSearchEngine
@@ -85,7 +86,9 @@ def test_up_to_ten_thousand_rows_all_are_compared(
         engine.create(name := f"nodekin_{has_hnsw:d}", 8, has_hnsw=has_hnsw)
         engine.put(name, rows(20))
         position = engine.set_version_token(name, "m")
-        found = engine.nearest(name, rows(1)[0].vector, limit, match, [], exact, position)
+        found = engine.nearest(
+            name, rows(1)[0].vector, limit, RowSelection(match, [], position), exact
+        )
         assert found.ids[0] == "n0"
         _, body = [request for request in opensearch_double.requests if request[0] == "search"][-1]
         ((kind, query),) = body["query"].items()
@@ -112,7 +115,9 @@ def test_collections_come_go_and_are_marked(engine: OpenSearchEngine) -> None:
         lambda: engine.put("nodekin_a", rows(1)),
         lambda: engine.delete("nodekin_a", ["0" * 32]),
         lambda: engine.set_version_token("nodekin_a", "three"),
-        lambda: engine.nearest("nodekin_a", rows(1)[0].vector, 1, None, [], False, first),
+        lambda: engine.nearest(
+            "nodekin_a", rows(1)[0].vector, 1, RowSelection(position=first), False
+        ),
         lambda: [*engine.rows("nodekin_a", None, 0)],
     ):
         with pytest.raises(MissingCollectionError, match="has lost a collection"):
@@ -140,7 +145,7 @@ def test_vectors_come_back_bit_by_bit(engine: OpenSearchEngine) -> None:
     engine.create("nodekin_a", 2, has_hnsw=True)
     put = [EngineRow(f"{n:032x}", f"é{n}".encode().hex(), n, [], v) for n, v in enumerate(vectors)]
     engine.put("nodekin_a", put)
-    found = engine.nearest("nodekin_a", np.array([1, 0], "f4"), 4, None, [], False, 0)
+    found = engine.nearest("nodekin_a", np.array([1, 0], "f4"), 4, RowSelection(), False)
     order = found.orders.tolist()
     assert sorted(order) == [0, 1, 2, 3]
     assert found.vectors.tobytes() == vectors[order].tobytes()
@@ -171,10 +176,10 @@ def test_conditions_may_have_more_values_than_a_list_of_the_server(
     none = ValueMatch("values")
     query = rows(1)[0].vector
     for exact in (False, True):
-        assert engine.nearest("nodekin_a", query, 9, many, [], exact, 0).ids == ["n5"]
-        assert engine.nearest("nodekin_a", query, 9, none, [], exact, 0).ids == []
+        assert engine.nearest("nodekin_a", query, 9, RowSelection(many), exact).ids == ["n5"]
+        assert engine.nearest("nodekin_a", query, 9, RowSelection(none), exact).ids == []
         gone = [*(f"{n:032x}" for n in range(1, 70_000))]
-        assert engine.nearest("nodekin_a", query, 9, None, gone, exact, 0).ids == ["n0"]
+        assert engine.nearest("nodekin_a", query, 9, RowSelection(None, gone), exact).ids == ["n0"]
     assert engine.count("nodekin_a", ValueMatch("not", (many,)), 0) == 49
 
 
@@ -196,9 +201,9 @@ def test_queries_may_have_more_terms_than_a_query_of_the_server(engine: OpenSear
     engine.put_words("nodekin_a", [long, short])
     query = [QueryTerm(term, 0.5, 1.0) for term in terms.tolist()]
     for limit in (None, 9):
-        found = engine.search_words("nodekin_a", query, limit, None, [], 0)
+        found = engine.search_words("nodekin_a", query, limit, RowSelection())
         assert found == ([long.key, short.key], [1499.5, 0.5])
-    assert engine.search_words("nodekin_a", query, 1, None, [], 0).keys == [long.key]
+    assert engine.search_words("nodekin_a", query, 1, RowSelection()).keys == [long.key]
 
 
 def test_impacts_are_stored_within_the_slack(engine: OpenSearchEngine) -> None:
@@ -210,7 +215,7 @@ def test_impacts_are_stored_within_the_slack(engine: OpenSearchEngine) -> None:
         "nodekin_a",
         [WordRow(f"{n:032x}", [1], one, one, impacts[n : n + 1]) for n in range(500)],
     )
-    found = engine.search_words("nodekin_a", [QueryTerm(7, 3.0, 1.0)], None, None, [], 0)
+    found = engine.search_words("nodekin_a", [QueryTerm(7, 3.0, 1.0)], None, RowSelection())
     scores = np.array(sorted(found.scores))
     assert (scores <= 3 * impacts * (1 + 1e-6)).all()
     assert (3 * impacts <= scores * engine.word_slack * (1 + 1e-6)).all()
@@ -254,11 +259,12 @@ def test_addresses_are_read() -> None:
     address = OpenSearchAddress.parse(
         "opensearch://me:p%2Fw@b,[::1]:7,a:9201?prefix=team_&secure=true&ca=/x.pem&timeout=3"
     )
-    assert address.hosts == (("::1", 7), ("a", 9201), ("b", 9200))
+    assert address.hosts == [("::1", 7), ("a", 9201), ("b", 9200)]
     assert address.words
     assert not OpenSearchAddress.parse("opensearch://a?words=memory").words
-    assert (address.user, address.prefix, address.timeout) == (("me", "p/w"), "team_", 3)
-    assert (address.secure, address.ca, address.verify) == (True, "/x.pem", True)
+    assert (address.user, address.password, address.prefix) == ("me", "p/w", "team_")
+    assert (address.secure, address.settings["ca"], address.verify) == (True, "/x.pem", True)
+    assert address.timeout == 3
     assert address.label == "OpenSearch at opensearch://[::1]:7,a:9201,b:9200?prefix=team_"
     assert "hush" not in repr(OpenSearchEngine("opensearch://me:hush@db"))
 
@@ -431,8 +437,8 @@ def test_vectors_of_another_length_are_refused(engine: OpenSearchEngine) -> None
     engine.create("nodekin_a", 8, has_hnsw=True)
     for use in (
         lambda: engine.put("nodekin_a", rows(3, dimension=3)),
-        lambda: engine.nearest("nodekin_a", np.zeros(3, "f4"), 3, None, [], False, 0),
-        lambda: engine.nearest("nodekin_a", np.zeros(3, "f4"), 3, None, [], True, 0),
+        lambda: engine.nearest("nodekin_a", np.zeros(3, "f4"), 3, RowSelection(), False),
+        lambda: engine.nearest("nodekin_a", np.zeros(3, "f4"), 3, RowSelection(), True),
     ):
         with pytest.raises(
             StoreError, match=r"vectors of another length .*embedding model changed"
@@ -515,7 +521,7 @@ def test_shards_that_fail_are_no_answer(
     for use in (
         lambda: engine.count("nodekin_a", None, 5),
         lambda: engine.set_version_token("nodekin_a", "one"),
-        lambda: engine.nearest("nodekin_a", rows(1)[0].vector, 1, None, [], True, 5),
+        lambda: engine.nearest("nodekin_a", rows(1)[0].vector, 1, RowSelection(None, [], 5), True),
     ):
         with pytest.raises(EngineUnavailableError, match=r"a part of its shards only \(1 of 2"):
             use()
@@ -674,7 +680,7 @@ def test_threads_share_an_engine(engine: OpenSearchEngine) -> None:
         try:
             for row in every[thread::8]:
                 found = engine.nearest(
-                    "nodekin_a", row.vector, 1, None, [], thread % 2 == 0, position
+                    "nodekin_a", row.vector, 1, RowSelection(position=position), thread % 2 == 0
                 )
                 assert found.ids == [row.id]
         except BaseException as error:

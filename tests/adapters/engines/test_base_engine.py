@@ -1,21 +1,31 @@
 """Addresses of engines are read alike, and no message has a password."""
 
+from typing import ClassVar
+
 import pytest
 
-from nodekin.adapters.engines.base_engine import AddressParts
-
-SETTINGS = {"secure": "false", "timeout": "10"}
+from nodekin.adapters.engines.base_engine import EngineAddress
 
 
-def parse(address: str, local: str = "") -> AddressParts:
-    return AddressParts.parse(address, "Search", 9200, SETTINGS, local, local)
+class SearchAddress(EngineAddress):
+    engine = "Search"
+    default_port = 9200
+    defaults: ClassVar = {"secure": "false", "timeout": "10"}
+
+
+def parse(address: str, local: str = "") -> EngineAddress:
+    class Local(SearchAddress):
+        pass
+
+    Local.local = (local, local)
+    return Local.parse(address)
 
 
 def test_parts_are_read() -> None:
     parts = parse("search://me:p%2Fw@[::1]?secure=true")
     assert (parts.host, parts.port, parts.netloc) == ("::1", 9200, "[::1]:9200")
     assert (parts.user, parts.password, parts.path) == ("me", "p/w", "")
-    assert (parts.secure, parts.seconds("timeout")) == (True, 10.0)
+    assert (parts.secure, parts.timeout) == (True, 10.0)
     assert parse("search://db:7").netloc == "db:7"
     assert parse("search:///a/b%20c", "folder").path == "/a/b c"
     assert parse("search:folder", "folder").path == "folder"
@@ -42,9 +52,8 @@ def test_other_addresses_are_refused(address: str, local: str, message: str) -> 
 
 @pytest.mark.parametrize("timeout", ["0", "-1", "inf", "nan", "soon", ""])
 def test_what_is_no_time_is_refused(timeout: str) -> None:
-    parts = parse(f"search://db?timeout={timeout}")
     with pytest.raises(ValueError, match="is no number of seconds above 0"):
-        parts.seconds("timeout")
+        parse(f"search://db?timeout={timeout}")
 
 
 @pytest.mark.parametrize("password", ["pass/word", "12/word", "12?word", "12#word", "pass#word"])
