@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import quote, urlencode
 
 from ...nodegraph.errors import nearest_names
@@ -111,10 +112,6 @@ def _file(name: str, kwargs: dict[str, Any], options: Options, required: bool = 
         options["store"] = str(Path(uri, _FILE)) if is_folder else uri
 
 
-def _required_file(name: str, kwargs: dict[str, Any], options: Options) -> None:
-    _file(name, kwargs, options, required=True)
-
-
 def _postgresql(name: str, kwargs: dict[str, Any], options: Options) -> None:
     uri = _uri(name, kwargs, required=True) or ""
     if not uri.startswith(("postgresql://", "postgres://")):
@@ -141,64 +138,106 @@ def _pgvector(name: str, kwargs: dict[str, Any], options: Options) -> None:
     options["store"] = f"{store}{'&' if '?' in store else '?'}vectors=pgvector"
 
 
-def _milvus(name: str, kwargs: dict[str, Any], options: Options) -> None:
-    uri, database = kwargs.pop("uri", None), kwargs.pop("db_name", None)
-    client = _client(name, kwargs, ("user", "password", "token", "secure", "timeout", "db_name"))
-    if not isinstance(uri, str | Path) or not str(uri):
-        raise ValueError(f"the {name} needs 'uri', 'host:19530' or the path of a file")
-    server, secure = _server(str(uri))
-    if not server:
-        options["index"] = _path_address("milvus", str(uri), client)
+class _Engine(NamedTuple):
+    """How the configuration of an engine becomes its address.
+
+    Attributes:
+        scheme: What its addresses begin with.
+        servers: The setting that names servers.
+        path: The setting that names a file or folder; empty where there is none.
+        needs: What one of both is to be.
+        parameters: What the settings of the client are called in an address.
+        user: Settings of the client that name a user.
+        others: Settings of the client that may also be beside ``client_kwargs``.
+    """
+
+    scheme: str
+    servers: str
+    path: str
+    needs: str
+    parameters: Mapping[str, str]
+    user: tuple[str, ...] = ()
+    others: tuple[str, ...] = ()
+
+
+_MILVUS = _Engine(
+    "milvus",
+    *("uri", "uri", "'uri', 'host:19530' or the path of a file"),
+    {"db_name": "database", "secure": "secure", "token": "token", "timeout": "timeout"},
+    ("user", "password"),
+    ("db_name",),
+)
+
+_CHROMA = _Engine(
+    "chroma",
+    *("uri", "dir", "'uri', 'host:8000', or 'dir', a folder"),
+    {"ssl": "secure", "token": "token", "tenant": "tenant", "database": "database"},
+)
+
+_OPENSEARCH = _Engine(
+    "opensearch",
+    *("uris", "", "'uris', a list of 'host:9200'"),
+    {"use_ssl": "secure", "verify_certs": "verify", "ca_certs": "ca", "timeout": "timeout"},
+    ("user", "password", "http_auth"),
+)
+
+
+def _engine(engine: _Engine, name: str, kwargs: dict[str, Any], options: Options) -> None:
+    client = dict(_mapping(kwargs.pop("client_kwargs", None) or {}, f"client_kwargs of {name}"))
+    if kwargs.pop("index_kwargs", None):
+        logger.warning(
+            "index_kwargs of the %s are not used: the index is made as nodekin makes it, and the "
+            "similarity is the retriever's",
+            name,
+        )
+    places = dict.fromkeys(place for place in (engine.servers, engine.path) if place)
+    _check_names(f"client_kwargs of the {name}", client, [*engine.user, *engine.parameters])
+    settings = [*places, *engine.others, "client_kwargs", "index_kwargs"]
+    _check_names(f"kwargs of the {name}", kwargs, settings)
+    uris, path = kwargs.get(engine.servers), kwargs.get(engine.path)
+    listed = uris if isinstance(uris, list | tuple) else [uris] if uris else []
+    servers = [_server(str(uri)) for uri in listed]
+    if servers and all(server for server, _ in servers):
+        client |= {other: kwargs[other] for other in engine.others if kwargs.get(other)}
+        options["index"] = _address(engine, servers, client)
         return
-    user = client.pop("user", "")
-    if user:
-        server = f"{quote(str(user), '')}:{quote(str(client.pop('password', '')), '')}@{server}"
-    parameters = {
-        "database": database or client.pop("db_name", ""),
-        "secure": client.pop("secure", secure),
-        **client,
-    }
-    options["index"] = _address("milvus", server, parameters)
+    if not isinstance(path, str | Path) or not str(path) or (uris and path is not uris):
+        raise ValueError(f"the {name} needs {engine.needs}")
+    if client:
+        raise ValueError(
+            f"{engine.scheme} in a file or folder takes no {nearest_names('', client)}"
+        )
+    slashes = "//" if str(path).startswith("/") else ""
+    options["index"] = f"{engine.scheme}:{slashes}{quote(str(path))}"
 
 
-def _chroma(name: str, kwargs: dict[str, Any], options: Options) -> None:
-    uri, folder = kwargs.pop("uri", None), kwargs.pop("dir", None)
-    client = _client(name, kwargs, ("tenant", "database", "ssl", "token"))
-    if not uri and not folder:
-        raise ValueError(f"the {name} needs 'uri', 'host:8000', or 'dir', a folder")
-    if not uri:
-        options["index"] = _path_address("chroma", str(folder), client)
-        return
-    server, secure = _server(str(uri))
-    if not server:
-        raise ValueError(f"the {name} takes 'host:8000' as 'uri'; a folder is given as 'dir'")
-    secure = client.pop("ssl", secure)
-    options["index"] = _address("chroma", server, {"secure": secure, **client})
+def _check_names(what: str, settings: Iterable[str], existing: Sequence[str]) -> None:
+    for name in settings:
+        if name not in existing:
+            raise ValueError(
+                f"the {what} have {name!r}; they may have {nearest_names(str(name), existing)}"
+            )
 
 
-def _opensearch(name: str, kwargs: dict[str, Any], options: Options) -> None:
-    uris = kwargs.pop("uris", None)
-    existing = ("user", "password", "http_auth", "use_ssl", "verify_certs", "ca_certs", "timeout")
-    client = _client(name, kwargs, existing, ("uris", "client_kwargs", "index_kwargs"))
-    passed = [uris] if isinstance(uris, str) else uris
-    servers = [_server(str(uri)) for uri in passed] if isinstance(passed, list | tuple) else []
-    if not servers or not all(server for server, _ in servers):
-        raise ValueError(f"the {name} needs 'uris', a list of 'host:9200'")
-    user, password = client.pop("user", ""), client.pop("password", "")
-    if auth := client.pop("http_auth", None):
+def _address(engine: _Engine, servers: Sequence[tuple[str, bool]], client: dict[str, Any]) -> str:
+    """Return the address of servers, with the settings of a client."""
+    user, password = client.get("user", ""), client.get("password", "")
+    if auth := client.get("http_auth"):
         user, password = auth.partition(":")[::2] if isinstance(auth, str) else auth
-    nodes = ",".join(server for server, _ in servers)
-    if user:
-        nodes = f"{quote(str(user), '')}:{quote(str(password), '')}@{nodes}"
     parameters = {
-        "secure": client.pop("use_ssl", any(secure for _, secure in servers)),
-        "verify": "" if client.pop("verify_certs", True) else "false",
-        "ca": client.pop("ca_certs", None),
-        **client,
+        parameter: client[name] for name, parameter in engine.parameters.items() if name in client
     }
-    if not parameters["secure"]:
-        parameters["verify"] = ""
-    options["index"] = _address("opensearch", nodes, parameters)
+    secure = parameters.setdefault("secure", any(secure for _, secure in servers))
+    if (verify := parameters.pop("verify", True)) is not True and secure:
+        parameters["verify"] = "true" if verify else "false"
+    values = [
+        (name, str(parameters[name]).lower() if name == "secure" else parameters[name])
+        for name in dict.fromkeys(["database", "secure", "verify", *parameters])
+        if parameters.get(name) not in ("", None, False)
+    ]
+    at = f"{quote(str(user), '')}:{quote(str(password), '')}@" if user else ""
+    address = f"{engine.scheme}://{at}{','.join(server for server, _ in servers)}"
+    return f"{address}?{urlencode(values)}" if values else address
 
 
 def _opensearch_beside(name: str, kwargs: dict[str, Any], options: Options) -> None:
@@ -210,34 +249,7 @@ def _opensearch_beside(name: str, kwargs: dict[str, Any], options: Options) -> N
         )
     store = _postgresql if str(uri).startswith(("postgresql:", "postgres:")) else _file
     store(name, {"uri": uri}, options)
-    _opensearch(name, kwargs, options)
-
-
-def _client(
-    name: str,
-    kwargs: dict[str, Any],
-    known: tuple[str, ...],
-    settings: tuple[str, ...] = ("uri", "dir", "db_name", "client_kwargs", "index_kwargs"),
-) -> dict[str, Any]:
-    """Return the settings of the client; nothing else is left."""
-    client = dict(_mapping(kwargs.pop("client_kwargs", None) or {}, f"client_kwargs of {name}"))
-    if kwargs.pop("index_kwargs", None):
-        logger.warning(
-            "index_kwargs of the %s are not used: the index is made as nodekin makes it, and the "
-            "similarity is the retriever's",
-            name,
-        )
-    for what, passed, names in (
-        ("kwargs", kwargs, settings),
-        ("client_kwargs", client, known),
-    ):
-        for unknown in passed:
-            if passed is kwargs or unknown not in known:
-                raise ValueError(
-                    f"the {what} of the {name} have {unknown!r}; they may have "
-                    f"{nearest_names(str(unknown), names)}"
-                )
-    return client
+    _engine(_OPENSEARCH, name, kwargs, options)
 
 
 _SERVER = re.compile(r"(?:(https?|tcp)://)?([\w.-]+:\d+|\[[\da-fA-F:]+\]:\d+)/?")
@@ -253,34 +265,19 @@ def _server(uri: str) -> tuple[str, bool]:
     return match[2], match[1] == "https"
 
 
-def _path_address(kind: str, path: str, client: dict[str, Any]) -> str:
-    if client:
-        raise ValueError(f"{kind} in a file or folder takes no {nearest_names('', client)}")
-    return f"{kind}:{'//' if path.startswith('/') else ''}{quote(path)}"
-
-
-def _address(kind: str, server: str, parameters: dict[str, Any]) -> str:
-    texts = {
-        name: str(value).lower() if isinstance(value, bool) else str(value)
-        for name, value in parameters.items()
-        if value not in ("", None, False)
-    }
-    return f"{kind}://{server}" + (f"?{urlencode(texts)}" if texts else "")
-
-
 _READERS: dict[str, dict[str, Callable[[str, dict[str, Any], Options], None]]] = {
     "segment_store": {
         "map": _file,
-        "sqlite": _required_file,
+        "sqlite": partial(_file, required=True),
         "postgresql": _postgresql,
         "opensearch": _opensearch_beside,
     },
     "vector_store": {
         "map": _built_in,
         "pgvector": _pgvector,
-        "milvus": _milvus,
-        "chroma": _chroma,
-        "chromadb": _chroma,
-        "opensearch": _opensearch,
+        "milvus": partial(_engine, _MILVUS),
+        "chroma": partial(_engine, _CHROMA),
+        "chromadb": partial(_engine, _CHROMA),
+        "opensearch": partial(_engine, _OPENSEARCH),
     },
 }
