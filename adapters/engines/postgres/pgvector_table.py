@@ -7,12 +7,12 @@ import logging
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
-from ....nodegraph.codec import decode, encode
 from ....nodegraph.errors import StoreError
 from ....nodegraph.search_tables import Nearest, TableState, ValueMatch, VectorRow
+from ..index_engine import EF_CONSTRUCTION, EF_SEARCH, HNSW_FROM, M
+from ..value_numbers import ValueNumbers
 from .columns import from_bytes, from_id, portions, to_bytes, to_id
 from .graph_database import GraphDatabase, random_name
 from .server_connection import BinaryValue, ServerConnection, ServerLostError, Values
@@ -22,48 +22,27 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# Of 30,000 Chinese passages with static vectors (wordllama) they find 0.994 of the best ten, and
-# 0.996 of vectors that are much like noise. 16, 100 and 256, as in memory, find 0.965 and 0.954.
-NEIGHBOURS = 24  # of a vector in the HNSW graph
-
-BUILD_BREADTH = 200  # candidates that are compared to choose them
-
-LINKED = 10_000
-"""Rows up to which all are compared: it takes some milliseconds, and needs no graph of them."""
-
 _FULL = 2_000  # numbers of a vector that an HNSW graph takes
 
 _HALF = 4_000  # and of one of 16-bit numbers
 
-_LONGEST = 16_000  # numbers of a vector that pgvector stores
+_MAX_DIMENSION = 16_000  # numbers of a vector that pgvector stores
 
-BREADTH = 400
-"""How many of the best so far a search follows."""
+_EF_PER_ROW = 4  # candidates that a search follows for each row that it returns
 
-_BREADTH_PER_ROW = 4  # candidates that a search follows for each row that it returns
+_MAX_EF_SEARCH = 1_000  # that pgvector allows
 
-_MOST_BREADTH = 1_000  # that pgvector allows
-
-_MOST_SCANNED = 40_000  # rows that a search with a filter looks at, before all are compared
+_MAX_SCANNED = 40_000  # rows that a search with a filter looks at, before all are compared
 
 _GRAPH_BYTES = 2_400  # of a vector's neighbours while the graph is built; pgvector takes 2,050
 
 _BUILD_MEMORY = 1_000_000  # kB for building a graph, at most, unless the server has more
-
-_DOCUMENT = b"\xff"  # the field that is the document's id: no text in UTF-8 begins so
-
-_NUMBERS_IN_MEMORY = 100_000  # of values, while a table is filled
 
 _TABLES = """
 CREATE TABLE IF NOT EXISTS vector_tables (
     name text PRIMARY KEY, grp bytea NOT NULL, writer text NOT NULL, state bytea,
     size bigint NOT NULL, seen timestamptz NOT NULL
 );
-CREATE TABLE IF NOT EXISTS field_values (
-    number int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, hash bytea UNIQUE NOT NULL,
-    field bytea NOT NULL, value bytea NOT NULL, plain boolean NOT NULL
-);
-CREATE INDEX IF NOT EXISTS field_values_field ON field_values (field, number);
 """
 
 _COLUMNS = {"id": "bytea", "place": "int8", "tags": "int4[]", "vector": "bytea"}
@@ -78,19 +57,27 @@ class PostgresVectorTable:
 
     Args:
         database: The database of the graph.
+        value_numbers: Numbers the values that metadata has.
         extension: The schema that pgvector is in.
         group: The group.
         name: The table: hexadecimal digits.
     """
 
-    def __init__(self, database: GraphDatabase, extension: str, group: str, name: str) -> None:
+    def __init__(
+        self,
+        database: GraphDatabase,
+        value_numbers: ValueNumbers,
+        extension: str,
+        group: str,
+        name: str,
+    ) -> None:
         self._database = database
+        self._value_numbers = value_numbers
         self._group = to_bytes(group)
         self._name = f"vectors_{name}"
         self._extension = '"' + extension.replace('"', '""') + '"'
         self._updating = threading.Lock()
         self._writer = ""  # names who is updating
-        self._numbers: dict[bytes, int] = {}  # of values, by their hash
         self._has_hnsw = False
         self._prepared = False
 
@@ -172,6 +159,7 @@ class PostgresVectorTable:
             StoreError: If a vector is longer than pgvector can store, or another process has
                 taken over, as the connection that had the lock was lost.
         """
+        value_ids = self._value_numbers.assign(rows)
         with self._database.transaction() as db:
             query = "SELECT writer, size FROM vector_tables WHERE name = %t"
             writer, size = db.rows(query, [self._name])[0]
@@ -183,7 +171,6 @@ class PostgresVectorTable:
             exists = self.dimension() > 0
             if rows and not exists:
                 self._create(len(rows[0].vector))
-            value_ids, numbers = self._tags(rows)
             new: dict[bytes, Values] = {}
             for row, of_row in zip(rows, value_ids, strict=True):
                 key = to_id(row.id)
@@ -207,16 +194,13 @@ class PostgresVectorTable:
             else:
                 value = json.dumps([state.revision, state.version, state.dimension]).encode()
                 db.run(f"{query}, state = %b WHERE name = %t", [size, value, self._name])
-        if len(self._numbers) > _NUMBERS_IN_MEMORY:
-            self._numbers = {}
-        self._numbers |= numbers  # now that they are committed
 
     def _create(self, dimension: int) -> None:
-        if dimension > _LONGEST:
+        if dimension > _MAX_DIMENSION:
             raise StoreError(
-                f"{self._database.address.shown}: pgvector stores vectors of up to {_LONGEST:,} "
-                f"numbers, and the embedding model makes {dimension:,}; search them in the memory "
-                "of the process: add vectors=memory to the address"
+                f"{self._database.address.shown}: pgvector stores vectors of up to "
+                f"{_MAX_DIMENSION:,} numbers, and the embedding model makes {dimension:,}; search "
+                "them in the memory of the process: add vectors=memory to the address"
             )
         with self._database.transaction() as db:
             db.run_script(
@@ -238,7 +222,7 @@ class PostgresVectorTable:
     def build_hnsw(self) -> None:
         """Build the HNSW graph of a large table."""
         state = None if self._has_hnsw else self.state()
-        if state is None or state.size <= LINKED or not state.dimension:
+        if state is None or state.size < HNSW_FROM or not state.dimension:
             return
         expression, operators = self._operand(state.dimension), self._operators(state.dimension)
         if operators is None:
@@ -266,7 +250,7 @@ class PostgresVectorTable:
                     f"BEGIN; SET LOCAL maintenance_work_mem TO {passed}; "
                     f"CREATE INDEX {index} ON {self._name} USING hnsw "
                     f"(({expression}) {operators}) "
-                    f"WITH (m = {NEIGHBOURS}, ef_construction = {BUILD_BREADTH}); "
+                    f"WITH (m = {M}, ef_construction = {EF_CONSTRUCTION}); "
                     f"ANALYZE {self._name}; COMMIT"
                 )
         self._has_hnsw = True
@@ -283,53 +267,11 @@ class PostgresVectorTable:
         kind = "vector" if dimension <= _FULL else "halfvec"
         return f"{self._extension}.{kind}_ip_ops"
 
-    # The numbers of values
-
-    def _tags(self, rows: Sequence[VectorRow]) -> tuple[list[list[int]], dict[bytes, int]]:
-        """Return the numbers of the values of each row, and by hash; new ones are stored."""
-        by_hash: dict[bytes, Values] = {}
-        hashes: list[list[bytes]] = []
-        latest: tuple[Any, list[bytes]] = (None, [])  # neighbours often share their metadata
-        for row in rows:
-            if latest[0] is not row.metadata:
-                latest = (
-                    row.metadata,
-                    [
-                        _note(by_hash, to_bytes(field), to_bytes(encode(value)), type(value) is str)
-                        for field, value in row.metadata.items()
-                    ],
-                )
-            document = to_bytes(encode(row.document_id))
-            hashes.append([*latest[1], _note(by_hash, _DOCUMENT, document, True)])
-        numbers = {hash: self._numbers[hash] for hash in by_hash if hash in self._numbers}
-        missing = [value for hash, value in by_hash.items() if hash not in numbers]
-        with self._database.transaction() as db:
-            for batch in portions(missing):
-                columns = [list(column) for column in zip(*batch, strict=True)]
-                db.run(
-                    "INSERT INTO field_values (hash, field, value, plain) SELECT * FROM "
-                    "unnest(%b::bytea[], %b::bytea[], %b::bytea[], %b::boolean[]) "
-                    "ON CONFLICT DO NOTHING",
-                    columns,
-                )
-                query = "SELECT hash, number FROM field_values WHERE hash = ANY(%b)"
-                numbers.update(db.rows(query, [columns[0]]))
-        return [sorted(numbers[hash] for hash in of_row) for of_row in hashes], numbers
-
     def values(
         self, field: str | None, after: int, texts: Collection[str] | None = None
     ) -> Iterator[tuple[int, Any]]:
         """Yield the values of a field with their numbers."""
-        name = _DOCUMENT if field is None else to_bytes(field)
-        query = "SELECT number, value FROM field_values WHERE field = %b AND number > %b"
-        values: list[Any] = [name, after]
-        if texts is not None:
-            query += " AND (hash = ANY(%b) OR NOT plain)"
-            values.append([_hash(name, to_bytes(encode(text))) for text in texts])
-        with self._database.snapshot():
-            for rows in self._database.stream(f"{query} ORDER BY number", values):
-                for number, value in rows:
-                    yield number, decode(from_bytes(value))
+        return self._value_numbers.values(field, after, texts)
 
     # Searching
 
@@ -371,7 +313,7 @@ class PostgresVectorTable:
             order = f"({product}) + 0, place"
         else:
             order = product
-            self._widen(_BREADTH_PER_ROW * limit)
+            self._widen(_EF_PER_ROW * limit)
         binary = _vector(query) if kind == "vector" else _vector(query.astype(np.float16))
         values.append(BinaryValue(binary))
         rows = self._database.rows(f"{statement} ORDER BY {order} LIMIT {limit}", values)
@@ -380,8 +322,8 @@ class PostgresVectorTable:
 
     def _widen(self, ef_search: int) -> None:
         """Let searches of this snapshot follow more candidates than usual."""
-        if ef_search > BREADTH:
-            ef_search = min(ef_search, _MOST_BREADTH)
+        if ef_search > EF_SEARCH:
+            ef_search = min(ef_search, _MAX_EF_SEARCH)
             query = "SELECT set_config('hnsw.ef_search', %t, true)"
             self._database.rows(query, [str(ef_search)])
 
@@ -405,9 +347,9 @@ def find_pgvector(database: GraphDatabase) -> str | None:
     if not rows or not rows[0][1]:  # before 0.8 a filter could leave too few results
         return None
     database.snapshot_settings = (
-        f"SET LOCAL hnsw.ef_search TO {BREADTH}; "
+        f"SET LOCAL hnsw.ef_search TO {EF_SEARCH}; "
         f"SET LOCAL hnsw.iterative_scan TO strict_order; "
-        f"SET LOCAL hnsw.max_scan_tuples TO {_MOST_SCANNED}; "
+        f"SET LOCAL hnsw.max_scan_tuples TO {_MAX_SCANNED}; "
     )
     return from_bytes(rows[0][0])
 
@@ -422,17 +364,6 @@ def drop_outdated(database: GraphDatabase, revision: Callable[[str], int]) -> No
             if state is None or json.loads(state)[0] != revision(from_bytes(group)):
                 db.run_script(f"DROP TABLE IF EXISTS {name}")
                 db.run("DELETE FROM vector_tables WHERE name = %t", [name])
-
-
-def _hash(field: bytes, value: bytes) -> bytes:
-    return blake2b(value, digest_size=16, key=blake2b(field, digest_size=32).digest()).digest()
-
-
-def _note(by_hash: dict[bytes, Values], field: bytes, value: bytes, plain: bool) -> bytes:
-    """Add a value to those that are to have a number; return its hash."""
-    hash = _hash(field, value)
-    by_hash.setdefault(hash, (hash, field, value, plain))
-    return hash
 
 
 def _condition(match: ValueMatch, values: list[Any]) -> str:

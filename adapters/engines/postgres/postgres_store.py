@@ -16,6 +16,7 @@ from ....nodegraph.journal import Journal
 from ....nodegraph.node import ROOT, Link, Node
 from ....nodegraph.search_tables import VectorTable
 from ....nodegraph.store import retried
+from ..value_numbers import ValueNumbers
 from .columns import (
     NodeContext,
     context_hash,
@@ -112,6 +113,7 @@ class PostgresStore(DatabaseStore[GraphDatabase]):
         self._database = GraphDatabase(PostgresAddress.parse(self.address), self.timeout)
         self._journal = Journal(_JournalValues(self._database))
         self._pgvector: tuple[str | None] | None = None  # its schema, once it was looked for
+        self._value_numbers = ValueNumbers(self)
 
     @property
     def index_folder(self) -> Path | None:
@@ -160,7 +162,8 @@ class PostgresStore(DatabaseStore[GraphDatabase]):
             )
         if schema is None:
             return None
-        return PostgresVectorTable(self._database, schema, group, digest(group, *names))
+        numbers, name = self._value_numbers, digest(group, *names)
+        return PostgresVectorTable(self._database, numbers, schema, group, name)
 
     def compact(self) -> None:
         """Delete what nothing refers to any more; the server frees the space by itself."""

@@ -33,7 +33,7 @@ def address(postgres_server: RunningServer) -> str:
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let some hundred nodes be many."""
-    monkeypatch.setattr(postgres_table, "LINKED", 50)
+    monkeypatch.setattr(postgres_table, "HNSW_FROM", 51)
     monkeypatch.setattr(engine_vector_index, "_FEW", 60)
     monkeypatch.setattr(engine_index, "_BATCH", 64)
 
@@ -394,6 +394,6 @@ def test_without_pgvector_vectors_are_in_memory(without_pgvector: str) -> None:
 def test_questions_on_cmrc_have_the_results_of_comparing_all(
     data: Path, address: str, monkeypatch: pytest.MonkeyPatch, searched_by_graph: list[bool]
 ) -> None:
-    monkeypatch.setattr(postgres_table, "LINKED", 1_000)
+    monkeypatch.setattr(postgres_table, "HNSW_FROM", 1_001)
     check_recall("pgvector", {"store": address}, data)
     assert False in searched_by_graph
