@@ -16,12 +16,17 @@ from .packed_files import opened_zip, parser, title_and_author
 
 if TYPE_CHECKING:
     from email.message import EmailMessage  # which loads the modules of the network
+    from email.policy import EmailPolicy
 
 
 _TITLE = re.compile(r"<title[^>]*>(.*?)</title>", re.I | re.S)
 
 _INTERNAL_LINK = re.compile(r"\[([^\[\]\n]*)\]\(#[^)\s]*\)")
 """A link within the page, which a text does not have. Those with a number lead to notes."""
+
+_TAG = re.compile(r"<(?:script|style)\b.*?</(?:script|style)\s*>|<[^<>]*>", re.I | re.S)
+
+_MAX_DEPTH = 1_000  # of tags; of a page with more the library that reads HTML may give nothing
 
 _EMPHASIS = ["b", "strong", "i", "em", "u", "s", "font", "span", "mark", "ins"]
 
@@ -48,11 +53,22 @@ def markdown(html: str) -> str:
         skip_images=True, compact_tables=True, extract_metadata=False, strip_tags=_EMPHASIS
     )
     text = convert(html, options).content or ""
+    if not text.strip() and _depth(html) > _MAX_DEPTH:
+        text = unescape(_TAG.sub(" ", html))
     while "\n\n\n" in text:  # what is left of what was left out
         text = text.replace("\n\n\n", "\n\n")
     if "](#" in text:
         text = _INTERNAL_LINK.sub(lambda m: f"[{m[1]}]" if m[1].isdecimal() else m[1], text)
     return text.strip()
+
+
+def _depth(html: str) -> int:
+    """Return how deeply tags are nested, at most."""
+    depth = deepest = 0
+    for tag in _TAG.finditer(html):
+        depth += -1 if tag[0].startswith("</") else 1
+        deepest = max(deepest, depth)
+    return deepest
 
 
 def read_epub(source: SourceFile) -> Document:
@@ -93,10 +109,9 @@ def read_epub(source: SourceFile) -> Document:
 def read_message(source: SourceFile) -> Document:
     """Read a message: its text, with the subject as title. Attachments are named, not opened."""
     from email import message_from_binary_file
-    from email.policy import default
 
     with source.path.open("rb") as file:
-        message = message_from_binary_file(file, policy=default)
+        message = message_from_binary_file(file, policy=_mail_policy())
     return _mail_document(message, None)
 
 
@@ -104,15 +119,30 @@ def read_mailbox(source: SourceFile) -> Iterator[Document]:
     """Read a box of messages, a document each, which is known by its number."""
     import mailbox
     from email import message_from_bytes
-    from email.policy import default
 
     box = mailbox.mbox(source.path, create=False)
     try:
+        policy = _mail_policy()
         for number, key in enumerate(box.keys(), start=1):
-            message = message_from_bytes(box.get_bytes(key), policy=default)
+            message = message_from_bytes(box.get_bytes(key), policy=policy)
             yield _mail_document(message, str(number))
     finally:
         box.close()
+
+
+_MAX_HEADER = 20_000  # characters; the parser of headers takes seconds for megabytes of them
+
+
+def _mail_policy() -> EmailPolicy[Any]:
+    from email.policy import EmailPolicy
+
+    class Policy(EmailPolicy):
+        """Read the beginning of a header that is too long."""
+
+        def header_fetch_parse(self, name: str, value: str) -> Any:
+            return super().header_fetch_parse(name, value[:_MAX_HEADER])
+
+    return Policy()
 
 
 def _mail_document(message: EmailMessage, number: str | None) -> Document:

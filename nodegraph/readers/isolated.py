@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
@@ -37,7 +38,9 @@ def parsing(
         yield iter(())
         return
     count = min(len(files), options.workers or available_cores())
-    workers = ProcessWorkers(count, Limits(options.seconds, options.memory_bytes))
+    memory_bytes = options.memory_bytes or _share_of_memory(count)
+    workers = ProcessWorkers(count, Limits(options.seconds, memory_bytes))
+    options = replace(options, memory_bytes=memory_bytes)
     parse = workers.remote(
         FileParser(replace(options, ocr=None), tuple(readers_to_send()), options.ocr is not None),
         "the reader of files",
@@ -54,6 +57,19 @@ def parsing(
         workers.close()
         pool.shutdown()
         workers.close()  # a call that had just started has another process
+
+
+MEMORY_BYTES = 512 * 2**20
+"""How much memory a parser may take, unless the options say otherwise."""
+
+
+def _share_of_memory(count: int) -> int:
+    """Return how much memory each of some parsers may take."""
+    try:
+        physical = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):  # not everywhere
+        return MEMORY_BYTES
+    return min(MEMORY_BYTES, max(64 * 2**20, physical // (2 * count)))
 
 
 def _parsed(
@@ -142,8 +158,8 @@ class FileParser:
             return ["error", str(error), error.kind, error.skippable]
         except MemoryError:
             message = (
-                f"can't read {file}: it takes more memory than the {self.options.memory_bytes:,} "
-                "bytes of ReadOptions(memory_bytes=...)"
+                f"can't read {file}: it takes more memory than "
+                f"ReadOptions(memory_bytes={self.options.memory_bytes})"
             )
             return ["error", message, "too large for the memory limit", False]
         except OSError as error:

@@ -35,8 +35,10 @@ class ReadOptions:
         links: Whether symbolic links are followed, to folders and out of the folder, too.
         max_bytes: Larger files are passed over.
         max_unpacked_bytes: How large the parts of a file may be that is packed (DOCX, EPUB, ...).
-        seconds: How long a parser may take for one file.
-        memory_bytes: How much memory a parser may take (not on Windows).
+        seconds: How much processor time a parser may take for one file. In any case it ends after
+            twelve times as long, as on Windows.
+        memory_bytes: How much memory a parser may take (not on Windows). None for 512 MB, and less
+            where all parsers together would take more than half of the machine's.
         workers: How many files are parsed at once, each in its own process. None for as many as
             there are cores.
 
@@ -54,15 +56,14 @@ class ReadOptions:
     links: bool = False
     max_bytes: int = 200_000_000
     max_unpacked_bytes: int = 500_000_000
-    seconds: float = 120
-    memory_bytes: int = 2_000_000_000
+    seconds: float = 10
+    memory_bytes: int | None = None
     workers: int | None = None
 
     def __post_init__(self) -> None:
-        for name in ("max_bytes", "max_unpacked_bytes", "memory_bytes"):
-            check_integer(getattr(self, name), name, 1)
-        if self.workers is not None:
-            check_integer(self.workers, "workers", 1)
+        for name in ("max_bytes", "max_unpacked_bytes", "memory_bytes", "workers"):
+            if (number := getattr(self, name)) is not None:
+                check_integer(number, name, 1)
         if not self.seconds > 0:
             raise ValueError(f"seconds must be more than 0, not {self.seconds!r}")
         if self.encoding is not None:

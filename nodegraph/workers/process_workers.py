@@ -29,6 +29,10 @@ _END_SECONDS = 10  # that a process has to end by itself
 
 _START_SECONDS = 300  # that a process with limits has to start, and to load its function
 
+_START_CPU_SECONDS = 30  # of processor time, for the same
+
+_WAITING = 12  # times the processor time that a call may take on a busy machine
+
 
 @dataclass(frozen=True, slots=True)
 class Limits:
@@ -38,7 +42,8 @@ class Limits:
     did not take too long. What comes back is plain data, and what is printed is dropped.
 
     Attributes:
-        seconds: How long a call may take.
+        seconds: How much processor time a call may take (not on Windows). In any case it ends
+            after twelve times as long.
         memory_bytes: How much memory a process may take (not on Windows).
     """
 
@@ -109,7 +114,7 @@ class _Process:
         share = str(max(1, available_cores() // count))
         arguments = [str(limits.seconds), str(limits.memory_bytes)] if limits else []
         self._limits = limits
-        self._seconds = max(_START_SECONDS, limits.seconds) if limits else None
+        self._seconds = max(_START_SECONDS, _WAITING * limits.seconds) if limits else None
         self._process = subprocess.Popen(
             [sys.executable, "-c", _PROGRAM, *arguments],
             stdin=subprocess.PIPE,
@@ -134,8 +139,11 @@ class _Process:
         if killed.is_set():
             raise WorkerTimeoutError(f"it took more than {self._seconds:g} seconds")
         if reply is None:
-            raise WorkerEndedError(f"the process that worked on it ended {_how(self._end())}")
-        self._seconds = self._limits.seconds if self._limits else None
+            status = self._end()
+            if self._limits and -status == getattr(signal, "SIGPROF", None):
+                raise WorkerTimeoutError(f"it took more than {self._limits.seconds:g} seconds")
+            raise WorkerEndedError(f"the process that worked on it ended {_how(status)}")
+        self._seconds = _WAITING * self._limits.seconds if self._limits else None
         return reply
 
     def close(self) -> None:
@@ -232,12 +240,14 @@ def main() -> None:
 
     def receive() -> bytes | None:
         message = messages.get()
-        _end_after(2 * seconds + _END_SECONDS if seconds else 0)
+        if seconds:
+            cpu_seconds = seconds if sent else max(_START_CPU_SECONDS, seconds)
+            _end_after(cpu_seconds, 2 * _WAITING * seconds + _END_SECONDS)
         return message
 
     def send(message: bytes) -> None:
         nonlocal sent
-        _end_after(0)
+        _end_after(0, 0)
         _write(replies, message)
         sent += 1
 
@@ -249,11 +259,12 @@ def _limit_memory(limit: int) -> None:
     with contextlib.suppress(ImportError, ValueError, OSError):  # not on Windows
         import resource
 
-        resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+        resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
-def _end_after(seconds: float) -> None:
+def _end_after(cpu_seconds: float, seconds: float) -> None:
     """End this process after some seconds, also if it hangs outside of Python; 0 is never."""
     if hasattr(signal, "setitimer"):  # not on Windows
+        signal.setitimer(signal.ITIMER_PROF, cpu_seconds)
         signal.setitimer(signal.ITIMER_REAL, seconds)

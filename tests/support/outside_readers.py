@@ -24,6 +24,8 @@ def read_page(path: Path) -> str:
         os.kill(os.getpid(), signal.SIGSEGV)
     if "hang" in text:
         time.sleep(3600)
+    while "spin" in text:
+        pass
     if "grow" in text:
         return " " * 10**11
     if "exit" in text:

@@ -38,3 +38,10 @@ def test_links_within_a_page_are_text(tmp_path: Path) -> None:
     )
     (node,) = NodeGraph(tmp_path / "a.html", progress=False).nodes("ROOT")
     assert node.text == "Tea[1], see Water or [b](b.html#x).\n\n1 A note."
+
+
+def test_the_text_of_a_page_that_is_nested_without_end_is_kept(tmp_path: Path) -> None:
+    html = "<html><body>" + "<div>" * 300_000 + "Tea is green." + "</div>" * 300_000
+    (tmp_path / "deep.html").write_text(html + "</body></html>")
+    (node,) = NodeGraph(tmp_path, progress=False).nodes("ROOT")
+    assert node.text == "Tea is green."

@@ -41,3 +41,12 @@ def test_mail(tmp_path: Path) -> None:
         ("all.mbox#1", "First.", "One"),
         ("all.mbox#2", "# Second\n\nText.", "Two"),
     ]
+
+
+def test_a_header_of_megabytes_is_read_in_part(tmp_path: Path) -> None:
+    words = " ".join(f"=?utf-8?q?word{n}?=" for n in range(200_000))
+    (tmp_path / "long.eml").write_text(f"Subject: {words}\nFrom: a@example.org\n\nTea is a drink.")
+    (node,) = NodeGraph(tmp_path, progress=False).nodes("ROOT")
+    assert node.text == "Tea is a drink."
+    assert node.metadata["title"].startswith("word0word1word2")
+    assert len(node.metadata["title"]) < 20_000
