@@ -9,7 +9,6 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import chain, pairwise
-from typing import Any
 
 from Stemmer import Stemmer, algorithms
 
@@ -25,7 +24,7 @@ _LEAST_SHARE = 20
 _ALGORITHMS = frozenset(algorithms()) - {"porter", "dutch_porter", "lovins"}
 
 
-MARK = "\0"
+LANGUAGE_TERM = "\0"
 """The term that marks a text in any language that is not its script's default."""
 
 
@@ -53,9 +52,9 @@ class Language:
     letters: str = ""
 
     @property
-    def mark(self) -> str:
+    def term(self) -> str:
         """The term that marks a text of this language in an index."""
-        return f"{MARK}{self.name}"
+        return f"{LANGUAGE_TERM}{self.name}"
 
 
 # The default of each script comes first. Words of other scripts are not stemmed, and grow.
@@ -369,27 +368,6 @@ def detect(
     least = _least(words) if script == "latin" and candidates is None else 1
     best = max(candidates or of_script(script), key=lambda language: scores.get(language, 0))
     return best if scores.get(best, 0) >= least else None
-
-
-def english_evidence(word: str) -> int:
-    """Return what a word tells of a text: 1 for English, 2 for English rather than some others,
-    4 for a language in Latin letters that is not English, added up.
-    """
-    return (word in _ENGLISH_ONLY) + 2 * (word in _ENGLISH_WORDS) + 4 * (word in _foreign_words())
-
-
-def are_english(only: Any, evidence: Any, foreign: Any, counts: Any, *, ascii: bool) -> Any:
-    """Return whether texts are surely English for ``detect``, or of no language that it knows.
-
-    Args:
-        only: How many of each text's first words have the first evidence of ``english_evidence``.
-        evidence: How many have the second.
-        foreign: How many have the third.
-        counts: How many words those are.
-        ascii: Whether all words are ASCII; else letters may tell another language.
-    """
-    at_once = (only > 1) & (only * _ENGLISH_SHARE > counts)
-    return at_once | (evidence >= foreign) if ascii else at_once
 
 
 def _least(words: Sequence[str]) -> float:

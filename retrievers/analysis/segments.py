@@ -59,13 +59,13 @@ def with_parts(text: str) -> str:
 def _parts(name: str) -> list[str]:
     parts: list[str] = []
     for word in name.split("_"):
-        pieces = _PART.findall(word)
-        if len(pieces) > 1:  # the letter of xAxis and iPhone says nothing
-            stored = [piece for piece in pieces if len(piece) > 1 or piece.isdigit()]
-            # Asked for alone, a word is taken to pieces by capitals only; some are left out.
-            is_part = "_" in name and (len(stored) < len(pieces) or not CAMEL.search(word))
-            pieces = [*stored, word] if is_part else stored
-        parts += pieces if len(pieces) > 1 or "_" in name else []
+        subwords = _PART.findall(word)
+        if len(subwords) > 1:  # the letter of xAxis and iPhone says nothing
+            stored = [part for part in subwords if len(part) > 1 or part.isdigit()]
+            # Asked for alone, a word is taken apart by capitals only; some are left out.
+            is_part = "_" in name and (len(stored) < len(subwords) or not CAMEL.search(word))
+            subwords = [*stored, word] if is_part else stored
+        parts += subwords if len(subwords) > 1 or "_" in name else []
     return parts
 
 
@@ -117,9 +117,10 @@ _REPLACED = [
     ("\u0ecd\u0eb2", _AM[1]),
 ]
 
-# None of these, in either form, composes with what may follow it.
-_WIDE_MARKS = {
-    mark: unicodedata.normalize("NFKC", mark) for mark in "，！？：；（）％～－／．\u3000\xa0…"
+# The wide punctuation that most Chinese texts have, and hardly anything else to compose. None of
+# it, in either form, composes with what may follow it.
+_WIDE_PUNCTUATION = {
+    sign: unicodedata.normalize("NFKC", sign) for sign in "，！？：；（）％～－／．\u3000\xa0…"
 }
 
 _POSSESSIVE = re.compile(r"['’](?<=\w['’])[sS]\b")
@@ -128,54 +129,29 @@ _THAI = "\u0e00"  # the first of all scripts without spaces
 
 
 def normalized(text: str) -> str:
-    """Return a text in lower case and composed form, with the parts of names in it."""
-    text = without_invisible(composed(plain_marks(text)))
-    return lower(with_parts(text) if has_parts(text) else text)
+    """Return a text in lower case and composed form, with the parts of names in it.
 
-
-def composed(text: str) -> str:
-    """Return a text in composed form, of compatibility characters too (NFKC)."""
-    if text.isascii() or unicodedata.is_normalized("NFKC", text):
-        return text
-    # In two steps: NFKC in one takes five times as long.
-    return unicodedata.normalize("NFC", unicodedata.normalize("NFKD", text))
-
-
-def plain_marks(text: str) -> str:
-    """Replace the wide marks that most Chinese texts have, and hardly anything else to compose."""
+    Possessive endings are left out: ``Tom's`` is ``Tom``.
+    """
     if not text.isascii():
-        for wide, plain in _WIDE_MARKS.items():
-            if wide in text:
-                text = text.replace(wide, plain)
-    return text
-
-
-def without_invisible(text: str) -> str:
-    """Return a text without soft hyphens and joiners, and with vowels that were taken apart."""
-    if not text.isascii():
+        for before, after in _WIDE_PUNCTUATION.items():
+            if before in text:
+                text = text.replace(before, after)
+        if not unicodedata.is_normalized("NFKC", text):
+            # In two steps: NFKC in one takes five times as long.
+            text = unicodedata.normalize("NFC", unicodedata.normalize("NFKD", text))
         for before, after in _REPLACED:
             if before in text:
                 text = text.replace(before, after)
-    return text
-
-
-def has_parts(text: str) -> bool:
-    """Return whether a text has names of several parts."""
-    return "_" in text or CAMEL.search(text) is not None
-
-
-def lower(text: str) -> str:
-    """Return a composed text in lower case, without possessive endings."""
+    if "_" in text or CAMEL.search(text) is not None:
+        text = with_parts(text)
     text = text.casefold()
     if not text.isascii():
         # A capital I with a dot is two letters in lower case.
-        text = unicodedata.normalize("NFC", text.replace("i\u0307", "i"))
-    return without_possessives(text) if "'" in text or "’" in text else text
-
-
-def without_possessives(text: str) -> str:
-    """Return a text in which ``Tom's`` is ``Tom``."""
-    return _POSSESSIVE.sub("", text)
+        text = text.replace("i\u0307", "i")
+        if not unicodedata.is_normalized("NFC", text):
+            text = unicodedata.normalize("NFC", text)
+    return _POSSESSIVE.sub("", text) if "'" in text or "’" in text else text
 
 
 def segments(normal: str) -> Segments:
@@ -234,17 +210,17 @@ def by_script(segments: Segments) -> dict[str, list[str]]:
     return result
 
 
-def sequences(run: str, longest: bool) -> list[str]:
+def sequences(run: str, is_query: bool) -> list[str]:
     """Return sequences of one, two and three letters of an alphabet without spaces.
 
     A letter comes with its signs, and with what is stacked below it.
 
     Args:
         run: The run.
-        longest: Whether the longest sequences are enough, as in a query.
+        is_query: Whether the longest sequences are enough.
     """
     letters = _CLUSTERS.findall(run)
-    sizes = [min(3, len(letters))] if longest else range(1, min(3, len(letters)) + 1)
+    sizes = [min(3, len(letters))] if is_query else range(1, min(3, len(letters)) + 1)
     return [
         "".join(letters[at : at + size]) for size in sizes for at in range(len(letters) - size + 1)
     ]

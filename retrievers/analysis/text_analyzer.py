@@ -14,7 +14,7 @@ from typing import Protocol
 from ...nodegraph.errors import nearest_names
 from .languages import (
     ENGLISH,
-    MARK,
+    LANGUAGE_TERM,
     Language,
     detect,
     folded,
@@ -25,7 +25,6 @@ from .languages import (
     stems,
     terms,
 )
-from .many_texts import InvertedTexts, invert, invert_together
 from .segments import (
     CHINESE,
     Segments,
@@ -47,9 +46,7 @@ _QUESTION_WORDS = re.compile(
     "|[几幾](?=[个個年月天次种種岁歲位人名条條座部届屆场場大世])|[吗嗎呢](?=\\W*$)"
 )
 
-_MIN_TOGETHER = 8  # texts from which they are analysed together
-
-_Forms = tuple[str, ...]
+_Alternatives = tuple[str, ...]
 """The terms that a word of a query may be in an index, one for each language of it."""
 
 
@@ -57,8 +54,7 @@ class Analyzer(Protocol):
     """Turns a text into terms.
 
     Where they are there, ``query`` is used for queries, ``indexed`` for the texts of an index,
-    ``invert`` for many of these together, and ``weigh`` for queries to an index, each with the
-    meaning it has in ``TextAnalyzer``.
+    and ``weigh`` for queries to an index, each with the meaning it has in ``TextAnalyzer``.
     """
 
     def __call__(self, text: str, /) -> Iterable[str]:
@@ -123,22 +119,11 @@ class TextAnalyzer:
 
     def indexed(self, text: str) -> list[str]:
         """Return the terms of a passage, and those that mark its language in an index."""
-        return self._marked(normalized(text))
-
-    def invert(self, texts: Sequence[str]) -> InvertedTexts:
-        """Return what ``indexed`` returns of each of some texts (65,536 at most), by terms."""
-        latin = self._fixed("latin")
-        if len(texts) < _MIN_TOGETHER or latin not in (None, ENGLISH):
-            return invert(texts, self.indexed)
-        return invert_together(texts, self.stem, latin is ENGLISH, self._marked)
-
-    def _marked(self, normal: str) -> list[str]:
-        """Return the terms of a normalized text, and those that mark its language in an index."""
-        terms, languages = self._terms_of(normal)
+        terms, languages = self._analyze(text)
         if self.language == "auto":
-            tokens = [batch.mark for batch in languages if batch is not of_script(batch.script)[0]]
-            if tokens:
-                terms += [MARK, *tokens]
+            others = [item.term for item in languages if item is not of_script(item.script)[0]]
+            if others:
+                terms += [LANGUAGE_TERM, *others]
         return terms
 
     def words(self, text: str) -> list[str]:
@@ -149,11 +134,11 @@ class TextAnalyzer:
         """Return the terms of a query, in the language that it seems to be in."""
         runs, languages = self._content(text, None)
         plain = self._plain(runs, languages)
-        return plain or [forms[0] for forms, _ in self._forms(runs, languages)]
+        return plain or [alternatives[0] for alternatives, _ in self._alternatives(runs, languages)]
 
     def weigh(
         self, text: str, frequency: Callable[[str], int], size: int
-    ) -> Iterable[tuple[str | _Forms, float]]:
+    ) -> Iterable[tuple[str | _Alternatives, float]]:
         """Return the terms of a query to an index, and what each counts.
 
         Where the query does not tell its language, as few words often don't, a word may have a
@@ -169,9 +154,9 @@ class TextAnalyzer:
         plain = self._plain(runs, languages)
         if plain:
             return Counter(plain).items()
-        weights: dict[str | _Forms, float] = {}
-        for forms, weight in self._forms(runs, languages):
-            key = forms if forms[1:] else forms[0]
+        weights: dict[str | _Alternatives, float] = {}
+        for alternatives, weight in self._alternatives(runs, languages):
+            key = alternatives if alternatives[1:] else alternatives[0]
             weights[key] = weights.get(key, 0.0) + weight
         return weights.items()
 
@@ -199,9 +184,7 @@ class TextAnalyzer:
 
     def _analyze(self, text: str, parts: bool = True) -> tuple[list[str], Collection[Language]]:
         """Return the terms of a text and the languages of its words, one a script."""
-        return self._terms_of(normalized(text), parts)
-
-    def _terms_of(self, normal: str, parts: bool = True) -> tuple[list[str], Collection[Language]]:
+        normal = normalized(text)
         if normal.isascii():
             words = ascii_words(normal)
             language = self._language(words, "latin")
@@ -217,10 +200,10 @@ class TextAnalyzer:
         runs: Segments,
         languages: Mapping[str, Language],
         parts: bool = True,
-        longest: bool = False,
+        is_query: bool = False,
     ) -> list[str]:
         # English words, which have no parts, are stemmed together: most texts have no others.
-        english = languages == _ENGLISH_ALONE
+        english = languages == _ENGLISH_BY_SCRIPT
         english_stems: Iterator[str] = iter(())
         if english:
             if len(runs) == 1 and isinstance(runs[0], list):
@@ -231,7 +214,7 @@ class TextAnalyzer:
         for run in runs:
             if isinstance(run, str):
                 if run < CHINESE:
-                    result += sequences(run, longest)
+                    result += sequences(run, is_query)
                 else:
                     result += run
                     result += map(add, run, run[1:])
@@ -298,41 +281,41 @@ class TextAnalyzer:
     ) -> list[str] | None:
         """Return the terms of a query whose words are English, if it has any: the quick way."""
         if not languages:
-            return self._terms(runs, {}, longest=True)
-        if languages == _ENGLISH_POSSIBLE:
-            return self._terms(runs, _ENGLISH_ALONE, longest=True)
+            return self._terms(runs, {}, is_query=True)
+        if languages == _ENGLISH_CANDIDATES:
+            return self._terms(runs, _ENGLISH_BY_SCRIPT, is_query=True)
         return None
 
-    def _forms(
+    def _alternatives(
         self, runs: Segments, languages: Mapping[str, tuple[Language, ...]]
-    ) -> Iterator[tuple[_Forms, float]]:
-        """Return the forms of each term of a query, and what it counts."""
+    ) -> Iterator[tuple[_Alternatives, float]]:
+        """Return the alternatives of each term of a query, and what it counts."""
         for run in runs:
             if not isinstance(run, list):
-                for term in self._terms([run], {}, longest=True):
+                for term in self._terms([run], {}, is_query=True):
                     yield (term,), 1.0
                 continue
             for script, batch in groupby(run, word_script):
                 words, possible = [*batch], languages[script]
                 by_language = (self._stems(words, language) for language in possible)
-                for forms in zip(*by_language, strict=True):
-                    yield tuple(dict.fromkeys(forms)), 1.0
+                for alternatives in zip(*by_language, strict=True):
+                    yield tuple(dict.fromkeys(alternatives)), 1.0
                 if self.stem:
                     for part, weight in query_parts(words, possible):
                         yield (part,), weight
 
 
-_ENGLISH_ALONE = {"latin": ENGLISH}
+_ENGLISH_BY_SCRIPT = {"latin": ENGLISH}
 
-_ENGLISH_POSSIBLE = {"latin": (ENGLISH,)}
+_ENGLISH_CANDIDATES = {"latin": (ENGLISH,)}
 
 
 def _present(frequency: Callable[[str], int], size: int, script: str) -> tuple[Language, ...]:
     """Return the languages of a script that texts of an index have, the most frequent first."""
     default, *others = of_script(script)
-    if not others or not frequency(MARK):
+    if not others or not frequency(LANGUAGE_TERM):
         return (default,)
-    counts = {language: frequency(language.mark) for language in others}
+    counts = {language: frequency(language.term) for language in others}
     counts[default] = size - sum(counts.values())
     languages = sorted((default, *others), key=lambda language: -counts[language])
     return tuple(language for language in languages if counts[language] > 0) or (default,)

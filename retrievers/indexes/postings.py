@@ -11,7 +11,7 @@ from zlib import crc32
 import numpy as np
 import numpy.typing as npt
 
-from ..analysis.many_texts import InvertedTexts
+from ..analysis.inversion import InvertedTexts
 from .array_files import Arrays, PackedTexts, starts_of
 from .node_table import Mask
 

@@ -16,7 +16,7 @@ from ...nodegraph.concurrency import track
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.hashing import fingerprint
 from ...nodegraph.node import Node
-from ..analysis.many_texts import MOST_TEXTS, InvertedTexts, invert
+from ..analysis.inversion import MAX_TEXTS, InvertedTexts, invert
 from ..analysis.text_analyzer import Analyzer
 from ..filters import Filter
 from ..results import Hits
@@ -255,11 +255,7 @@ def analysis_version() -> list[Any]:
 
 
 def inverted(analyzer: Analyzer, texts: Sequence[str]) -> InvertedTexts:
-    """Analyse the texts of an index, ``MOST_TEXTS`` at most."""
-    own = getattr(analyzer, "invert", None)
-    together: Callable[[Sequence[str]], InvertedTexts] | None = own
-    if together is not None:
-        return together(texts)
+    """Analyse the texts of an index, ``MAX_TEXTS`` at most."""
     return invert(texts, getattr(analyzer, "indexed", analyzer))
 
 
@@ -276,7 +272,7 @@ def batches(texts: Iterable[str]) -> Iterator[list[str]]:
     for text in texts:
         batch.append(text)
         size += len(text)
-        if size > _BATCH or len(batch) == MOST_TEXTS:
+        if size > _BATCH or len(batch) == MAX_TEXTS:
             yield batch
             batch, size = [], 0
     if batch:

@@ -44,12 +44,12 @@ def test_words_and_runs(text: str, result: list) -> None:
     ],
 )
 def test_letters_keep_their_signs(run: str, result: list[str]) -> None:
-    assert sequences(run, longest=False) == result
-    assert sequences(run, longest=True) == result[-1:]
+    assert sequences(run, is_query=False) == result
+    assert sequences(run, is_query=True) == result[-1:]
 
 
 def test_the_longest_sequences_are_of_three_letters() -> None:
-    assert sequences("กขคง", longest=True) == ["กขค", "ขคง"]
+    assert sequences("กขคง", is_query=True) == ["กขค", "ขคง"]
 
 
 def test_words_by_script() -> None:

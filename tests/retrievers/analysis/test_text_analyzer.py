@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from nodekin.nodegraph import Document, NodeGraph
 from nodekin.retrievers import Retriever, TextAnalyzer
-from nodekin.retrievers.analysis.languages import MARK
+from nodekin.retrievers.analysis.languages import LANGUAGE_TERM
 from nodekin.retrievers.analysis.segments import normalized
 from nodekin.retrievers.similarities.bm25 import Bm25
 
@@ -240,19 +240,19 @@ def test_other_forms_find_the_text_first(corpus, query: str, language: str) -> N
 
 
 def test_an_english_corpus_is_searched_in_english_alone() -> None:
-    terms = dict(analyze.weigh("Which ships stayed?", lambda term: term != MARK, 9))
+    terms = dict(analyze.weigh("Which ships stayed?", lambda term: term != LANGUAGE_TERM, 9))
     assert terms == {"ship": 1, "stay": 1}
 
 
 def test_a_word_has_a_form_for_each_language_of_the_index() -> None:
-    frequencies = {MARK: 4, f"{MARK}german": 3, f"{MARK}spanish": 1}
+    frequencies = {LANGUAGE_TERM: 4, f"{LANGUAGE_TERM}german": 3, f"{LANGUAGE_TERM}spanish": 1}
     terms = dict(analyze.weigh("Hafenrundfahrten", lambda term: frequencies.get(term, 0), 5))
     assert [term for term in terms if isinstance(term, tuple)] == [
         ("hafenrundfahrt", "hafenrundfahrten")
     ]
     assert terms["rund"] == 0.3
     # English has unmarked texts only; there are none.
-    del frequencies[f"{MARK}spanish"]
+    del frequencies[f"{LANGUAGE_TERM}spanish"]
     terms = dict(analyze.weigh("Hafenrundfahrten", lambda term: frequencies.get(term, 0), 3))
     assert "hafenrundfahrt" in terms
 
@@ -269,8 +269,8 @@ def test_a_form_that_is_another_word_in_english_hardly_counts() -> None:
 
 
 def test_what_marks_a_language_is_in_the_index_alone() -> None:
-    assert MARK in analyze.indexed(TEXTS["de"])
-    assert MARK not in "".join(analyze(TEXTS["de"]) + analyze.query(TEXTS["de"]))
+    assert LANGUAGE_TERM in analyze.indexed(TEXTS["de"])
+    assert LANGUAGE_TERM not in "".join(analyze(TEXTS["de"]) + analyze.query(TEXTS["de"]))
     for language in ("en", "ru", "zh", "th", "ka"):  # what their script tells needs no mark
         assert analyze.indexed(TEXTS[language]) == analyze(TEXTS[language])
 

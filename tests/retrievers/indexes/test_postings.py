@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nodekin.retrievers.analysis.many_texts import invert
+from nodekin.retrievers.analysis.inversion import invert
 from nodekin.retrievers.indexes.postings import Postings
 
 TEXTS = st.text(st.characters(categories=None), max_size=6)  # lone surrogates too
