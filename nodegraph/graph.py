@@ -161,8 +161,10 @@ class NodeGraph:
         self.close()
 
     def __repr__(self) -> str:
-        names = ", ".join(group.name for group in self._registry)
-        return f"NodeGraph({self._store.count(ROOT)} documents, groups: {names})"
+        declared = [group.name for group in self._registry]
+        names = [n for n in declared if n not in PREDEFINED or self._store.count(n)]
+        groups = f", groups: {', '.join(names)}" if names else ""
+        return f"NodeGraph({self._store.count(ROOT)} documents{groups})"
 
     # Documents
 

@@ -18,6 +18,7 @@ from ...retrievers.similarities.registry import MakeIndex
 from ..frameworks import document_search, in_thread
 from .documents import (
     Details,
+    check_count,
     check_kwargs,
     delete_documents,
     existing_nodes,
@@ -212,13 +213,16 @@ class GraphDocuments(DocumentIndex):
         if child_splitter is not None:
             graph.create_node_group(CHILDREN, _transform(child_splitter), parent=parent)
             group = CHILDREN
+        check_count("k", k := options.get("k", 4))
+        if k is not None:
+            search["top_k"] = k
         retriever = document_search(graph, group=group, target=target, **search)
         fields = {
             name: value
             for name, value in options.items()
             if name in RetrieverFields.__annotations__
         }
-        arguments: dict[str, Any] = {"retriever": retriever, "graph": graph, "k": 4, **fields}
+        arguments: dict[str, Any] = {"retriever": retriever, "graph": graph, "k": k, **fields}
         return cls(**arguments)
 
     def add_documents(

@@ -36,7 +36,7 @@ from .document_graph import (
 from .import_export import EMBEDDED_NODES, NODES, import_flat, import_nodes
 from .nodes import find_node
 from .prompt_templates import default_llm
-from .query_engine import NodeGraphQueryEngine
+from .query_engine import EngineOptions, NodeGraphQueryEngine
 from .retriever import NodeGraphRetriever
 
 if TYPE_CHECKING:
@@ -204,7 +204,9 @@ class NodeGraphIndex:
             num_workers=num_workers,
         )
 
-    def as_query_engine(self, llm: object = None, **options: Any) -> NodeGraphQueryEngine:
+    def as_query_engine(
+        self, llm: object = None, **options: Unpack[EngineOptions]
+    ) -> NodeGraphQueryEngine:
         """Return a query engine; the arguments are those of ``NodeGraphQueryEngine``.
 
         Args:

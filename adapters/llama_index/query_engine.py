@@ -8,7 +8,7 @@ from abc import abstractmethod
 from collections.abc import AsyncGenerator, Callable, Collection, Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 from llama_index.core.base.base_query_engine import BaseQueryEngine
 from llama_index.core.base.response.schema import (
@@ -17,7 +17,9 @@ from llama_index.core.base.response.schema import (
     Response,
     StreamingResponse,
 )
+from llama_index.core.bridge.pydantic import BaseModel
 from llama_index.core.callbacks import CallbackManager, CBEventType, EventPayload
+from llama_index.core.indices.prompt_helper import PromptHelper
 from llama_index.core.llms import LLM, MockLLM
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.prompts import BasePromptTemplate
@@ -34,7 +36,7 @@ from llama_index.core.settings import Settings
 from llama_index.core.tools import QueryEngineTool
 from llama_index.core.vector_stores.types import MetadataFilters
 
-from ...nodegraph.models.templates import language_of
+from ...nodegraph.models.templates import Language, language_of
 from ...retrievers.answers.answer import Answer
 from ...retrievers.answers.engine import QueryEngine
 from ...retrievers.filters import Filters
@@ -44,7 +46,9 @@ from ...retrievers.planned_retriever import PlannedRetriever
 from ...retrievers.plans.effects import Compute, Find
 from ...retrievers.plans.plan import Plan, arun, run
 from ...retrievers.protocols import RetrieverLike, RetrieverProtocol
+from ...retrievers.ranking import Mode
 from ...retrievers.results import ScoredNode
+from ...retrievers.strategies.model_prompt import OnError
 from ...retrievers.strategies.multi_step import MultiStepRetriever
 from ...retrievers.strategies.outcome import (
     OutcomeObserver,
@@ -60,6 +64,59 @@ from .instrumentation import report_spans
 from .nodes import id_in_llama_index, to_node_with_score, to_scored_node
 from .prompt_templates import changed_prompts, default_llm, llm_or_settings, to_templates
 from .retriever import NodeGraphRetriever, undecorated
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+
+class StrategyOptions(TypedDict, total=False):
+    """The options of strategies, to type ``**options``. See the class of the strategy."""
+
+    domain: str | None
+    glossary: Mapping[str, str] | None
+    count: int | None
+    mode: Mode
+    query_weight: float
+    mean: bool | None
+    limit: int | None
+    answers: bool
+    max_steps: int
+    max_calls: int
+    max_seconds: float | None
+    depth: int
+    prompt: object
+    language: Language | None
+    retries: int
+    timeout: float | None
+    on_error: OnError
+    include_query: bool | None
+
+
+class EngineOptions(StrategyOptions, total=False):
+    """The options of a ``NodeGraphQueryEngine``, to type ``**options``. See there.
+
+    Templates and those after them are LlamaIndex's, of its response synthesizers.
+    """
+
+    strategy: StrategyName | Literal["none"]
+    response_synthesizer: BaseSynthesizer | None
+    similarity_top_k: int | None
+    filters: MetadataFilters | Filters | None
+    node_postprocessors: Sequence[BaseNodePostprocessor] | None
+    streaming: bool
+    callback_manager: CallbackManager | None
+    verbose: bool
+    num_workers: int | None
+    response_mode: ResponseMode | str
+    text_qa_template: BasePromptTemplate | None
+    refine_template: BasePromptTemplate | None
+    summary_template: BasePromptTemplate | None
+    simple_template: BasePromptTemplate | None
+    prompt_helper: PromptHelper | None
+    use_async: bool
+    structured_answer_filtering: bool
+    output_cls: type[BaseModel] | None
+    program_factory: Callable[[BasePromptTemplate], Any] | None
 
 
 class NodeGraphQueryEngine(BaseQueryEngine):
@@ -197,14 +254,20 @@ class NodeGraphQueryEngine(BaseQueryEngine):
 
     @classmethod
     def from_args(
-        cls, retriever: RetrieverLike | QueryEngine, llm: object = None, **options: Any
+        cls,
+        retriever: RetrieverLike | QueryEngine,
+        llm: object = None,
+        **options: Unpack[EngineOptions],
     ) -> NodeGraphQueryEngine:
         """Make one as ``RetrieverQueryEngine.from_args`` does; the arguments are the class's."""
         return cls(retriever, llm, **options)
 
     @classmethod
     def from_defaults(
-        cls, query_engine_tools: Sequence[QueryEngineTool], llm: object = None, **options: Any
+        cls,
+        query_engine_tools: Sequence[QueryEngineTool],
+        llm: object = None,
+        **options: Unpack[EngineOptions],
     ) -> NodeGraphQueryEngine:
         """Make one as ``SubQuestionQueryEngine.from_defaults`` does.
 
@@ -214,7 +277,8 @@ class NodeGraphQueryEngine(BaseQueryEngine):
             **options: The class's other arguments, and those of the strategy.
         """
         tools: Any = [*query_engine_tools]
-        return cls(tools, llm, strategy="sub_question", **options)
+        options["strategy"] = "sub_question"
+        return cls(tools, llm, **options)
 
     @property
     def retriever(self) -> NodeGraphRetriever:

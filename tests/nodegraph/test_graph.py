@@ -146,9 +146,7 @@ def test_groups_tell_parent_size_and_whether_built(graph: NodeGraph) -> None:
 
 
 def test_repr_names_the_groups_and_counts_the_documents(graph: NodeGraph) -> None:
-    assert repr(graph) == (
-        "NodeGraph(2 documents, groups: CoarseChunk, MediumChunk, FineChunk, line, word)"
-    )
+    assert repr(graph) == ("NodeGraph(2 documents, groups: line, word)")
 
 
 def test_with_closes_what_was_shared() -> None:

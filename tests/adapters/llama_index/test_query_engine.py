@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 from types import SimpleNamespace
 from typing import Any
 
@@ -30,6 +31,11 @@ from query_engine_scripts import (
 from nodekin.adapters.llama_index import NodeGraphQueryEngine, NodeGraphRetriever
 from nodekin.adapters.llama_index.instrumentation import SpanStartEvent
 from nodekin.adapters.llama_index.nodes import NodeWithEvidence, from_text_node
+from nodekin.adapters.llama_index.query_engine import (
+    SYNTHESIS_OPTIONS,
+    EngineOptions,
+    StrategyOptions,
+)
 from nodekin.nodegraph import Document, ModelError, Node, NodeGraph
 from nodekin.retrievers import (
     DefaultRetriever,
@@ -40,6 +46,8 @@ from nodekin.retrievers import (
     RouterRetriever,
     restrict,
 )
+from nodekin.retrievers.strategies.model_prompt import StrategySettings
+from nodekin.retrievers.strategies.strategy_registry import simple_strategies
 
 # Without a strategy
 
@@ -386,3 +394,20 @@ async def test_sources_of_engines_are_their_own_source_nodes(scripted: Any, kind
         )
         assert "On tea." in {match["text"] for match in source.evidence}
         assert response.metadata[source.node_id] == {"file_name": "tea.md", "page": 3}
+
+
+def test_the_typed_options_are_those_that_there_are() -> None:
+    """So that a type checker knows what ``as_query_engine`` and its like take."""
+    constructor = inspect.signature(NodeGraphQueryEngine).parameters.keys() - {
+        *("source", "llm", "options")
+    }
+    strategies = {
+        name
+        for strategy in simple_strategies().values()
+        for name in inspect.signature(strategy.retriever).parameters
+    } - {"inner", "llm", "settings", "top_k", "output_format", "join"}
+    settings = StrategySettings.__dataclass_fields__.keys()
+    assert StrategyOptions.__annotations__.keys() == strategies | settings
+    own = EngineOptions.__annotations__.keys() - StrategyOptions.__annotations__.keys()
+    assert own - constructor - {"verbose", "num_workers"} <= SYNTHESIS_OPTIONS
+    assert constructor < own
