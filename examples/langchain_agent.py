@@ -13,7 +13,7 @@ from langchain_core.outputs import ChatGeneration, ChatResult
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode, tools_condition
 
-from nodekin.adapters.langchain import tools as corpus_toolkit
+from nodekin.adapters.langchain import corpus_toolkit
 from nodekin.nodegraph import NodeGraph
 from nodekin.retrievers import CorpusTools, ToolSession
 

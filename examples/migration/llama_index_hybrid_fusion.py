@@ -9,9 +9,7 @@ from llama_index.core.node_parser import SentenceSplitter
 from llama_index.core.retrievers import QueryFusionRetriever
 from llama_index_offline import WordVectors, documents, with_spaces
 
-from nodekin.adapters.llama_index import NodeGraphRetriever, as_transform
-from nodekin.nodegraph import NodeGraph
-from nodekin.retrievers import FusionRetriever, Retriever
+from nodekin.adapters.llama_index import NodeGraphIndex
 
 QUESTION = "Which bridge is painted in orange?"
 PARSER = SentenceSplitter(chunk_size=60, chunk_overlap=0, chunking_tokenizer_fn=with_spaces)
@@ -38,12 +36,10 @@ def before() -> list[str]:
 
 
 def after() -> list[str]:
-    """Search with nodekin: both searches are in the graph, documents may come and go."""
-    graph = NodeGraph(embed=WordVectors())
-    graph.add(documents())
-    graph.create_node_group("chunk", as_transform(PARSER))
-    searches = [Retriever(graph, "chunk", how, top_k=4) for how in ("cosine", "bm25")]
-    retriever = NodeGraphRetriever(FusionRetriever(searches, top_k=2))
+    """Search with nodekin: an index of nodes fuses words and vectors by itself."""
+    nodes = PARSER.get_nodes_from_documents(documents())
+    index = NodeGraphIndex(nodes, embed_model=WordVectors())
+    retriever = index.as_retriever(similarity_top_k=2)
     return [result.text for result in retriever.retrieve(QUESTION)]
 
 

@@ -1,4 +1,8 @@
-"""Recursive retrieval over chunk references: search small chunks, answer with large ones."""
+"""Recursive retrieval over chunk references: search small chunks, answer with large ones.
+
+The program stays, its index is another one, which returns the references as they were given. A
+graph whose groups are the sizes needs no references: see ``examples/llama_index_recursive.py``.
+"""
 
 from llama_index.core import VectorStoreIndex
 from llama_index.core.node_parser import SentenceSplitter
@@ -6,9 +10,7 @@ from llama_index.core.retrievers import RecursiveRetriever
 from llama_index.core.schema import IndexNode
 from llama_index_offline import WordVectors, documents, with_spaces
 
-from nodekin import retrievers
-from nodekin.adapters.llama_index import NodeGraphRetriever, as_transform
-from nodekin.nodegraph import NodeGraph
+from nodekin.adapters.llama_index import NodeGraphIndex
 
 QUESTION = "Which river runs to the Mediterranean?"
 
@@ -21,8 +23,8 @@ def splitter(size: int) -> SentenceSplitter:
     )
 
 
-def before() -> list[str]:
-    """Search by LlamaIndex alone."""
+def program(index_class: type[VectorStoreIndex] | type[NodeGraphIndex]) -> list[str]:
+    """Search with an index of LlamaIndex or of nodekin."""
     base_nodes = splitter(120).get_nodes_from_documents(documents())
     for number, node in enumerate(base_nodes):
         node.id_ = f"node-{number}"
@@ -32,7 +34,7 @@ def before() -> list[str]:
             for sub_node in splitter(size).get_nodes_from_documents([base_node]):
                 all_nodes.append(IndexNode.from_text_node(sub_node, base_node.node_id))
         all_nodes.append(IndexNode.from_text_node(base_node, base_node.node_id))
-    index = VectorStoreIndex(all_nodes, embed_model=WordVectors())
+    index = index_class(all_nodes, embed_model=WordVectors())
     retriever = RecursiveRetriever(
         "vector",
         retriever_dict={"vector": index.as_retriever(similarity_top_k=2)},
@@ -41,16 +43,14 @@ def before() -> list[str]:
     return [result.text for result in retriever.retrieve(QUESTION)]
 
 
+def before() -> list[str]:
+    """Search by LlamaIndex alone."""
+    return program(VectorStoreIndex)
+
+
 def after() -> list[str]:
-    """Search with nodekin: each size is a group, the references are the graph's own."""
-    graph = NodeGraph(embed=WordVectors())
-    graph.add(documents())
-    graph.create_node_group("base", as_transform(splitter(120)))
-    graph.create_node_group("chunk 60", as_transform(splitter(60)), parent="base")
-    graph.create_node_group("chunk 80", as_transform(splitter(80)), parent="base")
-    groups = ["chunk 60", "chunk 80", "base"]
-    search = retrievers.RecursiveRetriever(graph, groups, "base", "cosine", top_k=2)
-    return [result.text for result in NodeGraphRetriever(search).retrieve(QUESTION)]
+    """Search with nodekin's index in its place."""
+    return program(NodeGraphIndex)
 
 
 if __name__ == "__main__":

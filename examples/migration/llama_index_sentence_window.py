@@ -1,19 +1,22 @@
-"""Sentence windows: search single sentences, answer with those around them."""
+"""Sentence windows: search single sentences, answer with those around them.
+
+The program stays, its index is another one. nodekin's ``WindowRetriever`` needs no parser for it:
+windows are spans of the document, and not stored.
+"""
 
 from llama_index.core import VectorStoreIndex
 from llama_index.core.node_parser import SentenceWindowNodeParser
 from llama_index.core.postprocessor import MetadataReplacementPostProcessor
 from llama_index_offline import ScriptedLLM, WordVectors, documents, read
 
-from nodekin.adapters.llama_index import NodeGraphQueryEngine
-from nodekin.nodegraph import NodeGraph, split_sentences
-from nodekin.retrievers import Retriever, WindowRetriever
+from nodekin.adapters.llama_index import NodeGraphIndex
+from nodekin.nodegraph import split_sentences
 
 QUESTION = "Which tea is fermented, the black one?"
 
 
-def before() -> list[str]:
-    """Answer by LlamaIndex alone."""
+def program(index_class: type[VectorStoreIndex] | type[NodeGraphIndex]) -> list[str]:
+    """Answer with an index of LlamaIndex or of nodekin."""
     parser = SentenceWindowNodeParser.from_defaults(
         window_size=1,
         window_metadata_key="window",
@@ -21,7 +24,7 @@ def before() -> list[str]:
         sentence_splitter=split_sentences,
     )
     nodes = parser.get_nodes_from_documents(documents())
-    index = VectorStoreIndex(nodes, embed_model=WordVectors())
+    index = index_class(nodes, embed_model=WordVectors())
     engine = index.as_query_engine(
         llm=ScriptedLLM(reply=read),
         similarity_top_k=1,
@@ -31,16 +34,14 @@ def before() -> list[str]:
     return [str(response), *(" ".join(node.text.split()) for node in response.source_nodes)]
 
 
+def before() -> list[str]:
+    """Answer by LlamaIndex alone."""
+    return program(VectorStoreIndex)
+
+
 def after() -> list[str]:
-    """Answer with nodekin: windows are spans of the document, and not stored."""
-    graph = NodeGraph(embed=WordVectors())
-    graph.add(documents())
-    graph.create_node_group("sentence", split_sentences)
-    sentences = Retriever(graph, "sentence", "cosine", top_k=1)
-    windows = WindowRetriever(sentences, before=1, after=1)
-    engine = NodeGraphQueryEngine.from_args(windows, llm=ScriptedLLM(reply=read))
-    response = engine.query(QUESTION)
-    return [str(response), *(" ".join(node.text.split()) for node in response.source_nodes)]
+    """Answer with nodekin's index in its place."""
+    return program(NodeGraphIndex)
 
 
 if __name__ == "__main__":

@@ -102,3 +102,17 @@ def test_it_runs_and_says_what_happened(capsys):
     assert "tea[0:25] = Oolong is half fermented." in shown
     assert "'num_skipped': 2, 'num_deleted': 1}\n             2 parents, 3 children" in shown
     assert shown.endswith("rivers       []\n")
+
+
+def test_the_program_of_lazyllm_finds_the_paragraph(capsys):
+    script = runpy.run_path(str(FOLDER / "lazyllm_groups.py"), run_name="__main__")
+    (paragraph,) = script["after"]()
+    assert "李春主持建造" in paragraph
+    assert paragraph in capsys.readouterr().out
+
+
+def test_the_readme_names_every_program():
+    readme = (FOLDER / "README.md").read_text(encoding="utf-8")
+    shared = {"langchain_common", "llama_index_offline"}
+    for program in FOLDER.glob("*.py"):
+        assert (f"[{program.name}]({program.name})" in readme) != (program.stem in shared)

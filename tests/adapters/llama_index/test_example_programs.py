@@ -13,7 +13,7 @@ import pytest
 from llama_index.core import Settings
 
 PROGRAMS = Path(__file__).parents[3] / "examples" / "migration"
-OTHER_RESULTS = {"recursive", "evaluation"}
+OTHER_RESULTS = {"evaluation"}
 """Programs whose results differ, for a reason that a test of its own shows."""
 
 NEEDS = {"hybrid_fusion": "llama_index.retrievers"}
@@ -56,15 +56,6 @@ def test_both_forms_have_the_same_results(name: str, capsys: pytest.CaptureFixtu
     before, after = program(name, capsys)
     assert before
     assert after == before
-
-
-def test_recursive_retrieval_returns_as_many_parents_as_it_is_asked_for(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    before, after = program("recursive", capsys)
-    assert len(before) == 1  # two children of one parent: theirs counts children
-    assert len(after) == 2
-    assert after[0] == before[0]
 
 
 def test_evaluation_gives_the_figures_of_each_retriever(capsys: pytest.CaptureFixture[str]) -> None:
