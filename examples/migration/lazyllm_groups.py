@@ -17,9 +17,7 @@ def before() -> list[str]:
 
     docs = lazyllm.Document(dataset_path=str(FOLDER))
     docs.create_node_group(name="block", transform=lambda text: text.split("\n"))
-    docs.create_node_group(
-        name="sentence", transform=lambda text: text.split("。"), parent="block"
-    )
+    docs.create_node_group(name="sentence", transform=lambda text: text.split("。"), parent="block")
     retriever = lazyllm.Retriever(docs, group_name="sentence", similarity="bm25_chinese", topk=1)
     return [node.parent.get_text() for node in retriever(QUESTION)]
 
