@@ -28,7 +28,8 @@ test-oldest: .venv/oldest/.dev  ## the adapters on the oldest frameworks that th
 
 stress: .venv/.ci  ## what should be unbreakable, for hours; each test says how much it tried and what failed
 	NODEKIN_STRESS=1 $(BIN)/python -m pytest -n 0 -s --data="$(DATA)" $(ARGS) \
-		tests/stress tests/test_tenants.py tests/adapters/test_http_limits.py
+		tests/stress tests/test_tenants.py tests/adapters/test_http_limits.py \
+		tests/nodegraph/test_scale.py tests/retrievers/test_many_nodes.py
 
 first-hour:  ## what README.md says, in a clean environment, with the time of each step
 	$(PYTHON) tests/support/first_hour.py

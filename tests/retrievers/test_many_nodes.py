@@ -1,15 +1,16 @@
-"""A million tiny nodes are searched."""
+"""A hundred thousand tiny nodes are searched; with ``make stress`` a million."""
 
 from collections.abc import Iterator
 
 import pytest
+import stress
 
 from nodekin.nodegraph import Document, NodeGraph
 from nodekin.retrievers import Retriever
 
 pytestmark = pytest.mark.slow
 
-SIZE = 1_000_000
+SIZE = 1_000_000 if stress.LONG else 100_000
 
 
 @pytest.fixture(scope="module")
@@ -24,30 +25,30 @@ def texts(results) -> list[str]:
     return [result.node.text for result in results]
 
 
-def test_a_million_ties_go_by_document_order(lines: Retriever) -> None:
+def test_many_ties_go_by_document_order(lines: Retriever) -> None:
     results = lines.retrieve("a")
     assert texts(results) == ["a 0", "a 1", "a 2", "a 3", "a 4"]
     assert len({result.score for result in results}) == 1
 
 
-def test_a_million_nodes_and_one_is_meant(lines: Retriever) -> None:
-    assert texts(lines("777777")) == ["a 777777"]
-    assert texts(lines("777777 a")) == ["a 777777"]  # a alone is no question
-    assert texts(lines("888888 a b")) == ["a 888888"]
-    assert lines("1000000") == []
+def test_many_nodes_and_one_is_meant(lines: Retriever) -> None:
+    assert texts(lines("77777")) == ["a 77777"]
+    assert texts(lines("77777 a")) == ["a 77777"]  # a alone is no question
+    assert texts(lines("88888 a b")) == ["a 88888"]
+    assert lines(str(SIZE)) == []
 
 
-def test_a_million_nodes_lifted(lines: Retriever) -> None:
+def test_many_nodes_lifted(lines: Retriever) -> None:
     (result,) = Retriever(lines.graphs[0], "line", target="ROOT", top_k=1).retrieve("12 345")
     assert result.node.id == "big"
     assert {evidence.node.text for evidence in result.evidence} <= {"a 12", "a 345"}
 
 
-def test_a_million_nodes_and_one_more(lines: Retriever) -> None:
+def test_many_nodes_and_one_more(lines: Retriever) -> None:
     (graph,) = lines.graphs
-    graph.add(Document("a 777777\nnew", id="small"))
-    assert [r.node.document_id for r in lines("777777")] == ["big", "small"]
+    graph.add(Document("a 77777\nnew", id="small"))
+    assert [r.node.document_id for r in lines("77777")] == ["big", "small"]
     assert texts(lines("new")) == ["new"]
     graph.remove("small")
-    assert [r.node.document_id for r in lines("777777")] == ["big"]
+    assert [r.node.document_id for r in lines("77777")] == ["big"]
     assert lines("new") == []
