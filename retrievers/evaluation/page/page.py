@@ -6,11 +6,18 @@ import base64
 import hashlib
 import json
 import logging
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Iterator, Mapping
 
 from ..intervals import Difference, Figure, format_value
-from .evaluation_like import EvaluationLike
-from .page_data import LIMITS, PackedQuestions, difference_numbers, pack, pairs
+from .page_data import (
+    LIMITS,
+    EvaluationLike,
+    PackedQuestions,
+    difference_numbers,
+    pack,
+    pairs,
+)
 from .plots import plot_differences, plot_quality
 from .wording import (
     PageLanguage,
@@ -40,10 +47,11 @@ def make_page(evaluation: EvaluationLike, language: PageLanguage | None, max_byt
         max_bytes: How large it should be at most. Texts are cut to get there.
     """
     differences = list(pairs(evaluation))
-    frame = _Frame(evaluation, Wording(language or "en"), language, differences)
-    remainder = len(frame.page(PackedQuestions("", 0, "utf-8", LIMITS[0])).encode("utf-8"))
+    wording = Wording(language or "en")
+    parts = _Parts(evaluation, wording, differences).all(language)
+    remainder = len(_filled(parts, wording, PackedQuestions("", 0, "utf-8", LIMITS[0])).encode())
     packed = pack(evaluation, differences, max_bytes - remainder - 400)
-    page = frame.page(packed)
+    page = _filled(parts, wording, packed)
     size = len(page.encode("utf-8"))
     if size > max_bytes:
         _logger.warning(
@@ -54,114 +62,91 @@ def make_page(evaluation: EvaluationLike, language: PageLanguage | None, max_byt
     return page
 
 
-class _Frame:
-    """Write all of the page but the questions."""
+def _filled(parts: Mapping[str, str], wording: Wording, packed: PackedQuestions) -> str:
+    """Return ``page.html`` with its parts, and words where a name is that of none."""
+    cut = ""
+    if packed.limits[1] is not None:
+        text = wording.span("texts_cut", count=f"{packed.limits[1]:,}")
+        cut = element("p", text, {"class": "quiet"})
+    texts = {
+        **parts,
+        "cut": cut,
+        "size": str(packed.size),
+        "encoding": packed.encoding,
+        "data": packed.text,
+    }
+
+    def fill(match: re.Match[str]) -> str:
+        name = match[1]
+        return texts[name] if name in texts else wording.span(name)
+
+    return re.sub(r"\{(\w+)\}", fill, asset("page.html"))
+
+
+class _Parts:
+    """Write the parts of the page, all but the questions, as markup."""
 
     def __init__(
-        self,
-        evaluation: EvaluationLike,
-        wording: Wording,
-        language: PageLanguage | None,
-        differences: Iterable[Difference],
+        self, evaluation: EvaluationLike, wording: Wording, differences: Iterable[Difference]
     ) -> None:
         self.evaluation = evaluation
         self.wording = wording
-        self.language = language
         self.setups = list(evaluation.records)
         self.differences = {
             (entry.metric, entry.second): entry
             for entry in differences
             if entry.first == self.setups[0]
         }
-        self.before, self.after = self._before(), self._after()
 
-    def page(self, packed: PackedQuestions) -> str:
-        """Return the page with packed questions."""
+    def all(self, language: PageLanguage | None) -> dict[str, str]:
+        """Return the parts by their names in ``page.html``."""
+        say, evaluation = self.wording.span, self.evaluation
         style, script = asset("page.css"), asset("page.js")
-        policy = (
-            f"default-src 'none'; script-src {_hash(script)}; style-src {_hash(style)}; "
-            "base-uri 'none'; form-action 'none'"
-        )
-        title = self.wording.text("title", dataset=self.evaluation.dataset.name)
-        message = {**words(), "phrases": phrases()}
-        spoken = json.dumps(message, ensure_ascii=False).replace("<", "\\u003c")
-        chosen = {"data-language": self.language} if self.language else {}
-        cut = ""
-        if packed.limits[1] is not None:
-            text = self.wording.span("texts_cut", count=f"{packed.limits[1]:,}")
-            cut = element("p", text, {"class": "quiet"})
-        root = {"lang": self.wording.language, **chosen}
-        head = (
-            '<meta charset="utf-8">'
-            f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
-            '<meta name="viewport" content="width=device-width, initial-scale=1">'
-            '<meta name="color-scheme" content="light dark"><meta name="referrer" '
-            f'content="no-referrer">{element("title", markup(title))}'
-        )
-        return "<!DOCTYPE html>\n" + element(
-            "html",
-            f"<head>{head}<style>{style}</style></head>\n<body>{self.before}{cut}{self.after}\n"
-            f'<script type="application/json" id="words">{spoken}</script>\n'
-            f'<script type="application/octet-stream" id="data" data-size="{packed.size}" '
-            f'data-encoding="{packed.encoding}">{packed.text}</script>\n'
-            f"<script>{script}</script></body>",
-            root,
-        )
+        spoken = json.dumps({**words(), "phrases": phrases()}, ensure_ascii=False)
+        name = evaluation.dataset.name
+        caption = say("figures_help_one")
+        if len(self.setups) > 1:
+            caption = say("figures_help", first=self.setups[0])
+        metrics = list(enumerate(evaluation.metrics))
+        return {
+            "language": self.wording.language,
+            "chosen": f' data-language="{language}"' if language else "",
+            "script_hash": _hash(script),
+            "style_hash": _hash(style),
+            "style": style,
+            "script": script,
+            "words": spoken.replace("<", "\\u003c"),
+            "head": markup(self.wording.text("title", dataset=name)),
+            "title": say("title", dataset=name),
+            "lead": say(
+                "lead",
+                questions=f"{len(evaluation.dataset):,}",
+                setups=f"{len(self.setups):,}",
+                metrics=f"{len(metrics):,}",
+            ),
+            "caption": caption,
+            "columns": "".join(self._columns()),
+            "rows": "".join(self._row(at, setup) for at, setup in enumerate(self.setups)),
+            "remarks": self._remarks(),
+            "options": "".join(
+                element("option", markup(metric), {"value": str(at)}) for at, metric in metrics
+            ),
+            "drawings": "".join(
+                element("div", self._plots_of(metric), {"class": "plots", "data-metric": str(at)})
+                for at, metric in metrics
+            ),
+        }
 
-    def _before(self) -> str:
-        """Return the body up to the questions."""
+    def _columns(self) -> Iterator[str]:
         say = self.wording.span
-        evaluation = self.evaluation
-        counts = (len(evaluation.dataset), len(self.setups), len(evaluation.metrics))
-        lead = dict(
-            zip(("questions", "setups", "metrics"), (f"{n:,}" for n in counts), strict=True)
-        )
-        controls = (
-            '<div class="controls"><button type="button" id="language" hidden></button>'
-            '<button type="button" id="theme" hidden></button></div>'
-        )
-        header = (
-            f"<header><div><h1>{say('title', dataset=evaluation.dataset.name)}</h1>"
-            f"<p>{say('lead', **lead)}</p></div>{controls}</header>"
-        )
-        return (
-            f'{header}<main><section aria-labelledby="h-figures">'
-            f'<h2 id="h-figures">{say("figures")}</h2>{self._table()}{self._notes()}</section>'
-            '<section aria-labelledby="h-plots">'
-            f'<h2 id="h-plots">{say("plots")}</h2>{self._plots()}</section>'
-            '<section aria-labelledby="h-questions" id="questions">'
-            f'<h2 id="h-questions" tabindex="-1">{say("questions")}</h2>'
-        )
-
-    def _after(self) -> str:
-        """Return the place of the questions, and what follows."""
-        say = self.wording.span
-        return (
-            f'<p id="state">{say("reading")}</p><noscript><p>{say("scripts")}</p></noscript>'
-            '<div id="browser" hidden></div></section></main>'
-            f"<footer>{say('footer')}</footer>"
-        )
-
-    def _table(self) -> str:
-        say = self.wording.span
-        heads = [element("th", say("setup"), {"scope": "col"})]
+        yield element("th", say("setup"), {"scope": "col"})
         for metric in self.evaluation.metrics.values():
             less = "" if metric.higher_is_better else f"<small>{say('less')}</small>"
-            heads.append(element("th", markup(metric.name) + less, {"scope": "col"}))
+            yield element("th", markup(metric.name) + less, {"scope": "col"})
         for key in ("milliseconds", "tokens", "model_calls"):
-            helped = (
-                f"<small>{say(f'{key}_help')}</small>" if f"{key}_help" in words()["en"] else ""
-            )
-            heads.append(element("th", say(key) + helped, {"scope": "col", "class": "cost"}))
-        rows = "".join(self._row(position, setup) for position, setup in enumerate(self.setups))
-        first = {"first": self.setups[0]} if len(self.setups) > 1 else {}
-        caption = say("figures_help", **first) if first else say("figures_help_one")
-        return (
-            f'<p class="quiet" id="figures-help">{caption} {say("cost_help")}</p>'
-            '<div class="scroll" role="region" aria-labelledby="h-figures" tabindex="0">'
-            '<table id="figures" aria-describedby="figures-help">'
-            f"<thead><tr>{''.join(heads)}</tr></thead><tbody>{rows}</tbody></table></div>"
-        )
+            help_key = f"{key}_help"
+            helped = f"<small>{say(help_key)}</small>" if help_key in words()["en"] else ""
+            yield element("th", say(key) + helped, {"scope": "col", "class": "cost"})
 
     def _row(self, position: int, setup: str) -> str:
         name = f"<bdi>{markup(setup)}</bdi>"
@@ -219,7 +204,7 @@ class _Frame:
             f"<small>{say('differ_on', count=f'{entry.different:,}')}</small></span>"
         )
 
-    def _notes(self) -> str:
+    def _remarks(self) -> str:
         say, language = self.wording.span, self.wording.language
         parts = []
         if notes := self.evaluation.notes():
@@ -251,21 +236,6 @@ class _Frame:
         other = entry.first if entry.better == entry.second else entry.second
         better = {"better": entry.better, "other": other}
         return self.wording.span("sentence_better", metric=entry.metric, **better, **numbers)
-
-    def _plots(self) -> str:
-        metrics = list(self.evaluation.metrics)
-        options = "".join(
-            element("option", markup(name), {"value": str(position)})
-            for position, name in enumerate(metrics)
-        )
-        figures = "".join(
-            element("div", self._plots_of(metric), {"class": "plots", "data-metric": str(position)})
-            for position, metric in enumerate(metrics)
-        )
-        return (
-            f'<p class="choice" hidden><label>{self.wording.span("metric")} '
-            f'<select id="plotted">{options}</select></label></p>{figures}'
-        )
 
     def _plots_of(self, metric: str) -> str:
         language = self.wording.language

@@ -11,14 +11,55 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
-from ..dataset import Gold, GoldDocument, GoldPassage, Question
-from ..intervals import Difference, format_value
-from ..matching import NotJudgedError, RetrievalCase, RetrievedItem
-from ..metrics import Judgement
+from ..dataset import Dataset, Gold, GoldDocument, GoldPassage, MissingGold, Question
+from ..intervals import Difference, Figure, format_value
+from ..matching import Matching, NotJudgedError, RetrievalCase, RetrievedItem
+from ..metrics import Judgement, Metric
 from ..records import Record
-from .evaluation_like import EvaluationLike
+
+
+class EvaluationLike(Protocol):
+    """Describe an evaluation: records, what metrics say of them, and what they took."""
+
+    @property
+    def dataset(self) -> Dataset:
+        """The questions."""
+
+    @property
+    def metrics(self) -> Mapping[str, Metric]:
+        """The metrics by name."""
+
+    @property
+    def records(self) -> Mapping[str, Mapping[str, Record]]:
+        """What was returned, by set-up and question id."""
+
+    @property
+    def matching(self) -> Matching:
+        """When a result is gold."""
+
+    @property
+    def missing_gold(self) -> Sequence[MissingGold]:
+        """Gold that is in no document."""
+
+    @property
+    def judgements(self) -> Mapping[str, Mapping[str, Mapping[str, Judgement]]]:
+        """Judgements by metric, set-up and question id."""
+
+    @property
+    def figures(self) -> Mapping[str, Mapping[str, Figure]]:
+        """Figures by set-up and metric."""
+
+    def difference(self, metric: str, first: str, second: str) -> Difference:
+        """Return by how much a second set-up differs from a first."""
+
+    def costs(self, setup: str) -> Mapping[str, float]:
+        """Return what a set-up took."""
+
+    def notes(self) -> list[str]:
+        """Return what a reader has to know."""
+
 
 _NUMERAL = re.compile(r"(?<![\d.])(-?\d+\.\d{4})(?!\d)")
 _NOT_ASCII = re.compile("[^\x00-\x7f]")

@@ -16,7 +16,7 @@ from typing import Literal, get_args
 from ...validation import choice
 from ..intervals import Difference, format_value
 from ..metrics import Metric
-from .evaluation_like import EvaluationLike
+from .page_data import EvaluationLike
 from .wording import Attributes, PageLanguage, Wording, element, markup
 
 PlotCost = Literal["seconds", "tokens"]
