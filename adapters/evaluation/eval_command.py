@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -113,36 +114,34 @@ def eval_command(
     file = DEFAULT_SETUPS if setups is None else SetupFile.read(setups)
     chosen = list(names or file.setups or [file.default])
     engines = [name for name in chosen if file.table(name)["type"] in ENGINES]
-    _check_metrics(metrics)
+    for name in metrics:  # what there is not is said before anything is read
+        if name.partition("@")[0] not in JUDGED_METRICS:
+            get_metric(name)
     dataset = load_dataset(data, parse_fields(fields))
     if judge is not None and not metrics:
         metrics = (*default_metrics(dataset), *_judged_metrics(dataset, bool(engines)))
     measures = _measures(metrics, judge, file, results)
-    try:
-        with open_setups(file, docs, store, quiet=quiet, documents=dataset.documents) as opened:
-            result = evaluate(
-                opened.open_all(chosen),
-                dataset,
-                measures or None,
-                matching=Matching(match, document_key=document_key),
-                documents=opened.graph,
-                path=results,
-                descriptions={name: file.describe(name) for name in chosen},
-                max_workers=workers,
-                progress=False if quiet else None,
-            )
-    except KeyboardInterrupt:
-        if results is not None:
-            click.echo(f"nodekin: {results} has what is done; the same command goes on", err=True)
-        raise
-    writers: list[tuple[Path | None, Callable[[], str]]] = [
-        (markdown, result.to_markdown),
-        (csv, result.to_csv),
-        (html, result.to_html),
-    ]
-    for path, make in writers:
-        if path is not None:
-            write_text(path, make())
+    with (
+        says_how_to_go_on(results),
+        open_setups(file, docs, store, quiet=quiet, documents=dataset.documents) as opened,
+    ):
+        result = evaluate(
+            {name: opened.open(name) for name in chosen},
+            dataset,
+            measures or None,
+            matching=Matching(match, document_key=document_key),
+            documents=opened.graph,
+            path=results,
+            descriptions={name: file.describe(name) for name in chosen},
+            max_workers=workers,
+            progress=False if quiet else None,
+        )
+    if markdown is not None:
+        write_text(markdown, result.to_markdown())
+    if csv is not None:
+        write_text(csv, result.to_csv())
+    if html is not None:
+        write_text(html, result.to_html())
     if as_json:
         echo(to_json({"format": FORMAT, "command": "eval", **result.as_dict()}))
     elif Path("-") not in (markdown, csv, html):
@@ -150,13 +149,6 @@ def eval_command(
     if not quiet:
         print_missing_gold(result)
     return exit_status(result)
-
-
-def _check_metrics(names: Sequence[str]) -> None:
-    """Say what metrics there are, before anything is read."""
-    for name in names:
-        if name.partition("@")[0] not in JUDGED_METRICS:
-            get_metric(name)
 
 
 def _judged_metrics(dataset: Dataset, answers: bool) -> tuple[str, ...]:
@@ -177,17 +169,43 @@ def _measures(
         CommandError: If one is by a judge, and there is none.
     """
     judged = [name for name in names if name.partition("@")[0] in JUDGED_METRICS]
-    if judged and judge is None:
+    if not judged:
+        return [get_metric(name) for name in names]
+    if judge is None:
         raise CommandError(
             f"{judged[0]} is decided by a language model; name it with --judge MODEL",
             ExitStatus.USAGE_ERROR,
         )
-    measure: Callable[[str], Metric] = get_metric
-    if judged and judge is not None:
-        model = declared_models(file)[judge] if judge in file.models else named_chat(judge)
-        saved = None if results is None else results.with_suffix(".judge.db")
-        measure = Judge(model, store=saved).metric
+    model = declared_models(file)[judge] if judge in file.models else named_chat(judge)
+    saved = None if results is None else results.with_suffix(".judge.db")
+    measure = Judge(model, store=saved).metric
     return [measure(name) if name in judged else get_metric(name) for name in names]
+
+
+@contextmanager
+def says_how_to_go_on(path: Path | None, more: str = "") -> Iterator[None]:
+    """Say on Ctrl-C which file has what was done."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        if path is not None and path.exists():
+            click.echo(
+                f"nodekin: {path} has what is done; the same command goes on{more}", err=True
+            )
+        raise
+
+
+def check_replaceable(path: Path, force: bool) -> None:
+    """Check that a file may be written.
+
+    Raises:
+        CommandError: If it is there, and ``--force`` is not given.
+    """
+    if path.exists() and not force and path != Path("-"):
+        raise CommandError(
+            f"{path} is there already; name another file with --out, or replace it with --force",
+            ExitStatus.USAGE_ERROR,
+        )
 
 
 def parse_fields(fields: tuple[str, ...]) -> dict[str, str] | None:

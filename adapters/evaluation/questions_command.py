@@ -14,7 +14,7 @@ from ..cli.exit_status import EXIT_STATUSES, CommandError, ExitStatus, printable
 from ..cli.models import chat_model
 from ..cli.options import base_url_option, common_options
 from ..cli.output import FORMAT, echo, to_json
-from .eval_command import parse_fields
+from .eval_command import check_replaceable, parse_fields, says_how_to_go_on
 from .setup_session import DEFAULT_SETUPS, open_setups
 
 JSON_FORMAT = """\b
@@ -123,11 +123,7 @@ def questions_command(
     nodekin questions docs --count 100 --kind single -o questions.jsonl
     nodekin questions docs --log log.jsonl
     """
-    if out.exists() and not force:
-        raise CommandError(
-            f"{out} is there already; name another file with --out, or replace it with --force",
-            ExitStatus.USAGE_ERROR,
-        )
+    check_replaceable(out, force)
     if fields and log is None:
         raise CommandError(
             "--field says what a log has; name it with --log", ExitStatus.USAGE_ERROR
@@ -142,25 +138,20 @@ def questions_command(
         llm = chat_model(model, base_url)
         shares: dict[str, Any] = {"shares": dict.fromkeys(kinds, 1)} if kinds else {}
         saved = out.with_suffix(".answers.db")
-        try:
-            with open_setups(DEFAULT_SETUPS, docs, store, quiet=quiet) as opened:
-                generated = generate_questions(
-                    opened.graph,
-                    llm,
-                    count or 40,
-                    seed=seed,
-                    store=saved,
-                    max_workers=workers,
-                    progress=False if quiet else None,
-                    **shares,
-                )
-        except KeyboardInterrupt:
-            click.echo(
-                f"nodekin: {saved} has what the model said; the same command goes on, and one with "
-                "a smaller --count is done sooner",
-                err=True,
+        with (
+            says_how_to_go_on(saved, ", and one with a smaller --count is done sooner"),
+            open_setups(DEFAULT_SETUPS, docs, store, quiet=quiet) as opened,
+        ):
+            generated = generate_questions(
+                opened.graph,
+                llm,
+                count or 40,
+                seed=seed,
+                store=saved,
+                max_workers=workers,
+                progress=False if quiet else None,
+                **shares,
             )
-            raise
         dataset, message = generated.dataset, str(generated)
         record = {
             "counts": generated.counts,

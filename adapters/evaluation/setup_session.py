@@ -113,7 +113,6 @@ def open_setups(
     *,
     quiet: bool,
     documents: Sequence[Any] = (),
-    opener: type[SetupOpener] = SetupOpener,
 ) -> Iterator[SetupOpener]:
     """Open set-ups on a graph, until the block ends.
 
@@ -126,7 +125,6 @@ def open_setups(
         store: The folder of an index, whose groups set-ups may search, too.
         quiet: Whether progress and warnings are left out.
         documents: Those that come with the questions.
-        opener: What opens the set-ups.
 
     Raises:
         CommandError: If there is no such folder or index.
@@ -138,7 +136,7 @@ def open_setups(
         settings = home.load()
         model = embedding_model(settings.embed) if settings.embed else None
         with open_index(home, settings, quiet=quiet, model=model) as graph:
-            yield opener(file, graph, models)
+            yield SetupOpener(file, graph, models)
         return
     check_exist(folders)
     if not folders:
@@ -158,4 +156,4 @@ def open_setups(
         ) as graph,
     ):
         print_failures(failures_of(graph), quiet)
-        yield opener(file, graph, models)
+        yield SetupOpener(file, graph, models)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,11 +17,18 @@ from ...retrievers.evaluation.matching import Matching
 from ...retrievers.evaluation.metrics import get_metric
 from ...retrievers.evaluation.setups.setup_file import SetupFile
 from ...retrievers.evaluation.tuning import Tuning, tune
-from ..cli.exit_status import EXIT_STATUSES, CommandError, ExitStatus, printable
+from ..cli.exit_status import EXIT_STATUSES, printable
 from ..cli.options import common_options, question_options
 from ..cli.output import FORMAT, echo, to_json
 from ..cli.trust import allow_folder, copy_permissions
-from .eval_command import exit_status, parse_fields, print_missing_gold, write_text
+from .eval_command import (
+    check_replaceable,
+    exit_status,
+    parse_fields,
+    print_missing_gold,
+    says_how_to_go_on,
+    write_text,
+)
 from .setup_session import open_setups
 
 JSON_FORMAT = """\b
@@ -95,11 +101,7 @@ def tune_command(
     nodekin tune --data questions.jsonl --docs docs --seconds 300
     nodekin tune models.toml --data questions.csv -m recall@5
     """
-    if out.exists() and not force and out != Path("-"):
-        raise CommandError(
-            f"{out} is there already; name another file with --out, or replace it with --force",
-            ExitStatus.USAGE_ERROR,
-        )
+    check_replaceable(out, force)
     if metric is not None:
         get_metric(metric)  # says which there are
     dataset = load_dataset(data, parse_fields(fields))
@@ -107,7 +109,7 @@ def tune_command(
     trials = None if out == Path("-") else out.with_suffix(".trials.jsonl")
     with (
         open_setups(declared, docs, store, quiet=quiet, documents=dataset.documents) as opened,
-        _saying_how_to_go_on(trials),
+        says_how_to_go_on(trials),
     ):
         stored = store is not None or "store" in declared.graph
         tuning = tune(
@@ -136,19 +138,6 @@ def tune_command(
     if not quiet:
         print_missing_gold(tuning.evaluation)
     return exit_status(tuning.evaluation)
-
-
-@contextmanager
-def _saying_how_to_go_on(trials: Path | None) -> Iterator[None]:
-    try:
-        yield
-    except KeyboardInterrupt:
-        if trials is not None and trials.exists():
-            click.echo(
-                f"nodekin: {trials} has what was measured; the same command goes on from there",
-                err=True,
-            )
-        raise
 
 
 def _in_memory(graph: NodeGraph, quiet: bool) -> NodeGraph:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
+from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
 from ....nodegraph.errors import nearest_names
@@ -63,9 +64,9 @@ class SetupOpener:
         engine: QueryEngine = self._make(ENGINES[table["type"]], table, where)
         return engine
 
-    def open_all(self, names: list[str] | None = None) -> dict[str, BaseRetriever | QueryEngine]:
-        """Return the retrievers and engines of several set-ups by name. Of all without names."""
-        return {name: self.open(name) for name in (names or self.file.setups)}
+    def open_all(self) -> dict[str, BaseRetriever | QueryEngine]:
+        """Return the retrievers and engines of all set-ups by name."""
+        return {name: self.open(name) for name in self.file.setups}
 
     def open_retriever(self, name: str | None = None) -> BaseRetriever:
         """Return the retriever of a set-up. Of a query engine the one that it answers from.
@@ -171,12 +172,9 @@ def _parents_first(groups: Table) -> list[str]:
     Raises:
         ValueError: If groups are their own ancestors.
     """
-    done: dict[str, None] = {}
-    waiting = dict(groups)
-    while waiting:
-        ready = [n for n, table in waiting.items() if table.get("parent", "ROOT") not in waiting]
-        if not ready:
-            raise ValueError(f"the groups {', '.join(waiting)} are their own ancestors")
-        for name in ready:
-            done[name] = waiting.pop(name, None)
-    return list(done)
+    parents = {name: [table.get("parent", "ROOT")] for name, table in groups.items()}
+    try:
+        return [name for name in TopologicalSorter(parents).static_order() if name in groups]
+    except CycleError as error:
+        circle = ", ".join(dict.fromkeys(error.args[1]))
+        raise ValueError(f"the groups {circle} are their own ancestors") from error

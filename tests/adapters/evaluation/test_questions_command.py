@@ -68,12 +68,13 @@ def test_interrupted_it_says_how_to_go_on(rhine, here, monkeypatch):
     pytest.importorskip("openai", reason="a server's model needs openai")
 
     def interrupted(*args, **options):
+        options["store"].touch()
         raise KeyboardInterrupt
 
     monkeypatch.setattr(questions_command, "generate_questions", interrupted)
     ran = rhine("questions", "docs", "--model", "writer", "--base-url", "http://127.0.0.1:9/v1")
     assert ran.status == 130
-    assert "questions.answers.db has what the model said; the same command goes on" in ran.err
+    assert "questions.answers.db has what is done; the same command goes on" in ran.err
     assert not (here / "questions.jsonl").exists()
 
 

@@ -112,7 +112,7 @@ def test_interrupted_it_says_how_to_go_on(tuned, here, monkeypatch):
         patch.setattr(SetupOpener, "open", interrupted)
         ran = tuned("tune", "mine.toml", "--data", "q.jsonl")
     assert ran.status == 130
-    assert "tuned.trials.jsonl has what was measured; the same command goes on" in ran.err
+    assert "tuned.trials.jsonl has what is done; the same command goes on" in ran.err
     assert not (here / "tuned.toml").exists()
     before = (here / "tuned.trials.jsonl").read_text(encoding="utf-8")
     ran = tuned("tune", "mine.toml", "--data", "q.jsonl")

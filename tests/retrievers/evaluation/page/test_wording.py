@@ -31,7 +31,7 @@ def fields(text: str) -> set[str]:
 
 def test_every_word_is_used_and_every_used_word_is_there():
     script = asset("page.js")
-    sources = "".join(asset(name) for name in ("page.py", "plots.py")) + script
+    sources = "".join(asset(name) for name in ("page.py", "page.html", "plots.py")) + script
     unused = {key for key in words()["en"] if not re.search(rf"\b{key}\b", sources)}
     made = ("show_", "sort_", "plot_", "axis_")  # put together from a choice
     helped = {"milliseconds_help", "tokens_help"}
