@@ -10,8 +10,8 @@ from typing import Any
 import click
 
 from ...retrievers.evaluation.dataset import Dataset
+from ...retrievers.evaluation.dataset_forms import load_dataset
 from ...retrievers.evaluation.judges import Judge
-from ...retrievers.evaluation.loaders import load_dataset
 from ...retrievers.evaluation.matching import Matching
 from ...retrievers.evaluation.metrics import JUDGED_METRICS, Metric, get_metric
 from ...retrievers.evaluation.report import Evaluation

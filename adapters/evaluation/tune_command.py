@@ -12,7 +12,7 @@ import click
 
 from ...nodegraph.document import Document
 from ...nodegraph.graph import NodeGraph
-from ...retrievers.evaluation.loaders import load_dataset
+from ...retrievers.evaluation.dataset_forms import load_dataset
 from ...retrievers.evaluation.matching import Matching
 from ...retrievers.evaluation.metrics import get_metric
 from ...retrievers.evaluation.setups.setup_file import SetupFile

@@ -3,6 +3,8 @@ from .dataset import GoldDocument as GoldDocument
 from .dataset import GoldPassage as GoldPassage
 from .dataset import GoldSpan as GoldSpan
 from .dataset import Question as Question
+from .dataset_forms import load_beir as load_beir
+from .dataset_forms import load_squad as load_squad
 from .framework_datasets import load_langchain as load_langchain
 from .framework_datasets import load_llama_index as load_llama_index
 from .framework_datasets import load_ragas as load_ragas
@@ -20,8 +22,6 @@ from .metrics import Judgement as Judgement
 from .metrics import Metric as Metric
 from .page.plots import plot_differences as plot_differences
 from .page.plots import plot_quality as plot_quality
-from .public_datasets import load_beir as load_beir
-from .public_datasets import load_squad as load_squad
 from .report import Evaluation as Evaluation
 from .runner import evaluate as evaluate
 from .setups.opening import SetupOpener as SetupOpener

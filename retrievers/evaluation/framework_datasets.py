@@ -12,7 +12,7 @@ from ...nodegraph.document import Document
 from ...nodegraph.errors import nearest_names
 from ..validation import choice
 from .dataset import Dataset, Gold, GoldDocument, GoldPassage, Question
-from .dataset_rows import check_row, is_csv, read_csv, read_json, read_json_lines
+from .loaders import check_row, is_csv, read_json, read_rows
 
 QUESTION_NAMES = ("question", "query", "input", "user_input", "prompt", "messages")
 """Under which a question is looked for, in this order."""
@@ -211,10 +211,8 @@ def _rows(source: Examples, name: str) -> list[tuple[str, Mapping[str, Any]]]:
         plain = [(f"example {n}", _plain(row)) for n, row in enumerate(source, 1)]
         return [(where, check_row(row, where)) for where, row in plain]
     path = Path(source)
-    if is_csv(path):
-        return read_csv(path)[1]
-    if path.suffix.casefold() == ".jsonl":
-        return [*read_json_lines(path)]
+    if is_csv(path) or path.suffix.casefold() == ".jsonl":
+        return [*read_rows(path)]
     rows = read_json(path)
     if isinstance(rows, Mapping):  # an export with the examples below a name
         rows = next((value for value in rows.values() if isinstance(value, list)), rows)

@@ -1,111 +1,29 @@
-"""Read questions from files: JSON lines, CSV, logs of clicks, and whatever form a file has."""
+"""Read questions from files of one's own: JSON lines, CSV, logs of clicks."""
 
 from __future__ import annotations
 
+import csv
 import json
 import logging
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from ...nodegraph.errors import check_integer, nearest_names
 from ...nodegraph.models.output.lines import normalize
 from .dataset import Dataset, Gold, GoldDocument, GoldPassage, GoldSpan, Question
-from .dataset_rows import (
-    Row,
-    field_names,
-    get_text,
-    is_csv,
-    line_of,
-    read_csv,
-    read_json,
-    read_json_lines,
-)
-from .framework_datasets import load_langchain, load_llama_index, load_ragas
-from .public_datasets import load_beir, load_squad
 
 _logger = logging.getLogger("nodekin")
+
+Row: TypeAlias = Mapping[str, Any]
 
 FIELDS = ("id", "question", "passages", "document_ids", "spans", "answers", "answerable")
 """What a question is read from."""
 
 LOG_FIELDS = ("question", "clicked", "count")
 """What a line of a log is read from."""
-
-
-def load_dataset(path: str | Path, fields: Mapping[str, str] | None = None) -> Dataset:
-    """Read questions from a file or folder, by its form.
-
-    A folder is read by ``load_beir``, ``.jsonl`` by ``load_jsonl``, ``.csv`` by ``load_csv``,
-    ``.json`` by ``load_squad``. Sets that LangChain, LlamaIndex and Ragas saved, known by their
-    fields, by ``load_langchain``, ``load_llama_index`` and ``load_ragas``. Take these where you
-    want their options.
-
-    Args:
-        path: The file or folder.
-        fields: What columns or fields are called in ``.jsonl`` and ``.csv``.
-
-    Raises:
-        FileNotFoundError: If there is no such file or folder.
-        ValueError: If it is of no known form, or has no questions.
-    """
-    path = Path(path)
-    if not path.exists():
-        raise FileNotFoundError(f"there is no file or folder {str(path)!r} with questions")
-    suffix = path.suffix.lower()
-    if fields and (path.is_dir() or suffix == ".json"):
-        raise ValueError(f"{path} has fields of its own; leave fields out, or convert it to .jsonl")
-    if path.is_dir():
-        return load_beir(path)
-    if suffix not in (".jsonl", ".ndjson", ".csv", ".json"):
-        raise ValueError(f"{path} is {_FORMS}")
-    content = read_json(path) if suffix == ".json" else None
-    if not fields and (load := _saved_by(_first_row(path, content))) is not None:
-        return load(path)
-    if suffix == ".csv":
-        return load_csv(path, fields)
-    if suffix != ".json":
-        return load_jsonl(path, fields)
-    if not (isinstance(content, dict) and "data" in content):
-        raise ValueError(f"{path} is {_FORMS}")
-    return load_squad(path)
-
-
-_FORMS = (
-    "no form of questions that is known: a folder of BEIR, .jsonl, .csv, .json in the form of "
-    "SQuAD, or a set that LangChain, LlamaIndex or Ragas saved"
-)
-
-
-def _saved_by(row: Row) -> Callable[[Path], Dataset] | None:
-    """Return what reads a file whose first row, or only object, has these fields."""
-    if "user_input" in row:
-        return load_ragas
-    if "inputs" in row or any(name.startswith(("inputs.", "input_")) for name in row):
-        return load_langchain
-    if {"queries", "corpus"} <= row.keys() or {"queries", "responses"} <= row.keys():
-        return load_llama_index
-    examples = row.get("examples")
-    if isinstance(examples, list) and examples and isinstance(examples[0], dict):
-        return load_llama_index if "query_by" in examples[0] else load_langchain
-    return None
-
-
-def _first_row(path: Path, content: Any) -> Row:
-    """Return the first row of a file, or the object that it is. Empty if there is none."""
-    if is_csv(path):
-        return dict.fromkeys(read_csv(path)[0])
-    if content is None:
-        with path.open(encoding="utf-8-sig") as file:
-            try:
-                content = json.loads(next(filter(str.strip, file), "{}"))
-            except json.JSONDecodeError:
-                return {}  # the reader of the file says which line it is
-    if isinstance(content, list) and content:
-        content = content[0]
-    return content if isinstance(content, dict) else {}
 
 
 def load_jsonl(path: str | Path, fields: Mapping[str, str] | None = None) -> Dataset:
@@ -125,7 +43,7 @@ def load_jsonl(path: str | Path, fields: Mapping[str, str] | None = None) -> Dat
         ValueError: If a line is no such object, no line has a question, or an id is there twice.
     """
     path = Path(path)
-    names = field_names(fields, FIELDS)
+    names = _field_names(fields, FIELDS)
     questions = [_question(row, names, where) for where, row in read_json_lines(path)]
     return Dataset(questions, name=path.name)
 
@@ -178,7 +96,7 @@ def load_csv(
         ValueError: If there is no column with questions, or one id has two questions.
     """
     path = Path(path)
-    names = field_names(fields, FIELDS)
+    names = _field_names(fields, FIELDS)
     columns, rows = read_csv(path)
     for name in [names[field] for field in names if field in {"question", *(fields or ())}]:
         if name not in columns:
@@ -244,11 +162,11 @@ def load_log(
     check_integer(min_clicks, "min_clicks", 1)
     if limit is not None:
         check_integer(limit, "limit", 1)
-    names = field_names(fields, LOG_FIELDS)
+    names = _field_names(fields, LOG_FIELDS)
     texts: dict[str, str] = {}
     model_spans: Counter[str] = Counter()
     clicks: dict[str, Counter[str]] = {}
-    for where, row in read_csv(path)[1] if is_csv(path) else read_json_lines(path):
+    for where, row in read_rows(path):
         text = get_text(row, names["question"], where)
         if not text.strip():
             continue  # nobody asked anything
@@ -279,6 +197,20 @@ def load_log(
     return Dataset(questions, name=path.name)
 
 
+def _field_names(fields: Mapping[str, str] | None, existing: Sequence[str]) -> dict[str, str]:
+    """Return what each known field is called in a file.
+
+    Raises:
+        ValueError: If a field is unknown.
+    """
+    for field in fields or ():
+        if field not in existing:
+            raise ValueError(
+                f"there is no field {field!r}; there are {nearest_names(field, existing)}"
+            )
+    return {field: (fields or {}).get(field, field) for field in existing}
+
+
 def _question(row: Row, names: Mapping[str, str], where: str) -> Question:
     """Return the question of a row. Without an id it has the number of its line."""
     text, identity = get_text(row, names["question"], where), row.get(names["id"])
@@ -299,7 +231,7 @@ def _question(row: Row, names: Mapping[str, str], where: str) -> Question:
     if not (answerable is None or isinstance(answerable, bool)):
         raise ValueError(f"{where}: {names['answerable']!r} is true or false, not {answerable!r}")
     return Question(
-        line_of(where) if identity is None else str(identity),
+        where.rpartition(" ")[2] if identity is None else str(identity),
         *(text, tuple(gold), tuple(_texts(row, names["answers"], where)), answerable is not False),
     )
 
@@ -348,3 +280,79 @@ def _ids(value: object, separator: str, where: str) -> list[str]:
     if not isinstance(value, list) or not all(isinstance(item, str | int) for item in value):
         raise ValueError(f"{where}: what was clicked is a list of ids, not {value!r:.80}")
     return [str(item).strip() for item in value if str(item).strip()]
+
+
+def read_json(path: Path) -> Any:
+    """Return the value of a JSON file.
+
+    Raises:
+        ValueError: If it is not JSON.
+    """
+    return _parse_json(path.read_text(encoding="utf-8-sig"), path)
+
+
+def read_json_lines(path: Path) -> Iterator[tuple[str, Row]]:
+    """Yield the objects of a file that has one in each line, each with its path and line.
+
+    Raises:
+        ValueError: If a line is not an object.
+    """
+    for index, line in enumerate(path.read_text(encoding="utf-8-sig").split("\n"), 1):
+        if line.strip():
+            where = f"{path}, line {index}"
+            yield where, check_row(_parse_json(line, where), where)
+
+
+def read_csv(path: Path) -> tuple[list[str], list[tuple[str, Row]]]:
+    """Return the columns of a CSV file, and its rows, each with its path and line."""
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        reader = csv.DictReader(file)
+        columns = list(reader.fieldnames or ())
+        return columns, [(f"{path}, line {reader.line_num}", row) for row in reader]
+
+
+def is_csv(path: Path) -> bool:
+    """Return whether a file is CSV, by its name."""
+    return path.suffix.casefold() == ".csv"
+
+
+def read_rows(path: Path) -> Iterable[tuple[str, Row]]:
+    """Return the rows of a CSV file, or of one of JSON lines, each with its path and line."""
+    return read_csv(path)[1] if is_csv(path) else read_json_lines(path)
+
+
+def _parse_json(text: str, where: object) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise ValueError(f"{where} is no JSON: {error}") from error
+
+
+def check_row(value: object, where: str) -> Row:
+    """Return a row that is an object.
+
+    Raises:
+        ValueError: If it is something else.
+    """
+    if not isinstance(value, Mapping):
+        raise ValueError(f"{where} is no JSON object but {value!r:.80}")
+    return value
+
+
+def get_text(row: Row, name: str, where: str) -> str:
+    """Return a text of a row. A whole number is taken as one, since ids often are.
+
+    Raises:
+        ValueError: If there is none, or it is something else.
+    """
+    value = row.get(name)
+    if isinstance(value, int) and not isinstance(value, bool):
+        value = str(value)
+    if isinstance(value, str):
+        return value
+    if name in row:
+        raise ValueError(f"{where}: {name!r} is no text but {value!r:.80}")
+    raise ValueError(
+        f"{where} has no text {name!r}, but {nearest_names(name, row)}; say by fields= what it is "
+        "called"
+    )

@@ -1,10 +1,10 @@
-"""Read public sets of questions: files in the form of SQuAD, folders in the form of BEIR."""
+"""Read questions in whatever form a file has: SQuAD, BEIR, and those of the other modules."""
 
 from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -12,12 +12,82 @@ from ...nodegraph.document import Document
 from ...nodegraph.errors import nearest_names
 from ..validation import choice
 from .dataset import Dataset, Gold, GoldDocument, GoldPassage, GoldSpan, Question
-from .dataset_rows import get_text, read_json, read_json_lines
+from .framework_datasets import load_langchain, load_llama_index, load_ragas
+from .loaders import (
+    Row,
+    get_text,
+    is_csv,
+    load_csv,
+    load_jsonl,
+    read_json,
+    read_json_lines,
+    read_rows,
+)
 
 _logger = logging.getLogger("nodekin")
 
 SquadGold = Literal["passages", "documents", "spans"]
 """What is gold of a SQuAD-style file: the paragraph, its document, or the answer's place in it."""
+
+
+def load_dataset(path: str | Path, fields: Mapping[str, str] | None = None) -> Dataset:
+    """Read questions from a file or folder, by its form.
+
+    A folder is read by ``load_beir``, ``.jsonl`` by ``load_jsonl``, ``.csv`` by ``load_csv``,
+    ``.json`` by ``load_squad``. Sets that LangChain, LlamaIndex and Ragas saved, known by their
+    fields, by ``load_langchain``, ``load_llama_index`` and ``load_ragas``. Take these where you
+    want their options.
+
+    Args:
+        path: The file or folder.
+        fields: What columns or fields are called in ``.jsonl`` and ``.csv``.
+
+    Raises:
+        FileNotFoundError: If there is no such file or folder.
+        ValueError: If it is of no known form, or has no questions.
+    """
+    path = Path(path)
+    if not path.exists():
+        raise FileNotFoundError(f"there is no file or folder {str(path)!r} with questions")
+    suffix = path.suffix.lower()
+    if fields and (path.is_dir() or suffix == ".json"):
+        raise ValueError(f"{path} has fields of its own; leave fields out, or convert it to .jsonl")
+    if path.is_dir():
+        return load_beir(path)
+    if suffix not in (".jsonl", ".ndjson", ".csv", ".json"):
+        raise ValueError(f"{path} is {_FORMS}")
+    if suffix == ".json":
+        content = read_json(path)
+        first = content[0] if isinstance(content, list) and content else content
+    else:
+        first = next((row for _, row in read_rows(path)), {})
+    if not fields and isinstance(first, Mapping) and (load := _saved_by(first)) is not None:
+        return load(path)
+    if suffix != ".json":
+        return load_csv(path, fields) if is_csv(path) else load_jsonl(path, fields)
+    if not (isinstance(first, Mapping) and "data" in first):
+        raise ValueError(f"{path} is {_FORMS}")
+    return load_squad(path)
+
+
+_FORMS = (
+    "no form of questions that is known: a folder of BEIR, .jsonl, .csv, .json in the form of "
+    "SQuAD, or a set that LangChain, LlamaIndex or Ragas saved"
+)
+
+
+def _saved_by(row: Row) -> Callable[[Path], Dataset] | None:
+    """Return what reads a file whose first row, or only object, has these fields."""
+    if "user_input" in row:
+        return load_ragas
+    if "inputs" in row or any(name.startswith(("inputs.", "input_")) for name in row):
+        return load_langchain
+    if {"queries", "corpus"} <= row.keys() or {"queries", "responses"} <= row.keys():
+        return load_llama_index
+    examples = row.get("examples")
+    if isinstance(examples, list) and examples and isinstance(examples[0], dict):
+        return load_llama_index if "query_by" in examples[0] else load_langchain
+    return None
 
 
 def load_squad(path: str | Path, gold: SquadGold = "passages") -> Dataset:

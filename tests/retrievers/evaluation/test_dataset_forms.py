@@ -3,7 +3,7 @@ import json
 import pytest
 
 from nodekin.retrievers.evaluation import GoldDocument, GoldPassage
-from nodekin.retrievers.evaluation.loaders import load_dataset
+from nodekin.retrievers.evaluation.dataset_forms import load_dataset
 
 
 def test_the_form_is_known_by_the_name_and_the_content(tmp_path):
