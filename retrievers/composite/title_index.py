@@ -8,8 +8,8 @@ from typing import NamedTuple
 from ...nodegraph.extractors.entity_names import name_key, names_in
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.node import Node
-from ..indexes.shared_indexes import warn_of_memory
 from ..indexes.synced_index import SyncedIndex
+from ..indexes.word_search import warn_of_memory
 
 
 class TitleIndex(SyncedIndex):

@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, Literal, NamedTuple, Protocol, TypeVar
+from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +23,7 @@ from ...nodegraph.search_tables import (
     WordTable,
     is_engine_disabled,
 )
+from ...nodegraph.store import Changes
 from ..conditions import MISSING, Condition
 from ..filters import Filter
 from ..results import Hits
@@ -51,23 +52,19 @@ Numbers = npt.NDArray[np.int64]
 Scores = npt.NDArray[np.float64]
 
 
-class Recent(Protocol):
-    """What a table has not taken in yet: compared here."""
+@dataclass(frozen=True, slots=True)
+class Recent:
+    """What a table has missed: compared here.
 
-    @property
-    def removed(self) -> frozenset[str]:
-        """Ids of nodes that were removed or have changed, as far as the table has them."""
-        ...
+    Attributes:
+        removed: Ids of nodes that were removed or have changed, as far as the table has them.
+        nodes: New and changed nodes.
+        complete: Whether these are all nodes, and the table is not searched.
+    """
 
-    @property
-    def nodes(self) -> Sequence[Node]:
-        """New and changed nodes."""
-        ...
-
-    @property
-    def complete(self) -> bool:
-        """Whether these are all nodes, and the table is not searched."""
-        ...
+    removed: frozenset[str]
+    nodes: Sequence[Node]
+    complete: bool
 
 
 class Scored(NamedTuple):
@@ -158,10 +155,8 @@ class EngineIndex(ABC, Generic[TableT, RecentT, QueryT]):
         """
 
     @abstractmethod
-    def _read_recent(
-        self, table: TableT, removed: Sequence[str], nodes: Sequence[Node], complete: bool
-    ) -> RecentT:
-        """Return what a table has missed; see ``Recent``."""
+    def _read_recent(self, table: TableT, recent: Recent) -> RecentT:
+        """Return what a table has missed, with what is compared of it."""
 
     @abstractmethod
     def _search_table(
@@ -336,11 +331,16 @@ class EngineIndex(ABC, Generic[TableT, RecentT, QueryT]):
             if self._recent is not None and self._recent[0] == key:
                 return self._recent[1]
         changes = self._graph.reader.changes(self._group, _since(state, version[1]))
-        nodes = list(changes.added)
-        recent = self._read_recent(table, changes.removed, nodes, changes.complete)
+        recent = self._read_recent(table, _recent_of(changes))
         with self._lock:
             self._recent = key, recent
         return recent
+
+
+def _recent_of(changes: Changes) -> Recent:
+    nodes = list(changes.added)
+    removed = frozenset([*changes.removed, *(node.id for node in nodes)])
+    return Recent(removed, nodes, changes.complete)
 
 
 def _is_current(table: TableState | None, version: Version) -> bool:

@@ -25,7 +25,7 @@ from ...nodegraph.search_tables import (
 from ..analysis.text_analyzer import Analyzer
 from ..filters import Filter
 from .bm25_scores import Floats, Saturation, TermWeights
-from .engine_index import EngineIndex, Scored, Version, View
+from .engine_index import EngineIndex, Recent, Scored, Version, View
 from .text_index import analysis_version, batches, inverted
 from .word_search import Meets
 
@@ -41,28 +41,22 @@ _MAX_TERMS = 100_000  # terms that are remembered
 
 
 @dataclass(frozen=True, slots=True)
-class _RecentWords:
-    """What a table has missed: compared beside it.
+class _RecentWords(Recent):
+    """What a table has missed, with its words.
 
     Attributes:
-        removed: Ids of nodes that are gone or have changed.
-        old: Those of them that the table has.
+        old: Those of the removed nodes that the table has.
         uses: In how many of these each term is, by number.
-        nodes: New and changed nodes.
-        terms: How often each of them has which term.
+        terms: How often each of the nodes has which term.
         frequencies: In how many of them a term is.
         lengths: How many terms each has, (nodes,).
-        complete: Whether that is all there is, and the table has to be passed over.
     """
 
-    removed: frozenset[str]
     old: Sequence[NodeTerms]
     uses: Mapping[int, int]
-    nodes: Sequence[Node]
     terms: Sequence[Mapping[object, int]]
     frequencies: Mapping[object, int]
     lengths: Numbers
-    complete: bool
 
     def counts(self, rows: Sequence[int], terms: Sequence[str]) -> Numbers:
         """Return how often some nodes have some terms, (nodes, terms)."""
@@ -203,21 +197,16 @@ class EngineTextIndex(EngineIndex[WordTable, _RecentWords, TermWeights]):
                 start = end
         return rows
 
-    def _read_recent(
-        self, table: WordTable, removed: Sequence[str], nodes: Sequence[Node], complete: bool
-    ) -> _RecentWords:
-        gone = frozenset([*removed, *(node.id for node in nodes)])
-        old = [] if complete or not gone else table.nodes(gone)
+    def _read_recent(self, table: WordTable, recent: Recent) -> _RecentWords:
+        removed, nodes, complete = recent.removed, recent.nodes, recent.complete
+        old = [] if complete or not removed else table.nodes(removed)
         rows = self._rows(nodes)
         return _RecentWords(
-            gone,
-            old,
+            *(removed, nodes, complete, old),
             Counter(number for node in old for number in node.term_ids.tolist()),
-            nodes,
             [dict(zip(row.terms, row.counts.tolist(), strict=True)) for row in rows],
             Counter(term for row in rows for term in row.terms),
             np.array([row.length for row in rows], np.int64),
-            complete,
         )
 
     # Searching

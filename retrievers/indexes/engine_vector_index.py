@@ -11,7 +11,7 @@ from ...nodegraph.graph import NodeGraph
 from ...nodegraph.node import Node
 from ...nodegraph.search_tables import Nearest, TableState, ValueMatch, VectorRow, VectorTable
 from ..filters import Filter
-from .engine_index import EngineIndex, Scored, View
+from .engine_index import EngineIndex, Recent, Scored, View
 from .nearest_vectors import Floats, cosines, unit
 from .vector_index import check_dimension
 
@@ -27,20 +27,10 @@ _MOST_COUNTS = 256
 
 
 @dataclass(frozen=True, slots=True)
-class _Recent:
-    """What a table has missed: compared exactly, beside it.
+class _Recent(Recent):
+    """What a table has missed, with the unit vectors of the nodes, (nodes, dimension)."""
 
-    Attributes:
-        removed: Ids of nodes that are gone or have changed, as far as the table has them.
-        nodes: New and changed nodes.
-        vectors: Their unit vectors, (nodes, dimension).
-        complete: Whether that is all there is, and the table has to be passed over.
-    """
-
-    removed: frozenset[str]
-    nodes: Sequence[Node]
     vectors: Floats
-    complete: bool
 
 
 class EngineVectorIndex(EngineIndex[VectorTable, _Recent, Floats]):
@@ -121,11 +111,8 @@ class EngineVectorIndex(EngineIndex[VectorTable, _Recent, Floats]):
         texts = self._graph.reader.searched_texts(nodes)
         return unit(self._graph.embeddings.vectors(texts, self._key, what=self._group))
 
-    def _read_recent(
-        self, table: VectorTable, removed: Sequence[str], nodes: Sequence[Node], complete: bool
-    ) -> _Recent:
-        gone = frozenset([*removed, *(node.id for node in nodes)])
-        return _Recent(gone, nodes, self._vectors(nodes), complete)
+    def _read_recent(self, table: VectorTable, recent: Recent) -> _Recent:
+        return _Recent(recent.removed, recent.nodes, recent.complete, self._vectors(recent.nodes))
 
     # Searching
 

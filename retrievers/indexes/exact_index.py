@@ -14,7 +14,7 @@ from ...nodegraph.splitters.tokens import UNSPACED
 from ..conditions import SEVERAL
 from ..filters import Filter
 from ..results import Hits
-from .node_table import NodeTable
+from .node_table import FilterIndex
 from .synced_index import SyncedIndex
 
 _PUNCTUATION = re.compile(r"[\W_]+")
@@ -138,7 +138,7 @@ class ExactIndex(SyncedIndex):
         return Hits([node.id for node in nodes[:limit]], [1.0] * len(nodes[:limit]))
 
 
-class ScanIndex(SyncedIndex):
+class ScanIndex(FilterIndex):
     """Hold the nodes of a group for similarities that score every one.
 
     Args:
@@ -155,24 +155,19 @@ class ScanIndex(SyncedIndex):
 
     def clear(self) -> None:
         """Remove everything."""
-        self._table = NodeTable()
+        super().clear()
         self._nodes: dict[str, Node] = {}
 
     def remove(self, ids: Sequence[str]) -> None:
         """Remove nodes."""
-        self._table.remove(ids)
+        super().remove(ids)
         for node_id in ids:
             self._nodes.pop(node_id, None)
 
     def add(self, nodes: Sequence[Node], prepared: None = None) -> None:
         """Add nodes."""
-        self._table.add(nodes)
+        super().add(nodes)
         self._nodes.update((node.id, node) for node in nodes)
-
-    def finish(self) -> None:
-        """Close gaps."""
-        if self._table.sparse:
-            self._table.compact()
 
     def ready(self) -> None:
         """Embed nodes that have no vector yet, before the graph is held."""
@@ -192,13 +187,9 @@ class ScanIndex(SyncedIndex):
             limit: How many; None for all that match.
             filter: What their metadata must meet.
         """
-        table = self._table
-        matching = table.matching(filter)
-        allowed = table.alive if matching is None else matching & table.alive
-        nodes = [self._nodes[i] for i, use in zip(table.ids, allowed, strict=True) if use]
+        nodes = [self._nodes[node_id] for node_id in self._matching_ids(filter)]
         if not nodes:
             return Hits([], [])
-        nodes.sort(key=lambda node: node.order)
         vectors = None if self._key is None else self._vectors(nodes)
         scored = [
             (score, node)

@@ -70,7 +70,6 @@ class NodeTable:
 
     def _forget_masks(self) -> None:
         self._masks: dict[Hashable, Mask] = {}
-        self._latest: tuple[Filter | None, Mask | None] = None, None
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -145,18 +144,12 @@ class NodeTable:
         """
         if filter.condition is None and not filter.parts:
             return None
-        masks, (latest, mask) = self._masks, self._latest
-        if latest is filter:  # a retriever's own, which has no need of its key
-            return mask
-        key = filter.key
+        masks, key = self._masks, filter.key
         mask = masks.get(key)
-        if mask is None:
-            mask = filter.mask(self._meets)
-            if mask is not None and len(masks) < self.most_masks:
-                masks[key] = mask
-            elif mask is not None:
-                self._masks = {key: mask}
-        self._latest = filter, mask
+        if mask is None and (mask := filter.mask(self._meets)) is not None:
+            if len(masks) >= self.most_masks:
+                masks = self._masks = {}
+            masks[key] = mask
         return mask
 
     def allowed(self, filter: Filter) -> Mask | None:
@@ -184,7 +177,8 @@ class NodeTable:
 
     def _values(self, field: str | None) -> tuple[int, Callable[[int], Iterable[Any]]]:
         if field is None:
-            return len(self.ids), self._documents.values
+            documents = self._documents.values()
+            return len(documents), lambda start: documents[start:]
         metadata = self._metadata.values()
         return len(metadata), lambda start: [
             values.get(field, MISSING) if values else MISSING for values in metadata[start:]
@@ -382,10 +376,15 @@ class FilterIndex(SyncedIndex):
         if self._table.sparse:
             self._table.compact()
 
-    def search(self, query: object, limit: int | None, filter: Filter) -> Hits:
+    def search(self, query: Any, limit: int | None, filter: Filter) -> Hits:
         """Return the first nodes in document order that meet a filter, each with the score 0."""
-        table = self._table
-        matching = table.matching(filter)
-        rows = np.flatnonzero(table.alive if matching is None else matching & table.alive)
-        rows = rows[np.argsort(table.orders[rows], kind="stable")][:limit]
-        return Hits(table.ids.take(rows), [0.0] * len(rows))
+        ids = self._matching_ids(filter, limit)
+        return Hits(ids, [0.0] * len(ids))
+
+    def _matching_ids(self, filter: Filter, limit: int | None = None) -> list[str]:
+        """Return the first nodes that meet a filter, in document order."""
+        allowed = self._table.allowed(filter)
+        rows = np.arange(len(self._table)) if allowed is None else np.flatnonzero(allowed)
+        return self._table.ids.take(
+            rows[np.argsort(self._table.orders[rows], kind="stable")][:limit]
+        )

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import threading
-from bisect import bisect_right
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from itertools import chain, groupby, repeat
-from operator import eq, sub
+from operator import eq
 from typing import Any
 
 import numpy as np
@@ -26,48 +25,33 @@ Codes = npt.NDArray[np.unsignedinteger[Any]]
 
 
 class DocumentColumn:
-    """Hold the id of each row's document, once for the nodes of a document that follow each other.
+    """Hold the id of each row's document, which is one text for nodes that follow each other.
 
     What comes from a file is read at first use.
     """
 
     def __init__(self) -> None:
         self._names: list[str] = []
-        self._ends: list[int] = []  # the row behind the last of each
-        self._stored: Callable[[], tuple[Sequence[str], npt.ArrayLike]] | None = None
+        self._stored: Callable[[], Iterable[str]] | None = None
         self._loading = threading.Lock()
-
-    def _runs(self) -> tuple[list[str], list[int]]:
-        with self._loading:
-            if self._stored is not None:
-                names, sizes = self._stored()
-                self._names, self._ends = list(names), np.cumsum(sizes, dtype=np.int64).tolist()
-                self._stored = None
-        return self._names, self._ends
 
     def extend(self, names: Iterable[str]) -> None:
         """Append the documents of the next rows."""
-        own, ends = self._runs()
+        loaded = self.values()
         for name, rows in groupby(names):
-            count = sum(1 for _ in rows)
-            if own and own[-1] == name:
-                ends[-1] += count
-            else:
-                own.append(name)
-                ends.append((ends[-1] if ends else 0) + count)
+            loaded += repeat(name, sum(1 for _ in rows))
 
-    def values(self, begin: int = 0) -> Iterable[str]:
-        """Return the documents of the rows from one on."""
-        names, ends = self._runs()
-        first = bisect_right(ends, begin)
-        sizes = map(sub, ends[first:], [begin, *ends[first:-1]])
-        return chain.from_iterable(map(repeat, names[first:], sizes))
+    def values(self) -> list[str]:
+        """Return the documents of all rows."""
+        with self._loading:
+            if self._stored is not None:
+                self._names, self._stored = [*self._stored()], None
+        return self._names
 
     def select(self, rows: Sequence[int]) -> None:
         """Retain some rows, numbered anew in this order."""
-        names = list(self.values())
-        self._names, self._ends = [], []
-        self.extend(names[row] for row in rows)
+        names = self.values()
+        self._names = [names[row] for row in rows]
 
     def arrays(self, ids: Sequence[str]) -> Arrays:
         """Return the arrays from which ``from_arrays`` restores the column.
@@ -75,11 +59,10 @@ class DocumentColumn:
         Args:
             ids: Those of the rows; nothing is stored where documents are their own nodes.
         """
-        names, ends = self._runs()
-        if len(names) == len(ids) and all(map(eq, names, ids)):
-            names, ends = [], []
-        texts, starts = pack_texts(names)
-        sizes = np.diff(np.array(ends, np.int64), prepend=0).astype(np.uint32)
+        names = self.values()
+        runs = [] if all(map(eq, names, ids)) else [(n, len([*rows])) for n, rows in groupby(names)]
+        texts, starts = pack_texts([name for name, _ in runs])
+        sizes = np.array([size for _, size in runs], np.uint32)
         return {"documents": texts, "document_starts": starts, "document_rows": sizes}
 
     @classmethod
@@ -92,18 +75,13 @@ class DocumentColumn:
             KeyError: If an array is missing.
             ValueError: If the arrays don't fit each other.
         """
-        column = cls()
-        names, sizes = (
-            PackedTexts(arrays["documents"], arrays["document_starts"]),
-            arrays["document_rows"],
-        )
-        if len(names) != len(sizes) or (len(sizes) and int(sizes.sum()) != len(ids)):
-            raise ValueError(f"the documents don't fit {len(ids)} nodes")
-        if len(sizes):
-            column._stored = lambda: (names, sizes)
-        elif len(ids):
-            first = len(ids)
-            column._stored = lambda: (ids[:first], [1] * first)
+        column, size = cls(), len(ids)
+        names = PackedTexts(arrays["documents"], arrays["document_starts"])
+        sizes = arrays["document_rows"]
+        if len(names) != len(sizes) or (len(sizes) and int(sizes.sum()) != size):
+            raise ValueError(f"the documents don't fit {size} nodes")
+        runs = chain.from_iterable(map(repeat, names, map(int, sizes)))
+        column._stored = lambda: runs if len(sizes) else ids[:size]
         return column
 
 

@@ -80,7 +80,7 @@ class Bm25:
         Raises:
             TransientStoreError: If there is an engine, and it can't be reached.
         """
-        from ..indexes.shared_indexes import open_postings, open_words
+        from ..indexes.word_search import open_postings, open_words
 
         if self.method == "okapi":
             reason = 'method="okapi" weighs by all terms'

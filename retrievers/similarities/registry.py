@@ -61,9 +61,17 @@ class Cosine:
         Raises:
             LookupError: If the graph has no such embedding.
         """
-        from ..indexes.shared_indexes import open_vectors
+        from ..indexes.engine_vector_index import EngineVectorIndex
+        from ..indexes.vector_index import VectorIndex
 
-        return open_vectors(graph, group, "default" if key is None else key)
+        key = "default" if key is None else key
+        graph.embeddings.embedder(key)
+
+        def make() -> VectorIndex | EngineVectorIndex:
+            is_local = graph.reader.vector_table(group, key) is None
+            return (VectorIndex if is_local else EngineVectorIndex)(graph, group, key)
+
+        return graph.reader.shared(("vector index", group, key), make)
 
     def prepare(self, query: Vector, indexes: Sequence[Index[Vector]]) -> Vector:
         """Return the query's vector as it is."""

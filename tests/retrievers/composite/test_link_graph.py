@@ -14,8 +14,8 @@ from nodekin.retrievers.composite.link_graph import (
     LinkOptions,
     PassageLink,
 )
-from nodekin.retrievers.indexes.shared_indexes import open_postings
 from nodekin.retrievers.indexes.text_index import TextIndex
+from nodekin.retrievers.indexes.word_search import open_postings
 from nodekin.retrievers.similarities.bm25 import DEFAULT_ANALYZER
 
 

@@ -17,8 +17,8 @@ from nodekin.nodegraph import Document, NodeGraph
 from nodekin.retrievers import Bm25, Retriever
 from nodekin.retrievers.indexes import text_index
 from nodekin.retrievers.indexes.engine_text_index import EngineTextIndex
-from nodekin.retrievers.indexes.shared_indexes import open_postings
 from nodekin.retrievers.indexes.text_index import TextIndex
+from nodekin.retrievers.indexes.word_search import open_postings
 from nodekin.retrievers.similarities.bm25 import DEFAULT_ANALYZER
 
 QUERIES = ("tea", "green tea river", "the bank of the river", "长江 河流", "milk milk", "nothing")
