@@ -273,21 +273,6 @@ class TermFrequency(NamedTuple):
     nodes: int
 
 
-class QueryTerm(NamedTuple):
-    """A term of a query.
-
-    Attributes:
-        id: The term's.
-        weight: What an impact is multiplied with: inverse document frequency included.
-        occurrences: What it counts in the query, without that: the boost for an engine that
-            multiplies with an inverse document frequency of its own.
-    """
-
-    id: int
-    weight: float
-    occurrences: float
-
-
 class WordCandidates(NamedTuple):
     """Nodes that share a term with a query.
 
@@ -332,8 +317,8 @@ class WordTable(SearchTable[WordedNode], Protocol):
         ...
 
     @property
-    def score_slack(self) -> float | None:
-        """By which factor a sum may exceed the engine's; None where none is known."""
+    def score_slack(self) -> float:
+        """By which factor a sum may exceed the engine's."""
         ...
 
     def start(self, average: float) -> None:
@@ -366,7 +351,7 @@ class WordTable(SearchTable[WordedNode], Protocol):
 
     def search(
         self,
-        query: Sequence[QueryTerm],
+        query: Mapping[int, float],
         limit: int | None,
         match: ValueMatch | None,
         without: Collection[str],
@@ -374,7 +359,7 @@ class WordTable(SearchTable[WordedNode], Protocol):
         """Return the nodes with the highest sums of weight times impact.
 
         Args:
-            query: The terms, each once, at least one.
+            query: The weights of terms by id, at least one.
             limit: How many; None, or more than the engine returns, for all that share a term.
             match: Which count.
             without: Ids of nodes that don't count.

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, ClassVar
 
 from ...nodegraph.search_tables import (
     NodeTerms,
-    QueryTerm,
     TermFrequency,
     ValueMatch,
     WordCandidates,
@@ -83,7 +82,7 @@ class EngineWords(EngineTable[WordedNode, WordEngine]):
 
     def search(
         self,
-        query: Sequence[QueryTerm],
+        query: Mapping[int, float],
         limit: int | None,
         match: ValueMatch | None,
         without: Collection[str],
@@ -91,7 +90,7 @@ class EngineWords(EngineTable[WordedNode, WordEngine]):
         """Return the nodes with the highest sums of weight times impact.
 
         Args:
-            query: The terms, each once, at least one.
+            query: The weights of terms by id, at least one.
             limit: How many; None, or more than the engine returns, for all that share a term.
             match: Which count.
             without: Ids of nodes that don't count.
@@ -119,8 +118,8 @@ class EngineWords(EngineTable[WordedNode, WordEngine]):
         return self._engine.max_results
 
     @property
-    def score_slack(self) -> float | None:
-        """By which factor a sum may exceed the engine's; None where none is known."""
+    def score_slack(self) -> float:
+        """By which factor a sum may exceed the engine's."""
         return self._engine.word_slack
 
     def _statistics_of(self, collection: EngineCollection) -> WordStatistics:
@@ -173,7 +172,7 @@ class EngineWords(EngineTable[WordedNode, WordEngine]):
             numbers, counts = node.term_ids, node.counts
             if len(numbers):
                 impacts = _impacts(counts, node.length, collection.average)
-                new.append(WordRow(key, value_ids[key], numbers, counts, impacts))
+                new.append(WordRow(key, value_ids[key], numbers, impacts))
             else:
                 gone.add(key)
         self._delete(collection, [*gone.difference(row.key for row in new)])

@@ -9,11 +9,11 @@ says of scores decides only which candidates there are.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from ...nodegraph.errors import StoreError, TransientStoreError
-from ...nodegraph.search_tables import Nearest, QueryTerm, ValueMatch
+from ...nodegraph.search_tables import Nearest, ValueMatch
 
 if TYPE_CHECKING:
     from ...nodegraph.search_tables import Impacts, Numbers, Vectors
@@ -62,21 +62,18 @@ class EngineRow(NamedTuple):
 class WordRow(NamedTuple):
     """A node as an engine that searches words has it. Nodes without a term are not written.
 
-    An engine that adds up products has ``terms`` and ``impacts`` as a sparse vector, one with a
-    BM25 of its own has a text of ``terms``, cut at spaces, each as often as ``counts`` says.
+    ``terms`` and ``impacts`` are a sparse vector.
 
     Attributes:
         key: Tells it from all others: 32 hexadecimal digits, a hash of the node's id.
         value_ids: The numbers of the values of its metadata, ascending.
         terms: The numbers of its terms, (terms,), ascending, from 1 to below 2**32 - 1.
-        counts: How often it has each, (terms,).
         impacts: What each adds to its score for a weight of 1, (terms,), above 0.
     """
 
     key: str
     value_ids: Sequence[int]
     terms: Numbers
-    counts: Numbers
     impacts: Impacts
 
 
@@ -219,12 +216,11 @@ class WordEngine(IndexEngine, Protocol):
         ...
 
     @property
-    def word_slack(self) -> float | None:
+    def word_slack(self) -> float:
         """By which factor the sum of weight times impact of a row may exceed what is returned.
 
         More candidates are read until no other row can be among the best. It is 1.0 for sums of
-        32-bit numbers (which may differ by a hundred-thousandth); None where no factor is known,
-        as for a BM25 of the engine's own: then a fixed number more is read than is asked for.
+        32-bit numbers (which may differ by a hundred-thousandth).
         """
         ...
 
@@ -239,7 +235,7 @@ class WordEngine(IndexEngine, Protocol):
     def search_words(
         self,
         collection: str,
-        query: Sequence[QueryTerm],
+        query: Mapping[int, float],
         limit: int | None,
         selection: RowSelection,
     ) -> WordHits:
@@ -249,7 +245,7 @@ class WordEngine(IndexEngine, Protocol):
 
         Args:
             collection: The collection.
-            query: The terms, each once, at least one; numbers that no row has are possible.
+            query: The weights of terms by id, at least one; ids that no row has are possible.
             limit: How many, ``max_results`` at most; None for all that share a term, in any order.
             selection: Which rows count.
         """

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from ...nodegraph.errors import StoreError
-from ...nodegraph.search_tables import Nearest, QueryTerm, ValueMatch
+from ...nodegraph.search_tables import Nearest, ValueMatch
 from ..extras import extra
 from .base_engine import ConnectedEngine, EngineAddress
 from .index_engine import (
@@ -563,12 +563,11 @@ class MilvusEngine(ConnectedEngine[MilvusAddress, "MilvusClient"]):
     def search_words(
         self,
         collection: str,
-        query: Sequence[QueryTerm],
+        query: Mapping[int, float],
         limit: int | None,
         selection: RowSelection,
     ) -> WordHits:
         """Return the rows with the highest sums."""
-        words = {term.id: term.weight for term in query}
         conditions = _conditions(selection.match, selection.without)
         keys: list[str] = []
         scores: list[float] = []
@@ -580,7 +579,7 @@ class MilvusEngine(ConnectedEngine[MilvusAddress, "MilvusClient"]):
                 collection,
                 lambda client, own=own: client.search(  # type: ignore[misc]
                     collection,
-                    data=[words],
+                    data=[dict(query)],
                     anns_field="words",
                     limit=_MAX_RESULTS if limit is None else limit,
                     filter=_joined("and", own),

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 from urllib.parse import urlsplit
 
 from ...nodegraph.errors import StoreError
-from ...nodegraph.search_tables import Nearest, QueryTerm, ValueMatch
+from ...nodegraph.search_tables import Nearest, ValueMatch
 from ..extras import extra
 from .base_engine import ConnectedEngine, EngineAddress
 from .index_engine import (
@@ -451,7 +451,7 @@ class OpenSearchEngine(ConnectedEngine[OpenSearchAddress, Any]):
     def search_words(
         self,
         collection: str,
-        query: Sequence[QueryTerm],
+        query: Mapping[int, float],
         limit: int | None,
         selection: RowSelection,
     ) -> WordHits:
@@ -459,8 +459,8 @@ class OpenSearchEngine(ConnectedEngine[OpenSearchAddress, Any]):
         match, without, position = selection
         self._see(collection, position)
         features = [
-            {"rank_feature": {"field": f"words.{term.id}", "boost": term.weight, "linear": {}}}
-            for term in query
+            {"rank_feature": {"field": f"words.{term}", "boost": weight, "linear": {}}}
+            for term, weight in query.items()
         ]
         sums: dict[str, float] = {}
         for start in range(0, len(features), _MAX_TERMS):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from math import log
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +14,6 @@ from ...nodegraph.hashing import fingerprint
 from ...nodegraph.node import Node
 from ...nodegraph.search_tables import (
     NodeTerms,
-    QueryTerm,
     TableState,
     TermFrequency,
     ValueMatch,
@@ -34,8 +32,6 @@ Numbers = npt.NDArray[np.int64]
 _SAMPLE = 1_000  # nodes by which the average length is estimated
 
 _MARGIN = 1 + 1e-5  # sums of 32-bit numbers differ by less
-
-_MORE = 50  # candidates beyond four times those that are wanted, where no bound is known
 
 _MAX_TERMS = 100_000  # terms that are remembered
 
@@ -244,11 +240,8 @@ class EngineTextIndex(EngineIndex[WordTable, _RecentWords, TermWeights]):
         match: ValueMatch | None,
     ) -> Scored:
         statistics, terms = self._statistics_of(view), query.heaviest_first()
-        in_table = [
-            QueryTerm(number, weight, weight / _idf(statistics.size, statistics.frequency(term)))
-            for term, number in zip(terms, statistics.read(terms).values(), strict=True)
-            if number and (weight := query.weights[term])
-        ]
+        ids, weights = statistics.read(terms), query.weights
+        in_table = {ids[term]: weights[term] for term in terms if ids[term] and weights[term]}
         if not in_table:
             return Scored([], np.zeros(0, np.int64), np.zeros(0))
         nodes, scores = _best(table, in_table, query.saturation, limit, match, view.removed)
@@ -346,27 +339,23 @@ class _EnginePassages:
 
 def _best(
     table: WordTable,
-    query: Sequence[QueryTerm],
+    query: Mapping[int, float],
     saturation: Saturation,
     limit: int | None,
     match: ValueMatch | None,
     removed: Collection[str],
 ) -> tuple[Sequence[NodeTerms], Floats]:
     """Return the candidates, among which the best are, with their scores."""
-    numbers = np.array([term.id for term in query], np.int64)
-    weights = np.array([term.weight for term in query])
-    slack = table.score_slack
-    requested = None
-    if limit is not None:
-        requested = 4 * limit + _MORE if slack is None else limit + limit // 4 + 4
+    numbers, weights = np.array([*query], np.int64), np.array([*query.values()])
+    requested = None if limit is None else limit + limit // 4 + 4
     while True:
         matches = table.search(query, requested, match, removed)
         counts = _counts(matches.nodes, numbers)
         lengths = np.array([node.length for node in matches.nodes], np.int64)
         scores = _scores(counts, lengths, weights, saturation)
-        if matches.complete or slack is None or limit is None or requested is None:
+        if matches.complete or limit is None or requested is None:
             return matches.nodes, scores
-        others = matches.lowest * slack * _MARGIN * _most_more(table, saturation)
+        others = matches.lowest * table.score_slack * _MARGIN * _most_more(table, saturation)
         if len(scores) >= limit and others < np.partition(scores, -limit)[-limit]:
             return matches.nodes, scores
         if requested == table.max_results:
@@ -414,7 +403,3 @@ def _impacts(counts: Numbers, lengths: Numbers, saturation: Saturation) -> Float
     of_rows = counts[rows, columns].astype(np.int32), lengths[rows].astype(np.int32)
     impacts[rows, columns] = saturation.impacts(*of_rows)
     return impacts
-
-
-def _idf(size: int, frequency: int) -> float:
-    return log(1 + (size - frequency + 0.5) / (frequency + 0.5))

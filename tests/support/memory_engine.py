@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,7 +18,7 @@ from nodekin.adapters.engines.index_engine import (
     WordHits,
     WordRow,
 )
-from nodekin.nodegraph.search_tables import Nearest, QueryTerm, ValueMatch
+from nodekin.nodegraph.search_tables import Nearest, ValueMatch
 
 
 @dataclass
@@ -46,7 +46,7 @@ class MemoryEngine(BaseEngine):
     def __init__(self, hnsw_from: int | None = None, *, words: bool = False) -> None:
         self.hnsw_from = hnsw_from
         self.searches_words = words
-        self.word_slack: float | None = 1.0
+        self.word_slack = 1.0
         self.collections: dict[str, Collected] = {}
         self.before: Callable[[str], None] = lambda name: None
         self.calls: list[str] = []
@@ -133,7 +133,7 @@ class MemoryEngine(BaseEngine):
         stored = self._get(collection).rows
         for row in rows:
             self._begin("put")
-            assert len(row.terms) == len(row.counts) == len(row.impacts) > 0
+            assert len(row.terms) == len(row.impacts) > 0
             assert row.terms[0] > 0
             assert (np.diff(row.terms) > 0).all()
             assert (row.impacts > 0).all()
@@ -142,19 +142,18 @@ class MemoryEngine(BaseEngine):
     def search_words(
         self,
         collection: str,
-        query: Sequence[QueryTerm],
+        query: Mapping[int, float],
         limit: int | None,
         selection: RowSelection,
     ) -> WordHits:
         self._begin("nearest")
         assert query
-        weights = {term.id: term.weight for term in query}
         scores: dict[str, float] = {}
         for row in self._get(collection).rows.values():
-            shared = [*weights.keys() & {*row.terms.tolist()}]
+            shared = [*query.keys() & {*row.terms.tolist()}]
             if shared and row.key not in selection.without and matches(row, selection.match):
                 impacts = dict(zip(row.terms.tolist(), row.impacts.tolist(), strict=True))
-                scores[row.key] = sum(weights[term] * impacts[term] for term in shared)
+                scores[row.key] = sum(query[term] * impacts[term] for term in shared)
         best = sorted(scores, key=lambda key: (-scores[key], key))[:limit]
         return WordHits(best, [scores[key] for key in best])
 

@@ -14,7 +14,7 @@ from nodekin.adapters.engines.index_engine import (
     WordEngine,
     WordRow,
 )
-from nodekin.nodegraph.search_tables import QueryTerm, ValueMatch
+from nodekin.nodegraph.search_tables import ValueMatch
 
 LARGEST = 2**32 - 2
 """The largest number that a term may have."""
@@ -27,14 +27,12 @@ def word_rows(count: int, chance: random.Random) -> list[WordRow]:
         terms = sorted({min(40, int(chance.expovariate(0.1)) + 1) for _ in range(12)})
         if i % 50 == 0:
             terms.append(LARGEST)
-        counts = [chance.choice([1, 1, 1, 2, 7]) for _ in terms]
         impacts = [0.2 + 2 * chance.random() for _ in terms]
         rows.append(
             WordRow(
                 f"{i:032x}",
                 [1 + i % 5, 10 + i % 3, 100 + i],
                 np.array(terms, np.int64),
-                np.array(counts, np.int64),
                 np.array(impacts),
             )
         )
@@ -66,7 +64,7 @@ def same_words_as_memory(engine: WordEngine, name: str, rounds: int) -> None:
     assert engine.version_token(name) == "one"
     for turn in range(rounds):
         numbers = chance.sample([*range(1, 42), 1_000_000, LARGEST], chance.randrange(1, 6))
-        query = [QueryTerm(n, 0.1 + 9 * chance.random(), chance.random() + 1) for n in numbers]
+        query = {number: 0.1 + 9 * chance.random() for number in numbers}
         match = word_match(chance)
         without = [f"{i:032x}" for i in chance.sample(range(300), chance.choice([0, 20]))]
         every = memory.search_words(name, query, None, RowSelection(match, without, 0))
@@ -76,7 +74,7 @@ def same_words_as_memory(engine: WordEngine, name: str, rounds: int) -> None:
             assert len({*found.keys}) == len(found.keys) == len(found.scores)
             assert {*found.keys} <= {*sums}, (turn, limit)
             assert len(found.keys) == len(sums if limit is None else every.keys[:limit])
-            if engine.word_slack is None or limit is None:
+            if limit is None:
                 continue
             lowest = min(found.scores, default=0.0) * engine.word_slack * (1 + 1e-5)
             others = [sums[key] for key in {*sums}.difference(found.keys)]
@@ -84,4 +82,4 @@ def same_words_as_memory(engine: WordEngine, name: str, rounds: int) -> None:
     engine.drop(name)
     assert engine.version_token(name) is None
     with pytest.raises(MissingCollectionError):
-        engine.search_words(name, [QueryTerm(1, 1.0, 1.0)], 3, RowSelection())
+        engine.search_words(name, {1: 1.0}, 3, RowSelection())

@@ -37,7 +37,7 @@ from nodekin.adapters.engines.index_engine import (
 )
 from nodekin.adapters.engines.opensearch import OpenSearchAddress, OpenSearchEngine
 from nodekin.nodegraph import Document, Embedder, NodeGraph, StoreError
-from nodekin.nodegraph.search_tables import QueryTerm, ValueMatch
+from nodekin.nodegraph.search_tables import ValueMatch
 from nodekin.retrievers import Retriever
 from nodekin.retrievers.indexes import engine_vector_index
 
@@ -195,11 +195,10 @@ def test_words_are_found_as_by_adding_up_all(
 def test_queries_may_have_more_terms_than_a_query_of_the_server(engine: OpenSearchEngine) -> None:
     engine.create_words("nodekin_a")
     terms, ones = np.arange(1, 3_000), np.ones(2_999)
-    counts = ones.astype(np.int64)
-    long = WordRow("0" * 32, [1], terms, counts, ones)
-    short = WordRow("1" * 32, [2], terms[-1:], counts[:1], ones[:1])
+    long = WordRow("0" * 32, [1], terms, ones)
+    short = WordRow("1" * 32, [2], terms[-1:], ones[:1])
     engine.put_words("nodekin_a", [long, short])
-    query = [QueryTerm(term, 0.5, 1.0) for term in terms.tolist()]
+    query = dict.fromkeys(terms.tolist(), 0.5)
     for limit in (None, 9):
         found = engine.search_words("nodekin_a", query, limit, RowSelection())
         assert found == ([long.key, short.key], [1499.5, 0.5])
@@ -213,9 +212,9 @@ def test_impacts_are_stored_within_the_slack(engine: OpenSearchEngine) -> None:
     one = np.array([7], np.int64)
     engine.put_words(
         "nodekin_a",
-        [WordRow(f"{n:032x}", [1], one, one, impacts[n : n + 1]) for n in range(500)],
+        [WordRow(f"{n:032x}", [1], one, impacts[n : n + 1]) for n in range(500)],
     )
-    found = engine.search_words("nodekin_a", [QueryTerm(7, 3.0, 1.0)], None, RowSelection())
+    found = engine.search_words("nodekin_a", {7: 3.0}, None, RowSelection())
     scores = np.array(sorted(found.scores))
     assert (scores <= 3 * impacts * (1 + 1e-6)).all()
     assert (3 * impacts <= scores * engine.word_slack * (1 + 1e-6)).all()
