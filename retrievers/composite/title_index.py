@@ -9,7 +9,7 @@ from ...nodegraph.extractors.entity_names import name_key, names_in
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.node import Node
 from ..indexes.synced_index import SyncedIndex
-from ..indexes.word_search import warn_of_memory
+from ..similarities.bm25 import warn_of_memory
 
 
 class TitleIndex(SyncedIndex):

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, ClassVar, Literal
@@ -15,6 +16,7 @@ from ..validation import choice, number
 
 if TYPE_CHECKING:
     from ..indexes.bm25_scores import TermWeights
+    from ..indexes.text_index import TextIndex
     from ..indexes.word_search import TermStatistics, WordSearch
 
 _Terms = Iterable[tuple[str | tuple[str, ...], float]]
@@ -22,6 +24,8 @@ _Terms = Iterable[tuple[str | tuple[str, ...], float]]
 _Weigh = Callable[[str, Callable[[str], int], int], _Terms]
 
 DEFAULT_ANALYZER = TextAnalyzer()
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +84,6 @@ class Bm25:
         Raises:
             TransientStoreError: If there is an engine, and it can't be reached.
         """
-        from ..indexes.word_search import open_postings, open_words
-
         if self.method == "okapi":
             reason = 'method="okapi" weighs by all terms'
             return open_postings(graph, group, self.analyzer, reason)
@@ -136,3 +138,48 @@ def _frequency(statistics: Sequence[TermStatistics]) -> Callable[[str], int]:
     if len(statistics) == 1:
         return statistics[0].frequency
     return cache(lambda term: sum(batch.frequency(term) for batch in statistics))
+
+
+def open_words(graph: NodeGraph, group: str, analyzer: Analyzer) -> WordSearch:
+    """Return the index of a group's words, shared by all who analyse texts alike.
+
+    Where the graph has an engine that searches words, it is there.
+
+    Raises:
+        TransientStoreError: If there is an engine, and it can't be reached.
+    """
+    if graph.reader.word_table(group) is None:
+        return open_postings(graph, group, analyzer)
+    from ..indexes.engine_text_index import EngineTextIndex
+
+    name = ("words in an engine", group, _identity(analyzer))
+    return graph.reader.shared(name, lambda: EngineTextIndex(graph, group, analyzer))
+
+
+def open_postings(graph: NodeGraph, group: str, analyzer: Analyzer, reason: str = "") -> TextIndex:
+    """Return the index of a group's words that this process has, with all postings.
+
+    Args:
+        graph: The node graph.
+        group: The group.
+        analyzer: Turns texts into terms.
+        reason: Why, for the log, where an engine searches words.
+    """
+    from ..indexes.text_index import TextIndex
+
+    def make() -> TextIndex:
+        if reason:
+            warn_of_memory(graph, group, f"the words of group {group!r} are indexed", reason)
+        return TextIndex(graph, group, analyzer)
+
+    return graph.reader.shared(("words", group, _identity(analyzer)), make)
+
+
+def warn_of_memory(graph: NodeGraph, group: str, what: str, reason: str) -> None:
+    """Log what each process holds although the graph has an engine that searches words."""
+    if graph.reader.word_table(group) is not None:
+        logger.warning("%s in this process, and not in the engine: %s", what, reason)
+
+
+def _identity(analyzer: Analyzer) -> object:
+    return analyzer if isinstance(analyzer, Hashable) else id(analyzer)  # which the index holds

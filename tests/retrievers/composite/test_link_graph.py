@@ -15,8 +15,7 @@ from nodekin.retrievers.composite.link_graph import (
     PassageLink,
 )
 from nodekin.retrievers.indexes.text_index import TextIndex
-from nodekin.retrievers.indexes.word_search import open_postings
-from nodekin.retrievers.similarities.bm25 import DEFAULT_ANALYZER
+from nodekin.retrievers.similarities.bm25 import DEFAULT_ANALYZER, open_postings
 
 
 @pytest.fixture

@@ -18,8 +18,7 @@ from nodekin.retrievers import Bm25, Retriever
 from nodekin.retrievers.indexes import text_index
 from nodekin.retrievers.indexes.engine_text_index import EngineTextIndex
 from nodekin.retrievers.indexes.text_index import TextIndex
-from nodekin.retrievers.indexes.word_search import open_postings
-from nodekin.retrievers.similarities.bm25 import DEFAULT_ANALYZER
+from nodekin.retrievers.similarities.bm25 import DEFAULT_ANALYZER, open_postings
 
 QUERIES = ("tea", "green tea river", "the bank of the river", "长江 河流", "milk milk", "nothing")
 
