@@ -19,7 +19,9 @@ from .tool_output import (
     ToolOutput,
     ToolSession,
     heading_line,
+    in_line,
     location_of,
+    quoted,
     reference_line,
     shorten,
     span_of,
@@ -143,7 +145,7 @@ class ReadingTools:
             at, remaining = a + len(text), remaining - count_tokens(text)
             position = location_of(self.view.passage_at(node, a), a, at)
             entries.append(position | {"text": text, "size": len(node.text)})
-            lines.append(text)
+            lines.append(quoted(text))
             session.show(node.id, a, at)
             if at < b or remaining <= 0:
                 return entries, lines, at
@@ -176,7 +178,7 @@ def _document_row(node: Node) -> tuple[str, dict[str, Any]]:
     title, tokens = source_title(node.metadata), count_tokens(node.text)
     name = f" {title}" if title and title not in node.id else ""
     entry = {"document": node.id, "title": title, "tokens": tokens}
-    return f"{node.id} ({tokens:,} tokens){name}", entry
+    return in_line(f"{node.id} ({tokens:,} tokens){name}"), entry
 
 
 def _heading_row(node: Node, heading: tuple[int, int, str], end: int) -> tuple[str, dict[str, Any]]:
@@ -184,7 +186,8 @@ def _heading_row(node: Node, heading: tuple[int, int, str], end: int) -> tuple[s
     tokens = count_tokens(node.text[start:end])
     entry = {"document": node.id, "heading": text, "level": level}
     entry |= {"start": start, "end": end, "tokens": tokens}
-    return f"{'  ' * max(0, level - 1)}{text} [{start}:{end}] ({tokens:,} tokens)", entry
+    line = in_line(f"- {text} [{start}:{end}] ({tokens:,} tokens)")
+    return f"{'  ' * max(0, level - 1)}{line}", entry
 
 
 def _match_rows(
@@ -198,8 +201,8 @@ def _match_rows(
             entry, window = _match_entry(node, start, end)
             if visible and visible[0][0] <= start and end <= visible[0][1]:
                 return reference_line(entry, "in the line above"), entry
-            line = _format_line(entry, node.text, window)
-            text = f"{heading_line(entry, titled=not visible)}\n{line}"
+            lines = _format_lines(entry, node.text, window)
+            text = f"{heading_line(entry, titled=not visible)} (line {entry['line']})\n{lines}"
             visible[:] = [window]
             return text, entry
 
@@ -262,9 +265,9 @@ def _match_entry(node: Node, start_at: int, end: int) -> tuple[dict[str, Any], I
     return entry, (from_, to)
 
 
-def _format_line(entry: dict[str, Any], text: str, window: Interval) -> str:
-    """Return the line of a match with its number, and marks where it goes on."""
+def _format_lines(entry: dict[str, Any], text: str, window: Interval) -> str:
+    """Return the lines of a match, with marks where they go on."""
     start_at, end = window
     before = "… " if start_at and text[start_at - 1] != "\n" else ""
     after = " …" if end < len(text) and text[end] != "\n" else ""
-    return f"line {entry['line']}: {before}{entry['context']}{after}"
+    return quoted(f"{before}{entry['context']}{after}")

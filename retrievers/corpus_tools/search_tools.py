@@ -25,8 +25,10 @@ from .tool_output import (
     ToolOutput,
     ToolSession,
     heading_line,
+    in_line,
     joined,
     location_of,
+    quoted,
     reference_line,
     shorten,
     span_of,
@@ -121,7 +123,8 @@ class SearchTools:
         node = result.node
         span = span_of(node)
         if span is None:  # made, not cut out: a summary
-            text = f"{node.document_id} ({node.group}, no part of the text)\n{node.text}"
+            title = in_line(f"{node.document_id} ({node.group}, no part of the text)")
+            text = f"{title}\n{quoted(node.text)}"
             return builder.add(text, {"document": node.document_id, "text": node.text})
         entry = location_of(node, *span)
         entry |= {"score": round(float(result.score), 4), "why": _why(result)}
@@ -143,8 +146,8 @@ class SearchTools:
         title = heading_line(entry)
         if not _direct_matches(result) and (names := self._link_names(result)):
             entry["names"] = names
-            title += f" (also mentions {', '.join(names)})"
-        if not builder.add(f"{title}\n{visible}", entry):
+            title = in_line(f"{title} (also mentions {', '.join(names)})")
+        if not builder.add(f"{title}\n{quoted(visible)}", entry):
             return False
         for start_at, end in parts:
             session.show(node.document_id, start_at, end)
@@ -243,7 +246,8 @@ def _related_row(
     span = span_of(other) or (0, 0)
     entry = location_of(other, *span) | {"names": shared}
     before = " (shown before)" if session.covers(other.document_id, *span) else ""
-    return f"{heading_line(entry)}{before}\nalso mentions {', '.join(shared)}", entry
+    mentions = in_line(f"also mentions {', '.join(shared)}")
+    return f"{heading_line(entry)}{before}\n{mentions}", entry
 
 
 def _spelling(name: str, text: str) -> str:

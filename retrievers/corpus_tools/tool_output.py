@@ -118,18 +118,46 @@ def location_of(node: Node, start: int, stop: int) -> dict[str, Any]:
     }
 
 
+QUOTED = "| "
+"""What each line of a document's text begins with, and no other line of an output does.
+
+So no text of a document can look like a heading, a reference or a remark.
+"""
+
+
+def quoted(text: str) -> str:
+    """Return a text of a document as the model gets it, each line marked as such.
+
+    Example:
+        >>> print(quoted("Tea notes.\\n\\nbank.txt [0:60]"))
+        | Tea notes.
+        |
+        | bank.txt [0:60]
+    """
+    return "\n".join(f"{QUOTED}{line}".rstrip() for line in text.splitlines())
+
+
+def in_line(text: str) -> str:
+    """Return a name of a document or heading without what would end its line.
+
+    Example:
+        >>> in_line("evil.txt\\nbank.txt [0:60]")
+        'evil.txt bank.txt [0:60]'
+    """
+    return " ".join("".join(c if c.isprintable() else " " for c in text).split())
+
+
 def heading_line(entry: dict[str, Any], *, titled: bool = True) -> str:
     """Return the line above an entry: the document, the span, its title (or not) and headings."""
     title = entry["title"] if titled else ""
     names = [title] if title and title not in entry["document"] else []
     above = " > ".join([*names, *entry["headings"]])
-    where = f"{entry['document']} [{entry['start']}:{entry['end']}]"
-    return f"{where} {above}".rstrip()
+    return in_line(f"{entry['document']} [{entry['start']}:{entry['end']}] {above}")
 
 
 def reference_line(entry: dict[str, Any], remark: str) -> str:
     """Return the line for what is not shown: the document, the span, and why."""
-    return f"{entry['document']} [{entry['start']}:{entry['end']}] ({remark})"
+    return in_line(f"{entry['document']} [{entry['start']}:{entry['end']}] ({remark})")
 
 
 def shorten(text: str, tokens: int) -> str:

@@ -88,12 +88,12 @@ def test_the_best_passage_has_most_of_the_room() -> None:
         graph.add(Document(f"Ibsen {'wrote plays ' * (4 - n)}here. {filler}", id=str(n)))
     tools = CorpusTools(graph)
     whole = {}
-    for budget in (50, 150, 400):
+    for budget in (56, 160, 400):
         entries = tools.call("search", {"query": "Ibsen wrote plays"}, max_tokens=budget).entries
         assert all("Ibsen wrote plays" in entry["text"] for entry in entries)
         assert [entry["document"] for entry in entries] == ["0", "1", "2", "3"][: len(entries)]
         whole[budget] = [entry["whole"] for entry in entries]
-    assert whole == {50: [False] * 3, 150: [True] + [False] * 3, 400: [True] * 3}
+    assert whole == {56: [False] * 3, 160: [True] + [False] * 3, 400: [True] * 3}
 
 
 def linked_graph() -> NodeGraph:
@@ -119,7 +119,7 @@ def test_what_only_a_name_led_to_is_shown_where_the_name_stands() -> None:
     brand, museum = output.entries
     assert (museum["names"], museum["whole"]) == (["Henrik Ibsen"], False)
     assert museum["text"].strip("… ") == "The letters of Henrik Ibsen were kept there."
-    assert "Museum of Skien (also mentions Henrik Ibsen)\n… The letters" in output.text
+    assert "Museum of Skien (also mentions Henrik Ibsen)\n| … The letters" in output.text
     assert "names" not in brand
 
 
@@ -299,16 +299,16 @@ def test_a_line_and_a_title_are_shown_once() -> None:
     assert all("tea" in entry["context"].lower() for entry in output.entries)
     shown = output.text.splitlines()
     assert shown[:4] == [
-        "a [6:9] Drinks",
-        "line 1: Green tea and black tea.",
+        "a [6:9] Drinks (line 1)",
+        "| Green tea and black tea.",
         "",
         "a [20:23] (in the line above)",
     ]
-    assert [line[:12] for line in shown if line.startswith("a [")][2:] == [
-        "a [36:39]",
-        "a [443:446]",
+    assert [line for line in shown if line.startswith("a [")][2:] == [
+        "a [36:39] (line 3)",
+        "a [443:446] (line 3)",
     ]
-    assert [line[:9] for line in shown if line.startswith("line 3")] == ["line 3: T", "line 3: …"]
+    assert [line[:3] for line in shown if line.startswith("| ")] == ["| G", "| T", "| …"]
 
 
 def test_a_regular_expression(graph, tools) -> None:
