@@ -24,7 +24,7 @@ test-all: .venv/.ci  ## the demo, then all tests that need no model
 test-oldest: .venv/oldest/.dev  ## the adapters on the oldest frameworks that they support
 	$(OLDEST)/python -m pytest -n auto -m "not models and not slow" --data="$(DATA)" \
 		-W "ignore:AgentStatePydantic has been moved" $(ARGS) \
-		tests/adapters/langchain tests/adapters/llama_index
+		tests/adapters/langchain tests/adapters/llama_index tests/suites
 
 stress: .venv/.ci  ## what should be unbreakable, for hours; each test says how much it tried and what failed
 	NODEKIN_STRESS=1 $(BIN)/python -m pytest -n 0 -s --data="$(DATA)" $(ARGS) \
@@ -38,9 +38,10 @@ one: .venv/.dev  ## one file of tests, or one test: make one T=tests/test_docs.p
 	@test -n "$(T)" || { echo "say which: make one T=tests/test_docs.py"; exit 2; }
 	$(BIN)/python -m pytest -n 0 --data="$(DATA)" $(ARGS) "$(T)"
 
-suites: .venv/.dev  ## LangChain's own tests of what is replaced here, fetched by pip, with nodekin in its place
+suites: .venv/.dev  ## LangChain's own tests, and what LlamaIndex documents, with nodekin in their places
 	$(PIP) install pytest-mock
 	$(BIN)/python tests/support/langchain_suites.py
+	$(BIN)/python -m pytest -n 0 -rx tests/suites
 
 test-models: .venv/.ci  ## what real models do; OPENAI_BASE_URL and OPENAI_MODEL name another one
 	$(BIN)/python tests/support/beside_a_server.py "$(MODEL_FOLDER)" "$(MODEL_SERVER)" \

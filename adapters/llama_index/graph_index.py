@@ -14,6 +14,7 @@ from llama_index.core.chat_engine import (
     ContextChatEngine,
 )
 from llama_index.core.chat_engine.types import BaseChatEngine, ChatMode
+from llama_index.core.query_engine import RetrieverQueryEngine
 from llama_index.core.schema import BaseNode, Document
 from llama_index.core.storage.docstore.types import RefDocInfo
 from llama_index.core.storage.storage_context import StorageContext
@@ -247,7 +248,8 @@ class NodeGraphIndex:
         model: Any = default_llm() if llm is None else llm
         searched: Any = {"similarity_top_k": similarity_top_k, "filters": filters}
         if chat_mode == ChatMode.CONDENSE_QUESTION:
-            engine = self.as_query_engine(model, **searched)
+            # LlamaIndex's chat engine streams only what its own query engine answers.
+            engine = RetrieverQueryEngine.from_args(self.as_retriever(**searched), llm=model)
             return CondenseQuestionChatEngine.from_defaults(engine, llm=model, **options)
         context: dict[str, type[CondensePlusContextChatEngine | ContextChatEngine]] = {
             ChatMode.BEST: CondensePlusContextChatEngine,

@@ -43,7 +43,7 @@ DIFFERENCES = {
     "test_inmemory_filter_by_document_id": _FUNCTION,
     "test_inmemory_dump_load": "a graph is kept by store=, not by dump and load",
     "test_inmemory_upsert": "the test reads texts in the store's own dictionary",
-    "test_inmemory_call_embeddings_async": "the test's model returns no vectors",
+    "test_inmemory_call_embeddings_async": "a text is given instead of a list of texts",
     "test_ensemble.py::test_invoke": "documents of one text and other metadata are two",
     "test_multi_vector_retriever_initialization": _KEY,
     "test_multi_vector_retriever_initialization_async": _KEY,
