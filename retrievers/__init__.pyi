@@ -63,11 +63,11 @@ from .strategies.model_prompt import StrategySettings as StrategySettings
 from .strategies.multi_query import MultiQueryRetriever as MultiQueryRetriever
 from .strategies.multi_query import QueryExpansion as QueryExpansion
 from .strategies.multi_step import MultiStepRetriever as MultiStepRetriever
+from .strategies.outcome import Step as Step
 from .strategies.rewrite import QueryRewrite as QueryRewrite
 from .strategies.rewrite import QueryRewriteRetriever as QueryRewriteRetriever
 from .strategies.router import RouterRetriever as RouterRetriever
 from .strategies.step_reader import StepReader as StepReader
-from .strategies.steps import Step as Step
 from .strategies.sub_question import QueryDecomposition as QueryDecomposition
 from .strategies.sub_question import SubQuestionRetriever as SubQuestionRetriever
 from .strategies.transform_retriever import TransformRetriever as TransformRetriever

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.models.embedder import Vectors
@@ -17,11 +17,14 @@ from ..plans.plan import Effect, Plan
 from ..plans.prompting import Prompt
 from ..protocols import RetrieverLike
 from ..ranking import Mode
-from ..results import OutputFormat, Results, ScoredNode
+from ..results import OutputOptions, Results, ScoredNode
 from ..retriever import Retriever
 from ..validation import whole
 from .model_prompt import QueryTransform, QueryVariants, StrategySettings, model_or
 from .transform_retriever import TransformRetriever, VariantResults, Variants
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 Pairs = list[tuple[str, Sequence[str]]]
 
@@ -204,8 +207,7 @@ class HyDERetriever(TransformRetriever):
             has 1.
         settings: How the model is asked. See ``StrategySettings``.
         top_k: How many results at most, also of each query. None for the inner retriever's own.
-        output_format: What a call returns: None for scored nodes, ``"content"``, ``"dict"``.
-        join: Join contents to one text: True with line breaks, or the separator.
+        **output: ``output_format`` and ``join``, see ``OutputOptions``.
 
     Raises:
         ValueError: If ``mean`` is True for a retriever that compares no embeddings.
@@ -238,8 +240,7 @@ class HyDERetriever(TransformRetriever):
         query_weight: float = 1.0,
         settings: StrategySettings | None = None,
         top_k: int | None = None,
-        output_format: OutputFormat | None = None,
-        join: bool | str = False,
+        **output: Unpack[OutputOptions],
     ) -> None:
         options = {"count": count, "settings": settings}
         super().__init__(
@@ -248,8 +249,7 @@ class HyDERetriever(TransformRetriever):
             mode=mode,
             query_weight=query_weight,
             top_k=top_k,
-            output_format=output_format,
-            join=join,
+            **output,
         )
         retriever = self.inner
         able = isinstance(retriever, Retriever) and retriever.similarity.mode == "embedding"

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import TYPE_CHECKING
 
 from ...nodegraph.models.output.queries import parse_phrasings
 from ..plans.plan import Plan
 from ..plans.prompting import Prompt
 from ..protocols import RetrieverLike
 from ..ranking import Mode
-from ..results import OutputFormat
+from ..results import OutputOptions
 from ..validation import whole
 from .model_prompt import (
     TEXTS_SCHEMA,
@@ -20,6 +21,9 @@ from .model_prompt import (
     object_schema,
 )
 from .transform_retriever import TransformRetriever
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 PROMPT = Prompt(
     zh="""\
@@ -107,8 +111,7 @@ class MultiQueryRetriever(TransformRetriever):
         query_weight: The weight of the query itself in the fusion. Each phrasing has 1.
         settings: How the model is asked. See ``StrategySettings``.
         top_k: How many results at most, also of each query. None for the inner retriever's own.
-        output_format: What a call returns: None for scored nodes, ``"content"``, ``"dict"``.
-        join: Join contents to one text: True with line breaks, or the separator.
+        **output: ``output_format`` and ``join``, see ``OutputOptions``.
 
     Example:
         >>> from nodekin.nodegraph import NodeGraph
@@ -136,8 +139,7 @@ class MultiQueryRetriever(TransformRetriever):
         query_weight: float = 1.0,
         settings: StrategySettings | None = None,
         top_k: int | None = None,
-        output_format: OutputFormat | None = None,
-        join: bool | str = False,
+        **output: Unpack[OutputOptions],
     ) -> None:
         options = {"count": count, "settings": settings}
         super().__init__(
@@ -146,6 +148,5 @@ class MultiQueryRetriever(TransformRetriever):
             mode=mode,
             query_weight=query_weight,
             top_k=top_k,
-            output_format=output_format,
-            join=join,
+            **output,
         )

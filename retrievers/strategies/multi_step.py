@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from ...nodegraph.models.output.lines import normalize
 from ..filters import Filters
@@ -17,13 +17,24 @@ from ..plans.plan import Plan, arun, run
 from ..plans.prompting import PromptMixin
 from ..protocols import RetrieverLike
 from ..ranking import with_variant
-from ..results import OutputFormat, QueryVariant, Results, ScoredNode
+from ..results import OutputOptions, QueryVariant, Results, ScoredNode
 from ..tracing import start_span
 from ..validation import check_top_k, seconds, whole
 from .model_prompt import StrategySettings, describe_error, model_or
-from .outcome import SUB_QUESTION, StrategyOutcome, SubResults
+from .outcome import (
+    SUB_QUESTION,
+    Ended,
+    MultiStep,
+    Step,
+    StrategyOutcome,
+    SubResults,
+    merge_steps,
+    same_question,
+)
 from .step_reader import StepReader
-from .steps import Ended, MultiStep, Step, merge_steps, same_question
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 logger = logging.getLogger(__name__)
 
@@ -56,8 +67,7 @@ class MultiStepRetriever(PromptMixin, PlannedRetriever):
         depth: How many results of each further search are read at least, if there is a ``top_k``.
         settings: How the model is asked. See ``StrategySettings``.
         top_k: How many results at most. None for all.
-        output_format: What a call returns: None for scored nodes, ``"content"``, ``"dict"``.
-        join: Join contents to one text: True with line breaks, or the separator.
+        **output: ``output_format`` and ``join``, see ``OutputOptions``.
 
     Raises:
         TypeError: If there is no retriever or model, or a number has the wrong type.
@@ -98,10 +108,9 @@ class MultiStepRetriever(PromptMixin, PlannedRetriever):
         depth: int = DEPTH,
         settings: StrategySettings | None = None,
         top_k: int | None = None,
-        output_format: OutputFormat | None = None,
-        join: bool | str = False,
+        **output: Unpack[OutputOptions],
     ) -> None:
-        super().__init__(top_k=top_k, output_format=output_format, join=join)
+        super().__init__(top_k=top_k, **output)
         self.inner = as_retriever(inner)
         self.max_steps = whole(max_steps, "max_steps", 0)
         self.max_calls = whole(max_calls, "max_calls", 0)

@@ -1,14 +1,18 @@
-"""What a strategy found for each of its questions, known to who observes it, at any depth."""
+"""What a strategy found for each of its questions or steps, and the steps as one ranking."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from typing import Literal
 
 from ...nodegraph.models.templates import Language
+from ..analysis.text_analyzer import TextAnalyzer
 from ..foreign.outputs import is_answer
+from ..ranking import fuse
 from ..results import ScoredNode
 from ..tracing import Span
 
@@ -146,3 +150,156 @@ def without_answers() -> Iterator[None]:
 def are_answered(answers: bool) -> bool:
     """Return whether sub-questions are to be answered: the strategy says so, and the block."""
     return answers and _answering.get()
+
+
+Ended = Literal[
+    "answered", "repeated", "nothing new", "no question", "steps", "calls", "seconds", "failed"
+]
+
+SUPPORTED = 1.5
+"""The weight of a step that led to the answer, and whose own answer is in its results."""
+
+TRUSTED = 1.0
+"""The weight of any other step that led to the answer: the weight of the question itself."""
+
+DOUBTFUL = 0.15
+"""The weight of all steps together that led to no answer: they add to what the question found."""
+
+RANK_CONSTANT = 1
+
+_analyzer = TextAnalyzer()
+
+_STOP_WORDS = re.compile(r"\b(?:the|an?)\b|请问|[的了呢吗嗎]", re.I)
+
+_VERDICT = re.compile("yes|no|true|false|是的?|不是?|否|对|不对|有|没有", re.I)  # in any text
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """Hold one question of a search and its results.
+
+    Attributes:
+        question: The question.
+        results: Best first.
+        answer: The short answer that the results have. None if they have none.
+        note: What went wrong with the answer, None where nothing did.
+    """
+
+    question: str
+    results: tuple[ScoredNode, ...] = ()
+    answer: str | None = None
+    note: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MultiStep:
+    """Hold the outcome of a search in several steps.
+
+    Attributes:
+        question: The question.
+        plain: The results of the question itself.
+        steps: The further questions, in their order.
+        results: The results of all questions, as one ranking.
+        ended: Why no further question was searched for: the question was ``"answered"``. The
+            next question was ``"repeated"``. The last one brought ``"nothing new"``, neither a
+            passage nor an answer. The model had ``"no question"``. A limit of ``"steps"``,
+            ``"calls"`` or ``"seconds"`` was reached, or a model or the search ``"failed"``.
+        answer: The last answer: the answer to the question if ``ended`` is ``"answered"``.
+        calls: The number of model calls.
+        note: What went wrong, None where nothing did.
+    """
+
+    question: str
+    plain: tuple[ScoredNode, ...]
+    steps: tuple[Step, ...]
+    results: tuple[ScoredNode, ...]
+    ended: Ended
+    answer: str | None = None
+    calls: int = 0
+    note: str | None = None
+
+
+def same_question(first: str, other: str) -> bool:
+    """Return whether two questions have the same words, in any order and inflection.
+
+    Example:
+        >>> same_question("Who wrote the Brand?", "who wrote  BRAND")
+        True
+        >>> same_question("他的父亲是谁", "他的母亲是谁？")
+        False
+    """
+    return _words(first) == _words(other)
+
+
+def _words(text: str) -> frozenset[str]:
+    terms = frozenset(_analyzer(_STOP_WORDS.sub("", text)))
+    return terms or frozenset([text.strip()])
+
+
+def merge_steps(
+    steps: Sequence[Step], answered: bool, top_k: int | None = None
+) -> list[ScoredNode]:
+    """Return one ranking of the results of all steps, that of the question if it is the only one.
+
+    Reciprocal ranks, in which the first places stand out: what is first for one step matters more
+    than what several steps have in the middle. In a step with an answer, a passage that contains
+    the answer comes first, then the step's own first passage. If the whole question was answered
+    in the end, a step weighs as much as the question itself, more if its results contain its
+    answer, and the first passage of each is among the ``top_k`` wherever there is room for them.
+    The steps of a search that was not answered are added to the results of the question and
+    hardly change its order, so that a model that asks the wrong questions does little harm unless
+    it also believes that it has the answer.
+
+    Args:
+        steps: The question itself, then the others.
+        answered: Whether the whole question was answered in the end.
+        top_k: How many results at most, None for all.
+    """
+    first, *others = (step for step in steps if step is steps[0] or step.results)
+    if not others:
+        return list(first.results[:top_k])
+    supporting = [_supporting(step) for step in others]
+    rankings = [first.results, *map(_results_after, supporting, others)]
+    if not answered:
+        doubtful = [DOUBTFUL / len(others)] * len(others)
+        return fuse(rankings, "rrf", [1.0, *doubtful], top_k, RANK_CONSTANT)
+    weights = [1.0, *(SUPPORTED if results else TRUSTED for results in supporting)]
+    ranking = fuse(rankings, "rrf", weights, None, RANK_CONSTANT)
+    firsts = {_key(step.results[0]) for step in (first, *others) if step.results}
+    return _best_with(ranking, firsts, len(ranking) if top_k is None else top_k)
+
+
+def _best_with(
+    ranking: Sequence[ScoredNode], required: Collection[tuple[str, str]], top_k: int
+) -> list[ScoredNode]:
+    """Return the first results, some of which have their place before others, in their order."""
+    first = sorted(ranking, key=lambda result: _key(result) not in required)[:top_k]
+    keys = {_key(result) for result in first}
+    return [result for result in ranking if _key(result) in keys]
+
+
+def _key(result: ScoredNode) -> tuple[str, str]:
+    return result.node.id, result.node.text
+
+
+def _results_after(supporting: Sequence[ScoredNode], step: Step) -> Sequence[ScoredNode]:
+    """Return a step's results: the best one with its answer, its own first, the others."""
+    native = step.results[0]
+    first = [native] if native in supporting[:1] else [*supporting[:1], native]
+    first += [result for result in supporting if result not in first]
+    return [*first, *(result for result in step.results if result not in first)]
+
+
+def _supporting(step: Step) -> list[ScoredNode]:
+    """Return the results that contain a step's answer."""
+    if step.answer is None or _VERDICT.fullmatch(step.answer.strip(" .。!！")):
+        return []
+    return [r for r in step.results if _has(r.node.text, step.answer, step.question)]
+
+
+def _has(text: str, answer: str, question: str) -> bool:
+    analyze = _analyzer.like(text)
+    terms = set(analyze.query(answer)).intersection(analyze.words(answer))
+    # An answer in a whole sentence repeats the question.
+    terms = terms.difference(analyze.words(question)) or terms
+    return bool(terms) and terms.issubset(analyze.words(text))

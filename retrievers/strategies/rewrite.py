@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
+from typing import TYPE_CHECKING
 
 from ...nodegraph.models.output.queries import parse_query
 from ..plans.plan import Plan
 from ..plans.prompting import Prompt
 from ..protocols import RetrieverLike
-from ..results import OutputFormat
+from ..results import OutputOptions
 from .model_prompt import QueryTransform, QueryVariants, StrategySettings, model_or, object_schema
 from .transform_retriever import TransformRetriever
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 PROMPT = Prompt(
     zh="""\
@@ -110,8 +114,7 @@ class QueryRewriteRetriever(TransformRetriever):
         glossary: The terms of the corpus by those that people use.
         settings: How the model is asked. See ``StrategySettings``.
         top_k: How many results at most. None for the inner retriever's own.
-        output_format: What a call returns: None for scored nodes, ``"content"``, ``"dict"``.
-        join: Join contents to one text: True with line breaks, or the separator.
+        **output: ``output_format`` and ``join``, see ``OutputOptions``.
 
     Example:
         >>> from nodekin.nodegraph import NodeGraph
@@ -138,9 +141,8 @@ class QueryRewriteRetriever(TransformRetriever):
         glossary: Mapping[str, str] | None = None,
         settings: StrategySettings | None = None,
         top_k: int | None = None,
-        output_format: OutputFormat | None = None,
-        join: bool | str = False,
+        **output: Unpack[OutputOptions],
     ) -> None:
         options = {"domain": domain, "glossary": glossary, "settings": settings}
         transform = model_or(llm, QueryTransform, QueryRewrite, options)
-        super().__init__(inner, transform, top_k=top_k, output_format=output_format, join=join)
+        super().__init__(inner, transform, top_k=top_k, **output)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...nodegraph.errors import nearest_names
 from ...nodegraph.models.output.queries import parse_routes
@@ -14,7 +14,7 @@ from ..plans.limits import Call
 from ..plans.plan import Plan
 from ..plans.prompting import Prompt
 from ..ranking import Mode
-from ..results import OutputFormat, QueryVariant
+from ..results import OutputOptions, QueryVariant
 from .model_prompt import (
     QueryTransform,
     QueryVariants,
@@ -26,6 +26,9 @@ from .transform_retriever import Tools, TransformRetriever, VariantResults, Vari
 
 Choose = Callable[[str], "str | Iterable[str] | Awaitable[str | Iterable[str]]"]
 """Chooses a route's name, or several, for a query."""
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 PROMPT = Prompt(
     zh="""\
@@ -210,8 +213,7 @@ class RouterRetriever(TransformRetriever):
         settings: How the model is asked. See ``StrategySettings``. For a function only
             ``on_error`` counts.
         top_k: How many results at most, also of each route. None for the retrievers' own.
-        output_format: What a call returns: None for scored nodes, ``"content"``, ``"dict"``.
-        join: Join contents to one text: True with line breaks, or the separator.
+        **output: ``output_format`` and ``join``, see ``OutputOptions``.
 
     Raises:
         TypeError: If a route is no retriever, or there are a model and a function, or neither.
@@ -245,8 +247,7 @@ class RouterRetriever(TransformRetriever):
         mode: Mode = "rrf",
         settings: StrategySettings | None = None,
         top_k: int | None = None,
-        output_format: OutputFormat | None = None,
-        join: bool | str = False,
+        **output: Unpack[OutputOptions],
     ) -> None:
         tools = named_tools(routes, "route")
         descriptions = {name: tool.description for name, tool in tools.items()}
@@ -259,9 +260,7 @@ class RouterRetriever(TransformRetriever):
             settings=settings,
         )
         self.default = router.default
-        super().__init__(
-            tools, router, mode=mode, top_k=top_k, output_format=output_format, join=join
-        )
+        super().__init__(tools, router, mode=mode, top_k=top_k, **output)
 
     def search_variants(
         self, variants: Variants, limit: int | None, filters: Filters | None

@@ -22,7 +22,7 @@ from ..plans.plan import Plan, arun, run
 from ..plans.prompting import Prompt, fit_passages, neutralize
 from ..validation import whole
 from .model_prompt import ModelPrompt, StrategySettings, describe_error, object_schema
-from .steps import Step
+from .outcome import Step
 
 logger = logging.getLogger(__name__)
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...nodegraph.models.llm import as_llm
 from ...nodegraph.models.output.free_text import parse_partial_answer
@@ -23,7 +23,7 @@ from ..plans.plan import Plan, arun, run
 from ..plans.prompting import Prompt, PromptReplacement, ask_and_parse, fit_passages
 from ..protocols import RetrieverLike
 from ..ranking import Mode
-from ..results import OutputFormat, ScoredNode
+from ..results import OutputOptions, ScoredNode
 from ..tracing import start_span
 from ..validation import whole
 from .model_prompt import (
@@ -45,6 +45,9 @@ from .transform_retriever import (
     is_tools,
     named_tools,
 )
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 logger = logging.getLogger(__name__)
 
@@ -346,8 +349,7 @@ class SubQuestionRetriever(TransformRetriever):
         settings: How the model is asked. See ``StrategySettings``.
         top_k: How many results at most, also of each sub-question. None for the inner retriever's
             own number, of tools for their own numbers and all results of all.
-        output_format: What a call returns: None for scored nodes, ``"content"``, ``"dict"``.
-        join: Join contents to one text: True with line breaks, or the separator.
+        **output: ``output_format`` and ``join``, see ``OutputOptions``.
 
     Example:
         >>> from nodekin.nodegraph import NodeGraph
@@ -385,8 +387,7 @@ class SubQuestionRetriever(TransformRetriever):
         query_weight: float = 1.0,
         settings: StrategySettings | None = None,
         top_k: int | None = None,
-        output_format: OutputFormat | None = None,
-        join: bool | str = False,
+        **output: Unpack[OutputOptions],
     ) -> None:
         options: dict[str, Any] = {"limit": limit, "settings": settings}
         if is_tools(inner):
@@ -402,8 +403,7 @@ class SubQuestionRetriever(TransformRetriever):
             mode=mode,
             query_weight=query_weight,
             top_k=top_k,
-            output_format=output_format,
-            join=join,
+            **output,
         )
         if not isinstance(answers, bool | PartialAnswers):
             raise TypeError(f"answers is True, False or PartialAnswers(...), not {answers!r:.80}")

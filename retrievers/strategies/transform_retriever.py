@@ -6,7 +6,7 @@ import logging
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, TypeAlias, TypeGuard
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypeGuard
 
 from ...nodegraph.errors import nearest_names
 from ..filters import Filters
@@ -18,9 +18,12 @@ from ..plans.plan import Plan
 from ..plans.prompting import PromptMixin
 from ..protocols import RetrieverLike, RetrieverProtocol
 from ..ranking import Mode, check_mode, fuse, with_variant
-from ..results import OutputFormat, QueryVariant, Results, ScoredNode
+from ..results import OutputOptions, QueryVariant, Results, ScoredNode
 from ..tracing import start_span
 from .model_prompt import QueryTransform, QueryVariants, StrategySettings, describe_error
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,8 +177,7 @@ class TransformRetriever(PromptMixin, PlannedRetriever):
         mode: How the results of several queries are fused. See ``fuse``.
         query_weight: The weight of the query itself in the fusion. Each variant has 1.
         top_k: How many results at most, also of each query. None for the inner retriever's own.
-        output_format: What a call returns: None for scored nodes, ``"content"``, ``"dict"``.
-        join: Join contents to one text: True with line breaks, or the separator.
+        **output: ``output_format`` and ``join``, see ``OutputOptions``.
 
     Raises:
         TypeError: If there is no retriever or transform.
@@ -196,10 +198,9 @@ class TransformRetriever(PromptMixin, PlannedRetriever):
         mode: Mode = "rrf",
         query_weight: float = 1.0,
         top_k: int | None = None,
-        output_format: OutputFormat | None = None,
-        join: bool | str = False,
+        **output: Unpack[OutputOptions],
     ) -> None:
-        super().__init__(top_k=top_k, output_format=output_format, join=join)
+        super().__init__(top_k=top_k, **output)
         self.tools: Mapping[str, NamedTool] = named_tools(inner) if is_tools(inner) else {}
         self.inner = None if self.tools else as_retriever(inner)
         if not isinstance(transform, QueryTransform):

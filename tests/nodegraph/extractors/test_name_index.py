@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from nodekin.nodegraph.extractors import name_index
-from nodekin.nodegraph.extractors.name_index import NameIndex, TitledText
+from nodekin.nodegraph.extractors import entity_extractor as name_index
+from nodekin.nodegraph.extractors.entity_extractor import NameIndex, TitledText
 
 NAMES = ["Green Tea", "Green", "Tea", "Ibsen", "Henrik Ibsen", "The Bank of China", "Bank", "US"]
 WORDS = ["green", "tea", "of", "in", "bank", "and", "Green", "The", "China", "Tea", "5", "is"]

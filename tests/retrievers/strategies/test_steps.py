@@ -2,7 +2,7 @@
 
 from nodekin.nodegraph import Node
 from nodekin.retrievers import ScoredNode
-from nodekin.retrievers.strategies.steps import Step, merge_steps, same_question
+from nodekin.retrievers.strategies.outcome import Step, merge_steps, same_question
 
 
 def test_same_questions() -> None:
