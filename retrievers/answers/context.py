@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Generic, TypeVar
 
 from ...nodegraph.errors import ModelError
@@ -12,7 +13,7 @@ from ...nodegraph.models.output.free_text import FinalAnswer, parse_final_answer
 from ...nodegraph.models.templates import Language, QuotedText
 from ...nodegraph.node import Node
 from ...nodegraph.splitters.sentences import sentence_spans
-from ..plans.effects import Ask, Each, StreamedAsk
+from ..plans.effects import Ask, Each, StreamedAsk, Work
 from ..plans.limits import Budget
 from ..plans.plan import Plan
 from ..plans.prompting import Prompt, neutralize
@@ -147,7 +148,8 @@ class AnswerContext:
             effect: Ask = StreamedAsk(llm, prompt, timeout=timeout, emitted=self.streamed)
         else:
             effect = Ask(llm, prompt, timeout=timeout)
-        answer = parse_final_answer((yield from effect))
+        text = yield from effect
+        answer = yield from Work(partial(parse_final_answer, text))
         if answer.answered and only_cites(answer.text):
             raise ModelError(f"the language model {llm.name!r} gave an empty answer")
         return answer

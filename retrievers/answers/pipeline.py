@@ -16,7 +16,7 @@ from ...nodegraph.models.output.free_text import FinalAnswer, parse_final_answer
 from ...nodegraph.models.output.json_values import json_at
 from ...nodegraph.models.templates import QuotedText, language_of
 from ..filters import Filters
-from ..plans.effects import Compute, Find
+from ..plans.effects import Compute, Find, Work
 from ..plans.limits import Budget, BudgetExceededError
 from ..plans.plan import Plan
 from ..plans.prompting import ask_and_parse, neutralize
@@ -109,15 +109,18 @@ def _steps(
         context.language = language_of(question, language_of(results[0].node.text))
     context.notes += _variant_notes(results)
     names = PASSAGE_PROMPTS[context.mode]
-    context.candidates, context.omitted = merge_results(
+    merge = partial(
+        merge_results,
         results,
         context.settings.title,
         lambda source: all(context.has_space(name, [source], answer="") for name in names),
     )
+    context.candidates, context.omitted = yield from Work(merge)
     if not context.candidates:
         return _cited_answer(context, FinalAnswer("", False))
     try:
-        return _cited_answer(context, (yield from MODES[context.mode](context)))
+        answer = yield from MODES[context.mode](context)
+        return (yield from Work(partial(_cited_answer, context, answer)))
     except ModelError as error:
         if context.streamed or context.settings.on_error == "raise":
             partial_answer = context.partial_answer(f"the model failed: {error}")
@@ -179,7 +182,12 @@ def stuff(context: AnswerContext) -> Plan[FinalAnswer]:
     A passage that there is no room for is omitted, and a smaller one behind it may still be used.
     One that is too long for a prompt of its own is cut around its best match.
     """
+    prompt = yield from Work(partial(_pack_sources, context))
+    return (yield from context.ask(prompt, last=True))
 
+
+def _pack_sources(context: AnswerContext) -> str:
+    """Return the prompt with as many passages as fit, which become the sources."""
     packing = context.packing("answer")
     for candidate in context.candidates:
         source = context.number(candidate)
@@ -199,8 +207,7 @@ def stuff(context: AnswerContext) -> Plan[FinalAnswer]:
     for source in packing.items[len(context.sources) :]:
         context.omit(source, "context_window")
     context.check_space("answer")
-    prompt = context.prompt("answer", passages=format_sources(context.sources))
-    return (yield from context.ask(prompt, last=True))
+    return context.prompt("answer", passages=format_sources(context.sources))
 
 
 def _has_space(context: AnswerContext, source: Source) -> bool:
@@ -216,37 +223,18 @@ def refine(context: AnswerContext) -> Plan[FinalAnswer]:
         ModelError: If every call fails, or if the last one fails when a part of its answer was
             streamed.
     """
-    settings = context.settings
-    # An earlier answer may take a third of the room: passages must fit beside it.
-    space = settings.prompt_limit - settings.length(
-        context.prompt("refine", passages="", answer="")
-    )
-    reserve = max(0, space) // 3
-
-    def has_space(source: Source) -> bool:
-        prompt = context.prompt("refine", passages=format_sources([source]), answer="")
-        return context.has_space("answer", [source]) and context.is_short(prompt, reserve)
-
-    all_parts = parts = context.number_parts(has_space)
-    context.check_space("refine")
+    all_parts = parts = yield from Work(partial(_parts_to_refine, context))
     best: FinalAnswer | None = None
     failure: ModelError | None = None
     calls = 0
     while parts:
-        name, values = "answer", {}
-        if best is not None and best.answered:
-            name, values = "refine", {"answer": _shorten_answer(context, best.text, parts[0])}
-        packing = context.packing(name, **values)
-        for part in parts:
-            if not packing.add(part):
-                break
-        batch = packing.fitting() or parts[:1]
+        earlier = best.text if best is not None and best.answered else None
+        prompt, batch = yield from Work(partial(_pack_parts, context, parts, earlier))
         parts = parts[len(batch) :]
         calls += 1
-        if parts and calls == settings.max_calls:
+        if parts and calls == context.settings.max_calls:
             context.limit_parts(all_parts, len(all_parts) - len(parts))
             parts = []
-        prompt = context.prompt(name, passages=format_sources(batch), **values)
         try:
             answer = yield from context.ask(prompt, last=not parts)
         except ModelError as error:
@@ -261,6 +249,38 @@ def refine(context: AnswerContext) -> Plan[FinalAnswer]:
     if best is None:
         raise failure or ModelError("there was no passage to answer from")
     return best
+
+
+def _parts_to_refine(context: AnswerContext) -> list[Source]:
+    """Return all passages in parts that fit beside an earlier answer, which may take a third."""
+    settings = context.settings
+    space = settings.prompt_limit - settings.length(
+        context.prompt("refine", passages="", answer="")
+    )
+    reserve = max(0, space) // 3
+
+    def has_space(source: Source) -> bool:
+        prompt = context.prompt("refine", passages=format_sources([source]), answer="")
+        return context.has_space("answer", [source]) and context.is_short(prompt, reserve)
+
+    parts = context.number_parts(has_space)
+    context.check_space("refine")
+    return parts
+
+
+def _pack_parts(
+    context: AnswerContext, parts: Sequence[Source], earlier: str | None
+) -> tuple[str, list[Source]]:
+    """Return a prompt with the first parts, as far as they fit, and an earlier answer."""
+    name, values = "answer", {}
+    if earlier is not None:
+        name, values = "refine", {"answer": _shorten_answer(context, earlier, parts[0])}
+    packing = context.packing(name, **values)
+    for part in parts:
+        if not packing.add(part):
+            break
+    batch = packing.fitting() or list(parts[:1])
+    return context.prompt(name, passages=format_sources(batch), **values), batch
 
 
 def _shorten_answer(context: AnswerContext, answer: str, part: Source) -> str:
@@ -282,16 +302,11 @@ def map_reduce(context: AnswerContext) -> Plan[FinalAnswer]:
         ModelError: If every call for a passage fails, or the last one does when a part of its
             answer was streamed.
     """
-    parts = context.number_parts(lambda source: context.has_space("partial", [source]))
     max_parts = (context.settings.max_calls + 1) // 2  # the other calls are for reducing
-    parts = context.limit_parts(parts, max_parts)
-    context.check_space("partial")
-    prompts = [context.prompt("partial", passages=format_sources([part])) for part in parts]
+    parts, prompts = yield from Work(partial(_single_prompts, context, "partial", max_parts))
     partials = yield from _ask_all(context, prompts, [f"[{part.number}]" for part in parts])
     while len(partials) > 1:
-        groups = _group_partials(context, partials)
-        single = [group[0] for group in groups if len(group) == 1]
-        prompts = [_reduce_prompt(context, group) for group in groups if len(group) > 1]
+        prompts, single = yield from Work(partial(_reduce_prompts, context, partials))
         try:
             if len(prompts) == 1 and not single:
                 return (yield from context.ask(prompts[0], last=True))
@@ -305,12 +320,29 @@ def map_reduce(context: AnswerContext) -> Plan[FinalAnswer]:
     return FinalAnswer("".join(partials), bool(partials))
 
 
+def _single_prompts(
+    context: AnswerContext, name: str, max_parts: int
+) -> tuple[list[Source], list[str]]:
+    """Return the first parts of the passages, and a prompt for each."""
+    parts = context.number_parts(lambda source: context.has_space(name, [source]))
+    parts = context.limit_parts(parts, max_parts)
+    context.check_space(name)
+    return parts, [context.prompt(name, passages=format_sources([part])) for part in parts]
+
+
 def _ask_all(
     context: AnswerContext, prompts: Iterable[str], names: Sequence[str]
 ) -> Plan[list[str]]:
     """Ask several prompts in parallel. Return the answers that there are, and note failures."""
     answers = yield from context.gather([context.ask(prompt) for prompt in prompts], names)
     return [answer.text for answer in answers if answer is not None and answer.answered]
+
+
+def _reduce_prompts(context: AnswerContext, partials: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Return prompts that make one of several partial answers, and the answers left over."""
+    groups = _group_partials(context, partials)
+    prompts = [_reduce_prompt(context, group) for group in groups if len(group) > 1]
+    return prompts, [group[0] for group in groups if len(group) == 1]
 
 
 def _group_partials(context: AnswerContext, partials: Sequence[str]) -> list[list[str]]:
@@ -402,20 +434,19 @@ def map_rerank(context: AnswerContext) -> Plan[FinalAnswer]:
     Raises:
         ModelError: If every call fails.
     """
-    parts = context.number_parts(lambda source: context.has_space("rank", [source]))
-    parts = context.limit_parts(parts, context.settings.max_calls)
-    context.check_space("rank")
+    max_parts = context.settings.max_calls
+    parts, prompts = yield from Work(partial(_single_prompts, context, "rank", max_parts))
     ranked = yield from context.gather(
         [
             ask_and_parse(
                 context.llm,
-                context.prompt("rank", passages=format_sources([part])),
+                prompt,
                 parse_ranked_answer,
                 context.language,
                 schema=SCHEMA,
                 timeout=context.settings.timeout,
             )
-            for part in parts
+            for prompt in prompts
         ],
         [f"[{part.number}]" for part in parts],
     )

@@ -290,6 +290,28 @@ class Compute(Effect[T]):
 
 
 @dataclass(frozen=True, slots=True)
+class Work(Effect[T]):
+    """Call a function that takes the processor for long and waits for nothing.
+
+    In an event loop it runs in a thread, so that other tasks go on. It has no time limit: a plan
+    that is out of time still makes an answer of what it has.
+
+    Attributes:
+        function: A function without arguments.
+    """
+
+    function: Callable[[], T]
+
+    def run(self) -> T:
+        """Return the function's result."""
+        return self.function()
+
+    async def arun(self) -> T:
+        """Async version of ``run``."""
+        return await asyncio.to_thread(self.function)
+
+
+@dataclass(frozen=True, slots=True)
 class Each(Effect["list[T | Exception]"], Generic[T]):
     """Run several plans in parallel. The result is a list of their results.
 

@@ -16,7 +16,7 @@ from typing import Any, Literal, TypeVar
 from ...nodegraph.errors import ModelError
 from ...nodegraph.models.model_objects import is_async
 from ..tracing import start_span
-from .effects import Ask, Each, run_with_timeout
+from .effects import Ask, Each, Work, run_with_timeout
 from .plan import Effect, Plan, apaid, interpose, paid
 
 T = TypeVar("T")
@@ -135,6 +135,8 @@ class Budget:
     def _limited(self, effect: Effect[T]) -> Plan[Any]:
         if isinstance(effect, Each):
             return (yield replace(effect, plans=[self.enforce(plan) for plan in effect.plans]))
+        if isinstance(effect, Work):
+            return (yield effect)
         self.check_time()
         if isinstance(effect, Ask | Call):
             with self._lock:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypeVar, get_args
 
@@ -20,7 +21,7 @@ from ...nodegraph.models.templates import (
 from ...nodegraph.models.templates import neutralize as neutralize_tags
 from ...nodegraph.node import Node
 from ...nodegraph.source_names import headings_of, source_title
-from .effects import Ask
+from .effects import Ask, Work
 from .plan import Plan
 
 if TYPE_CHECKING:
@@ -239,7 +240,7 @@ def ask_and_parse(
         text = prompt + (retry_note(language, why) if why else "")
         try:
             answer = yield from Ask(llm, text, json_schema, timeout)
-            return parse(strip_prompt(answer, text))
+            return (yield from Work(partial(parse, strip_prompt(answer, text))))
         except ValueError as error:
             why = str(error)
             tries -= 1

@@ -6,6 +6,7 @@ import logging
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypeGuard
 
 from ...nodegraph.errors import nearest_names
@@ -13,7 +14,7 @@ from ..filters import Filters
 from ..foreign.coercion import as_retriever
 from ..foreign.outputs import is_answer
 from ..planned_retriever import PlannedRetriever, join_notes
-from ..plans.effects import gather, results_or_errors
+from ..plans.effects import Work, gather, results_or_errors
 from ..plans.plan import Plan
 from ..plans.prompting import PromptMixin
 from ..protocols import RetrieverLike, RetrieverProtocol
@@ -244,12 +245,16 @@ class TransformRetriever(PromptMixin, PlannedRetriever):
             variants = yield from gather([self.query_transform.plan(query) for query in queries])
             pairs = list(zip(queries, variants, strict=True))
             rankings = yield from self.search_variants(pairs, limit, filters)
-            results = [
-                self.fuse_variants(query, group.note, ranking, limit)
-                for (query, group), ranking in zip(pairs, rankings, strict=True)
-            ]
+
+            def fuse_all() -> list[Results]:
+                return [
+                    self.fuse_variants(query, group.note, ranking, limit)
+                    for (query, group), ranking in zip(pairs, rankings, strict=True)
+                ]
+
+            results = yield from Work(fuse_all)
             span.set_results(results)
-            span.outcome = self.outcome(pairs, rankings, limit)
+            span.outcome = yield from Work(partial(self.outcome, pairs, rankings, limit))
         return results
 
     def outcome(
