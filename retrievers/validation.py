@@ -39,6 +39,36 @@ def number(value: float, name: str) -> float:
     return float(value)
 
 
+def check_min_score(
+    score: float | None, retriever: object, name: str = "min_score"
+) -> float | None:
+    """Return a score that results have to reach, None for any.
+
+    Args:
+        score: The score.
+        retriever: What gives the results; one whose scores are from 0 to some ``max_score`` says
+            so.
+        name: What the score is called, for errors.
+
+    Raises:
+        TypeError: If it is no number.
+        ValueError: If no score of the retriever is like that.
+    """
+    if score is None:
+        return None
+    check_number(score, name, "a number or None")
+    highest = getattr(retriever, "max_score", None)
+    if math.isnan(score) or (highest is not None and not 0 <= score <= highest):
+        ends = (
+            "" if highest is None else f" from 0 to {highest:g}, as scores of {retriever!r:.80} are"
+        )
+        raise ValueError(
+            f"{name} is a number{ends}, not {score!r}; numbers of BM25, which have no upper end, "
+            "come from Retriever(graph, group, 'bm25')"
+        )
+    return float(score)
+
+
 def seconds(number: float | None, name: str) -> float | None:
     """Return a number of seconds, or None for no limit.
 

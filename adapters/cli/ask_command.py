@@ -140,6 +140,13 @@ speaks OpenAI's protocol. The key is only taken from there.
     help="How passages become an answer: all in one prompt, one after the other improving it, "
     "each alone and then joined, or the best of one from each.",
 )
+@click.option(
+    "--min-score",
+    type=float,
+    metavar="SCORE",
+    help="Leave out what scores less, from 0 to 1: where nothing is left, say that nothing was "
+    "found, and ask no model. 0.5 is a good choice.",
+)
 @click.option("--chat", is_flag=True, help="Go on asking; earlier questions are remembered.")
 @click.option("--json-lines", is_flag=True, help="Print JSON while the answer comes, a line each.")
 @common_options
@@ -149,6 +156,7 @@ def ask(
     base_url: str | None,
     strategy: str,
     mode: Any,
+    min_score: float | None,
     chat: bool,
     json_lines: bool,
     as_json: bool,
@@ -166,7 +174,7 @@ def ask(
     if question is None and not chat:
         raise CommandError("name a question, or ask several with --chat", ExitStatus.USAGE_ERROR)
     with open_search(quiet=quiet, **options) as search:
-        engine = _engine(search, model, base_url, strategy, mode)
+        engine = _engine(search, model, base_url, strategy, mode, min_score)
         lines = json_lines or (as_json and chat)
         output_format = "lines" if lines else "json" if as_json else "text"
         name = getattr(engine.llm.model, "model", engine.llm.name)
@@ -193,13 +201,18 @@ def ask(
 
 
 def _engine(
-    search: SearchSession, model: str | None, base_url: str | None, strategy: str, mode: Any
+    search: SearchSession,
+    model: str | None,
+    base_url: str | None,
+    strategy: str,
+    mode: Any,
+    min_score: float | None,
 ) -> QueryEngine:
     """Return what answers: the query engine that a file declares, or one around what searches.
 
     Options for the model and the strategy make one anew.
     """
-    passed = {"--model": model, "--base-url": base_url, "--mode": mode}
+    passed = {"--model": model, "--base-url": base_url, "--mode": mode, "--min-score": min_score}
     passed["--strategy"] = None if strategy == NO_STRATEGY else strategy
     declared = None if search.open_setup is None or any(passed.values()) else search.open_setup()
     if isinstance(declared, QueryEngine):
@@ -208,7 +221,7 @@ def _engine(
     retriever: Any = search.retriever
     if strategy != NO_STRATEGY:
         retriever = make_strategy(strategy, retriever, llm)
-    return QueryEngine(retriever, llm, mode=mode or "stuff")
+    return QueryEngine(retriever, llm, mode=mode or "stuff", min_score=min_score)
 
 
 @dataclass(slots=True)

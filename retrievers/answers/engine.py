@@ -26,7 +26,7 @@ from ..plans.plan import Plan, arun, astream, run, stream
 from ..plans.prompting import Prompt, PromptMixin, PromptReplacement, replace_prompts
 from ..protocols import RetrieverLike
 from ..restricted_retriever import restrict
-from ..validation import check_top_k
+from ..validation import check_min_score, check_top_k
 from .answer import Answer, Source
 from .chat_history import Pair, parse_history
 from .context import AnswerContext
@@ -62,6 +62,9 @@ class QueryEngine(PromptMixin):
             ``"not_found"`` and ``"extract"``. Each is a text, or texts by language. A prompt of
             yours should request the marks that ``Answer.answered`` is set by: NO_ANSWER, or 无答案.
         top_k: How many results to retrieve. None for the retriever's own number.
+        min_score: Leaves out results that score less; without any the answer says that nothing
+            was found, and no model is asked. Scores of the default search are from 0 to 1, and
+            0.5 is the place to begin with; see docs/scores.md. None takes all results.
         settings: The context window, the language, limits of calls and seconds, and what happens
             on errors. See ``AnswerSettings``.
 
@@ -95,6 +98,7 @@ class QueryEngine(PromptMixin):
         qa: QaRetriever | None = None,
         prompts: Mapping[str, PromptReplacement] | None = None,
         top_k: int | None = None,
+        min_score: float | None = None,
         settings: AnswerSettings | None = None,
     ) -> None:
         if qa is not None and not all(
@@ -109,6 +113,7 @@ class QueryEngine(PromptMixin):
         self.mode: AnswerMode = mode
         self.qa = qa
         self.top_k = None if top_k is None else check_top_k(top_k)
+        self.min_score = check_min_score(min_score, self.retriever)
         self.settings = settings or AnswerSettings()
         self._prompts = replace_prompts(PROMPTS, {} if prompts is None else prompts)
         check_prompts(self.mode, self._prompts, self.settings)
@@ -241,7 +246,10 @@ class QueryEngine(PromptMixin):
             language_of(question) if language == "auto" else language,
             notes=notes,
         )
-        return answer_question(context, self.retriever, self.qa, pairs, limit, filters), context
+        plan = answer_question(
+            context, self.retriever, self.qa, pairs, limit, filters, self.min_score
+        )
+        return plan, context
 
 
 class Conversation:

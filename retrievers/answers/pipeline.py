@@ -21,6 +21,7 @@ from ..plans.limits import Budget, BudgetExceededError
 from ..plans.plan import Plan
 from ..plans.prompting import ask_and_parse, neutralize
 from ..protocols import RetrieverProtocol
+from ..ranking import cut_scores
 from ..results import ScoredNode
 from ..strategies.outcome import OutcomeObserver
 from ..tracing import observe, start_span
@@ -42,6 +43,7 @@ def answer_question(
     pairs: Sequence[Pair],
     top_k: int | None,
     filters: Filters | None,
+    min_score: float | None = None,
 ) -> Plan[Answer]:
     """Return the answer to a question, as a plan.
 
@@ -52,6 +54,7 @@ def answer_question(
         pairs: The conversation so far.
         top_k: How many results to retrieve.
         filters: Conditions, for the retriever and for preset answers.
+        min_score: Leaves out results that score less.
 
     Raises:
         AnswerError: If the model fails, unless ``on_error`` is ``"extract"``, or if the search
@@ -59,7 +62,9 @@ def answer_question(
     """
     with start_span("answer", question=context.question, mode=context.mode) as span:
         context.budget = Budget(max_seconds=context.settings.max_seconds, fatal=False)
-        steps = context.budget.enforce(_steps(context, retriever, qa, pairs, top_k, filters))
+        steps = context.budget.enforce(
+            _steps(context, retriever, qa, pairs, top_k, filters, min_score)
+        )
         try:
             answer = context.answer = yield from steps
         except BudgetExceededError as error:  # before there were passages
@@ -84,6 +89,7 @@ def _steps(
     pairs: Sequence[Pair],
     top_k: int | None,
     filters: Filters | None,
+    min_score: float | None,
 ) -> Plan[Answer]:
     question = context.searched = context.question
     results: list[ScoredNode] = []
@@ -104,6 +110,7 @@ def _steps(
                     (results,) = yield from Find(retriever, [context.searched], top_k, filters)
                 if observer.outcome is not None:
                     context.use_sub_answers(observer.outcome.parts)
+            results = cut_scores(results, min_score)
             span.set_results([results])
     if results and context.settings.language == "auto":  # the corpus' where the question has none
         context.language = language_of(question, language_of(results[0].node.text))

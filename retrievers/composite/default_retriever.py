@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from ...nodegraph.node import ROOT, Node
 from ...nodegraph.splitters.passage_splitter import PassageSplitter
 from ...nodegraph.splitters.sentences import split_sentences
 from ..filters import Filters, parse_filters
+from ..indexes.bm25_scores import Floats
 from ..indexes.nearest_vectors import unit
 from ..planned_retriever import PlannedRetriever
 from ..plans.effects import Compute, Find
@@ -24,6 +25,7 @@ from ..plans.plan import Plan
 from ..protocols import RetrieverProtocol, Similarity
 from ..results import Hits, OutputOptions, Results
 from ..retriever import Retriever
+from ..search import in_a_newer_state
 from ..similarities.bm25 import Bm25
 from ..similarities.registry import DEFAULT, MakeIndex, get_similarity
 from ..tracing import start_span, summarize_queries
@@ -31,6 +33,15 @@ from ..validation import check_top_k
 from .fusion import FusionRetriever, check_weights
 from .link_graph import LinkOptions
 from .link_retriever import LinkRetriever
+from .relevance import (
+    COMPARED,
+    Vectors,
+    joined,
+    linked_from,
+    vector_scores,
+    with_scores,
+    word_scores,
+)
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -63,11 +74,13 @@ class _Choice:
         size: How many sentences it had.
         weights: The weight of the vectors of each embedding.
         links: Whether links are followed.
+        backgrounds: Vectors of sentences from all over the graph, of length 1, by embedding.
     """
 
     size: int
     weights: tuple[float, ...]
     links: bool
+    backgrounds: Mapping[str, Vectors]
 
 
 class DefaultRetriever(PlannedRetriever):
@@ -81,6 +94,10 @@ class DefaultRetriever(PlannedRetriever):
     get a weight of two. Where half of the targets have titles, and there are no more than 2,000
     of them, links between them are followed (``LinkRetriever``). It is measured on a sample of
     the graph at the first query, and again when the graph has doubled or halved.
+
+    Scores are from 0 to 1, mean the same for all questions and graphs, and don't rise along the
+    results: they tell how much of the question a result says. Above 0.5 there mostly is an answer
+    (docs/scores.md). What has nothing in common with the question is no result.
 
     Choose ``Retriever``, ``FusionRetriever`` and the others where you know better; this one is
     made of them.
@@ -115,6 +132,9 @@ class DefaultRetriever(PlannedRetriever):
     """
 
     name = "default"
+
+    max_score: ClassVar[float] = 1.0
+    """Scores are from 0 to this: see docs/scores.md."""
 
     def __init__(
         self,
@@ -156,6 +176,7 @@ class DefaultRetriever(PlannedRetriever):
                 f"words are compared by a similarity of texts, not by {similarity.name!r}; for "
                 "embeddings alone there is Retriever(graph, group, similarity, target=...)"
             )
+        self.bm25 = similarity if isinstance(similarity, Bm25) else Bm25()
         branch = partial(Retriever, graph, target=target, top_k=DEPTH, filters=filters)
         self._words = [branch(group, similarity) for group in (self.sentences, target)]
         self._vectors = [
@@ -201,7 +222,51 @@ class DefaultRetriever(PlannedRetriever):
             weights = self.weights or [SENTENCES, WHOLE, *choice.weights]
             span.attributes.update(weights=weights, links=choice.links)
             retriever = self._retriever(weights, choice.links)
-            return (yield from Find(retriever, queries, limit, filters))
+            assert limit is not None
+            rankings = yield from Find(retriever, queries, max(limit, COMPARED), filters)
+            score = partial(self._scored, queries, rankings, choice)
+            scored = partial(in_a_newer_state, score)
+            return [results[:limit] for results in (yield from Compute(scored))]
+
+    def _scored(
+        self, queries: Sequence[str], rankings: Sequence[Results], choice: _Choice
+    ) -> list[Results]:
+        """Return rankings with scores that can be compared between questions."""
+        index = self.bm25.open(self.graph, self.target)
+        index.ready()
+        with self.graph.reader.reading(self.target):
+            index.sync()
+            passages = index.passages()
+            scored = []
+            for query, results in zip(queries, rankings, strict=True):
+                if not query.strip():  # what meets the filters
+                    scored.append(results)
+                    continue
+                ids = [result.node.id for result in results]
+                ids += [partner.id for result in results if (partner := linked_from(result))]
+                passages.known(ids)
+                terms = self.bm25.prepare(query, [index])
+                scores = word_scores(terms, passages.term_scores(ids, terms))
+                first = self._vector_scores(query, results, choice)
+                scores[: len(first)] = joined(scores[: len(first)], first)
+                by_id = dict(zip(ids, scores.tolist(), strict=True))
+                scored.append(with_scores(results, by_id))
+        return scored
+
+    def _vector_scores(self, query: str, results: Results, choice: _Choice) -> Floats:
+        """Return how near results are to a query by the vectors that found them."""
+        nearest = np.zeros(len(results))
+        for key, background in choice.backgrounds.items():
+            cosines = np.array(
+                [
+                    max((e.score for e in r.evidence if e.embed_key == key), default=0.0)
+                    for r in results
+                ]
+            )
+            if cosines.any():
+                vector = unit(self.graph.embeddings.query_vectors([query], key)[0])
+                nearest = np.maximum(nearest, vector_scores(cosines, vector, background))
+        return nearest
 
     def _retriever(self, weights: Sequence[float], links: bool) -> RetrieverProtocol:
         branches = [*self._words, *self._vectors]
@@ -254,9 +319,23 @@ class DefaultRetriever(PlannedRetriever):
                 probes, [words.search(Bm25().prepare(text, [words]), 3, _ALL) for text in texts]
             )
             weights = [self._weight(branch, probes, by_words) for branch in self._vectors]
-        choice = _Choice(words.size, tuple(weights), links)
+            backgrounds = self._backgrounds(targets)
+        choice = _Choice(words.size, tuple(weights), links, backgrounds)
         self._choices()["choice"] = choice
         return choice
+
+    def _backgrounds(self, targets: Sequence[Node]) -> dict[str, Vectors]:
+        """Return vectors of a sentence of each of some targets, by embedding."""
+        sentences = [
+            children[len(children) // 2]
+            for target in (targets[:: 1 + len(targets) // (_PROBES + 1)] if self._vectors else ())
+            if (children := self.graph.reader.children_in(self.sentences, target))
+        ]
+        keys = [branch.embed_keys[0] for branch in self._vectors] if sentences else []
+        return {
+            key: unit(np.array([node.embedding(key) for node in sentences], np.float32))
+            for key in keys
+        }
 
     def _probes(self, targets: Sequence[Node]) -> list[Node]:
         """Return a sentence of each of some targets that have three or more."""

@@ -69,10 +69,18 @@ class TermWeights(NamedTuple):
     """Hold the terms of a query that occur, each with its weight, and how counts are weighed.
 
     A weight is the term's inverse document frequency times its count in the query.
+
+    Attributes:
+        weights: The weights, by term.
+        saturation: Weighs the counts.
+        missing: What the terms that no node has weigh together.
+        highest: What a term weighs that no node has.
     """
 
     weights: dict[str, float]
     saturation: Saturation
+    missing: float = 0.0
+    highest: float = 0.0
 
     def heaviest_first(self) -> list[str]:
         """Return the terms in the order in which all indexes add them up: equal nodes have equal

@@ -107,6 +107,8 @@ class Bm25:
                 "graphs with method='lucene'"
             )
         weights: dict[str, float] = {}
+        highest = self._idf(0, size, statistics[0]) if size else 0.0
+        missing = 0.0
         for term, occurrences in self._weigh(query, frequency, size):
             # A form in a language may be another word in the others: it is no rarer than the word
             # in the index's main language, so that it does not outweigh that.
@@ -116,7 +118,10 @@ class Bm25:
                     first = first or count
                     idf = self._idf(max(count, first), size, statistics[0])
                     weights[form] = weights.get(form, 0.0) + occurrences * idf
-        return TermWeights(weights, Saturation(self.k1, self.b, length / size if size else 0.0))
+            if not first:
+                missing += occurrences * highest
+        saturation = Saturation(self.k1, self.b, length / size if size else 0.0)
+        return TermWeights(weights, saturation, missing, highest)
 
     def _weigh(self, query: str, frequency: Callable[[str], int], size: int) -> _Terms:
         """Return the terms of a query, and how often each counts."""

@@ -107,6 +107,13 @@ def test_nothing_relevant_is_an_honest_status(nodekin, server):
     assert server.asked == []
 
 
+def test_below_a_score_no_model_is_asked(nodekin, server):
+    ran = nodekin("ask", "fermented", "--in", "docs", "--min-score", "1.01")
+    assert (ran.status, server.asked) == (1, [])
+    assert "Nothing was found that answers this question" in ran.out
+    assert nodekin("ask", "fermented", "--in", "docs", "--min-score", "0.1").status == 0
+
+
 def test_chinese(nodekin, server):
     server.text = "陆羽写了《茶经》[1]。"
     ran = nodekin("ask", "谁写了茶经？", "--in", "docs")

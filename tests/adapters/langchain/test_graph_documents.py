@@ -78,6 +78,15 @@ async def test_documents_are_added_updated_and_removed():
     assert ids(retriever.invoke("plant")) == []
 
 
+def test_a_threshold_means_the_same_for_all_questions():
+    asked, other = "Which tea is fermented, black or green?", "Where is the tea museum of Oslo?"
+    for embedding in (None, Pairs()):
+        retriever = NodeGraphRetriever.from_documents(DOCUMENTS, embedding, score_threshold=0.5)
+        assert retriever.invoke(asked)
+        assert retriever.invoke(other) == []
+        assert retriever.invoke(other, score_threshold=0.1)
+
+
 def test_all_options_of_the_search_are_reached():
     retriever = NodeGraphRetriever.from_documents(
         DOCUMENTS,

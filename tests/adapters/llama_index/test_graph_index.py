@@ -23,6 +23,7 @@ from llama_index.core.node_parser import (
     TokenTextSplitter,
     get_leaf_nodes,
 )
+from llama_index.core.postprocessor import SimilarityPostprocessor
 from llama_index.core.retrievers import AutoMergingRetriever, QueryFusionRetriever
 from llama_index.core.schema import BaseNode, Document, NodeRelationship, TextNode
 from llama_index.core.storage.docstore import SimpleDocumentStore
@@ -200,6 +201,16 @@ def test_filters_and_top_k_of_a_retriever(documents: list[Document], words: Word
     }.items():
         with pytest.raises(TypeError, match=f"no argument '{name}'; .*{message}"):
             index.as_retriever(**{name: ["tea"]})
+
+
+def test_a_cut_off_means_the_same_for_all_questions(
+    documents: list[Document], words: Words
+) -> None:
+    index = NodeGraphIndex.from_documents(documents, embed_model=words)
+    processor = SimilarityPostprocessor(similarity_cutoff=0.5)
+    engine = index.as_query_engine(llm=MockLLM(), node_postprocessors=[processor])
+    assert engine.query("Which tea is fermented?").source_nodes
+    assert not engine.query("Where do penguins sleep in winter?").source_nodes
 
 
 @pytest.mark.parametrize("mode", ["compact", "refine", "tree_summarize", "simple_summarize"])

@@ -1,9 +1,10 @@
 """A query engine: questions in, answers out, in all its ways."""
 
 import pytest
-from fixed_retriever import FixedRetriever, passage
+from fixed_retriever import FixedRetriever, passage, scored
 
-from nodekin.retrievers import AnswerSettings
+from nodekin.nodegraph import Node, NodeGraph
+from nodekin.retrievers import AnswerSettings, Retriever
 from nodekin.retrievers.answers.engine import QueryEngine
 from nodekin.retrievers.answers.settings import PROMPTS
 from nodekin.retrievers.tracing import trace
@@ -82,3 +83,27 @@ def test_an_answer_is_traced(mode, lines, scripted) -> None:
         span for span in answer.children[0].children + answer.children[2:] if span.name == "ask"
     ]
     assert answer.attributes["calls"] == len(asks)
+
+
+def test_below_a_score_nothing_is_found_and_no_model_is_asked(scripted, four_ways) -> None:
+    results = scored([Node("The Nile is 6,650 km long."), Node("Tea.")], [0.7, 0.2])
+    model = scripted(lambda _: "6,650 km [1].")
+    answer = QueryEngine(FixedRetriever(results), model, min_score=0.5).query(NILE)
+    assert [source.text for source in answer.sources] == ["The Nile is 6,650 km long."]
+    asked = len(model.prompts)
+    engine = QueryEngine(FixedRetriever(results), model, min_score=0.8)
+    for answer in four_ways(engine, NILE):
+        assert answer.text == "Nothing was found that answers this question."
+        assert not answer.answered
+    assert len(model.prompts) == asked
+
+
+def test_a_score_to_reach_is_checked() -> None:
+    graph = NodeGraph(progress=False)
+    graph.add("The Nile is 6,650 km long.")
+    with pytest.raises(ValueError, match=r"from 0 to 1, .*not 5.*Retriever\(graph, group, 'bm25'"):
+        QueryEngine(graph, lambda _: "", min_score=5)
+    with pytest.raises(TypeError, match="min_score is a number"):
+        QueryEngine(graph, lambda _: "", min_score="high")  # type: ignore[arg-type]
+    words = QueryEngine(Retriever(graph, "ROOT", "bm25"), lambda _: "Yes [1].", min_score=5)
+    assert not words.query(NILE).answered

@@ -1,0 +1,88 @@
+"""The scores of the default search: one meaning for all questions."""
+
+import numpy as np
+import pytest
+
+from nodekin.nodegraph import NodeGraph
+from nodekin.retrievers import DefaultRetriever, Retriever, as_retriever
+from nodekin.retrievers.composite.relevance import COMPARED, descending
+
+TEXTS = [
+    "The ferry to the island leaves at nine.",
+    "Green tea is steamed, black tea is fermented.",
+    "The library lends books for four weeks.",
+    "Chess is played on a board of sixty-four squares.",
+    "Bread needs flour, water, salt and yeast.",
+    "Glass is made of sand, soda and lime.",
+]
+
+
+@pytest.fixture
+def graph() -> NodeGraph:
+    graph = NodeGraph(progress=False)
+    graph.add(TEXTS)
+    return graph
+
+
+def first_score(graph: NodeGraph, question: str) -> float:
+    results = as_retriever(graph).retrieve(question)
+    return results[0].score if results else 0.0
+
+
+def test_a_score_says_how_much_of_a_question_is_there(graph: NodeGraph) -> None:
+    whole = first_score(graph, "For how many weeks does the library lend books?")
+    part = first_score(graph, "For how many weeks does the garage lend bicycles?")
+    word = first_score(graph, "For how many hours should the stew be cooked with lime?")
+    assert 1 > whole > 0.5 > part > word > 0
+    assert first_score(graph, "What do penguins eat?") == 0
+    assert first_score(graph, "Green tea is steamed, black tea is fermented.") > 0.8
+
+
+def test_scores_descend_from_one_to_zero(graph: NodeGraph) -> None:
+    for question in ("tea made of sand", "library books", "salt on the board of the ferry"):
+        scores = [result.score for result in as_retriever(graph).retrieve(question)]
+        assert scores == sorted(scores, reverse=True)
+        assert all(0 < score <= 1 for score in scores)
+
+
+def test_a_score_does_not_depend_on_how_many_are_wanted() -> None:
+    graph = NodeGraph(progress=False)
+    graph.add([f"{text} It is said by {n}." for n in range(5) for text in TEXTS])
+    retriever = as_retriever(graph)
+    many = [result.score for result in retriever.retrieve("who said what of tea", top_k=25)]
+    assert len(many) == 25
+    for top_k in (1, 6, 11):
+        few = retriever.retrieve("who said what of tea", top_k=top_k)
+        assert [result.score for result in few] == many[:top_k]
+
+
+def test_a_later_result_lifts_the_first_ones_and_no_others() -> None:
+    scores = np.array([0.5, 0.7, 0.1, 0.3, *[0.2] * 6, 0.9, 0.1])
+    assert len(scores) == COMPARED + 2
+    assert descending(scores).tolist() == [0.7, 0.7, 0.3, 0.3, *[0.2] * 7, 0.1]
+    assert descending(np.zeros(0)).tolist() == []
+
+
+def test_shares_add_up_to_the_score(graph: NodeGraph) -> None:
+    for links in (False, True):
+        retriever = DefaultRetriever(graph, follow_links=links)
+        for result in retriever.retrieve("black tea of the library"):
+            shares = [match.share for match in result.evidence if match.share is not None]
+            assert sum(shares) == pytest.approx(result.score)
+            assert f"{result.score:.4f}" in result.explain().splitlines()[0]
+
+
+def test_with_links_scores_mean_the_same() -> None:
+    graph = NodeGraph(progress=False)
+    graph.add(["Brand\nA play by Henrik Ibsen.", "Henrik Ibsen\nBorn in Skien.", *TEXTS])
+    retriever = DefaultRetriever(graph, follow_links=True)
+    results = retriever.retrieve("Where was the author of the play Brand born?")
+    assert [result.text.split("\n")[0] for result in results[:2]] == ["Brand", "Henrik Ibsen"]
+    assert all(0 < result.score <= 1 for result in results)
+    assert results[0].score > 0.4 > retriever.retrieve("Where were my red shoes made?")[0].score
+
+
+def test_a_similarity_by_itself_has_its_own_numbers(graph: NodeGraph) -> None:
+    (best, *_) = Retriever(graph, "ROOT", "bm25").retrieve("library books for four weeks")
+    assert best.score > 1
+    assert best.evidence[0].score == best.score
