@@ -475,37 +475,30 @@ class MilvusEngine(ConnectedEngine[MilvusAddress, "MilvusClient"]):
         prefixes, count = [""], self.count(collection, match, position)
         while count > _BATCH_SIZE * len(prefixes):
             prefixes = [prefix + digit for prefix in prefixes for digit in _DIGITS]
-        for prefix in prefixes:
-            yield from self._begun(collection, match, position, prefix)
+        conditions = [f'key != "{_TOKEN_KEY}"', *_conditions(match)]
 
-    def _begun(
-        self, collection: str, match: ValueMatch | None, position: int, prefix: str
-    ) -> Iterator[Sequence[EngineRow]]:
-        """Yield the rows whose keys begin in one way."""
-        condition = f'key like "{prefix}%"' if prefix else f'key != "{_TOKEN_KEY}"'
-        matches = self._call_for(
-            collection,
-            lambda client: client.query(
+        def read(prefix: str) -> list[dict[str, Any]]:
+            return self._call_for(
                 collection,
-                filter=_joined("and", [condition, *_conditions(match)]),
-                output_fields=["key", "id", "place", "tags", "vector"],
-                limit=_MAX_RESULTS,
-                **self._seeing(position),
-            ),
-        )
-        if len(matches) == _MAX_RESULTS:  # there are more
-            for digit in _DIGITS:
-                yield from self._begun(collection, match, position, prefix + digit)
-            return
+                lambda client: client.query(
+                    collection,
+                    filter=_joined("and", [*conditions, *_with_prefix(prefix)]),
+                    output_fields=["key", "id", "place", "tags", "vector"],
+                    limit=_MAX_RESULTS,
+                    **self._seeing(position),
+                ),
+            )
+
         import numpy as np
 
-        yield [
-            EngineRow(
-                *(row["key"], row["id"], int(row["place"]), [*map(int, row["tags"])]),
-                np.asarray(row["vector"], np.float32),
-            )
-            for row in matches
-        ]
+        for matches in _by_prefix(read, prefixes):
+            yield [
+                EngineRow(
+                    *(row["key"], row["id"], int(row["place"]), [*map(int, row["tags"])]),
+                    np.asarray(row["vector"], np.float32),
+                )
+                for row in matches
+            ]
 
     # Words
 
@@ -569,31 +562,27 @@ class MilvusEngine(ConnectedEngine[MilvusAddress, "MilvusClient"]):
     ) -> WordHits:
         """Return the rows with the highest sums."""
         conditions = _conditions(selection.match, selection.without)
-        keys: list[str] = []
-        scores: list[float] = []
-        prefixes = [""]
-        while prefixes:  # more than Milvus returns are read by the first digits of their keys
-            prefix = prefixes.pop()
-            own = [*conditions, f'key like "{prefix}%"'] if prefix else conditions
-            hits = self._call_for(
+
+        def search(prefix: str) -> list[dict[str, Any]]:
+            matches: list[list[dict[str, Any]]] = self._call_for(
                 collection,
-                lambda client, own=own: client.search(  # type: ignore[misc]
+                lambda client: client.search(
                     collection,
                     data=[dict(query)],
                     anns_field="words",
                     limit=_MAX_RESULTS if limit is None else limit,
-                    filter=_joined("and", own),
+                    filter=_joined("and", [*conditions, *_with_prefix(prefix)]),
                     output_fields=["key"],
                     search_params={"metric_type": "IP", "params": {}},
                     **self._seeing(selection.position),
                 ),
-            )[0]
-            if limit is None and len(hits) == _MAX_RESULTS:
-                prefixes += [prefix + digit for digit in _DIGITS]
-                continue
-            keys += [hit["entity"]["key"] for hit in hits]
-            scores += [float(hit["distance"]) for hit in hits]
-        return WordHits(keys, scores)
+            )
+            return matches[0]
+
+        parts = _by_prefix(search, [""]) if limit is None else [search("")]
+        hits = [hit for part in parts for hit in part]
+        keys = [hit["entity"]["key"] for hit in hits]
+        return WordHits(keys, [float(hit["distance"]) for hit in hits])
 
     # The client
 
@@ -675,6 +664,24 @@ class MilvusEngine(ConnectedEngine[MilvusAddress, "MilvusClient"]):
         if code in _FOR_GOOD or getattr(error, "is_input_error", False):
             return StoreError(explained)
         return EngineUnavailableError(explained)
+
+
+def _by_prefix(
+    read: Callable[[str], list[dict[str, Any]]], prefixes: Sequence[str]
+) -> Iterator[list[dict[str, Any]]]:
+    """Yield rows by the first digits of their keys, by more where Milvus would not return all."""
+    remaining = [*prefixes]
+    while remaining:
+        prefix = remaining.pop()
+        rows = read(prefix)
+        if len(rows) < _MAX_RESULTS:
+            yield rows
+        else:
+            remaining += [prefix + digit for digit in _DIGITS]
+
+
+def _with_prefix(prefix: str) -> list[str]:
+    return [f'key like "{prefix}%"'] if prefix else []
 
 
 def _texts(keys: Collection[str]) -> str:

@@ -119,6 +119,8 @@ _HAS_TABLES = "SELECT to_regclass('nodekin_graph') IS NOT NULL"
 
 _NUMBER = "SELECT number FROM nodekin_graph"
 
+_TRY_LOCK = "SELECT pg_try_advisory_lock(%s)"
+
 T = TypeVar("T")
 
 
@@ -339,22 +341,14 @@ class GraphDatabase(Database[ServerConnection]):
 
     def _acquire(self) -> None:
         deadline = time.monotonic() + self._timeout
-        retried = False
         while True:
             with self._mutex:
                 if self._holders:
                     self._check_held()  # else those who come would hold a lost lock for ever
                     self._holders += 1
                     return
-                writer = self._writing_connection()
-                try:
-                    ((free,),) = writer.rows("SELECT pg_try_advisory_lock(%s)", [self._lock])
-                except ServerLostError:
-                    if retried:
-                        raise
-                    retried = True
-                    continue
-                if free:
+                writer, rows = self._on_writer(lambda db: db.rows(_TRY_LOCK, [self._lock]))
+                if rows[0][0]:
                     self._holders, self._locked = 1, writer
                     return
             if time.monotonic() > deadline:
@@ -376,7 +370,7 @@ class GraphDatabase(Database[ServerConnection]):
         lock = self.address.lock(purpose)
 
         def acquire(connection: ServerConnection) -> bool:
-            while not connection.rows("SELECT pg_try_advisory_lock(%s)", [lock])[0][0]:
+            while not connection.rows(_TRY_LOCK, [lock])[0][0]:
                 if not wait:
                     return False
                 time.sleep(_LONG_PERIOD)
@@ -399,18 +393,18 @@ class GraphDatabase(Database[ServerConnection]):
             f"INSERT INTO writers VALUES ('\\x{self._name}', {self._transactions}, now()) "
             "ON CONFLICT (id) DO UPDATE SET number = excluded.number, seen = excluded.seen"
         )
-        retried = False
-        while True:
+        return self._on_writer(lambda db: db.run_script(script))[0]
+
+    def _on_writer(self, work: Callable[[ServerConnection], T]) -> tuple[ServerConnection, T]:
+        """Return the connection to write by, and what a call returns; again if it had ended."""
+        self._check_lock()
+        writer = self._writing_connection()
+        try:
+            return writer, work(writer)
+        except ServerLostError:
             self._check_lock()
             writer = self._writing_connection()
-            try:
-                writer.run_script(script)
-            except ServerLostError:
-                if retried:
-                    raise
-                retried = True
-            else:
-                return writer
+            return writer, work(writer)
 
     def is_writing(self) -> bool:
         """Return whether this thread has begun to write, and what it reads has to stay true."""

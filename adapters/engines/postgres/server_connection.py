@@ -308,27 +308,21 @@ class ServerConnection:
                 f"{where}: {_line(error)}: another process was in the way; nothing was changed; "
                 "try again"
             )
-        if isinstance(error, errors.LockNotAvailable):
-            remedy = (
-                "another process has been writing for too long; wait for it, or allow more time: "
-                "PostgresStore(address, timeout=...)"
-            )
-        elif isinstance(error, errors.QueryCanceled):
-            remedy = (
-                "nothing was changed; the server was too slow, or somebody cancelled the "
-                "statement: see its load, or raise its statement_timeout (in the address: "
-                "options=-c%20statement_timeout%3D60s)"
-            )
-        elif isinstance(error, errors.OutOfMemory):
-            remedy = "nothing was changed; the server has too little memory, see its work_mem"
-        elif isinstance(error, errors.DiskFull):
-            remedy = "nothing was changed; make room on the server's disk and try again"
-        elif isinstance(error, errors.InsufficientPrivilege):
-            remedy = "nothing was changed; the user of this address lacks the right to do so"
-        elif isinstance(error, errors.ReadOnlySqlTransaction):
-            remedy = "nothing was changed; this server can only be read, write to its primary"
-        else:
-            remedy = "nothing was changed"
+        remedies = {
+            errors.LockNotAvailable: "another process has been writing for too long; wait for it, "
+            "or allow more time: PostgresStore(address, timeout=...)",
+            errors.QueryCanceled: "nothing was changed; the server was too slow, or somebody "
+            "cancelled the statement: see its load, or raise its statement_timeout (in the "
+            "address: options=-c%20statement_timeout%3D60s)",
+            errors.OutOfMemory: "nothing was changed; the server has too little memory, see its "
+            "work_mem",
+            errors.DiskFull: "nothing was changed; make room on the server's disk and try again",
+            errors.InsufficientPrivilege: "nothing was changed; the user of this address lacks "
+            "the right to do so",
+            errors.ReadOnlySqlTransaction: "nothing was changed; this server can only be read, "
+            "write to its primary",
+        }
+        remedy = remedies.get(type(error), "nothing was changed")
         return StoreError(f"{where}: {_line(error)}: {remedy}")
 
 
