@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 from collections.abc import (
     AsyncGenerator,
     AsyncIterator,
@@ -18,6 +17,7 @@ from contextlib import aclosing, closing
 from typing import Any
 
 from ..nodegraph.errors import EmbeddingError
+from ..nodegraph.locking import mutex
 from ..retrievers.plans.effects import astream_with_timeout, run_with_timeout, stream_with_timeout
 from .extras import extra
 
@@ -98,7 +98,7 @@ class OpenAIEmbedder:
             client, async_client, timeout=timeout, base_url=base_url, api_key=api_key
         )
         self._client = self._clients.client
-        self._lock = threading.Lock()
+        self._lock = mutex()
         self.usage = 0
 
     def embed(self, texts: Sequence[str]) -> list[list[float]]:
@@ -184,7 +184,7 @@ class Clients:
         self._async_client = async_client
         self._settings = None if client else settings
         self._of_loops: dict[asyncio.AbstractEventLoop, AsyncOpenAI] = {}
-        self._lock = threading.Lock()
+        self._lock = mutex()
 
     def call(self, request: Callable[[Any], Any]) -> Any:
         """Send a request, and return the answer within the time limit.

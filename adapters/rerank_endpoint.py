@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from ..nodegraph.locking import mutex
 from ..retrievers.protocols import RerankError
 from .extras import extra
 from .openai import Clients, check_at_least, check_model
@@ -83,7 +83,7 @@ class RerankEndpoint:
             max_retries=max_retries,
         )
         self._client = self._clients.client
-        self._lock = threading.Lock()
+        self._lock = mutex()
         self.usage = 0
 
     def __repr__(self) -> str:

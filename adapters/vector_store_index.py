@@ -219,7 +219,7 @@ class StoreIndex(SyncedIndex):
         if (pending := self.pending()) is None:
             return
         self._vectors(pending.changes.added)
-        with self._lock:  # while the graph is not held: another thread may wait for both
+        with self._lock.held():  # while the graph is not held: another thread may wait for both
             if self._revision == pending.revision:
                 self.apply(pending.changes, None, pending.search_version)
 

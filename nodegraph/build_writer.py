@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
@@ -15,7 +14,7 @@ from .errors import TransformError
 from .group_follower import GroupFollower
 from .groups import NodeGroup
 from .hashing import digest, metadata_digest
-from .locking import Access
+from .locking import Access, mutex
 from .node import ROOT, Node
 from .search_text import SearchText
 from .store import NodeStore
@@ -198,7 +197,7 @@ class BuildCheckpoint:
         self._store = store
         self._group = group
         self._kind = f"drafts {group.name}"
-        self._lock = threading.Lock()
+        self._lock = mutex()
         self._unsaved: dict[tuple[str, str], tuple[Node, Sequence[Draft]]] = {}  # by id and key
         self._saved = set(store.get_values(self._kind))
         self._since = time.monotonic()

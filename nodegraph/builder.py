@@ -36,7 +36,7 @@ from .errors import StoreError, TransformError
 from .group_follower import GroupFollower, GroupFollowers
 from .groups import NodeGroup
 from .hashing import digest
-from .locking import Access, release_after_fork, unheld
+from .locking import Access, Lock, awaited, mutex, release_after_fork
 from .models.answer_cache import AnswerCache, keep_answers
 from .node import ROOT, Node
 from .store import Changes, NodeStore
@@ -57,7 +57,7 @@ class GroupBuilder:
         self._progress = progress
         self._store = store
         self._access = access
-        self._building: dict[str, threading.RLock] = {}
+        self._building: dict[str, Lock] = {}
         # Built but for what failed: by which rules and up to which revision, as ``built`` says,
         # while the store says what it said then.
         self._partial: dict[str, tuple[tuple[str, int], tuple[str, int] | None]] = {}
@@ -71,8 +71,9 @@ class GroupBuilder:
         release_after_fork(self)
 
     def after_fork(self) -> None:
-        """Let groups be built that a thread was building which is not in this process."""
-        self._building = {name: unheld(lock) for name, lock in self._building.items()}
+        """Forget what threads were doing that are not in this process."""
+        self._followers = GroupFollowers(self._store, self._attach)
+        self.guard.after_fork()
 
     @property
     def failures(self) -> list[Failure]:
@@ -155,15 +156,10 @@ class GroupBuilder:
     @contextmanager
     def _exclusively(self, name: str) -> Iterator[None]:
         """Let one thread at a time build a group, and one process any."""
-        lock = self._building.setdefault(name, threading.RLock())
-        if not lock.acquire(blocking=False):
-            self._access.check_write()  # who builds has to write, for which it waits for readers
-            lock.acquire()
-        try:
-            with self._store.writing():
-                yield
-        finally:
-            lock.release()
+        self._access.check_write()  # who builds has to write, for which it waits for readers
+        lock = self._building.setdefault(name, Lock(f"another thread that builds group {name!r}"))
+        with lock.held(), self._store.writing():
+            yield
 
     def _rules(self, lineage: Sequence[NodeGroup]) -> str:
         """Name what makes a group: its version and those above; where something failed, also how
@@ -491,7 +487,7 @@ def _derived(group: NodeGroup, job: DerivationJob) -> Derivation | Amendment:
 
 
 def _result(output: PendingOutput) -> list[Draft]:
-    return output.result() if isinstance(output, Future) else output
+    return awaited(output, "a transform") if isinstance(output, Future) else output
 
 
 def _failed_output(error: Exception) -> Future[list[Draft]]:
@@ -510,9 +506,13 @@ class DeadlockGuard:
     """Record which transforms wait for which groups, and refuse a wait for oneself."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = mutex()
         self._requests: Counter[tuple[str, str]] = Counter()  # (whose transform, for which group)
         self._thread = threading.local()
+
+    def after_fork(self) -> None:
+        """Forget what threads wait for that are not in this process."""
+        self._requests.clear()
 
     @property
     def running(self) -> str | None:

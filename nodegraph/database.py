@@ -11,7 +11,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 from .codec import encode
 from .journal import Journal
-from .locking import release_after_fork
+from .locking import Lock, release_after_fork
 from .node import Node
 from .store import NodeStore
 
@@ -61,7 +61,7 @@ class Database(ABC, Generic[C]):
 
     def _set_up(self) -> None:
         """Set what belongs to one process."""
-        self._mutex = threading.RLock()  # held by the thread that writes
+        self._mutex = Lock("another thread that writes to the store")
         self._owner = 0  # the thread whose transaction is open
         self._touched = False
         self._writer: C | None = None
@@ -151,7 +151,7 @@ class Database(ABC, Generic[C]):
     @contextmanager
     def transaction(self) -> Iterator[C]:
         """Take all writes of this thread as one."""
-        with self._mutex:
+        with self._mutex.held():
             if self._owner and self._writer is not None:
                 yield self._writer
                 return

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from functools import partial
@@ -13,12 +12,12 @@ from typing import TYPE_CHECKING, Literal, Protocol, TypeVar
 from .builder import GroupBuilder
 from .concurrency import Workers
 from .groups import GroupRegistry, NodeGroup
-from .locking import Access, current_observation
+from .locking import Access, Lock, current_observation, retried
 from .node import MEMBER, ROOT, Kin, Link, Node
 from .search_engine import SearchEngine
 from .search_text import DEFAULT, SearchTextRule, rule_sources
 from .search_text_registry import DeclaredSearchText, SearchTextRegistry
-from .store import Changes, NodeStore, StreamedNodes, retried
+from .store import Changes, NodeStore, StreamedNodes
 
 if TYPE_CHECKING:
     from .search_tables import VectorTable, WordTable
@@ -70,7 +69,7 @@ class GraphReader:
         self._lineages: dict[str, list[NodeGroup]] = {}  # of groups as they are declared now
         self._declared_searches: dict[str, DeclaredSearchText] = {}
         self._shared: dict[object, object] = {}
-        self._shared_lock = threading.Lock()
+        self._shared_lock = Lock("another thread that opens or closes an index")
 
     # Groups
 
@@ -119,7 +118,7 @@ class GraphReader:
         with ExitStack() as lease:
             for attempt in itertools.count():
                 # Where documents change as fast as groups are built, they are asked to wait.
-                with self._access.change_lock if attempt > 2 else nullcontext():
+                with self._access.change_lock.held() if attempt > 2 else nullcontext():
                     for name in groups if attempt else ():
                         lineage = self._lineage(name)
                         retried(partial(self._builder.build, lineage, on_error, workers))
@@ -262,7 +261,7 @@ class GraphReader:
 
     def close(self) -> None:
         """Store and forget the indexes; the next use opens them again."""
-        with self._shared_lock:
+        with self._shared_lock.held():
             for index in self._shared.values():
                 if callable(keep := getattr(index, "close", None)):
                     keep()
@@ -300,7 +299,7 @@ class GraphReader:
 
         It lives as long as the graph is open, and is left out when the graph is pickled.
         """
-        with self._shared_lock:
+        with self._shared_lock.held():
             if key not in self._shared:
                 self._shared[key] = make()
             return self._shared[key]  # type: ignore[return-value]

@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
+import gc
+import logging
+import math
 import os
+import random
 import threading
+import time
 import weakref
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future, wait
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from contextvars import ContextVar
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from .store import NodeStore, retried
+from .errors import TransientStoreError
+
+if TYPE_CHECKING:
+    from .store import NodeStore
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 
 class Holdable(Protocol):
@@ -104,11 +117,8 @@ def observing(observation: Observation | None = None) -> Iterator[Observation]:
         current_observation.reset(token)
 
 
-T = TypeVar("T")
-
-
 class _Depth(threading.local):
-    """Count how often this thread has begun to read and not ended."""
+    """Count how many blocks this thread is in that read a graph."""
 
     depth = 0
 
@@ -116,8 +126,16 @@ class _Depth(threading.local):
 _thread = _Depth()
 
 
+WAIT_LIMIT = 3600.0
+"""Seconds after which waiting for another thread or process ends with an error."""
+
+_LONG_WAIT = 60.0  # seconds, after which a log says what is waited for
+
+_LOOK_AGAIN = 1.0  # seconds: what an interrupt hit may not have woken those who wait
+
+
 class HasLocks(Protocol):
-    """What has locks that a thread may hold while another thread forks the process."""
+    """What another thread may be changing while the process forks."""
 
     def after_fork(self) -> None:
         """Release what only threads hold that are not in this process."""
@@ -126,13 +144,25 @@ class HasLocks(Protocol):
 
 _WITH_LOCKS: weakref.WeakSet[Any] = weakref.WeakSet()
 
+_MUTEXES: weakref.WeakSet[Any] = weakref.WeakSet()
+
 
 def release_after_fork(owner: HasLocks) -> None:
     """Have ``after_fork`` called in each process that is forked off."""
     _WITH_LOCKS.add(owner)
 
 
+def mutex() -> threading.Lock:
+    """Return a lock for a few statements that wait for nothing; free after a fork."""
+    lock = threading.Lock()
+    _MUTEXES.add(lock)
+    return lock
+
+
 def _after_fork() -> None:
+    for lock in list(_MUTEXES):
+        if lock.locked():
+            lock.release()
     for owner in list(_WITH_LOCKS):
         owner.after_fork()
 
@@ -141,12 +171,127 @@ if hasattr(os, "register_at_fork"):  # not on Windows, which has no fork
     os.register_at_fork(after_in_child=_after_fork)
 
 
-def unheld(lock: threading.RLock) -> threading.RLock:
-    """Return a lock, or a new one where another thread holds it, which is not in this process."""
-    if not lock.acquire(blocking=False):
-        return threading.RLock()
-    lock.release()
-    return lock
+def wait_until(
+    condition: threading.Condition,
+    test: Callable[[], bool],
+    what: str,
+    limit: float = WAIT_LIMIT,
+) -> None:
+    """Wait on a condition, which is held, until a test is true.
+
+    Args:
+        condition: It is notified of changes.
+        test: What has to become true.
+        what: What is waited for, for the log and the error.
+        limit: Seconds.
+
+    Raises:
+        TimeoutError: If it has not become true within the limit.
+    """
+    start, is_reported, is_collected = time.monotonic(), False, False
+    while not test():
+        waited = time.monotonic() - start
+        if waited >= limit:
+            raise TimeoutError(f"waited {limit:g} seconds for {what}; try again when it is done")
+        if waited > _LONG_WAIT and not is_reported:
+            is_reported = True
+            logger.warning("waiting for %s, for %d seconds so far", what, waited)
+        if not condition.wait(min(_LOOK_AGAIN, limit - waited)) and not is_collected:
+            is_collected = True
+            gc.collect()  # ends blocks that an interrupt has left, which may hold the lock
+
+
+def awaited(future: Future[T], what: str) -> T:
+    """Return the result of a future that another thread gives.
+
+    Raises:
+        TimeoutError: If it has not given it within an hour.
+    """
+    wait([future], WAIT_LIMIT)
+    if not future.done():
+        raise TimeoutError(f"waited {WAIT_LIMIT:g} seconds for {what}; try again when it is done")
+    return future.result()
+
+
+class Lock:
+    """Let one thread at a time do work that may take long.
+
+    It is free again after an interrupt from the keyboard, wherever that comes, and in a process
+    that is forked off while another thread holds it.
+
+    Args:
+        holder: Who is waited for, for the log and errors: ``"another thread that writes"``.
+    """
+
+    def __init__(self, holder: str) -> None:
+        self._holder = holder
+        self._owner = 0  # the thread that holds it
+        self._set_up()
+        release_after_fork(self)
+
+    def _set_up(self) -> None:
+        self._mutex = threading.RLock()
+        self._condition = threading.Condition(self._mutex)
+
+    def after_fork(self) -> None:
+        """Release what only threads hold that are not in this process."""
+        if self._owner != threading.get_ident():
+            self._owner = 0
+        self._set_up()
+
+    @contextmanager
+    def held(self, *, wait: bool = True, limit: float = WAIT_LIMIT) -> Iterator[bool]:
+        """Hold the lock. The thread that holds it may do so again.
+
+        Args:
+            wait: Whether to wait until it is free; else the block gets False.
+            limit: Seconds to wait.
+
+        Raises:
+            TimeoutError: If it has not become free within the limit.
+        """
+        thread = threading.get_ident()
+        outer = self._owner == thread
+        try:
+            if not outer:
+                with self._mutex:
+                    if wait and self._owner:
+                        wait_until(self._condition, lambda: not self._owner, self._holder, limit)
+                    if not self._owner:
+                        self._owner = thread
+            yield self._owner == thread and (wait or not outer)
+        finally:
+            if not outer and self._owner == thread:
+                self._owner = 0
+                with self._mutex:
+                    self._condition.notify()
+
+
+_RETRY_WAITS = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6)  # seconds, about
+
+
+def retried(work: Callable[[], T], patience: float = math.inf) -> T:
+    """Return what a call returns, made again where the store failed for now, for some seconds.
+
+    The waits grow, and differ at random, so that many processes don't come back at once. What is
+    called again must do the same: documents, nodes and values are known by their ids.
+
+    Args:
+        work: What to call.
+        patience: Seconds after which it is not called again, for what waits itself.
+
+    Raises:
+        TransientStoreError: If the store has not come back; nothing was changed.
+    """
+    deadline = time.monotonic() + patience
+    for seconds in _RETRY_WAITS:
+        try:
+            return work()
+        except TransientStoreError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(seconds * random.uniform(0.5, 1.5))
+    return work()
 
 
 def is_reading_graph() -> bool:
@@ -186,13 +331,8 @@ class Access:
         self._store = store
         self._lock = ReadWriteLock()
         self.state = State(-1)
-        self.change_lock = threading.RLock()  # held to change documents, or to keep them
-        release_after_fork(self)
-
-    def after_fork(self) -> None:
-        """Release what only threads hold that are not in this process."""
-        self.change_lock = unheld(self.change_lock)
-        self._lock.after_fork()
+        # Held to change documents, or to keep them.
+        self.change_lock = Lock("another thread that changes documents")
 
     @contextmanager
     def reading(self) -> Iterator[None]:
@@ -202,11 +342,12 @@ class Access:
                 if state == self.state.number:
                     if (observation := current_observation.get()) is not None:
                         observation.note(self, state)
-                    _thread.depth += 1
+                    depth = _thread.depth
                     try:
+                        _thread.depth = depth + 1
                         yield
                     finally:
-                        _thread.depth -= 1
+                        _thread.depth = depth
                     return
             with self._lock.write(), self._store.snapshot() as newest:
                 self._see(newest)
@@ -275,7 +416,7 @@ class Access:
         a build.
         """
         self.check_write()
-        with self.change_lock, self.writing(builds=False):
+        with self.change_lock.held(), self.writing(builds=False):
             yield
 
     def change(self, work: Callable[[], T]) -> T:
@@ -310,48 +451,60 @@ class ReadWriteLock:
     """
 
     def __init__(self) -> None:
-        self._thread = _Depth()
+        self._readers: dict[int, int] = {}  # by thread, how many blocks it is in
+        self._writer = 0  # the thread that writes
+        self._waiting = 0  # how many threads wait to write
         self._set_up()
+        release_after_fork(self)
 
     def _set_up(self) -> None:
         self._mutex = threading.RLock()  # quicker to hold than the condition that it belongs to
         self._condition = threading.Condition(self._mutex)
-        self._readers = 0
-        self._writing = False
-        self._writer = 0  # the thread that wrote last
-        self._waiting = 0
 
     def after_fork(self) -> None:
         """Release what only threads hold that are not in this process."""
-        writing, writer = self._writing, self._writer
+        thread = threading.get_ident()
+        self._readers = {reader: n for reader, n in self._readers.items() if reader == thread}
+        self._writer = self._writer if self._writer == thread else 0
+        self._waiting = 0
         self._set_up()
-        self._readers = int(self.is_reading())
-        self._writing = writing and writer == threading.get_ident()
-        self._writer = writer
 
     @contextmanager
     def read(self) -> Iterator[None]:
-        """Hold the lock together with other readers."""
-        thread = self._thread
-        if thread.depth == 0:
-            with self._mutex:
-                while self._writing or self._waiting:
-                    self._condition.wait()
-                self._readers += 1
-        thread.depth += 1
+        """Hold the lock together with other readers.
+
+        Raises:
+            TimeoutError: If another thread has been writing for an hour.
+        """
+        thread = threading.get_ident()
+        depth = self._readers.get(thread, 0)
         try:
+            if depth:
+                self._readers[thread] = depth + 1
+            else:
+                with self._mutex:
+                    if self._writer or self._waiting:
+                        self._wait_to_read(thread)
+                    self._readers[thread] = 1
             yield
         finally:
-            thread.depth -= 1
-            if thread.depth == 0:
-                with self._mutex:
-                    self._readers -= 1
-                    if self._waiting and not self._readers:  # nobody waits for some of the readers
+            if depth:
+                self._readers[thread] = depth
+            else:
+                self._readers.pop(thread, None)
+                if self._waiting and not self._readers:  # nobody waits for some of the readers
+                    with self._mutex:
                         self._condition.notify_all()
+
+    def _wait_to_read(self, thread: int) -> None:
+        def is_free() -> bool:
+            return self._writer == thread or not (self._writer or self._waiting)
+
+        wait_until(self._condition, is_free, "another thread that writes to the graph")
 
     def is_reading(self) -> bool:
         """Return whether this thread reads."""
-        return self._thread.depth > 0
+        return threading.get_ident() in self._readers
 
     @contextmanager
     def write(self) -> Iterator[None]:
@@ -359,22 +512,31 @@ class ReadWriteLock:
 
         Raises:
             RuntimeError: If this thread is reading.
+            TimeoutError: If other threads have been reading or writing for an hour.
         """
         self.check_write()
-        with self._condition:
-            self._waiting += 1
-            try:
-                self._condition.wait_for(lambda: not self._writing and not self._readers)
-                self._writing, self._writer = True, threading.get_ident()
-            finally:
-                self._waiting -= 1
-                if not self._writing:  # interrupted: let those pass who waited for this one
-                    self._condition.notify_all()
+        thread = threading.get_ident()
         try:
+            with self._mutex:
+                self._wait_to_write()
+                self._writer = thread
             yield
         finally:
-            with self._condition:
-                self._writing = False
+            if self._writer == thread:
+                self._writer = 0
+                with self._mutex:
+                    self._condition.notify_all()
+
+    def _wait_to_write(self) -> None:
+        def is_free() -> bool:
+            return not self._writer and not self._readers
+
+        try:
+            self._waiting += 1
+            wait_until(self._condition, is_free, "other threads that read or write the graph")
+        finally:
+            self._waiting -= 1
+            if not is_free():  # given up: let those pass who waited for this one
                 self._condition.notify_all()
 
     def check_write(self) -> None:
@@ -383,6 +545,8 @@ class ReadWriteLock:
         Raises:
             RuntimeError: If this thread is reading.
         """
+        if self.is_reading():
+            gc.collect()  # ends blocks that an interrupt has left
         if self.is_reading():
             raise RuntimeError(
                 "the graph can't be changed, nor a group built, from inside a retrieval of the "

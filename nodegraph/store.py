@@ -9,18 +9,13 @@ share a store, ``writing`` keeps the others from writing and ``snapshot`` gives 
 
 from __future__ import annotations
 
-import math
-import os
-import random
-import time
 from abc import ABC, abstractmethod
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
-from threading import Lock
-from typing import TYPE_CHECKING, TypeVar, overload
+from typing import TYPE_CHECKING, overload
 from weakref import WeakKeyDictionary
 
 from .derivation import (
@@ -33,8 +28,8 @@ from .derivation import (
     unmoved,
 )
 from .document import Document
-from .errors import TransientStoreError
 from .journal import Journal
+from .locking import Lock
 from .node import ROOT, Link, Node
 
 if TYPE_CHECKING:
@@ -42,9 +37,6 @@ if TYPE_CHECKING:
 
 
 _locks: WeakKeyDictionary[NodeStore, dict[str, Lock]] = WeakKeyDictionary()
-
-if hasattr(os, "register_at_fork"):  # threads that hold them are not in the new process
-    os.register_at_fork(after_in_child=_locks.clear)
 
 _STATE = "state"  # the kind and key of the value that counts all writes
 
@@ -192,7 +184,8 @@ class NodeStore(ABC):
             purpose: What they are kept from.
             wait: Whether to wait until the lock is free; else the block gets False.
         """
-        return exclusively(_locks.setdefault(self, {}).setdefault(purpose, Lock()), wait)
+        lock = Lock(f"another thread that works on {purpose}")
+        return _locks.setdefault(self, {}).setdefault(purpose, lock).held(wait=wait)
 
     def vector_table(self, group: str, *names: str) -> VectorTable | None:
         """Return a table of vectors that the store's engine searches; None where it can't.
@@ -503,46 +496,6 @@ def _unchanged(old: Iterable[Node], new: Iterable[Node]) -> set[str]:
 
 def _as_derived(links: Iterable[Link]) -> list[Link]:
     return [replace(link, derived=True) for link in links]
-
-
-@contextmanager
-def exclusively(lock: Lock, wait: bool) -> Iterator[bool]:
-    """Hold a lock, or give False where it is held and this thread should not wait."""
-    free = lock.acquire(blocking=wait)
-    try:
-        yield free
-    finally:
-        if free:
-            lock.release()
-
-
-T = TypeVar("T")
-
-_WAITS = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6)  # seconds, about
-
-
-def retried(work: Callable[[], T], patience: float = math.inf) -> T:
-    """Return what a call returns, made again where the store failed for now, for some seconds.
-
-    The waits grow, and differ at random, so that many processes don't come back at once. What is
-    called again must do the same: documents, nodes and values are known by their ids.
-
-    Args:
-        work: What to call.
-        patience: Seconds after which it is not called again, for what waits itself.
-
-    Raises:
-        TransientStoreError: If the store has not come back; nothing was changed.
-    """
-    deadline = time.monotonic() + patience
-    for wait in _WAITS:
-        try:
-            return work()
-        except TransientStoreError:
-            if time.monotonic() > deadline:
-                raise
-            time.sleep(wait * random.uniform(0.5, 1.5))
-    return work()
 
 
 class StreamedNodes(Sequence[Node]):

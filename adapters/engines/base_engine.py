@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, cast
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from ...nodegraph.errors import StoreError, nearest_names
+from ...nodegraph.locking import Lock
 from ...nodegraph.store import NodeStore
 from .engine_table import delete_unused, drop_outdated
 from .engine_vectors import EngineVectors
@@ -184,7 +184,7 @@ class ConnectedEngine(BaseEngine, ABC, Generic[AddressT, ClientT]):
 
     def _set_up(self) -> None:
         """Set what is not pickled."""
-        self._connecting = threading.Lock()
+        self._connecting = Lock("another thread that connects")
         self._client: ClientT | None = None
 
     def __getstate__(self) -> dict[str, Any]:
@@ -216,7 +216,7 @@ class ConnectedEngine(BaseEngine, ABC, Generic[AddressT, ClientT]):
         """Close a client."""
 
     def _connected(self) -> ClientT:
-        with self._connecting:
+        with self._connecting.held():
             if self._client is None:
                 self._client = self._connect()
             return self._client
@@ -236,7 +236,7 @@ class ConnectedEngine(BaseEngine, ABC, Generic[AddressT, ClientT]):
 
     def close(self) -> None:
         """Close connections; the next use opens them again."""
-        with self._connecting:
+        with self._connecting.held():
             client, self._client = self._client, None
         if client is not None:
             self._disconnect(client)

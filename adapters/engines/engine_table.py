@@ -16,8 +16,9 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 from ...nodegraph.errors import StoreError, TransientStoreError
 from ...nodegraph.hashing import digest
+from ...nodegraph.locking import Lock, retried
 from ...nodegraph.search_tables import StaleSnapshotError, TableState, is_engine_disabled
-from ...nodegraph.store import NodeStore, retried
+from ...nodegraph.store import NodeStore
 from .index_engine import EngineUnavailableError, IndexEngine, MissingCollectionError
 from .value_numbers import ValueNumbers
 
@@ -126,7 +127,7 @@ class EngineTable(Generic[RowT, EngineT]):
         self._engine = engine
         self._group = group
         self._key = digest(store.place, engine.label, group, *names)
-        self._updating = threading.Lock()
+        self._updating = Lock(f"another thread that writes {group!r} to the engine")
         self._writer = ""  # names this table while it is updating
         self._filling = False  # whether a whole group is being written
         self._checked: set[str] = set()  # collections whose token was right
@@ -180,10 +181,10 @@ class EngineTable(Generic[RowT, EngineT]):
     @contextmanager
     def updating(self, *, wait: bool = True) -> Iterator[bool]:
         """Keep others from updating the table, by a lock of the store."""
-        if not self._updating.acquire(blocking=wait):
-            yield False
-            return
-        try:
+        with self._updating.held(wait=wait) as first:
+            if not first:
+                yield False
+                return
             with self._store.exclusive(f"index {self._key}", wait=wait) as free:
                 if free:
                     self._writer, self._filling = random_name(), False
@@ -191,8 +192,6 @@ class EngineTable(Generic[RowT, EngineT]):
                     owner = _owner(self._store, self._engine)
                     self._put(replace(record, owner=owner, seen=time.time()))
                 yield free
-        finally:
-            self._updating.release()
 
     def write(
         self, removed: Collection[str], rows: Sequence[RowT], state: TableState | None

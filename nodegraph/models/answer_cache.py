@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -12,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
+from ..locking import awaited, mutex
 from ..memory_store import as_store
 from ..store import NodeStore
 from .llm import LLM, as_llm
@@ -67,7 +67,7 @@ class AnswerCache:
         What a call raises is raised. Those who waited for it call themselves.
         """
         while other := self._flight.claim([key])[1].get(key):
-            if (answer := other.result()) is not None:
+            if (answer := awaited(other, "another thread that asks a model")) is not None:
                 return answer
         try:
             if (answer := self.get(key)) is None:
@@ -164,7 +164,7 @@ class CachedLLM:
     def __init__(self, llm: object, store: str | Path | NodeStore | None = None) -> None:
         self.llm: LLM = as_llm(llm)
         self._answers = AnswerCache(store)
-        self._lock = threading.Lock()
+        self._lock = mutex()
         self.hits = 0
         self.misses = 0
         if self.llm.structured:  # else the caller should know that it can't be held to a schema

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import threading
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from functools import partial
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from ..concurrency import run_in_tasks
 from ..errors import EmbeddingError, check_integer
+from ..locking import Lock
 from .model_objects import (
     check_is_model,
     finish,
@@ -125,7 +125,7 @@ class Encoder:
     ) -> None:
         self._model = model
         self._settings = (passages or {}, queries or {})
-        self._lock = threading.Lock()
+        self._lock = Lock("another thread that embeds")
 
     def __reduce__(self) -> tuple[type[Encoder], tuple[Any, ...]]:
         return type(self), (self._model, *self._settings)
@@ -152,7 +152,7 @@ class Encoder:
         arguments |= settings
         if arguments.get("prompt") is not None:
             arguments.pop("prompt_name", None)
-        with self._lock:
+        with self._lock.held():
             return call(texts, **_accepted(call, arguments))
 
 

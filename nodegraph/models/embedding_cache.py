@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections import OrderedDict
 from collections.abc import Generator, Iterable, Mapping, Sequence, Set
 from concurrent.futures import Future
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ..concurrency import Workers, ended_by_interruption
 from ..errors import nearest_names
 from ..hashing import digest
+from ..locking import awaited, mutex
 from ..store import NodeStore
 from .embedder import Embedder, Vectors, split_batches
 from .passage_vectors import DIMENSION, KIND, PassageVectors, check_dimension
@@ -36,7 +36,7 @@ class EmbeddingCache:
         self._store = store
         self.embedders = dict(embedders)
         self._passages = PassageVectors(store, self.embedders, progress)
-        self._lock = threading.Lock()
+        self._lock = mutex()
         self._query_vectors: OrderedDict[tuple[str, str], Vector] = OrderedDict()
         self._flight: SingleFlight[tuple[str, str], Vector] = SingleFlight()
 
@@ -153,7 +153,7 @@ class EmbeddingCache:
             step = next(steps)
             while isinstance(step, list | Future):
                 if isinstance(step, Future):
-                    step = steps.send(step.result())
+                    step = steps.send(awaited(step, "another thread that embeds the query"))
                 else:
                     embedder = self.embedder(key)
                     new = self._check_queries(embedder, step, embedder.queries(step))

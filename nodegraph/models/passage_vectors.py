@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextvars
 import logging
 import re
-import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError, Future
@@ -17,7 +16,7 @@ from weakref import WeakKeyDictionary
 from ..concurrency import Workers, ended_by_interruption, run_in_tasks, threads, track
 from ..errors import EmbeddingError
 from ..hashing import digest
-from ..locking import is_reading_graph
+from ..locking import Lock, awaited, is_reading_graph
 from ..store import NodeStore
 from .embedder import Embedder, EmbedTexts, Vectors, check_vectors, split_batches
 from .model_objects import in_thread
@@ -56,8 +55,12 @@ class PassageVectors:
         self._embedders = embedders
         self._progress = progress
         # By model, not by key: two keys may have the same one, and then share its vectors.
-        self._embedding = {embedder.name: threading.Lock() for embedder in embedders.values()}
-        self._keeping = threading.Lock()  # so that all vectors are as long as the first ones
+        self._embedding = {
+            embedder.name: Lock(f"another thread that embeds with {embedder.name!r}")
+            for embedder in embedders.values()
+        }
+        # So that all vectors are as long as the first ones.
+        self._keeping = Lock("another thread that stores vectors")
         self._async_locks: WeakKeyDictionary[Any, dict[str, Any]] = WeakKeyDictionary()
         self._dimensions: dict[str, int] = {}
         self._earlier: dict[str, list[str]] = {}  # by model: kinds that were not compared yet
@@ -78,7 +81,7 @@ class PassageVectors:
             workers: The processes that embed. None for this one, or threads of it.
         """
         if missing := (yield from self._stored(embedder, texts)):
-            with self._embedding[embedder.name]:  # another thread may be embedding the same
+            with self._embedding[embedder.name].held():  # another thread may be embedding the same
                 missing = yield from self._stored(embedder, missing)
                 yield from self._embed(embedder, missing, what, workers)
 
@@ -182,7 +185,7 @@ class PassageVectors:
 
     def _keep(self, embedder: Embedder, vectors: Mapping[str, Vectors]) -> None:
         """Store vectors by digest."""
-        with self._keeping:
+        with self._keeping.held():
             dimension = self.dimension(embedder)
             for vector in vectors.values():
                 dimension = len(vector) if dimension is None else dimension
@@ -361,7 +364,7 @@ def _outcomes(
             if not pending:
                 return
             try:
-                yield pending.popleft().result()
+                yield awaited(pending.popleft(), "an embedding model")
             except CancelledError:
                 continue
             except Exception as error:

@@ -7,7 +7,7 @@ from collections.abc import Hashable, Iterable, Mapping
 from concurrent.futures import Future
 from typing import Generic, TypeVar
 
-from ..locking import is_reading_graph
+from ..locking import is_reading_graph, mutex, release_after_fork
 
 K = TypeVar("K", bound=Hashable)
 
@@ -23,8 +23,13 @@ class SingleFlight(Generic[K, V]):
     """
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = mutex()
         self._pending: dict[tuple[object, K], tuple[int, Future[V | None]]] = {}
+        release_after_fork(self)
+
+    def after_fork(self) -> None:
+        """Forget what threads work on that are not in this process."""
+        self._pending.clear()
 
     def claim(
         self, keys: Iterable[K], loop: object = None

@@ -2,30 +2,32 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import sys
 import threading
 import time
 import weakref
+from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from threading import Lock
-from typing import TYPE_CHECKING
 
 from ..database import Database, StateCache
 from ..errors import StoreError
-from ..store import exclusively
+from ..locking import WAIT_LIMIT, Lock, mutex
 from .connection import Connection, opening
 from .schema import MIGRATIONS
 
-if TYPE_CHECKING:
-    from filelock import BaseFileLock
-
 _CHECKPOINT_WAIT = 500  # milliseconds
 
-_FORK_WAIT = 2.0  # seconds
+_FORK_WAIT = 10.0  # seconds
+
+_FORK_ATTEMPT = 0.2  # seconds
 
 _PERIOD = 0.01  # seconds between attempts: one that writes often would keep slower ones out
+
+_TURN = 0.5  # seconds that threads of one process write in turns before others may
 
 
 class GraphFile(Database[Connection]):
@@ -52,11 +54,14 @@ class GraphFile(Database[Connection]):
         self._local = threading.local()
         self._is_ready = False  # the file has today's tables
         self._readers: weakref.WeakSet[Connection] = weakref.WeakSet()
-        self._listing = Lock()  # held by who adds a reader, or lists them
+        self._listing = mutex()  # held by who adds a reader, or lists them
         self._newest: Connection | None = None  # reads what is newer than a thread's snapshot
         self._process = ProcessLock(self.path.with_name(self.path.name + ".lock"))
-        self._holders = 0  # threads that keep other processes from writing
-        self._holding = Lock()
+        # Threads that keep other processes from writing, each with how many blocks it is in.
+        self._holders: Counter[int] = Counter()
+        self._holding_lock = threading.RLock()
+        self._holding = threading.Condition(self._holding_lock)
+        self._since = 0.0  # when this process began to keep others from writing
         self._exclusive: dict[Path, tuple[Lock, ProcessLock]] = {}
 
     @property
@@ -99,7 +104,7 @@ class GraphFile(Database[Connection]):
         return reader
 
     def _writing_connection(self) -> Connection:
-        with self._mutex:
+        with self._mutex.held():
             writer = self._writer
             if writer is None or (writer.retired and not writer.in_transaction):
                 if self.frozen:
@@ -154,30 +159,55 @@ class GraphFile(Database[Connection]):
     def writing(self) -> Iterator[None]:
         """Keep other processes from writing, beside other threads of this one."""
         self._writing_connection()
-        holds = False
+        thread = threading.get_ident()
+        outer = self._holders[thread]
         try:
-            with self._holding:
-                if not self._holders and not self._process.acquire(self._timeout):
-                    raise StoreError(
-                        f"another process has been writing to {self.path} for {self._timeout:g} "
-                        "seconds; wait for it, or allow more time: SQLiteStore(path, timeout=...)"
-                    )
-                self._holders += 1
-                holds = True
-            yield
-        finally:  # also of what an interrupt has left
-            with self._holding:
-                self._holders -= holds
-                if not self._holders:
-                    self._process.release()
+            try:
+                with self._holding_lock:
+                    if not outer:
+                        self._hold()
+                    self._holders[thread] = outer + 1
+                yield
+            finally:
+                self._leave(thread, outer)
+        finally:  # again, since an interrupt may have hit the first
+            self._leave(thread, outer)
+
+    def _leave(self, thread: int, outer: int) -> None:
+        """Let other processes write if no thread keeps them from it any more."""
+        with self._holding_lock:
+            self._holders[thread] = outer
+            self._holders += Counter()  # drops what has come to zero
+            if not self._holders:
+                self._process.release()
+                self._holding.notify_all()
+
+    def _hold(self) -> None:
+        """Keep other processes from writing, for one more thread of this one."""
+        if self._holders and time.monotonic() - self._since > _TURN:
+            # Threads that write in turns would never let another process in.
+            self._holding.wait_for(lambda: not self._holders, _TURN / 10)
+            if not self._holders:
+                time.sleep(2 * _PERIOD)
+            self._since = time.monotonic()
+        if not self._holders:
+            if not self._process.acquire(self._timeout):
+                raise StoreError(
+                    f"another process has been writing to {self.path} for {self._timeout:g} "
+                    "seconds; wait for it, or allow more time: SQLiteStore(path, timeout=...)"
+                )
+            self._since = time.monotonic()
 
     @contextmanager
     def exclusive(self, path: Path, wait: bool) -> Iterator[bool]:
         """Hold the lock of a file, by one thread of one process; see ``NodeStore.exclusive``."""
-        of_threads, of_processes = self._exclusive.setdefault(path, (Lock(), ProcessLock(path)))
-        with exclusively(of_threads, wait) as free:
+        new = Lock(f"another thread that holds {path}"), ProcessLock(path)
+        of_threads, of_processes = self._exclusive.setdefault(path, new)
+        with of_threads.held(wait=wait) as free:
             try:
-                yield free and of_processes.acquire(-1 if wait else 0)
+                if free and wait and not of_processes.acquire(WAIT_LIMIT):
+                    raise TimeoutError(f"waited {WAIT_LIMIT:g} seconds for who holds {path}")
+                yield free and (wait or of_processes.acquire(0))
             finally:
                 if free:
                     of_processes.release()
@@ -203,7 +233,7 @@ class GraphFile(Database[Connection]):
 
     def compact(self) -> None:
         """Write the file again, without what was removed."""
-        with self._mutex:
+        with self._mutex.held():
             writer = self._writing_connection()
             writer.run("VACUUM")
             # Nobody may write while it waits for readers. What they keep it from is done by a
@@ -216,7 +246,7 @@ class GraphFile(Database[Connection]):
 
     def close(self) -> None:
         """Close all connections; the next use opens new ones."""
-        with self._mutex:
+        with self._mutex.held():
             self._cache, self._is_ready = StateCache(), False
             for connection in self._all_readers():
                 connection.retire()
@@ -229,8 +259,8 @@ class GraphFile(Database[Connection]):
 
     # Forks
 
-    def before_fork(self, deadline: float) -> None:
-        """Close all connections, for which this thread waits until a time.
+    def before_fork(self, deadline: float) -> bool:
+        """Close all connections, for which this thread waits until a time; return whether it did.
 
         SQLite notes in memory which locks a process has on a file. A child that inherits the note
         never takes them. Then it waits for a writer that is not in it, or the parent takes itself
@@ -245,12 +275,12 @@ class GraphFile(Database[Connection]):
             time.sleep(_PERIOD / 10)
         if self._newest is not None:
             self._newest.retire()
-        if self._mutex.acquire(timeout=max(0, deadline - time.monotonic())):
-            try:
-                if self._writer is not None:
-                    self._writer.retire()
-            finally:
-                self._mutex.release()
+        with suppress(TimeoutError), self._mutex.held(limit=max(0, deadline - time.monotonic())):
+            if self._writer is not None:
+                self._writer.retire()
+        writer = None if self._owner == threading.get_ident() else self._writer
+        every = *others, self._newest, writer
+        return not any(connection is not None and connection.is_open for connection in every)
 
 
 _FILES: weakref.WeakSet[GraphFile] = weakref.WeakSet()
@@ -261,9 +291,15 @@ _forking = threading.local()  # whether this thread has locked ``opening`` to fo
 
 def _before_fork() -> None:
     deadline = time.monotonic() + _FORK_WAIT
-    _forking.holds = opening.acquire(timeout=_FORK_WAIT)
-    for file in list(_FILES):
-        file.before_fork(deadline)
+    while True:
+        attempt = min(deadline, time.monotonic() + _FORK_ATTEMPT)
+        _forking.holds = opening.acquire(timeout=_FORK_ATTEMPT)
+        closed = [file.before_fork(attempt) for file in list(_FILES)]
+        if (all(closed) and _forking.holds) or time.monotonic() > deadline:
+            return
+        if _forking.holds:
+            opening.release()
+        time.sleep(_PERIOD)  # who reads, or is waited for, may have to open a connection first
 
 
 def _after_fork() -> None:
@@ -285,8 +321,8 @@ if hasattr(os, "register_at_fork"):  # not on Windows, which has no fork
 class ProcessLock:
     """Let one process in at a time; it is free again when the process ends, however it ends.
 
-    There is one lock object for good: an interrupt while filelock makes one leaves filelock's own
-    lock held.
+    What is locked is an open file that is noted before: an interrupt between two statements
+    leaves no lock that nobody knows of.
 
     Args:
         path: A file beside what is locked.
@@ -294,24 +330,23 @@ class ProcessLock:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._lock: BaseFileLock | None = None
+        self._file = -1
 
     def acquire(self, timeout: float) -> bool:
-        """Wait for the lock, for ever if the time is negative; return whether it is held.
+        """Wait so many seconds for the lock; return whether it is held.
 
         Raises:
             StoreError: If the file can't be written.
         """
-        from filelock import FileLock, Timeout
-
-        if self._lock is None:
-            self._lock = FileLock(self.path, thread_local=False)
         self.release()  # what an interrupt has left
+        deadline = time.monotonic() + timeout
         try:
             self.path.parent.mkdir(exist_ok=True)
-            self._lock.acquire(timeout, poll_interval=_PERIOD)
-        except Timeout:
-            return False
+            self._file = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o644)
+            while not _locked(self._file):
+                if time.monotonic() >= deadline:
+                    return False
+                time.sleep(_PERIOD)
         except OSError as error:
             raise StoreError(
                 f"{self.path} can't be written, which keeps other processes from writing at the "
@@ -321,5 +356,43 @@ class ProcessLock:
 
     def release(self) -> None:
         """Let others in."""
-        if self._lock is not None and self._lock.is_locked:
-            self._lock.release(force=True)
+        if self._file >= 0:
+            _unlock(self._file)
+            file, self._file = self._file, -1
+            os.close(file)
+
+    def __del__(self) -> None:
+        if self._file >= 0:
+            os.close(self._file)  # which unlocks no file that a process forked off has, too
+
+
+if sys.platform == "win32":
+    import msvcrt
+
+    def _locked(file: int) -> bool:
+        """Lock an open file unless another process has; return whether it is locked now."""
+        try:
+            msvcrt.locking(file, msvcrt.LK_NBLCK, 1)
+        except OSError as error:
+            if error.errno not in (errno.EACCES, errno.EDEADLK):
+                raise
+            return False
+        return True
+
+    def _unlock(file: int) -> None:
+        with suppress(OSError):  # it was not locked
+            msvcrt.locking(file, msvcrt.LK_UNLCK, 1)
+
+else:
+    import fcntl
+
+    def _locked(file: int) -> bool:
+        """Lock an open file unless another process has; return whether it is locked now."""
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
+
+    def _unlock(file: int) -> None:
+        fcntl.flock(file, fcntl.LOCK_UN)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import threading
 from abc import ABC, abstractmethod
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
@@ -15,6 +14,7 @@ import numpy.typing as npt
 
 from ...nodegraph.concurrency import track
 from ...nodegraph.graph import NodeGraph
+from ...nodegraph.locking import mutex
 from ...nodegraph.node import Node
 from ...nodegraph.search_tables import (
     TableState,
@@ -118,7 +118,7 @@ class EngineIndex(ABC, Generic[TableT, RecentT, QueryT]):
         self._graph = graph
         self._group = group
         self._tables: dict[str, TableT] = {}  # by what is searched of a node
-        self._lock = threading.Lock()
+        self._lock = mutex()
         self._recent: tuple[object, RecentT] | None = None  # of the latest states
         self._matcher = ValueMatcher(lambda *args: self._table().values(*args))
 
@@ -376,7 +376,7 @@ class ValueMatcher:
     def __init__(self, values: Values) -> None:
         self._all_values = values
         self._decided: OrderedDict[Hashable, _Decided] = OrderedDict()
-        self._lock = threading.Lock()
+        self._lock = mutex()
         self._warned: set[str] = set()
 
     def match(self, filter: Filter) -> ValueMatch | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from itertools import chain, groupby, repeat
 from operator import eq
@@ -12,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...nodegraph.codec import decode, encode
+from ...nodegraph.locking import mutex
 from ..conditions import MISSING, Condition, DatedText, identity
 from .array_files import Arrays, PackedTexts, pack_texts
 
@@ -33,7 +33,7 @@ class DocumentColumn:
     def __init__(self) -> None:
         self._names: list[str] = []
         self._stored: Callable[[], Iterable[str]] | None = None
-        self._loading = threading.Lock()
+        self._loading = mutex()
 
     def extend(self, names: Iterable[str]) -> None:
         """Append the documents of the next rows."""
@@ -96,7 +96,7 @@ class MetadataColumn:
         self._encoded_rows = 0  # rows before the first of the values that are not parsed yet
         self._encoded: Sequence[str] = ()  # their distinct mappings
         self._codes: Codes = np.zeros(0, np.uint8)  # 0 for empty, else index + 1
-        self._parsing = threading.Lock()
+        self._parsing = mutex()
 
     def extend(self, values: Iterable[Metadata]) -> None:
         """Append the metadata of the next rows."""
@@ -173,7 +173,7 @@ class Column:
         self._dated = 0  # values that were read as dates, where they are texts
         self._codes: npt.NDArray[np.int32] = np.zeros(0, np.int32)
         self._decided: dict[Hashable, Mask] = {}
-        self._extending = threading.Lock()
+        self._extending = mutex()
 
     @property
     def is_empty(self) -> bool:

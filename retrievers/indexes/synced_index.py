@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any, ClassVar
 
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.hashing import digest
+from ...nodegraph.locking import Lock
 from ...nodegraph.node import Node
 from ...nodegraph.store import Changes
 from .array_files import Arrays, load_arrays, save_arrays
@@ -25,6 +25,10 @@ _UNSAVED_SHARE = 8
 
 # With this number of changes or fewer it is not written even when the graph is closed.
 _WORTH_SAVING = 250
+
+
+# The revision while the index is changed, also in a process that is forked off then: of no state.
+_HALF_MADE = -1
 
 
 class SyncedIndex:
@@ -97,7 +101,7 @@ class SyncedIndex:
     def __init__(self, graph: NodeGraph, group: str) -> None:
         self._graph = graph
         self._group = group
-        self._lock = threading.Lock()
+        self._lock = Lock(f"another thread that updates the index of group {group!r}")
         self._loaded = False
         self._search_version: tuple[str, ...] = ()  # of the texts that it was made from
         self._reset()
@@ -178,7 +182,7 @@ class SyncedIndex:
         """Apply what has changed in the graph since the last call; the graph must be held."""
         if self.is_current():
             return
-        with self._lock:
+        with self._lock.held():
             if self.is_current():
                 return
             self._load()
@@ -199,7 +203,7 @@ class SyncedIndex:
         with self._graph.reader.reading(*self._graph.reader.searched_groups(self._group)):
             if self.is_current():
                 return None
-            with self._lock:
+            with self._lock.held():
                 self._load()
                 search_version = self._current_search_version()
                 since = self._since(search_version)
@@ -216,6 +220,7 @@ class SyncedIndex:
             search_version: That of the group before the changes were read; nothing where texts
                 are not compared.
         """
+        self._revision = _HALF_MADE
         try:
             if changes.complete:
                 self.clear()
@@ -240,7 +245,7 @@ class SyncedIndex:
 
     def close(self) -> None:
         """Store what is worth storing; the index can still be used."""
-        with self._lock:
+        with self._lock.held():
             if self._unsaved > _WORTH_SAVING:
                 self.save()
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
 from typing import Any, NamedTuple
@@ -12,6 +11,7 @@ import numpy as np
 from ...nodegraph.errors import EmbeddingError
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.hashing import digest
+from ...nodegraph.locking import mutex
 from ...nodegraph.node import Node
 from ..filters import Filter
 from ..results import Hits
@@ -55,7 +55,7 @@ class VectorIndex(SyncedIndex):
     def __init__(self, graph: NodeGraph, group: str, key: str) -> None:
         self._key = key
         self._model = graph.embeddings.embedder(key).name
-        self._building_hnsw = threading.Lock()
+        self._building_hnsw = mutex()
         super().__init__(graph, group)
 
     def clear(self) -> None:
@@ -90,7 +90,7 @@ class VectorIndex(SyncedIndex):
         with self._graph.reader.reading(*self._graph.reader.searched_groups(self._group)):
             if self.is_current():
                 return None
-            with self._lock:
+            with self._lock.held():
                 self._load()
                 since = self._since(self._current_search_version())
             new = self._graph.reader.changes(self._group, since, stream=True).added
@@ -106,10 +106,10 @@ class VectorIndex(SyncedIndex):
         ):
             return
         try:
-            with self._lock:
+            with self._lock.held():
                 copied = vectors.vectors()
             graph = vectors.build_hnsw(copied, self._graph.progress)
-            with self._lock:
+            with self._lock.held():
                 vectors.use_hnsw(graph)
                 self.save()  # it took long
         finally:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import math
 import re
-import threading
 from bisect import bisect_left, bisect_right
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ...nodegraph.errors import check_integer
+from ...nodegraph.locking import Lock
 from ...nodegraph.models.model_objects import is_async
 from ...nodegraph.node import Node
 from ...nodegraph.search_text import SearchTextOption, as_search_text
@@ -253,7 +253,7 @@ class PairScorer:
     def __init__(self, model: Any, method: str) -> None:
         self._model = model
         self._method = method
-        self._lock = threading.Lock()
+        self._lock = Lock("another thread that scores")
 
     def __reduce__(self) -> tuple[type[PairScorer], tuple[Any, ...]]:
         return type(self), (self._model, self._method)
@@ -262,12 +262,12 @@ class PairScorer:
         """Return the model's scores of the passages."""
         method = getattr(self._model, self._method)
         options = {"show_progress_bar": False} if _accepts(method, "show_progress_bar") else {}
-        with self._lock:
+        with self._lock.held():
             return method([(query, text) for text in texts], **options)
 
     def length(self, text: str) -> int:
         """Count the tokens of a text by the model's own tokenizer."""
-        with self._lock:
+        with self._lock.held():
             encoded = self._model.tokenizer(
                 text, add_special_tokens=False, truncation=False, verbose=False
             )

@@ -6,8 +6,8 @@ from contextlib import contextmanager
 import pytest
 
 from nodekin.nodegraph import Document, MemoryStore, NodeGraph, StoreError, TransientStoreError
-from nodekin.nodegraph import store as retries
-from nodekin.nodegraph.store import retried
+from nodekin.nodegraph import locking as retries
+from nodekin.nodegraph.locking import retried
 
 
 @pytest.fixture(autouse=True)

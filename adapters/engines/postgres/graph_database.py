@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 from ....nodegraph.database import Database, StateCache
 from ....nodegraph.errors import StoreError
+from ....nodegraph.locking import WAIT_LIMIT
 from .columns import NodeContext
 from .server_connection import (
     Portions,
@@ -255,7 +256,7 @@ class GraphDatabase(Database[ServerConnection]):
                     raise
 
     def _writing_connection(self) -> ServerConnection:
-        with self._mutex:
+        with self._mutex.held():
             if self._writer is not None and self._writer.lost:
                 self._idle.close()
                 self._writer = None
@@ -326,7 +327,7 @@ class GraphDatabase(Database[ServerConnection]):
             yield
         finally:
             self._local.writing -= 1
-            with self._mutex:
+            with self._mutex.held():
                 self._holders -= 1
                 if not self._holders:
                     locked, self._locked = self._locked, None
@@ -342,7 +343,7 @@ class GraphDatabase(Database[ServerConnection]):
     def _acquire(self) -> None:
         deadline = time.monotonic() + self._timeout
         while True:
-            with self._mutex:
+            with self._mutex.held():
                 if self._holders:
                     self._check_held()  # else those who come would hold a lost lock for ever
                     self._holders += 1
@@ -368,11 +369,14 @@ class GraphDatabase(Database[ServerConnection]):
             wait: Whether to wait until the lock is free; else the block gets None.
         """
         lock = self.address.lock(purpose)
+        deadline = time.monotonic() + WAIT_LIMIT
 
         def acquire(connection: ServerConnection) -> bool:
             while not connection.rows(_TRY_LOCK, [lock])[0][0]:
                 if not wait:
                     return False
+                if time.monotonic() > deadline:
+                    raise TimeoutError(f"waited {WAIT_LIMIT:g} seconds for who works on {purpose}")
                 time.sleep(_LONG_PERIOD)
             return True
 
@@ -456,7 +460,7 @@ class GraphDatabase(Database[ServerConnection]):
 
     def close(self) -> None:
         """Close all connections; the next use opens new ones."""
-        with self._mutex:
+        with self._mutex.held():
             self._generation += 1
             self._cache = StateCache()
             if self._transactions and not self._owner and not self._holders:

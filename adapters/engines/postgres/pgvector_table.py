@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import logging
-import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from ....nodegraph.errors import StoreError
+from ....nodegraph.locking import Lock
 from ....nodegraph.search_tables import Nearest, TableState, ValueMatch, VectorRow
 from ..index_engine import EF_CONSTRUCTION, EF_SEARCH, HNSW_FROM, M
 from ..value_numbers import ValueNumbers
@@ -76,7 +76,7 @@ class PostgresVectorTable:
         self._group = to_bytes(group)
         self._name = f"vectors_{name}"
         self._extension = '"' + extension.replace('"', '""') + '"'
-        self._updating = threading.Lock()
+        self._updating = Lock("another thread that writes vectors")
         self._writer = ""  # names who is updating
         self._has_hnsw = False
         self._prepared = False
@@ -141,14 +141,12 @@ class PostgresVectorTable:
     @contextmanager
     def _exclusive(self, wait: bool) -> Iterator[ServerConnection | None]:
         """Hold the lock of this process, then that of the server; None where another has it."""
-        if not self._updating.acquire(blocking=wait):
-            yield None
-            return
-        try:
+        with self._updating.held(wait=wait) as first:
+            if not first:
+                yield None
+                return
             with self._database.exclusive(self._name, wait=wait) as connection:
                 yield connection
-        finally:
-            self._updating.release()
 
     def write(
         self, removed: Collection[str], rows: Sequence[VectorRow], state: TableState | None

@@ -13,9 +13,9 @@ from ....nodegraph.derivation import CORPUS, Amendment, Derivation, Stamp
 from ....nodegraph.errors import StoreError
 from ....nodegraph.hashing import digest
 from ....nodegraph.journal import Journal
+from ....nodegraph.locking import retried
 from ....nodegraph.node import ROOT, Link, Node
 from ....nodegraph.search_tables import VectorTable
-from ....nodegraph.store import retried
 from ..value_numbers import ValueNumbers
 from .columns import (
     NodeContext,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import os
-import threading
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
 from weakref import WeakValueDictionary
 
 from ....nodegraph.errors import StoreError, TransientStoreError
+from ....nodegraph.locking import mutex
 
 if TYPE_CHECKING:
     import psycopg
@@ -359,7 +359,7 @@ class IdleConnections:
 
     def __init__(self) -> None:
         self._pid = os.getpid()
-        self._lock = threading.Lock()
+        self._lock = mutex()
         self._connections: list[ServerConnection] = []
 
     def __len__(self) -> int:

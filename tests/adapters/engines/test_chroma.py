@@ -155,7 +155,7 @@ def test_a_server_finds_what_memory_finds(server: Server) -> None:
 def test_a_server_that_was_killed_or_lost_is_caught_up_with(
     server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("nodekin.nodegraph.store.time.sleep", lambda seconds: None)
+    monkeypatch.setattr("nodekin.nodegraph.locking.time.sleep", lambda seconds: None)
     embed = Embedder(lambda texts: [[1.0, len(t), t.count("a")] for t in texts], "lengths")
     with NodeGraph(store=tmp_path / "g.db", embed=embed, index=server.address) as graph:
         graph.add([Document(f"{'a' * n} tea", id=str(n)) for n in range(20)])

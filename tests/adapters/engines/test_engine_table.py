@@ -79,7 +79,7 @@ vectors_only = pytest.mark.parametrize("searched", ["cosine"], indirect=True)
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Try again without waiting."""
-    monkeypatch.setattr("nodekin.nodegraph.store.time.sleep", lambda seconds: None)
+    monkeypatch.setattr("nodekin.nodegraph.locking.time.sleep", lambda seconds: None)
 
 
 @pytest.fixture

@@ -480,7 +480,7 @@ def test_a_missing_right_is_told(
 def test_a_server_that_is_away_is_named_and_words_go_on(
     opensearch_double: OpenSearchDouble, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("nodekin.nodegraph.store.time.sleep", lambda seconds: None)
+    monkeypatch.setattr("nodekin.nodegraph.locking.time.sleep", lambda seconds: None)
     opensearch_double.kill()
     address = opensearch_double.address.replace("//", "//me:hush@")
     graph = opened(f"{address}?words=memory")
@@ -612,7 +612,7 @@ def test_a_lost_answer_to_any_request_is_repaired(
     done: bool,
 ) -> None:
     """One is made up for at once; eight on end are an error, and made up for by a later search."""
-    monkeypatch.setattr("nodekin.nodegraph.store.time.sleep", lambda seconds: None)
+    monkeypatch.setattr("nodekin.nodegraph.locking.time.sleep", lambda seconds: None)
     for number in itertools.count():
         graphs = [
             opened(opensearch_double.address, tmp_path / f"{number}.db"),
@@ -644,7 +644,7 @@ def test_a_lost_answer_to_any_request_is_repaired(
 def test_a_server_that_was_killed_or_lost_is_caught_up_with(
     opensearch_double: OpenSearchDouble, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("nodekin.nodegraph.store.time.sleep", lambda seconds: None)
+    monkeypatch.setattr("nodekin.nodegraph.locking.time.sleep", lambda seconds: None)
     with opened(opensearch_double.address, tmp_path / "g.db") as graph:
         graph.add([Document(f"{'a' * n} tea", id=str(n)) for n in range(20)])
         search = Retriever(graph, "ROOT", "cosine", top_k=3)
