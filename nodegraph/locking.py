@@ -14,12 +14,9 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future, wait
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from .errors import TransientStoreError
-
-if TYPE_CHECKING:
-    from .store import NodeStore
 
 logger = logging.getLogger(__name__)
 
@@ -31,6 +28,22 @@ class Holdable(Protocol):
 
     def reading(self, *groups: str) -> AbstractContextManager[None]:
         """Hold one state in which the groups are built."""
+        ...
+
+
+class StateStore(Protocol):
+    """What has states: a store."""
+
+    def snapshot(self) -> AbstractContextManager[int]:
+        """Let this thread read one state, whose number the block gets."""
+        ...
+
+    def writing(self) -> AbstractContextManager[object]:
+        """Keep other processes from writing."""
+        ...
+
+    def transaction(self) -> AbstractContextManager[object]:
+        """Take all writes of this thread as one."""
         ...
 
 
@@ -327,7 +340,7 @@ class Access:
         state: What this process sees; another object after every change.
     """
 
-    def __init__(self, store: NodeStore) -> None:
+    def __init__(self, store: StateStore) -> None:
         self._store = store
         self._lock = ReadWriteLock()
         self.state = State(-1)
