@@ -5,8 +5,7 @@ from __future__ import annotations
 import inspect
 import math
 import re
-from bisect import bisect_left, bisect_right
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -17,7 +16,7 @@ from ...nodegraph.locking import Lock
 from ...nodegraph.models.model_objects import is_async
 from ...nodegraph.node import Node
 from ...nodegraph.search_text import SearchTextOption, as_search_text
-from ...nodegraph.splitters.chunking import CLAUSES, WORDS, Length, Span
+from ...nodegraph.splitters.chunking import CLAUSES, WORDS, Length, Span, cut_to_fit, pack
 from ...nodegraph.splitters.sentences import sentence_spans
 from ...nodegraph.splitters.tokens import count_tokens
 from ..plans.effects import Compute
@@ -32,14 +31,14 @@ def passage_windows(
 ) -> list[Span]:
     """Return the start and end of the windows that cover a text. One for a text within the limit.
 
-    A window ends at the end of a sentence if one is in its second half, else of a clause, else
-    of a word, else anywhere. It starts by the same rule. White space at its ends is left out.
+    A window has whole sentences. Of a sentence longer than the limit it has clauses, words, or
+    any characters, no longer than the overlap. White space at its ends is left out.
 
     Args:
         text: The passage.
         limit: How long a window is at most. A single character is a window even if it is longer.
-        overlap: How much of a window the next one repeats, at most. Seldom less than half of
-            that. None for ``default_overlap(limit)``.
+        overlap: How much of a window the next one repeats, at most, in whole sentences or parts
+            of long ones. None for ``default_overlap(limit)``.
         length: Measures a text, by default in tokens (an estimate). It should grow with the text.
 
     Raises:
@@ -56,81 +55,20 @@ def passage_windows(
         raise ValueError(
             f"overlap must be 0 or more and less than limit ({limit}), not {overlap!r}"
         )
-    total = length(text)
-    if total <= limit:
+    if length(text) <= limit:
         return [(0, len(text))]
-    return list(_windows(text, limit, overlap, length, total)) or [(0, 0)]
+    parts: list[Span] = []
+    for sentence in sentence_spans(text):
+        cut = cut_to_fit(text, sentence, limit, length, (CLAUSES, WORDS))
+        if len(cut) > 1 and overlap:
+            cut = cut_to_fit(text, sentence, overlap, length, (CLAUSES, WORDS))
+        parts += cut
+    return pack(text, parts, limit, overlap, length) or [(0, 0)]
 
 
 def default_overlap(limit: int) -> int:
     """Return two sevenths of a window, at most 80 (as in QAnything)."""
     return min(80, 2 * limit // 7)
-
-
-def _windows(text: str, limit: int, overlap: int, length: Length, total: int) -> Iterator[Span]:
-    levels = [  # where sentences, clauses and words end, in this order of preference
-        [stop_at for _, stop_at in sentence_spans(text)],
-        *([match.end() for match in level.finditer(text)] for level in (CLAUSES, WORDS)),
-    ]
-    ratio = len(text) / max(1, total)  # roughly the characters of a unit of length
-    stop = len(text.rstrip())
-    start, stop_at = _past_space(text, 0), 0
-    while stop_at < stop:
-        uncovered = _past_space(text, stop_at)
-        reach = start + max(1, _max_length(text[start:stop], limit, length, int(ratio * limit)))
-        if reach <= uncovered:  # the overlap leaves no room for new text
-            start = uncovered
-            continue
-        if reach < stop:
-            reach = _last(levels, max(uncovered, (start + reach) // 2), reach)
-        stop_at = start + len(text[start:reach].rstrip())
-        yield start, stop_at
-        back = _max_length(
-            text[start + 1 : stop_at], overlap, length, int(ratio * overlap), is_last=True
-        )
-        start = _past_space(text, _first(levels, stop_at - back, stop_at - back // 2))
-
-
-def _past_space(text: str, at: int) -> int:
-    while at < len(text) and text[at].isspace():
-        at += 1
-    return at
-
-
-def _last(levels: list[list[int]], low: int, high: int) -> int:
-    """Return the last good boundary above ``low`` and not above ``high``, else ``high``."""
-    for ends in levels:
-        at = bisect_right(ends, high) - 1
-        if at >= 0 and ends[at] > low:
-            return ends[at]
-    return high
-
-
-def _first(levels: list[list[int]], low: int, high: int) -> int:
-    """Return the first good boundary from ``low`` to below ``high``, else ``low``."""
-    for ends in levels:
-        at = bisect_left(ends, low)
-        if at < len(ends) and ends[at] < high:
-            return ends[at]
-    return low
-
-
-def _max_length(text: str, size: int, length: Length, guess: int, *, is_last: bool = False) -> int:
-    """Return how many characters of a text are short enough, at most, or up to 1/32 less.
-
-    Measuring may call a model's tokenizer: a few trials near a guess are enough.
-    """
-    low, high = 0, len(text) + 1  # low is short enough, high is not
-    trial, step = guess, 1 + guess // 8
-    while high - low > 1 + low // 32:
-        trial = min(max(trial, low + 1), high - 1)
-        if length(text[len(text) - trial :] if is_last else text[:trial]) <= size:
-            low = trial
-        else:
-            high = trial
-        trial = low + step if high > len(text) else (low + high) // 2
-        step *= 2
-    return low
 
 
 ScoreFunction = Callable[[str, list[str]], Any]
@@ -178,9 +116,7 @@ class CrossEncoder:
         if self.ascore is not None:
             ascore = partial(apaid, key, partial(self.ascore, query, list(texts)))
         try:
-            scores = yield from Compute(
-                score, None if ascore is None else partial(apaid, key, ascore)
-            )
+            scores = yield from Compute(score, ascore)
             return _checked_scores(scores, len(texts))
         except RerankError:
             raise
