@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import copy
+import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
+from ...nodegraph.errors import EmbeddingError
 from ...nodegraph.extractors.entity_extractor import EntityExtractor, has_title
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.models.passage_vectors import embed_ahead
@@ -23,7 +25,7 @@ from ..planned_retriever import PlannedRetriever
 from ..plans.effects import Compute, Find
 from ..plans.plan import Plan
 from ..protocols import RetrieverProtocol, Similarity
-from ..results import Hits, OutputOptions, Results
+from ..results import Hits, OutputOptions, QueryVariant, Results, ScoredNode
 from ..retriever import Retriever
 from ..search import in_a_newer_state
 from ..similarities.bm25 import Bm25
@@ -48,6 +50,8 @@ if TYPE_CHECKING:
 
 PASSAGES = "passage"
 """The group to answer with if nothing is said."""
+
+logger = logging.getLogger(__name__)
 
 DEPTH = 50
 """How many targets of each branch are fused."""
@@ -112,7 +116,9 @@ class DefaultRetriever(PlannedRetriever):
         follow_links: Whether links are followed; None decides as above, and so do ``LinkOptions``,
             which say how.
         words: The similarity of words.
-        embed_keys: Which of the graph's embeddings join; None for all, ``[]`` for words alone.
+        embed_keys: Which of the graph's embeddings join, ``[]`` for words alone. None for all;
+            then words alone answer if a model fails, which the log and the evidence say. The
+            failure of a named one is an error.
         index: How embeddings are searched, as in ``Retriever``.
         **output: ``output_format`` and ``join``, see ``OutputOptions``.
 
@@ -122,6 +128,7 @@ class DefaultRetriever(PlannedRetriever):
         TypeError: If ``graph`` is no graph, or ``words`` compares embeddings.
         ValueError: If a number is out of range, a group of that name has another rule, or there
             is an index of embeddings and the graph has none.
+        EmbeddingError: In a retrieval, if a named embedding fails.
 
     Example:
         >>> from nodekin.retrievers import as_retriever
@@ -164,6 +171,7 @@ class DefaultRetriever(PlannedRetriever):
         self.follow_links = follow_links
         self.sentences, self.entities = _sentence_group(graph, target), f"{target} entity"
         self.weights: list[float] | None = None
+        self._needs_vectors = embed_keys is not None
         keys = list(graph.embeddings.embedders) if embed_keys is None else list(embed_keys)
         if index != DEFAULT and not keys:
             raise ValueError(
@@ -212,6 +220,32 @@ class DefaultRetriever(PlannedRetriever):
         self, queries: Sequence[str], limit: int | None, filters: Filters | None
     ) -> Plan[list[Results]]:
         """Return the results of each query as a plan."""
+        try:
+            return (yield from self._search(queries, limit, filters))
+        except EmbeddingError as error:
+            by_words = self._without_vectors()
+            if by_words is None:
+                raise
+            logger.warning("words alone answer %s: %s", summarize_queries(queries), error)
+            rankings = yield from by_words._search(queries, limit, filters)
+            note = f"words alone were compared: {type(error).__name__}: {error}"
+            return [
+                [_noted(result, QueryVariant(query, self.name, note)) for result in results]
+                for query, results in zip(queries, rankings, strict=True)
+            ]
+
+    def _without_vectors(self) -> DefaultRetriever | None:
+        """Return what answers if a model fails; None where its vectors have to be compared."""
+        weights = self.weights and self.weights[: len(self._words)]
+        if self._needs_vectors or not self._vectors or (weights and not any(weights)):
+            return None
+        other = copy.copy(self)
+        other._vectors, other.weights = [], weights
+        return other
+
+    def _search(
+        self, queries: Sequence[str], limit: int | None, filters: Filters | None
+    ) -> Plan[list[Results]]:
         with start_span(self.name, query=summarize_queries(queries)) as span:
             choice = self._known_choice()
             if choice is None:
@@ -368,6 +402,12 @@ class DefaultRetriever(PlannedRetriever):
 
 
 _ALL = parse_filters(None)
+
+
+def _noted(result: ScoredNode, variant: QueryVariant) -> ScoredNode:
+    """Return a result whose evidence notes what else is to be known."""
+    matches = (replace(m, variants=(*m.variants, variant)) for m in result.evidence)
+    return replace(result, evidence=(*matches,))
 
 
 def _spread(ids: Sequence[str], count: int) -> list[str]:

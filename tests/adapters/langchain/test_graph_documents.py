@@ -2,12 +2,13 @@
 
 import pytest
 from langchain_core.documents import Document
+from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.indexing import InMemoryRecordManager, aindex, index
 from langchain_peers import DOCUMENTS, Pairs, ids, splitter, texts
 from letters import Letters
 
 from nodekin.adapters.langchain import NodeGraphRetriever
-from nodekin.nodegraph import NodeGraph, UnknownGroupError, split_sentences
+from nodekin.nodegraph import EmbeddingError, NodeGraph, UnknownGroupError, split_sentences
 from nodekin.retrievers import DefaultRetriever, FusionRetriever, Retriever
 
 
@@ -251,3 +252,19 @@ def test_the_default_searches_documents():
 def test_unknown_arguments_are_refused(documents, call):
     with pytest.raises(TypeError, match="has no argument"):
         call(documents)
+
+
+def test_words_answer_if_the_embedder_is_down(caplog):
+    class Down(DeterministicFakeEmbedding):
+        def embed_query(self, text):
+            raise ConnectionError("no server")
+
+    documents = [Document("Green tea is steamed.", id="tea"), Document("Rivers run.", id="rivers")]
+    retriever = NodeGraphRetriever.from_documents(documents, Down(size=8), details="nested")
+    (found,) = retriever.invoke("Which is steamed?")
+    assert found.id == "tea"
+    assert "no server" in found.metadata["nodekin"]["evidence"][0]["variants"][0]["note"]
+    assert "words alone answer" in caplog.text
+    strict = NodeGraphRetriever.from_documents(documents, Down(size=8), embed_keys=["default"])
+    with pytest.raises(EmbeddingError, match="no server"):
+        strict.invoke("Which is steamed?")

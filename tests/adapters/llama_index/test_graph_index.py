@@ -44,7 +44,7 @@ from nodekin.adapters.llama_index import (
     import_nodes,
 )
 from nodekin.adapters.llama_index.nodes import from_text_node
-from nodekin.nodegraph import NodeGraph, split_sentences
+from nodekin.nodegraph import EmbeddingError, NodeGraph, split_sentences
 from nodekin.retrievers import DefaultRetriever, FusionRetriever, Retriever, as_retriever
 
 Scripted = Callable[[Any], Any]
@@ -599,3 +599,21 @@ def test_nodes_are_inserted_into_an_index_of_nodes(drinks: list[Document]) -> No
     of_documents = NodeGraphIndex.from_documents(drinks, similarity="bm25")
     with pytest.raises(TypeError, match=r"made of documents.*insert"):
         of_documents.insert_nodes([TextNode(text="Milk is white.")])
+
+
+def test_words_answer_if_the_embedder_is_down(
+    drinks: list[Document], scripted: Scripted, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Down(Words):
+        def _get_query_embedding(self, query: str) -> list[float]:
+            raise ConnectionError("no server")
+
+    index = NodeGraphIndex.from_documents(drinks, embed_model=Down())
+    response = index.as_query_engine(scripted("Black tea.")).query("Which tea is fermented?")
+    assert response.source_nodes[0].node.ref_doc_id == "tea"
+    assert "no server" in response.source_nodes[0].evidence[0]["variants"][0]["note"]
+    assert "no server" in response.metadata["errors"][0]["error"]
+    assert "no server" in caplog.text
+    strict = NodeGraphIndex.from_documents(drinks, embed_model=Down(), similarity="cosine")
+    with pytest.raises(EmbeddingError, match="no server"):
+        strict.as_retriever().retrieve("Which tea is fermented?")

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nodekin.nodegraph import Document, NodeGraph, split_sentences
+from nodekin.nodegraph import Document, EmbeddingError, NodeGraph, split_sentences
 from nodekin.retrievers import (
     DefaultRetriever,
     FusionRetriever,
@@ -207,3 +207,34 @@ def test_links_are_followed_as_options_say() -> None:
         with trace() as traced:
             retriever.retrieve("rivers")
         assert traced.children[0].attributes["links"] is follows
+
+
+@pytest.mark.parametrize("fails_at", ["query", "passages"])
+async def test_words_answer_if_a_model_is_down(
+    fails_at: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    def embed(texts: list[str]) -> np.ndarray:
+        if fails_at == "passages" or any("?" in text for text in texts):
+            raise ConnectionError("no server")
+        return by_topic(texts)
+
+    graph = NodeGraph(embed=embed, progress=False)
+    graph.add(documents())
+    words = DefaultRetriever(graph, embed_keys=[])
+    retriever = as_retriever(graph)
+    query = "tea of kind 2?"
+    for results in (retriever.retrieve(query), await retriever.aretrieve(query)):
+        assert [(r.node, r.score) for r in results] == [
+            (r.node, r.score) for r in words.retrieve(query)
+        ]
+        (variant,) = results[0].evidence[0].variants
+        assert (variant.query, variant.strategy) == (query, "default")
+        assert "words alone" in str(variant.note)
+        assert "no server" in str(variant.note)
+    assert "words alone answer" in caplog.text
+    for named in (
+        DefaultRetriever(graph, embed_keys=["default"]),
+        as_retriever(graph).with_weights([0, 0, 1]),
+    ):
+        with pytest.raises(EmbeddingError, match="no server"):
+            named.retrieve(query)
