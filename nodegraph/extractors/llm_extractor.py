@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from types import MappingProxyType
 from typing import Any, Literal, get_args
 
@@ -14,9 +15,11 @@ from ..models.templates import (
     Language,
     PromptTemplate,
     fill_template,
+    json_instruction,
     language_of,
     prompt_text,
     retry_note,
+    schema_of,
 )
 from ..node import Node
 
@@ -34,6 +37,8 @@ class LLMExtractor:
     answers is another. Equal texts are asked about once, also by several workers. With
     ``on_error="skip"`` texts that failed are listed in ``graph.failures``, and ``graph.build``
     tries them again.
+
+    A model that can be held to a JSON schema is asked for JSON, and in words where that fails.
 
     Pairs (``task="qa"``) become nodes whose text, which is searched, is the question. The content,
     which is returned, is question and answer, and ``metadata["answer"]`` the answer alone.
@@ -128,6 +133,13 @@ class LLMExtractor:
     def _ask(self, text: str, prompt: str, language: Language) -> str:
         """Return the model's answer, which can be parsed."""
         why = answer = ""
+        if self.llm.structured:
+            form = FORMS[self.task]
+            with suppress(ModelError, ValueError):  # then it is asked in words
+                request = prompt + json_instruction(form, language)
+                answer = self.llm.json_text(request, schema_of(form))
+                PARSERS[self.task](answer)
+                return answer
         for _ in range(1 + self.retries):
             answer = self.llm.complete(prompt + (retry_note(language, why) if why else ""))
             try:
@@ -166,6 +178,16 @@ LIMITS: Mapping[Task, int] = MappingProxyType(
     {"summary": 3, "keywords": 8, "questions": 5, "qa": 5}
 )
 """How many sentences, keywords, questions or pairs are asked for."""
+
+FORMS: Mapping[Task, str] = MappingProxyType(
+    {
+        "summary": '{"summary": "..."}',
+        "keywords": '{"keywords": ["...", "..."]}',
+        "questions": '{"questions": ["...", "..."]}',
+        "qa": '{"pairs": [{"question": "...", "answer": "..."}]}',
+    }
+)
+"""What a model answers that can be held to a schema."""
 
 _CHINESE: Mapping[Task, str] = {
     "summary": """\

@@ -5,6 +5,7 @@ Values can't leave the places they are put in.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
@@ -308,3 +309,47 @@ def retry_note(language: Language, why: str) -> str:
         '(The last answer could not be used: there is no question in '
     """
     return fill_template(_RETRY_NOTES[language], why=why)
+
+
+_IN_JSON: dict[Language, str] = {
+    "zh": "\n\n（请用 JSON 输出，格式为：{form}）",
+    "en": "\n\n(Answer in JSON, in this form: {form})",
+}
+
+
+def json_instruction(form: str, language: Language) -> str:
+    """Return the end of a prompt whose answer has to be JSON of a form.
+
+    Example:
+        >>> json_instruction('{"query": "..."}', "en").strip()
+        '(Answer in JSON, in this form: {"query": "..."})'
+    """
+    return _IN_JSON[language].replace("{form}", form)
+
+
+def schema_of(form: str) -> dict[str, Any]:
+    """Return the JSON schema of an example of an answer, the first of several.
+
+    "yes" and "yes or no" in it stand for one of the two.
+
+    Example:
+        >>> schema_of('{"query": "..."}')["properties"]
+        {'query': {'type': 'string'}}
+    """
+    return _schema(json.JSONDecoder().raw_decode(form)[0])
+
+
+def _schema(value: Any) -> dict[str, Any]:
+    if isinstance(value, list):
+        return {"type": "array", "items": _schema(value[0])}
+    if isinstance(value, int):
+        return {"type": "integer"}
+    if isinstance(value, str):
+        is_verdict = value in ("yes", "yes or no")
+        return {"type": "string"} | ({"enum": ["yes", "no"]} if is_verdict else {})
+    return {
+        "type": "object",
+        "properties": {name: _schema(item) for name, item in value.items()},
+        "required": list(value),
+        "additionalProperties": False,
+    }

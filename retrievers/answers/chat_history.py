@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from ...nodegraph.models.output.queries import parse_query
-from ...nodegraph.models.templates import Language
+from ...nodegraph.models.templates import Language, json_instruction, schema_of
 from ..plans.plan import Plan
 from ..plans.prompting import ask_and_parse
 from ..tracing import start_span
@@ -17,6 +17,9 @@ logger = logging.getLogger(__name__)
 
 Pair = tuple[str, str]
 """A question and its answer. Either may be empty."""
+
+_FORM = '{"query": "..."}'
+"""What a model answers that can be held to a schema."""
 
 _USER_ROLES = frozenset(("user", "human"))
 
@@ -39,10 +42,12 @@ def condense(context: AnswerContext, pairs: Sequence[Pair]) -> Plan[str]:
         space = min(settings.history_window, settings.prompt_limit - empty)
         selected, notes = newest_pairs(pairs, space, settings.length, context.language)
         context.notes += notes
+        structured = context.llm.structured
+        instruction = json_instruction(_FORM, context.language) if structured else ""
         prompt = ""
         while selected:
             history = format_history(selected, context.language)
-            prompt = context.prompt("condense", history=history)
+            prompt = context.prompt("condense", history=history) + instruction
             if context.is_short(prompt):
                 break
             del selected[0]
@@ -55,6 +60,7 @@ def condense(context: AnswerContext, pairs: Sequence[Pair]) -> Plan[str]:
                 prompt,
                 lambda answer: parse_query(answer, question),
                 context.language,
+                schema=schema_of(_FORM),
                 timeout=settings.timeout,
             )
         except Exception as error:

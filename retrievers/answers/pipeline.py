@@ -9,12 +9,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from types import MappingProxyType
-from typing import Any
 
 from ...nodegraph.errors import EmbeddingError, ModelError
 from ...nodegraph.models.output.free_text import FinalAnswer, parse_final_answer
 from ...nodegraph.models.output.json_values import json_at
-from ...nodegraph.models.templates import QuotedText, language_of
+from ...nodegraph.models.templates import QuotedText, language_of, schema_of
 from ..filters import Filters
 from ..plans.effects import Compute, Find, Work
 from ..plans.limits import Budget, BudgetExceededError
@@ -394,12 +393,7 @@ def _reduce_prompt(context: AnswerContext, partials: Iterable[str]) -> str:
     return context.prompt("reduce", partials=QuotedText("\n".join(tagged)))
 
 
-SCHEMA: Mapping[str, Any] = {
-    "type": "object",
-    "properties": {"answer": {"type": "string"}, "confidence": {"type": "number"}},
-    "required": ["answer", "confidence"],
-    "additionalProperties": False,
-}
+_RANK_FORM = '{"answer": "...", "confidence": 80}'
 
 _WORD = r"(?:confidence|certainty|score|把握(?:程度)?|置信度|信心|可信度|评分|得分|分数)"
 
@@ -450,7 +444,7 @@ def map_rerank(context: AnswerContext) -> Plan[FinalAnswer]:
                 prompt,
                 parse_ranked_answer,
                 context.language,
-                schema=SCHEMA,
+                schema=schema_of(_RANK_FORM),
                 timeout=context.settings.timeout,
             )
             for prompt in prompts

@@ -26,19 +26,19 @@ from ...nodegraph.models.llm import LLM, as_llm
 from ...nodegraph.models.output.extractions import PARSERS
 from ...nodegraph.models.output.free_text import parse_partial_answer
 from ...nodegraph.models.output.lines import normalize
-from ...nodegraph.models.templates import language_of
+from ...nodegraph.models.templates import json_instruction, language_of, schema_of
 from ...nodegraph.node import Node
 from ...nodegraph.splitters.passage_splitter import PassageSplitter
 from ...nodegraph.splitters.sentences import split_sentences
 from ...nodegraph.splitters.tokens import UNSPACED, count_tokens
 from ...nodegraph.store import NodeStore
 from ..plans.plan import run
-from ..plans.prompting import ask_and_parse, json_instruction, passage_title
+from ..plans.prompting import ask_and_parse, passage_title
 from ..retriever import Retriever
 from ..tracing import trace
 from .dataset import Dataset, Gold, GoldPassage, GoldSpan, Question
 from .judges import model_cost
-from .model_prompts import QUESTION, QUESTION_AND_ANSWER, WRITER_PROMPTS, schema_of
+from .model_prompts import QUESTION, QUESTION_AND_ANSWER, WRITER_PROMPTS
 
 _logger = logging.getLogger("nodekin")
 

@@ -21,12 +21,12 @@ from ...nodegraph.errors import ModelError, check_integer, nearest_names
 from ...nodegraph.models.answer_cache import AnswerCache, answer_key
 from ...nodegraph.models.llm import LLM, as_llm
 from ...nodegraph.models.output.verdicts import Verdict, parse_numbers, parse_verdicts
-from ...nodegraph.models.templates import Language, language_of
+from ...nodegraph.models.templates import Language, json_instruction, language_of, schema_of
 from ...nodegraph.splitters.sentences import split_sentences
 from ...nodegraph.splitters.tokens import count_tokens
 from ...nodegraph.store import NodeStore
 from ..plans.plan import run
-from ..plans.prompting import PromptMixin, ask_and_parse, json_instruction
+from ..plans.prompting import PromptMixin, ask_and_parse
 from ..tracing import Span, trace
 from .dataset import Dataset, Question
 from .matching import Matching, NotJudgedError, RetrievalCase
@@ -36,7 +36,6 @@ from .model_prompts import (
     NUMBERS,
     VERDICT,
     VERDICTS,
-    schema_of,
 )
 from .records import Record
 

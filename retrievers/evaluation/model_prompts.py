@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import string
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any
 
 from ..plans.prompting import Prompt
 
@@ -160,23 +158,3 @@ NUMBERS = '{"numbers": [1, 2]}'
 QUESTION_AND_ANSWER = '{"question": "...", "answer": "..."}'
 
 QUESTION = '{"question": "..."}'
-
-
-def schema_of(example: str) -> dict[str, Any]:
-    """Return the JSON schema of an example of an answer. A "yes" in it stands for a yes or no."""
-    return _schema(json.loads(example))
-
-
-def _schema(value: Any) -> dict[str, Any]:
-    if isinstance(value, list):
-        return {"type": "array", "items": _schema(value[0])}
-    if isinstance(value, int):
-        return {"type": "integer"}
-    if isinstance(value, str):
-        return {"type": "string"} | ({"enum": ["yes", "no"]} if value == "yes" else {})
-    return {
-        "type": "object",
-        "properties": {name: _schema(item) for name, item in value.items()},
-        "required": list(value),
-        "additionalProperties": False,
-    }

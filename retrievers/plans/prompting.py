@@ -200,11 +200,6 @@ class PromptMixin:
 
 T = TypeVar("T")
 
-_IN_JSON = {
-    "zh": "\n\n（请用 JSON 输出，格式为：{form}）",
-    "en": "\n\n(Answer in JSON, in this form: {form})",
-}
-
 
 def ask_and_parse(
     llm: LLM,
@@ -254,16 +249,6 @@ def ask_and_parse(
         f"no answer of the language model {llm.name!r} can be used: {why}; it answered "
         f"{answer!r:.300}"
     )
-
-
-def json_instruction(shape: str, language: Language) -> str:
-    """Return the end of a prompt whose answer has to be JSON of a shape.
-
-    Example:
-        >>> json_instruction('{"query": "..."}', "en").strip()
-        '(Answer in JSON, in this form: {"query": "..."})'
-    """
-    return _IN_JSON[language].replace("{form}", shape)
 
 
 def strip_prompt(answer: str, prompt: str) -> str:

@@ -10,14 +10,13 @@ from typing import Any, ClassVar, Literal, TypeVar, get_args
 from ...nodegraph.errors import nearest_names
 from ...nodegraph.models.llm import LLM, as_llm
 from ...nodegraph.models.output.lines import unique
-from ...nodegraph.models.templates import Language, language_of
+from ...nodegraph.models.templates import Language, json_instruction, language_of, schema_of
 from ..plans.plan import Plan, arun, run
 from ..plans.prompting import (
     Prompt,
     PromptMixin,
     PromptReplacement,
     ask_and_parse,
-    json_instruction,
 )
 from ..tracing import start_span
 from ..validation import choice, seconds, whole
@@ -92,11 +91,8 @@ class ModelPrompt(PromptMixin):
     PROMPT: ClassVar[Prompt]
     """The built-in prompt."""
 
-    SCHEMA: ClassVar[Mapping[str, Any] | None] = None
-    """A JSON schema for models that support one."""
-
-    EXAMPLE: ClassVar[str] = ""
-    """JSON that fits the schema, for the prompt."""
+    FORM: ClassVar[str | None] = None
+    """An example of an answer in JSON, for models that can be held to a schema."""
 
     subject: ClassVar[str] = "query"
     """The place in the prompt for the text that it is about."""
@@ -128,8 +124,8 @@ class ModelPrompt(PromptMixin):
         parse: Callable[[str], T],
         *,
         prompt: Prompt | None = None,
+        form: str | None = None,
         schema: Mapping[str, Any] | None = None,
-        example: str = "",
         **values: object,
     ) -> Plan[T]:
         """Ask the model with the prompt filled for a text. Return what ``parse`` makes of it.
@@ -139,18 +135,19 @@ class ModelPrompt(PromptMixin):
             parse: Parses an answer. Raises ValueError if it can't be used, and the model is asked
                 again as often as ``retries`` says, with that message.
             prompt: None for ``prompt``.
-            schema: None for ``SCHEMA``.
-            example: Empty for ``EXAMPLE``.
+            form: None for ``FORM``.
+            schema: A JSON schema for the answer. None for that of the form.
             **values: For the other places of the prompt.
 
         Raises:
             ModelError: If the model fails, or none of its answers can be parsed.
         """
         language = self.prompt_language(text)
-        schema = self.SCHEMA if schema is None else schema
+        form = form or self.FORM
         filled = (prompt or self.prompt).fill(language, **{self.subject: text}, **values)
-        if schema is not None and self.llm.structured:
-            filled += json_instruction(example or self.EXAMPLE, language)
+        if form is not None and self.llm.structured:
+            filled += json_instruction(form, language)
+            schema = schema or schema_of(form)
         return ask_and_parse(
             *(self.llm, filled, parse, language),
             schema=schema,
@@ -185,26 +182,6 @@ def model_or(
             "itself"
         )
     return value
-
-
-def object_schema(*heading: str, **properties: object) -> Mapping[str, Any]:
-    """Return the JSON schema of an object that has these and no other properties.
-
-    Args:
-        *heading: Its title and description, for models that want them.
-        **properties: Their schemas by name.
-    """
-    return {
-        **dict(zip(("title", "description"), heading, strict=False)),
-        "type": "object",
-        "properties": properties,
-        "required": list(properties),
-        "additionalProperties": False,
-    }
-
-
-TEXTS_SCHEMA: Mapping[str, Any] = {"type": "array", "items": {"type": "string"}}
-"""The schema of a list of texts."""
 
 
 logger = logging.getLogger(__name__)

@@ -13,12 +13,10 @@ from ..ranking import Mode
 from ..results import OutputOptions
 from ..validation import whole
 from .model_prompt import (
-    TEXTS_SCHEMA,
     QueryTransform,
     QueryVariants,
     StrategySettings,
     model_or,
-    object_schema,
 )
 from .transform_retriever import TransformRetriever
 
@@ -81,8 +79,7 @@ class QueryExpansion(QueryTransform):
     name = "expand"
     supplements = True
     PROMPT = PROMPT
-    SCHEMA = object_schema("phrasings", "Other phrasings of the question", queries=TEXTS_SCHEMA)
-    EXAMPLE = '{"queries": ["...", "..."]}'
+    FORM = '{"queries": ["...", "..."]}'
 
     def __init__(
         self, llm: object, *, count: int = 3, settings: StrategySettings | None = None

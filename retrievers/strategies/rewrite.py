@@ -11,7 +11,7 @@ from ..plans.plan import Plan
 from ..plans.prompting import Prompt
 from ..protocols import RetrieverLike
 from ..results import OutputOptions
-from .model_prompt import QueryTransform, QueryVariants, StrategySettings, model_or, object_schema
+from .model_prompt import QueryTransform, QueryVariants, StrategySettings, model_or
 from .transform_retriever import TransformRetriever
 
 if TYPE_CHECKING:
@@ -70,11 +70,7 @@ class QueryRewrite(QueryTransform):
 
     name = "rewrite"
     PROMPT = PROMPT
-    SCHEMA = object_schema(
-        *("rewriting", "The question in a clearer form"),
-        query={"type": "string", "description": "The rewritten question"},
-    )
-    EXAMPLE = '{"query": "..."}'
+    FORM = '{"query": "..."}'
 
     def __init__(
         self,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...nodegraph.errors import nearest_names
 from ...nodegraph.models.output.queries import parse_routes
+from ...nodegraph.models.templates import schema_of
 from ..filters import Filters
 from ..planned_retriever import join_notes
 from ..plans.limits import Call
@@ -20,7 +21,6 @@ from .model_prompt import (
     QueryVariants,
     StrategySettings,
     describe_error,
-    object_schema,
 )
 from .transform_retriever import Tools, TransformRetriever, VariantResults, Variants, named_tools
 
@@ -145,10 +145,8 @@ class QueryRouter(QueryTransform):
         """Return the names that the model chooses as a plan."""
         names = list(self.routes)
         name: dict[str, Any] = {"type": "string", "enum": names}
-        schema = object_schema(
-            *("route", "The names of the routes that suit the question"),
-            names={"type": "array", "items": name} if self.multiple else name,
-        )
+        form = '{"names": ["..."]}' if self.multiple else '{"names": "..."}'
+        chosen = {"type": "array", "items": name} if self.multiple else name
         lines = [
             f"{number}. {name}{': ' if text else ''}{text}"
             for number, (name, text) in enumerate(self.routes.items(), 1)
@@ -157,8 +155,8 @@ class QueryRouter(QueryTransform):
             yield from self.ask(
                 query,
                 partial(parse_routes, names=names, multiple=self.multiple),
-                schema=schema,
-                example='{"names": ["..."]}' if self.multiple else '{"names": "..."}',
+                form=form,
+                schema={**schema_of(form), "properties": {"names": chosen}},
                 routes="\n".join(lines),
                 how_many=_HOW_MANY[self.prompt_language(query), self.multiple],
             )

@@ -21,7 +21,7 @@ from ..plans.limits import Call
 from ..plans.plan import Plan, arun, run
 from ..plans.prompting import Prompt, fit_passages, neutralize
 from ..validation import whole
-from .model_prompt import ModelPrompt, StrategySettings, describe_error, object_schema
+from .model_prompt import ModelPrompt, StrategySettings, describe_error
 from .outcome import Step
 
 logger = logging.getLogger(__name__)
@@ -202,14 +202,7 @@ class StepReader(ModelPrompt):
     subject = "question"
     PROMPT = PROMPT
     # What is known and missing comes first: a small model judges by what it has just written.
-    SCHEMA = object_schema(
-        known={"type": "string"},
-        missing={"type": "string"},
-        question={"type": "string"},
-        answered={"type": "string", "enum": ["yes", "no"]},
-        answer={"type": "string"},
-    )
-    EXAMPLE = (
+    FORM = (
         '{"known": "...", "missing": "...", "question": "...", "answered": "yes or no", '
         '"answer": "..."}'
     )

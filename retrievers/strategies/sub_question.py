@@ -27,13 +27,11 @@ from ..results import OutputOptions, ScoredNode
 from ..tracing import start_span
 from ..validation import whole
 from .model_prompt import (
-    TEXTS_SCHEMA,
     QueryTransform,
     QueryVariants,
     StrategySettings,
     describe_error,
     model_or,
-    object_schema,
 )
 from .outcome import SUB_QUESTION, StrategyOutcome, SubResults, are_answered
 from .transform_retriever import (
@@ -144,15 +142,7 @@ Simpler questions:
     optional=("limit",),
 )
 
-_TOOL_SCHEMA = object_schema(
-    *("tool_questions", "The simpler questions, each with the tool that can answer it"),
-    questions={
-        "type": "array",
-        "items": object_schema(tool={"type": "string"}, question={"type": "string"}),
-    },
-)
-
-_TOOL_EXAMPLE = '{"questions": [{"tool": "...", "question": "..."}]}'
+_TOOL_FORM = '{"questions": [{"tool": "...", "question": "..."}]}'
 
 
 class QueryDecomposition(QueryTransform):
@@ -184,11 +174,7 @@ class QueryDecomposition(QueryTransform):
     name = "decompose"
     supplements = True
     PROMPT = PROMPT
-    SCHEMA = object_schema(
-        *("sub_questions", "The simpler questions; none where the question is simple already"),
-        questions=TEXTS_SCHEMA,
-    )
-    EXAMPLE = '{"questions": ["...", "..."]}, {"questions": []}'
+    FORM = '{"questions": ["...", "..."]}, {"questions": []}'
 
     def __init__(
         self,
@@ -257,8 +243,7 @@ class QueryDecomposition(QueryTransform):
             return (
                 yield from self.ask(
                     *(query, read),
-                    schema=_TOOL_SCHEMA,
-                    example=_TOOL_EXAMPLE,
+                    form=_TOOL_FORM,
                     limit=self.limit,
                     tools="\n".join(lines),
                 )

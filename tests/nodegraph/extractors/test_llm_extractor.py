@@ -5,6 +5,7 @@ import subprocess
 import sys
 import threading
 import time
+from typing import Any
 
 import pytest
 
@@ -338,3 +339,41 @@ def test_prompts_have_their_places(language, task):
     assert "{limit} {x}" in asked
     assert "7" in asked
     assert "{in_language}" not in asked
+
+
+class Structured:
+    """A model that can be held to a schema, and else answers in words."""
+
+    name = "structured"
+
+    def __init__(self, value: object) -> None:
+        self.value = value
+        self.schemas: list[Any] = []
+
+    def complete(self, prompt: str) -> str:
+        return "1. What is tea?"
+
+    def complete_json(self, prompt: str, schema: Any) -> object:
+        assert "JSON" in prompt
+        self.schemas.append(schema)
+        if isinstance(self.value, Exception):
+            raise self.value
+        return self.value
+
+
+@pytest.mark.parametrize(
+    ("task", "value", "texts"),
+    [
+        ("summary", {"summary": "Tea is a drink."}, ["Tea is a drink."]),
+        ("keywords", {"keywords": ["tea", "leaves"]}, ["tea", "leaves"]),
+        ("questions", {"questions": ["Is tea old?"]}, ["Is tea old?"]),
+        ("qa", {"pairs": [{"question": "Is tea old?", "answer": "It is."}]}, ["Is tea old?"]),
+        ("questions", RuntimeError("no schemas here"), ["What is tea?"]),
+    ],
+)
+def test_a_model_is_held_to_a_schema_where_it_can_be(
+    task: Any, value: object, texts: list[str]
+) -> None:
+    model = Structured(value)
+    assert [node.text for node in LLMExtractor(model, task)("Tea is old.")] == texts
+    assert len(model.schemas) == 1
