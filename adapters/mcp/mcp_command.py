@@ -99,10 +99,10 @@ def mcp(
             app = server.http_app(host, os.environ.get(TOKEN))
         except ValueError as error:
             raise CommandError(f"{error} ({TOKEN})", ExitStatus.USAGE_ERROR) from error
-        import uvicorn
+        from ..http_server import serve_http
 
         click.echo(f"nodekin: serving http://{host}:{port}/mcp", err=True)
-        uvicorn.run(app, host=host, port=port, log_level="warning")
+        serve_http(app, host, port)
     return ExitStatus.SUCCESS
 
 

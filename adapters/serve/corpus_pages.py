@@ -183,7 +183,8 @@ class CorpusPages:
 
     def summary(self, node: Node) -> dict[str, Any]:
         """Return a node as a list shows it."""
-        is_leaf = not any(item.parent == node.group and item.built for item in self._groups())
+        groups = list(self.graph.groups.values())
+        is_leaf = not any(item.parent == node.group and item.built for item in groups)
         return {
             "id": node.id,
             "group": node.group,
@@ -193,9 +194,6 @@ class CorpusPages:
             "text": node.text[:_EXCERPT],
             "leaf": is_leaf,
         }
-
-    def _groups(self) -> list[Any]:
-        return list(self.graph.groups.values())
 
     def passage(self, node_id: str, reach: int = _REACH) -> dict[str, Any]:
         """Return a node's text with what stands around it in its document.

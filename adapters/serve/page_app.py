@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections import Counter
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import aclosing
 from functools import cache
 from importlib.resources import files
@@ -13,8 +15,13 @@ from typing import Any, TypeVar
 from ...nodegraph.errors import ModelError
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.node import ROOT
+from ...retrievers.answers.answer import Answer
+from ...retrievers.answers.engine import QueryEngine
+from ...retrievers.base_retriever import BaseRetriever
 from ...retrievers.corpus_tools.corpus_view import CorpusView
 from ...retrievers.corpus_tools.tool_output import ToolError
+from ...retrievers.results import ScoredNode
+from ..cli.exit_status import printable
 from ..extras import extra
 from ..server_access import (
     Application,
@@ -25,24 +32,31 @@ from ..server_access import (
     TokenCheck,
     check_binding,
 )
-from .answer_events import answer_events
-from .corpus_pages import MAX_RESULTS, CorpusPages, explained_search, why_missing
+from .corpus_pages import (
+    MAX_RESULTS,
+    CorpusPages,
+    explained_search,
+    node_record,
+    plain_number,
+    why_missing,
+)
 from .tried_setups import TriedSetups
-
-with extra("serve", "starlette"):
-    from starlette.applications import Starlette
-    from starlette.concurrency import run_in_threadpool
-    from starlette.requests import Request
-    from starlette.responses import Response, StreamingResponse
-    from starlette.routing import Route
 
 _logger = logging.getLogger("nodekin")
 
 _MAX_BODY = 1_000_000  # bytes of a request
 
+_MAX_LOGGED = 300  # characters of an error
+
 _QUESTION = 20_000  # characters
 
 _HISTORY = 20  # questions of a conversation that are passed on
+
+_PASSAGES = 6  # from which an answer is
+
+_MAX_SOURCE = 1_200  # characters of a source
+
+Event = Mapping[str, Any]
 
 _SECURITY = {
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
@@ -111,19 +125,16 @@ class PageApp:
         self._title = title
         self._view = CorpusView(setups.graph, ROOT)
         routes = [Route(f"/{name}", _file(name)) for name in _FILES]
-        for path, answer in {
-            "corpus": self._corpus,
-            "documents": self._documents,
-            "tree": self._tree,
-            "passage": self._passage,
-        }.items():
-            routes.append(Route(f"/api/{path}", self._endpoint(answer), methods=["GET"]))
-        for path, answer in {
-            "search": self._search,
-            "missing": self._missing,
-            "keep": self._keep,
-        }.items():
-            routes.append(Route(f"/api/{path}", self._endpoint(answer), methods=["POST"]))
+        for method, path, answer in (
+            ("GET", "corpus", self._corpus),
+            ("GET", "documents", self._documents),
+            ("GET", "tree", self._tree),
+            ("GET", "passage", self._passage),
+            ("POST", "search", self._search),
+            ("POST", "missing", self._missing),
+            ("POST", "keep", self._keep),
+        ):
+            routes.append(Route(f"/api/{path}", self._endpoint(answer), methods=[method]))
         routes.append(Route("/api/ask", self._ask, methods=["POST"]))
         app: Application = Starlette(routes=routes)
         if token:
@@ -142,7 +153,7 @@ class PageApp:
                 values = await _values(request)
                 return _json(await run_in_threadpool(self._up_to_date, answer, values))
             except Exception as error:
-                return _failure(error)
+                return _failure(error, request)
 
         return endpoint
 
@@ -194,7 +205,7 @@ class PageApp:
             setup = _text(values, "setup", "")
             retriever = await run_in_threadpool(self._up_to_date, self.setups.retriever, setup)
         except Exception as error:
-            return _failure(error)
+            return _failure(error, request)
 
         async def lines() -> AsyncIterator[bytes]:
             async with aclosing(answer_events(retriever, self._llm, question, history)) as events:
@@ -202,6 +213,81 @@ class PageApp:
                     yield _encoded(event) + b"\n"
 
         return StreamingResponse(lines(), headers=_SECURITY, media_type="application/x-ndjson")
+
+
+async def answer_events(
+    retriever: BaseRetriever, llm: Any, question: str, history: Iterable[tuple[str, str]]
+) -> AsyncGenerator[Event, None]:
+    """Yield the sources, the text in pieces, and the end; or what went wrong.
+
+    Closing it ends the model's work.
+
+    Args:
+        retriever: What finds the passages.
+        llm: The model; None for the passages alone.
+        question: The question.
+        history: Earlier questions, each with its answer.
+    """
+    try:
+        if llm is None:
+            results = await asyncio.to_thread(retriever.retrieve, question, top_k=_PASSAGES)
+            yield _sources((n, r, r.text, None) for n, r in enumerate(results, 1))
+            yield {"type": "end", "answered": bool(results), "notes": []}
+            return
+        engine = QueryEngine(retriever, llm, top_k=_PASSAGES)
+        stream = engine.astream(question, history=list(history) or None)
+        displayed = False
+        async with aclosing(stream):
+            async for piece in stream:
+                if not displayed:
+                    displayed = True
+                    yield _sources_of(stream.answer)
+                yield {"type": "text", "text": piece}
+        answer = stream.answer
+        yield _sources_of(answer)
+        yield {"type": "end", "answered": answer.answered, "searched": answer.searched} | {
+            "confidence": plain_number(answer.confidence),
+            "notes": [*answer.notes, *_omissions(answer)],
+        }
+    except Exception as error:
+        existing = getattr(error, "answer", None)
+        if isinstance(existing, Answer) and existing.sources:
+            yield _sources_of(existing)
+        yield {"type": "error", "error": _failed("an answer", error)[0]}
+
+
+def _sources_of(answer: Answer) -> Event:
+    return _sources((s.number, s.result, s.text, s.cited) for s in answer.sources)
+
+
+def _sources(sources: Iterable[tuple[int, ScoredNode, str, bool | None]]) -> Event:
+    return {
+        "type": "sources",
+        "sources": [
+            {
+                "number": number,
+                "cited": cited,
+                "text": text[:_MAX_SOURCE],
+                "cut": len(text) > _MAX_SOURCE,
+                **node_record(result.node),
+            }
+            for number, result, text, cited in sources
+        ],
+    }
+
+
+def _omissions(answer: Answer) -> Iterable[str]:
+    for reason, number in Counter(item.reason for item in answer.omitted).items():
+        results = "1 result" if number == 1 else f"{number} results"
+        yield f"{results} not shown to the model ({reason.replace('_', ' ')})"
+
+
+with extra("serve", "starlette"):
+    from starlette.applications import Starlette
+    from starlette.concurrency import run_in_threadpool
+    from starlette.requests import ClientDisconnect, Request
+    from starlette.responses import Response, StreamingResponse
+    from starlette.routing import Route
 
 
 def _file(name: str) -> Callable[[Request], Awaitable[Response]]:
@@ -228,19 +314,36 @@ def _json(record: Any, status: int = 200) -> Response:
     return Response(_encoded(record), status, _SECURITY, "application/json")
 
 
-def _failure(error: Exception) -> Response:
-    """Return the answer to a request that failed."""
+_WRONG = (ToolError, ValueError, TypeError, ImportError, OSError, RecursionError, ClientDisconnect)
+"""Errors of what was requested. All others are our own."""
+
+
+def _reason(error: Exception) -> tuple[str, int]:
+    """Return what went wrong in one sentence, and the status that says so."""
     message = str(error.args[0]) if type(error) is KeyError and error.args else str(error)
-    if isinstance(error, ModelError):
-        return _json({"error": message}, 502)
-    if isinstance(error, LookupError):
-        return _json({"error": message}, 404)
     if isinstance(error, RecursionError):
-        return _json({"error": "the request is nested too deeply"}, 400)
-    if isinstance(error, (ToolError, ValueError, TypeError, ImportError, OSError)):
-        return _json({"error": message}, 400)
-    _logger.error("a request failed: %s: %s", type(error).__name__, message, exc_info=error)
-    return _json({"error": f"{type(error).__name__}: {message}"}, 500)
+        message = "the request is nested too deeply"
+    if isinstance(error, ModelError):
+        return message, 502
+    if isinstance(error, LookupError):
+        return message, 404
+    if isinstance(error, _WRONG):
+        return message, 400
+    return f"{type(error).__name__}: {message}", 500
+
+
+def _failed(what: str, error: Exception) -> tuple[str, int]:
+    """Log that something failed. Return why, and the status that says so."""
+    message, status = _reason(error)
+    trace = error if status == 500 else None
+    _logger.warning("%s failed: %s", what, printable(message[:_MAX_LOGGED]), exc_info=trace)
+    return message, status
+
+
+def _failure(error: Exception, request: Request) -> Response:
+    """Return the answer to a request that failed, and log why."""
+    message, status = _failed(f"{request.method} {request.url.path!a:.80}", error)
+    return _json({"error": message}, status)
 
 
 async def _values(request: Request) -> Mapping[str, Any]:

@@ -72,11 +72,11 @@ def serve(
     """
     check_exist(folders)
     try:
+        from ..http_server import serve_http
         from .page_app import PageApp
         from .tried_setups import TriedSetups
     except ImportError as error:
         raise CommandError(str(error), ExitStatus.MODEL_ERROR) from error
-    import uvicorn
 
     token = os.environ.get(TOKEN)
     if token is None and host in LOOPBACK:
@@ -111,8 +111,7 @@ def serve(
         click.echo(f"nodekin: serving http://{name}:{port}/{query} (Ctrl-C ends it)", err=True)
         if token and not query:
             click.echo(f"nodekin: open it with ?token=... of {TOKEN}", err=True)
-        config: dict[str, Any] = {"log_level": "warning", "timeout_graceful_shutdown": 3}
-        uvicorn.run(app, host=host, port=port, **config)
+        serve_http(app, host, port, timeout_graceful_shutdown=3)
     return ExitStatus.SUCCESS
 
 

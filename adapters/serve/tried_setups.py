@@ -30,6 +30,8 @@ _MAX_OPEN = 32  # retrievers that stay open
 
 _NAME = 80  # characters of a set-up's name
 
+_MAX_KEPT = 100  # set-ups of a file to which the page adds
+
 _MAX_SETUP = 10_000  # characters of a set-up: Python reads long keys in quadratic time
 
 
@@ -130,6 +132,11 @@ class TriedSetups:
         with self._lock:
             if name in self.file.setups:
                 raise ValueError(f"there is a set-up {name!r} in {self.path}; give another name")
+            if len(self.file.setups) >= _MAX_KEPT:
+                raise ValueError(
+                    f"{self.path} has {len(self.file.setups)} set-ups, and the page keeps "
+                    f"{_MAX_KEPT} at most; delete some of them in the file"
+                )
             self._with(name, table)
             if self.path.exists():
                 before = self.path.read_text(encoding="utf-8-sig")

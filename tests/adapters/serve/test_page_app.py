@@ -150,4 +150,7 @@ def test_the_log_says_why_a_request_failed(app, client, caplog, monkeypatch) -> 
 
     monkeypatch.setattr(app.pages, "documents", fail)
     assert client.get("/api/documents").status_code == 500
-    assert "a request failed: RuntimeError: the disk is gone" in caplog.text
+    assert "GET '/api/documents' failed: RuntimeError: the disk is gone" in caplog.text
+    assert client.get("/api/tree", node="no\x1b[2J").status_code == 404
+    assert "GET '/api/tree' failed: " in caplog.text
+    assert "\x1b" not in caplog.text

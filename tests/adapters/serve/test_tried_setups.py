@@ -50,3 +50,11 @@ def test_what_somebody_wrote_into_the_file_meanwhile_stays(setups) -> None:
 def test_a_setup_without_text_is_the_default_one(setups) -> None:
     assert type(setups.retriever("")) is DefaultRetriever
     assert setups.retriever(SETUP) is setups.retriever(f"\n{SETUP}\n")
+
+
+def test_the_page_keeps_only_so_many(setups) -> None:
+    for number in range(98):
+        setups.keep(f"set-up {number}", SETUP)
+    with pytest.raises(ValueError, match="has 100 set-ups, and the page keeps 100 at most"):
+        setups.keep("one more", SETUP)
+    assert "one more" not in setups.path.read_text("utf-8")

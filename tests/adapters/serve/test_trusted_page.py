@@ -34,7 +34,7 @@ def test_setups_that_the_page_finds_send_no_key_until_it_is_allowed(
     told = next(line for line in ran.err.splitlines() if "nodekin trust" in line)
     nodekin(*shlex.split(told.rsplit(": ", 1)[1])[1:])
     assert nodekin("serve", "docs").status == 0
-    assert answers[1].status_code == 200
+    assert answers[1].status_code == 200, answers[1].text
     assert recording_server.keys == ["Bearer aws-of-the-user"]
 
 
