@@ -174,6 +174,16 @@ class GraphReader:
             self.attach(node)
         return changes
 
+    def verify(self) -> list[str]:
+        """Read all that is stored; return what is not as it was written.
+
+        What was derived of it is made again by the next build of its group.
+        """
+        with self._access.changing():
+            damaged = self._store.verify()
+        self._access.forget()
+        return damaged
+
     # Nodes
 
     def document_ids(self) -> list[str]:

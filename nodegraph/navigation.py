@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from .errors import StoreError
 from .node import MEMBER, ROOT, Kin, Node
 
 
@@ -41,7 +42,7 @@ def path_to(graph: Kin, group: str) -> list[str]:
     return [ROOT, *(ancestor.name for ancestor in graph.reader.lineage(group))]
 
 
-def kin(graph: Kin, path: list[str], node: Node) -> list[Node]:
+def kin(graph: Kin, path: list[str], node: Node, below: tuple[str, ...] = ()) -> list[Node]:
     """Return one node's kin: up to the nearest common ancestor group, then down to the group.
 
     What was made from a whole group has for parents the nodes it is linked to as its members.
@@ -52,11 +53,19 @@ def kin(graph: Kin, path: list[str], node: Node) -> list[Node]:
         graph: The graph, held by ``reading`` with the group built.
         path: ``path_to`` the group.
         node: Where to begin.
+        below: The ids of the nodes from which this one was reached.
     """
     ancestor = node
     while ancestor.group not in path:
+        if ancestor.id in below:
+            raise StoreError(
+                f"node {ancestor.id!r} of group {ancestor.group!r} is its own ancestor, so that "
+                "the graph is damaged; restore a backup, or delete the node's document and add it"
+            )
+        below = (*below, ancestor.id)
         if ancestor.parent_id is None:
-            of_members = (kin(graph, path, member) for member in graph.linked(ancestor, MEMBER))
+            members = graph.linked(ancestor, MEMBER)
+            of_members = (kin(graph, path, member, below) for member in members)
             unique = {relative.id: relative for relatives in of_members for relative in relatives}
             return sorted(unique.values(), key=lambda relative: relative.order)
         ancestor = graph.node(ancestor.parent_id)

@@ -215,6 +215,10 @@ def _index(store: Path | None) -> Iterator[Check]:
     try:
         settings = home.load()
         with open_graph(home, settings, quiet=True) as graph:
+            damaged = graph.reader.verify() if os.access(home.folder, os.W_OK) else []
+            for what in damaged:
+                remedy = "what was made of documents is made again, of others: nodekin index DIR"
+                yield Check("damage", "wrong", f"{what}; {remedy}")
             count = sum(1 for _ in documents_of(graph))
             nodes = sum(1 for _ in graph.nodes(settings.main_group))
     except Exception as error:

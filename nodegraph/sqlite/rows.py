@@ -46,6 +46,11 @@ def checksum(value: str | bytes | None) -> int:
     return crc32(value.encode() if isinstance(value, str) else value or b"")
 
 
+def row_checksum(values: Iterable[Any]) -> int:
+    """Return a number by which a damaged row is recognised: the CRC-32 of its values."""
+    return crc32("\0".join(map(str, values)).encode())
+
+
 def from_column(value: str | bytes) -> str:
     """Read a text."""
     if isinstance(value, str):
@@ -84,32 +89,41 @@ def placeholders(values: Sequence[Any]) -> str:
     return ",".join("?" * len(values))
 
 
+_LINK = (
+    "s.id, links.target, links.type, links.weight, links.metadata, links.derived, links.checksum"
+)
+
+
+ALL_LINKS = (
+    f"SELECT links.key, links.derived, {_LINK} FROM links JOIN nodes s ON s.key = links.source"
+)
+
+
 def put_links(db: Connection, links: Iterable[Link]) -> None:
     """Put those links whose source exists."""
     db.run_many(
-        "INSERT INTO links (source, target, type, weight, metadata, derived) "
-        "SELECT key, ?, ?, ?, ?, ? FROM nodes WHERE id = ? "
+        "INSERT INTO links (source, target, type, weight, metadata, derived, checksum) "
+        "SELECT key, ?, ?, ?, ?, ?, ? FROM nodes WHERE id = ? "
         "ON CONFLICT (source, target, type) DO UPDATE SET weight = excluded.weight, "
-        "metadata = excluded.metadata, derived = excluded.derived",
-        (
-            (
-                *(to_key(link.target), link.type, link.weight, to_json(link.metadata)),
-                *(link.derived, to_key(link.source)),
-            )
-            for link in links
-        ),
+        "metadata = excluded.metadata, derived = excluded.derived, checksum = excluded.checksum",
+        ((*row, row_checksum((source, *row)), source) for source, row in map(_row, links)),
     )
+
+
+def _row(link: Link) -> tuple[bytes | str, Row]:
+    metadata, derived = to_json(link.metadata), int(link.derived)
+    row = (to_key(link.target), link.type, float(link.weight), metadata, derived)
+    return to_key(link.source), row
 
 
 def derived_links(db: Connection, derivation: int) -> list[Link]:
     """Return the links that a transform derived, also those to nodes that don't exist."""
     rows = db.rows(
-        "SELECT nodes.id, links.target, links.type, links.weight, links.metadata, 1 "
-        "FROM nodes JOIN links ON links.source = nodes.key "
-        "WHERE nodes.derivation = ? AND links.derived = 1 ORDER BY links.key",
+        f"SELECT {_LINK} FROM links JOIN nodes s ON s.key = links.source "
+        "WHERE s.derivation = ? AND links.derived = 1 ORDER BY links.key",
         [derivation],
     )
-    return [_link(row) for row in rows]
+    return [_link(db, row) for row in rows]
 
 
 def delete_links(db: Connection, links: Iterable[Link]) -> None:
@@ -130,18 +144,24 @@ def read_links(
     targets = "JOIN nodes t ON t.id = links.target " if existing else ""
     for keys in portions(to_key(i) for i in links):
         for row in db.rows(
-            "SELECT s.id, links.target, links.type, links.weight, links.metadata, links.derived "
-            f"FROM links JOIN nodes s ON s.key = links.source {targets}"
+            f"SELECT {_LINK} FROM links JOIN nodes s ON s.key = links.source {targets}"
             f"WHERE {side} IN ({placeholders(keys)}) ORDER BY links.key",
             keys,
         ):
-            link = _link(row)
+            link = _link(db, row)
             links[link.target if incoming else link.source].append(link)
     return [links[i] for i in ids]
 
 
-def _link(row: Row) -> Link:
-    source, target, kind, weight, metadata, derived = row
+def is_intact(row: Row) -> bool:
+    """Tell whether a row is as it was written, by its checksum, which is its last value."""
+    return row[-1] is None or row[-1] == row_checksum(row[:-1])
+
+
+def _link(db: Connection, row: Row) -> Link:
+    source, target, kind, weight, metadata, derived, _ = row
+    if not is_intact(row):
+        raise db.damaged(f"a link of node {source!r} is not what was written")
     more = NO_METADATA if metadata is None else from_json(metadata)
     return Link(from_key(source), from_key(target), kind, weight, more, bool(derived))
 

@@ -149,5 +149,12 @@ UPDATE groups SET built_for = 0 WHERE key IN (
 );
 """
 
-MIGRATIONS = [_TABLES, _LINKS_TO_IDS, _SEARCH_TEXTS, _CHECKSUMS, _COMPARE_LINKS]
+_ROW_CHECKSUMS = """
+-- CRC-32 of what is read of a node, with its document and group, and of a link; null where they
+-- were written before there were any.
+ALTER TABLE nodes ADD COLUMN checksum INTEGER;
+ALTER TABLE links ADD COLUMN checksum INTEGER;
+"""
+
+MIGRATIONS = [*(_TABLES, _LINKS_TO_IDS, _SEARCH_TEXTS, _CHECKSUMS, _COMPARE_LINKS, _ROW_CHECKSUMS)]
 """What makes a file of version n from one of version n - 1; its length is today's version."""

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from ..codec import encode
 from ..database import DatabaseStore
 from ..derivation import CORPUS, DOCUMENT_STRIDE, Amendment, Derivation, Stamp
+from ..errors import StoreError
 from ..hashing import digest
 from ..node import NO_METADATA, ROOT, Link, Node
 from . import rows as tables
@@ -20,8 +21,10 @@ from .rows import (
     from_column,
     from_json,
     from_key,
+    is_intact,
     placeholders,
     portions,
+    row_checksum,
     to_column,
     to_json,
     to_key,
@@ -32,20 +35,21 @@ _NO_SEARCH_TEXT = 0  # where a node's parent has none, and the document has one
 _NODE = """
     SELECT n.id, n.text, n.content, n.begin, n.size, n.shift, n.metadata, n.inherited, n.parent,
         n.place, d.version, d.document, docs.id, groups.name, n.search_text,
-        n.inherited_search_text
+        n.inherited_search_text, n.checksum
     FROM nodes n JOIN derivations d ON d.key = n.derivation
     JOIN documents docs ON docs.key = d.document JOIN groups ON groups.key = d.grp
 """
 
 _PUT_NODE = """
     INSERT INTO nodes (id, derivation, place, parent, text, content, begin, size, shift, metadata,
-        inherited, sequence, search_text, inherited_search_text)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+        inherited, sequence, search_text, inherited_search_text, checksum)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
     ON CONFLICT (id) DO UPDATE SET derivation = excluded.derivation, place = excluded.place,
         parent = excluded.parent, text = excluded.text, content = excluded.content,
         begin = excluded.begin, size = excluded.size, shift = excluded.shift,
         metadata = excluded.metadata, inherited = excluded.inherited, sequence = excluded.sequence,
-        search_text = excluded.search_text, inherited_search_text = excluded.inherited_search_text
+        search_text = excluded.search_text,
+        inherited_search_text = excluded.inherited_search_text, checksum = excluded.checksum
 """
 
 _STAMP = """
@@ -154,7 +158,8 @@ class SQLiteStore(DatabaseStore[GraphFile]):
             derivation = self._put_stamp(db, key, share, version, stamp, sequence)
             removed = ([to_key(node_id)] for node_id in amendment.removed)
             db.run_many("DELETE FROM nodes WHERE id = ?", removed)
-            self._put_nodes(db, derivation, amendment.nodes, version, sequence, {})
+            context = derivation, share.document, version
+            self._put_nodes(db, context, amendment.nodes, sequence, {})
 
     def _share(self, db: Connection, group: int, document_id: str) -> _Share:
         """Return what the file has of a document in a group; a new document gets a key."""
@@ -192,7 +197,8 @@ class SQLiteStore(DatabaseStore[GraphFile]):
         if len(unchanged) == len(new.nodes) and share.sequence is not None:
             sequence = share.sequence
         derivation = self._put_stamp(db, group, share, version, new.stamp, sequence)
-        self._put_nodes(db, derivation, new.nodes, version, sequence, unchanged)
+        context = derivation, share.document, version
+        self._put_nodes(db, context, new.nodes, sequence, unchanged)
         if share.version != version:
             self._versions.drop_unused(db, [share.version])
 
@@ -221,12 +227,13 @@ class SQLiteStore(DatabaseStore[GraphFile]):
     def _put_nodes(
         self,
         db: Connection,
-        derivation: int,
+        context: tuple[int, int, int | None],
         nodes: Sequence[Node],
-        version: int | None,
         sequence: int,
         unchanged: Mapping[bytes | str, int],
     ) -> None:
+        """Write nodes of a derivation, by its key, that of its document and of the version."""
+        derivation, document, version = context
         shared = NO_METADATA if version is None else self._versions.metadata(version)
         search_text = None if version is None else self._versions.search_text(version)
         rows: list[Row] = []
@@ -242,16 +249,22 @@ class SQLiteStore(DatabaseStore[GraphFile]):
             above = None
             if node.group != ROOT and node.inherited_search_text != search_text:
                 above = tables.put_search_text(db, node.inherited_search_text) or _NO_SEARCH_TEXT
+            parent = None if of_document else to_key(node.parent_id or "")
+            values = (
+                text,
+                None if node.content == node.text else to_column(encode(node.content)),
+                *(node.start, None if text else len(node.text), node.offset),
+                None if node.group == ROOT else to_json(node.own_metadata),
+                to_json(_beyond(node.inherited, shared)),
+            )
+            name = to_column(node.document_id)
+            checksum = row_checksum(  # of a row as ``_NODE`` reads it
+                (key, *values, parent, position, version, document, name, node.group, own, above)
+            )
             rows.append(
                 (
-                    *(key, derivation, position),
-                    None if of_document else to_key(node.parent_id or ""),
-                    text,
-                    None if node.content == node.text else to_column(encode(node.content)),
-                    *(node.start, None if text else len(node.text), node.offset),
-                    None if node.group == ROOT else to_json(node.own_metadata),
-                    to_json(_beyond(node.inherited, shared)),
-                    *(unchanged.get(key, sequence), own, above),
+                    *(key, derivation, position, parent, *values),
+                    *(unchanged.get(key, sequence), own, above, checksum),
                 )
             )
         db.run_many(_PUT_NODE, rows)
@@ -348,7 +361,9 @@ class SQLiteStore(DatabaseStore[GraphFile]):
         above: Mapping[str, Any] = NO_METADATA
         for row in rows:
             node_id, text, content, start, size, shift, own, inherited, parent, position = row[:10]
-            version, document, document_id, group, own_key, above_key = row[10:]
+            version, document, document_id, group, own_key, above_key = row[10:16]
+            if not is_intact(row):
+                raise self._database.db.damaged(_damaged_node(row))
             shared, search_text = NO_METADATA, None
             if version is not None:
                 shared, search_text = versions.metadata(version), versions.search_text(version)
@@ -390,6 +405,44 @@ class SQLiteStore(DatabaseStore[GraphFile]):
                 own_search_text,
                 above_search_text,
             )
+
+    def verify(self) -> list[str]:
+        """Compare nodes and links with their checksums; see ``NodeStore.verify``."""
+        with self.transaction():
+            db, damaged = self._database.db, []
+            nodes = [row for row in db.stream(_NODE) if not self._is_readable(row)]
+            links = [row for row in db.stream(tables.ALL_LINKS) if not is_intact(row[2:])]
+            for row in nodes:
+                damaged.append(_damaged_node(row))
+                if row[13] != ROOT:
+                    readable = "text = '', content = NULL, metadata = NULL, inherited = NULL"
+                    db.run(f"UPDATE nodes SET checksum = NULL, {readable} WHERE id = ?", [row[0]])
+                    self._derive_again(row[0])
+            for key, derived, source, *_ in links:
+                damaged.append(f"a link of node {from_key(source)!r} is not what was written")
+                if derived:
+                    db.run("UPDATE links SET checksum = NULL WHERE key = ?", [key])
+                    self._derive_again(source)
+            if damaged:
+                self.touch()
+        return damaged
+
+    def _is_readable(self, row: Row) -> bool:
+        """Tell whether a node is as it was written; of documents their texts and metadata, too."""
+        if row[13] != ROOT or not is_intact(row):
+            return is_intact(row)
+        try:
+            return bool([*self._nodes_of([row])])
+        except StoreError:
+            return False
+
+    def _derive_again(self, node: bytes | str) -> None:
+        """Let the next build make again what was made together with a node."""
+        db = self._database.db
+        of_node = "(SELECT derivation FROM nodes WHERE id = ?)"
+        db.run(f"UPDATE derivations SET source = '', rule = '' WHERE key = {of_node}", [node])
+        groups = f"(SELECT grp FROM derivations WHERE key = {of_node})"
+        db.run(f"UPDATE groups SET built_for = 0 WHERE key = {groups}", [node])
 
     # Links
 
@@ -433,6 +486,13 @@ class SQLiteStore(DatabaseStore[GraphFile]):
         with_values = "EXISTS (SELECT 1 FROM memory WHERE memory.kind = kinds.key)"
         rows = self._database.db.rows(f"SELECT name FROM kinds WHERE {with_values} ORDER BY key")
         return [name for (name,) in rows]
+
+
+def _damaged_node(row: Row) -> str:
+    return (
+        f"node {from_key(row[0])!r} of group {row[13]!r}, document {from_column(row[12])!r}, is "
+        "not what was written"
+    )
 
 
 def _beyond(inherited: Mapping[str, Any], shared: Mapping[str, Any]) -> Mapping[str, Any]:

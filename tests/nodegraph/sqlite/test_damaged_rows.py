@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from nodekin.nodegraph import Document, NodeGraph, StoreError
+from nodekin.retrievers import Retriever
 
 
 @pytest.fixture
@@ -19,6 +20,7 @@ def path(tmp_path: Path) -> Path:
         graph.add(
             [Document("green tea\nblack tea", {"kind": "tea"}, id="a"), Document("x", id="b")]
         )
+        graph.link("a", "b")
         graph.build("line")
     return path
 
@@ -27,6 +29,12 @@ def opened(path: Path) -> NodeGraph:
     graph = NodeGraph(store=path, progress=False)
     graph.create_node_group("line", str.splitlines, version="1")
     return graph
+
+
+def read_all(graph: NodeGraph) -> None:
+    [(node.text, dict(node.metadata)) for node in graph.nodes("line")]
+    graph.nodes("ROOT")
+    graph.linked("a")
 
 
 def run(path: Path, statement: str) -> None:
@@ -39,20 +47,71 @@ def run(path: Path, statement: str) -> None:
     [
         ("UPDATE pages SET text = replace(text, 'tea', 'pea')", "a part of a text is not what"),
         ("UPDATE versions SET metadata = replace(metadata, 'tea', 'pea')", "document's metadata"),
-        ("UPDATE nodes SET begin = NULL WHERE place = 1", "neither a text nor a place"),
+        ("UPDATE nodes SET begin = NULL WHERE place = 1", "of group 'line', document 'a', is not"),
+        ("UPDATE nodes SET place = 7 WHERE place = 1", "is not what was written"),
+        ("UPDATE derivations SET version = 2 WHERE version = 1", "is not what was written"),
+        ("UPDATE documents SET id = 'c' WHERE id = 'b'", "document 'c', is not what was written"),
+        ("UPDATE links SET weight = 3", "a link of node 'a' is not what was written"),
         ("DELETE FROM nodes WHERE place = 1", "group 'line' has 2 nodes of 3 in it"),
     ],
 )
 def test_a_damaged_row_is_an_error(path: Path, statement: str, message: str) -> None:
     run(path, statement)
     with opened(path) as graph, pytest.raises(StoreError, match=message) as caught:
-        [(node.text, dict(node.metadata)) for node in graph.nodes("line")]
+        read_all(graph)
     assert "SQLite finds its file intact, so don't delete it" in str(caught.value)
 
 
 def test_what_was_written_before_there_were_checksums_is_read(path: Path) -> None:
     run(path, "UPDATE pages SET checksum = NULL")
-    run(path, "UPDATE versions SET checksum = NULL")
+    for table in ("versions", "nodes", "links"):
+        run(path, f"UPDATE {table} SET checksum = NULL")
     with opened(path) as graph:
         assert [node.text for node in graph.nodes("line")] == ["green tea", "black tea", "x"]
         assert graph.node("a").metadata["kind"] == "tea"
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE nodes SET begin = NULL WHERE place = 1",
+        "UPDATE nodes SET place = 7 WHERE place = 1",
+        "UPDATE nodes SET size = 2 WHERE derivation = 3",
+        "UPDATE nodes SET text = 'pea', metadata = 'no JSON' WHERE place = 1",
+        "UPDATE nodes SET parent = id WHERE derivation = 3",
+    ],
+)
+def test_what_was_derived_is_made_again(path: Path, statement: str) -> None:
+    with opened(path) as graph:
+        right = [(n.id, n.text, n.order, n.parent_id, n.start) for n in graph.nodes("line")]
+    run(path, statement)
+    with opened(path) as graph:
+        assert graph.reader.verify()
+        given = [(n.id, n.text, n.order, n.parent_id, n.start) for n in graph.nodes("line")]
+        assert given == right
+        assert graph.reader.verify() == []
+        assert [node.id for node in graph.linked("a")] == ["b"]
+
+
+def test_what_was_not_derived_is_named(path: Path) -> None:
+    run(path, "UPDATE pages SET text = replace(text, 'tea', 'pea')")
+    run(path, "UPDATE links SET weight = 3")
+    with opened(path) as graph:
+        for _ in range(2):
+            damaged = graph.reader.verify()
+            assert damaged == [
+                "node 'a' of group 'ROOT', document 'a', is not what was written",
+                "a link of node 'a' is not what was written",
+            ]
+
+
+def test_a_node_that_is_its_own_parent_ends_a_walk_with_an_error(path: Path) -> None:
+    run(path, "UPDATE nodes SET parent = id, checksum = NULL WHERE derivation = 3")
+    with opened(path) as graph:
+        line = graph.nodes("line")[0]
+        assert line.parent_id == line.id
+        with pytest.raises(StoreError, match="is its own ancestor"):
+            graph.find("ROOT")(line)
+        graph.link(line, line, "member")
+        with pytest.raises(StoreError, match="is its own ancestor"):
+            Retriever(graph, "line", target="ROOT")("tea")
