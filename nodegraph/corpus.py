@@ -16,12 +16,11 @@ from .codec import decode, encode
 from .concurrency import track
 from .derivation import Stamp, derive_root
 from .document import Document
+from .document_files import rename
 from .errors import ReadError
 from .locking import Access
 from .node import ROOT
-from .readers.read_options import ReadOptions
-from .readers.read_report import ReadReport
-from .renaming import rename
+from .readers.read_options import ReadOptions, ReadReport
 from .store import NodeStore
 
 if TYPE_CHECKING:

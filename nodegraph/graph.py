@@ -14,6 +14,7 @@ from .builder import GroupBuilder
 from .concurrency import Workers
 from .corpus import Corpus, Refresh
 from .document import as_document, flatten
+from .document_files import report_changed_files, stable_document
 from .errors import explain_names, nearest_names
 from .graph_reader import GraphReader, OnError
 from .groups import PREDEFINED_STRUCTURE, GroupRegistry, GroupSummary, Scope, make_group
@@ -23,15 +24,12 @@ from .locking import Access
 from .memory_store import as_store
 from .models.embedder import as_embedders
 from .models.embedding_cache import EmbeddingCache
-from .navigation import as_node, find
+from .navigation import as_node, find, outlines_of, pages_of, place_of
 from .node import ROOT, Link, Node
-from .places import outlines_of, pages_of, place_of
-from .random_ids import report_changed_files, stable_document
-from .readers.read_options import ReadOptions
-from .readers.read_report import ReadReport
+from .readers.read_options import ReadOptions, ReadReport
 from .search_engine import SearchEngine, as_engine
 from .search_text import SearchTextOption, as_search_text
-from .splitters.sentence_splitter import SentenceSplitter
+from .splitters.sentences import SentenceSplitter
 from .store import NodeStore
 
 if TYPE_CHECKING:

@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING, Literal, Protocol, TypeVar
 
 from .builder import GroupBuilder
 from .concurrency import Workers
-from .groups import GroupRegistry, NodeGroup
+from .groups import DeclaredSearchText, GroupRegistry, NodeGroup, SearchTextRegistry
 from .locking import Access, Lock, current_observation, retried
 from .node import MEMBER, ROOT, Kin, Link, Node
 from .search_engine import SearchEngine
 from .search_text import DEFAULT, SearchTextRule, rule_sources
-from .search_text_registry import DeclaredSearchText, SearchTextRegistry
 from .store import Changes, NodeStore, StreamedNodes
 
 if TYPE_CHECKING:

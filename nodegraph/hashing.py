@@ -41,10 +41,11 @@ def _parts(value: Any, seen: dict[int, tuple[object, str]]) -> list[str]:
         return describe(value.co_code, value.co_consts, value.co_names, value.co_varnames)
     if isinstance(value, types.MethodType):
         return describe(value.__func__, value.__self__)
-    if isinstance(value, type | types.ModuleType):
-        return [
-            f"{getattr(value, '__module__', '')}.{getattr(value, '__qualname__', value.__name__)}"
-        ]
+    if isinstance(value, types.ModuleType):
+        return [value.__name__]
+    if isinstance(value, type):  # of nodekin's own, whichever file it is in
+        module = "nodekin" if value.__module__.startswith("nodekin.") else value.__module__
+        return [f"{module}.{value.__qualname__}"]
     if isinstance(value, Mapping):
         return sorted(digest(*describe(k, v)) for k, v in value.items())
     if isinstance(value, set | frozenset):

@@ -8,10 +8,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ...nodegraph.graph import NodeGraph
-from ...nodegraph.splitters.markdown_splitter import MarkdownSplitter
+from ...nodegraph.splitters.headings import MarkdownSplitter
 from ...nodegraph.splitters.passage_splitter import PassageSplitter
-from ...nodegraph.splitters.sentence_splitter import SentenceSplitter
-from ...nodegraph.splitters.sentences import split_paragraphs, split_sentences
+from ...nodegraph.splitters.sentences import SentenceSplitter, split_paragraphs, split_sentences
 
 TRANSFORMS = {
     "passages": "what belongs together, paragraphs packed up to SIZE tokens (320)",

@@ -8,8 +8,8 @@ import unicodedata
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
+from ...nodegraph.splitters.chunking import UNSPACED
 from ...nodegraph.splitters.sentences import sentence_spans
-from ...nodegraph.splitters.tokens import UNSPACED
 from ...retrievers.analysis.text_analyzer import TextAnalyzer
 from .exit_status import printable
 

@@ -6,8 +6,8 @@ import queue
 import threading
 from typing import Any
 
+from ...nodegraph.workers.process_workers import RemoteWorkers, WorkerEndedError
 from ...nodegraph.workers.remote_calls import CallServer, converse
-from ...nodegraph.workers.remote_workers import RemoteWorkers, WorkerEndedError
 from ..extras import extra
 
 

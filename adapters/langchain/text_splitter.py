@@ -13,7 +13,7 @@ from typing import Any
 from langchain_core.documents import Document
 
 from ...nodegraph.node import Node
-from ...nodegraph.splitters.sentence_splitter import SentenceSplitter
+from ...nodegraph.splitters.sentences import SentenceSplitter
 from ...nodegraph.transforms import Draft, as_rule
 from .documents import check_same_length
 

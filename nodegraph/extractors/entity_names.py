@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from ..splitters.tokens import UNSPACED
+from ..splitters.chunking import UNSPACED
 
 # Python's expressions have no class of capitals; accents are gone when they are looked for.
 _UPPER = "".join(

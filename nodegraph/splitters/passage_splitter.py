@@ -10,11 +10,9 @@ from typing import Any, ClassVar
 
 from ..node import Node
 from ..source_names import file_name_of
-from .chunking import Length, Span, check_sizes, pack, strip_span
+from .chunking import Length, RecursiveSplitter, Span, check_sizes, count_tokens, pack, strip_span
 from .headings import Section, headings_in, sections_of
-from .recursive_splitter import RecursiveSplitter
 from .sentences import paragraph_spans
-from .tokens import count_tokens
 
 _FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})")
 

@@ -16,8 +16,7 @@ from pathlib import Path
 from ..database import Database, StateCache
 from ..errors import StoreError
 from ..locking import WAIT_LIMIT, Lock, mutex
-from .connection import Connection, opening
-from .schema import MIGRATIONS
+from .connection import MIGRATIONS, Connection, opening
 
 _CHECKPOINT_WAIT = 500  # milliseconds
 

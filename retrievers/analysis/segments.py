@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 
-from ...nodegraph.splitters.tokens import UNSPACED
+from ...nodegraph.splitters.chunking import UNSPACED
 from .languages import script_of
 
 # Begins with a plain set of characters, so that prose is passed over quickly.

@@ -11,7 +11,7 @@ from ...nodegraph.errors import nearest_names
 from ...nodegraph.models.output.free_text import NO_ANSWER_SIGNALS
 from ...nodegraph.models.templates import Language
 from ...nodegraph.node import Node
-from ...nodegraph.splitters.tokens import count_tokens
+from ...nodegraph.splitters.chunking import count_tokens
 from ..plans.prompting import Prompt, passage_title
 from ..validation import choice, seconds, whole
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ...nodegraph.node import Node
-from ...nodegraph.splitters.tokens import count_tokens
+from ...nodegraph.splitters.chunking import count_tokens
 from ..protocols import RetrieverLike
 from ..results import OutputOptions, Results, ScoredNode
 from ..retrieval_conditions import Conditions, HitConditions

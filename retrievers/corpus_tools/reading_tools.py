@@ -9,8 +9,8 @@ from typing import Any
 
 from ...nodegraph.node import Node
 from ...nodegraph.source_names import source_title
+from ...nodegraph.splitters.chunking import count_tokens
 from ...nodegraph.splitters.headings import markdown_headings
-from ...nodegraph.splitters.tokens import count_tokens
 from .corpus_view import CorpusView
 from .tool_output import (
     Interval,

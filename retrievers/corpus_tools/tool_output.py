@@ -8,7 +8,7 @@ from typing import Any
 
 from ...nodegraph.node import Node
 from ...nodegraph.source_names import headings_of, source_title
-from ...nodegraph.splitters.tokens import count_tokens
+from ...nodegraph.splitters.chunking import count_tokens
 
 
 class ToolError(ValueError):

@@ -28,9 +28,9 @@ from ...nodegraph.models.output.free_text import parse_partial_answer
 from ...nodegraph.models.output.lines import normalize
 from ...nodegraph.models.templates import json_instruction, language_of, schema_of
 from ...nodegraph.node import Node
+from ...nodegraph.splitters.chunking import UNSPACED, count_tokens
 from ...nodegraph.splitters.passage_splitter import PassageSplitter
 from ...nodegraph.splitters.sentences import split_sentences
-from ...nodegraph.splitters.tokens import UNSPACED, count_tokens
 from ...nodegraph.store import NodeStore
 from ..plans.plan import run
 from ..plans.prompting import ask_and_parse, passage_title

@@ -22,8 +22,8 @@ from ...nodegraph.models.answer_cache import AnswerCache, answer_key
 from ...nodegraph.models.llm import LLM, as_llm
 from ...nodegraph.models.output.verdicts import Verdict, parse_numbers, parse_verdicts
 from ...nodegraph.models.templates import Language, json_instruction, language_of, schema_of
+from ...nodegraph.splitters.chunking import count_tokens
 from ...nodegraph.splitters.sentences import split_sentences
-from ...nodegraph.splitters.tokens import count_tokens
 from ...nodegraph.store import NodeStore
 from ..plans.plan import run
 from ..plans.prompting import PromptMixin, ask_and_parse

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, get_args
 
-from ...nodegraph.splitters.tokens import UNSPACED, count_tokens
+from ...nodegraph.splitters.chunking import UNSPACED, count_tokens
 from ..results import ScoredNode
 from ..validation import choice
 from .dataset import Gold, GoldDocument, GoldPassage, GoldSpan, Question

@@ -19,8 +19,8 @@ from typing import Any, TypeAlias
 
 from ...nodegraph.errors import nearest_names
 from ...nodegraph.models.output.free_text import is_unknown
+from ...nodegraph.splitters.chunking import count_tokens
 from ...nodegraph.splitters.sentences import split_sentences
-from ...nodegraph.splitters.tokens import count_tokens
 from .dataset import GoldDocument, GoldSpan
 from .matching import NotJudgedError, RetrievalCase, check_threshold, covered_tokens, is_similar
 

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal
 
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.node import Node
-from ...nodegraph.splitters.tokens import UNSPACED
+from ...nodegraph.splitters.chunking import UNSPACED
 from ..conditions import SEVERAL
 from ..filters import Filter
 from ..results import Hits

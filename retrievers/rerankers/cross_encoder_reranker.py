@@ -16,9 +16,16 @@ from ...nodegraph.locking import Lock
 from ...nodegraph.models.model_objects import is_async
 from ...nodegraph.node import Node
 from ...nodegraph.search_text import SearchTextOption, as_search_text
-from ...nodegraph.splitters.chunking import CLAUSES, WORDS, Length, Span, cut_to_fit, pack
+from ...nodegraph.splitters.chunking import (
+    CLAUSES,
+    WORDS,
+    Length,
+    Span,
+    count_tokens,
+    cut_to_fit,
+    pack,
+)
 from ...nodegraph.splitters.sentences import sentence_spans
-from ...nodegraph.splitters.tokens import count_tokens
 from ..plans.effects import Compute
 from ..plans.plan import Plan, apaid, arun, paid, run
 from ..protocols import RerankError, by_score

@@ -13,7 +13,7 @@ import numpy as np
 
 from ...nodegraph.errors import check_integer
 from ...nodegraph.models.embedder import as_embedder
-from ...nodegraph.splitters.tokens import UNSPACED, count_tokens
+from ...nodegraph.splitters.chunking import UNSPACED, count_tokens
 from ..analysis.text_analyzer import TextAnalyzer
 from ..ranking import merge
 from ..results import Results, ScoredNode

@@ -15,7 +15,7 @@ from ...nodegraph.models.output.lines import label_pattern, strip_markup
 from ...nodegraph.models.output.queries import MAX_QUERY_LENGTH, parse_sub_questions
 from ...nodegraph.models.output.verdicts import is_yes
 from ...nodegraph.models.templates import Language
-from ...nodegraph.splitters.tokens import count_tokens
+from ...nodegraph.splitters.chunking import count_tokens
 from ..planned_retriever import join_notes
 from ..plans.limits import Call
 from ..plans.plan import Plan, arun, run

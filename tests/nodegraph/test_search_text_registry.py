@@ -1,8 +1,7 @@
 from nodekin.nodegraph import NodeGraph, SearchText
-from nodekin.nodegraph.groups import make_group
+from nodekin.nodegraph.groups import SearchTextRegistry, make_group
 from nodekin.nodegraph.node import Node
 from nodekin.nodegraph.search_text import SearchTextRule
-from nodekin.nodegraph.search_text_registry import SearchTextRegistry
 
 
 def registry(default: SearchTextRule | None, group: object) -> SearchTextRegistry:

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from ...splitters.tokens import UNSPACED
+from ...splitters.chunking import UNSPACED
 from .json_values import parse_answer, texts_in, value_of
 from .lines import (
     ANSWER_KEYS,

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from ...splitters.tokens import UNSPACED
+from ...splitters.chunking import UNSPACED
 from .cleaning import check_answer, clean, is_no_answer, usable_text
 from .free_text import is_unknown
 from .json_values import find_json, parse_json, texts_in, value_of

@@ -13,11 +13,10 @@ from typing import Any
 from ....nodegraph.errors import nearest_names
 from ....nodegraph.extractors.entity_extractor import EntityExtractor
 from ....nodegraph.graph import NodeGraph
-from ....nodegraph.splitters.markdown_splitter import MarkdownSplitter
+from ....nodegraph.splitters.chunking import RecursiveSplitter
+from ....nodegraph.splitters.headings import MarkdownSplitter
 from ....nodegraph.splitters.passage_splitter import PassageSplitter
-from ....nodegraph.splitters.recursive_splitter import RecursiveSplitter
-from ....nodegraph.splitters.sentence_splitter import SentenceSplitter
-from ....nodegraph.splitters.sentences import split_paragraphs, split_sentences
+from ....nodegraph.splitters.sentences import SentenceSplitter, split_paragraphs, split_sentences
 from ...answers.engine import QueryEngine
 from ...base_retriever import BaseRetriever
 from ...composite.auto_merge import AutoMergeRetriever

@@ -12,7 +12,7 @@ from graph_files import fill, opened, tables
 
 from nodekin.nodegraph import Link, NodeGraph, StoreError
 from nodekin.nodegraph.sqlite import connection, file
-from nodekin.nodegraph.sqlite.schema import APPLICATION, MIGRATIONS
+from nodekin.nodegraph.sqlite.connection import APPLICATION, MIGRATIONS
 
 UPGRADE = """
 -- Whether somebody has read it.

@@ -9,7 +9,7 @@ import pytest
 from fixed_retriever import FixedRetriever, passage
 
 from nodekin.nodegraph import Document, NodeGraph
-from nodekin.nodegraph.splitters.tokens import count_tokens
+from nodekin.nodegraph.splitters.chunking import count_tokens
 from nodekin.retrievers import FusionRetriever, Prompt, QueryEngine, Retriever
 from nodekin.retrievers.answers.context import merge_results
 from nodekin.retrievers.answers.settings import AnswerMode, AnswerSettings
