@@ -239,18 +239,22 @@ class Lock:
     def __init__(self, holder: str) -> None:
         self._holder = holder
         self._owner = 0  # the thread that holds it
+        self._waiting = 0  # how many threads wait for it
         self._set_up()
         release_after_fork(self)
 
     def _set_up(self) -> None:
-        self._mutex = threading.RLock()
+        self._mutex = threading.RLock()  # quicker to hold than the condition that it belongs to
         self._condition = threading.Condition(self._mutex)
 
     def after_fork(self) -> None:
         """Release what only threads hold that are not in this process."""
-        if self._owner != threading.get_ident():
-            self._owner = 0
+        self._owner = self._owner if self._owner == threading.get_ident() else 0
+        self._waiting = 0
         self._set_up()
+
+    def _is_free(self) -> bool:
+        return not self._owner
 
     @contextmanager
     def held(self, *, wait: bool = True, limit: float = WAIT_LIMIT) -> Iterator[bool]:
@@ -268,16 +272,25 @@ class Lock:
         try:
             if not outer:
                 with self._mutex:
-                    if wait and self._owner:
-                        wait_until(self._condition, lambda: not self._owner, self._holder, limit)
-                    if not self._owner:
+                    if wait and not self._is_free():
+                        self._wait(limit)
+                    if self._is_free():
                         self._owner = thread
             yield self._owner == thread and (wait or not outer)
         finally:
             if not outer and self._owner == thread:
                 self._owner = 0
                 with self._mutex:
-                    self._condition.notify()
+                    self._condition.notify_all()
+
+    def _wait(self, limit: float) -> None:
+        try:
+            self._waiting += 1
+            wait_until(self._condition, self._is_free, self._holder, limit)
+        finally:
+            self._waiting -= 1
+            if not self._is_free():  # given up: let those pass who waited for this one
+                self._condition.notify_all()
 
 
 _RETRY_WAITS = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6)  # seconds, about
@@ -456,7 +469,7 @@ class Access:
         self._lock.check_write()
 
 
-class ReadWriteLock:
+class ReadWriteLock(Lock):
     """Let many threads read at once, or one write; a waiting writer goes before new readers.
 
     Reading again while reading is allowed. Writing while the same thread reads would wait for
@@ -465,22 +478,16 @@ class ReadWriteLock:
 
     def __init__(self) -> None:
         self._readers: dict[int, int] = {}  # by thread, how many blocks it is in
-        self._writer = 0  # the thread that writes
-        self._waiting = 0  # how many threads wait to write
-        self._set_up()
-        release_after_fork(self)
-
-    def _set_up(self) -> None:
-        self._mutex = threading.RLock()  # quicker to hold than the condition that it belongs to
-        self._condition = threading.Condition(self._mutex)
+        super().__init__("other threads that read or write the graph")
 
     def after_fork(self) -> None:
         """Release what only threads hold that are not in this process."""
         thread = threading.get_ident()
         self._readers = {reader: n for reader, n in self._readers.items() if reader == thread}
-        self._writer = self._writer if self._writer == thread else 0
-        self._waiting = 0
-        self._set_up()
+        super().after_fork()
+
+    def _is_free(self) -> bool:
+        return not self._owner and not self._readers
 
     @contextmanager
     def read(self) -> Iterator[None]:
@@ -496,7 +503,7 @@ class ReadWriteLock:
                 self._readers[thread] = depth + 1
             else:
                 with self._mutex:
-                    if self._writer or self._waiting:
+                    if self._owner or self._waiting:
                         self._wait_to_read(thread)
                     self._readers[thread] = 1
             yield
@@ -510,10 +517,10 @@ class ReadWriteLock:
                         self._condition.notify_all()
 
     def _wait_to_read(self, thread: int) -> None:
-        def is_free() -> bool:
-            return self._writer == thread or not (self._writer or self._waiting)
+        def may_read() -> bool:
+            return self._owner == thread or not (self._owner or self._waiting)
 
-        wait_until(self._condition, is_free, "another thread that writes to the graph")
+        wait_until(self._condition, may_read, "another thread that writes to the graph")
 
     def is_reading(self) -> bool:
         """Return whether this thread reads."""
@@ -528,29 +535,8 @@ class ReadWriteLock:
             TimeoutError: If other threads have been reading or writing for an hour.
         """
         self.check_write()
-        thread = threading.get_ident()
-        try:
-            with self._mutex:
-                self._wait_to_write()
-                self._writer = thread
+        with self.held():
             yield
-        finally:
-            if self._writer == thread:
-                self._writer = 0
-                with self._mutex:
-                    self._condition.notify_all()
-
-    def _wait_to_write(self) -> None:
-        def is_free() -> bool:
-            return not self._writer and not self._readers
-
-        try:
-            self._waiting += 1
-            wait_until(self._condition, is_free, "other threads that read or write the graph")
-        finally:
-            self._waiting -= 1
-            if not is_free():  # given up: let those pass who waited for this one
-                self._condition.notify_all()
 
     def check_write(self) -> None:
         """Raise what ``write`` would.
