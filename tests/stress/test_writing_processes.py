@@ -1,0 +1,54 @@
+"""Processes and threads change one graph at random; at rest it is as one that is built anew."""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from stress import Tally, amount
+
+SCRIPT = Path(__file__).parent.parent / "support" / "writing_process.py"
+ROUNDS = amount(3, 1_000)
+
+
+def told(processes: list[subprocess.Popen[str]], line: str) -> list[str]:
+    """Give processes a line; return their answers, when all have answered."""
+    for process in processes:
+        assert process.stdin is not None
+        process.stdin.write(f"{line}\n")
+        process.stdin.flush()
+    return [process.stdout.readline().strip() for process in processes if process.stdout]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("count", "threads"), [(2, 2), (3, 1)])
+def test_processes_that_write_leave_a_graph_as_one_that_is_built_anew(
+    tmp_path: Path, count: int, threads: int
+) -> None:
+    start = int(os.environ.get("NODEKIN_SEED") or random.randrange(10**6))
+    tally = Tally(f"rounds of {count} processes of {threads} threads, NODEKIN_SEED={start}")
+    processes = [
+        subprocess.Popen(
+            [sys.executable, str(SCRIPT), str(tmp_path / "graph"), f"p{n}t", str(threads), "12"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for n in range(count)
+    ]
+    try:
+        for number in range(ROUNDS):
+            with tally.trying(f"seed {start}, round {number}"):
+                answers = told(processes, f"work {start}-{number}")
+                for process in processes:  # one after the other: nobody writes meanwhile
+                    answers += told([process], "check")
+                assert set(answers) == {"ok"}, answers
+    finally:
+        for process in processes:
+            process.kill()
+            process.communicate()
+    tally.check()
