@@ -107,7 +107,7 @@ class GroupBuilder:
 
     def started(self, name: str) -> bool:
         """Tell whether a group has been built for some state of the documents."""
-        return name in self._partial or self._store.revision(name) > 0
+        return name in self._partial or self._store.built(name) is not None
 
     def retry(self, lineage: Sequence[NodeGroup]) -> None:
         """Forget the failures in these groups, so that the next build tries again."""

@@ -126,8 +126,16 @@ class Work:
         for graph in (self.graph, opened(self.graph._store.place)):
             known = whole(graph, groups())
             for part, value in expected.items():
-                assert known[part] == value, f"{part} differs from a graph that is built anew"
+                assert known[part] == value, f"{part}: {difference(known[part], value)}"
             assert answers_of(graph) == answers, "answers differ from those of a graph built anew"
+
+
+def difference(given: Any, expected: Any) -> str:
+    """Return the first entries that differ, of what a graph has and of one that is built anew."""
+    given, expected = (list(x.items() if isinstance(x, dict) else x) for x in (given, expected))
+    pairs = zip(given, expected, strict=False)
+    unequal = [pair for pair in pairs if pair[0] != pair[1]]
+    return f"{len(given)} beside {len(expected)}: {unequal[:1]}"
 
 
 def answers_of(graph: NodeGraph) -> list[list[tuple[str, float]]]:
@@ -151,8 +159,9 @@ def main(store: str, name: str, threads: str, steps: str) -> None:
             command, *arguments = line.split()
             work.check() if command == "check" else work.run(*arguments)
             answer = "ok"
-        except BaseException:
-            answer = repr(traceback.format_exc()[-3000:])
+        except BaseException as error:
+            traceback.print_exc()
+            answer = repr(error).replace("\n", " ")
         sys.stdout.write(f"{answer}\n")
         sys.stdout.flush()
 
