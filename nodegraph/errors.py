@@ -97,6 +97,10 @@ class StoreError(RuntimeError):
     """A store could not be opened, read or written; what it held before is unharmed."""
 
 
+class DiskFullError(StoreError):
+    """There is no room to write; nothing was changed. What is removed makes room."""
+
+
 class TransientStoreError(StoreError):
     """A store can't be reached, or gave way to others; nothing was changed, so it may be repeated.
 

@@ -15,7 +15,7 @@ from .concurrency import Workers
 from .corpus import Corpus, Refresh
 from .document import as_document, flatten
 from .document_files import report_changed_files, stable_document
-from .errors import explain_names, nearest_names
+from .errors import DiskFullError, explain_names, nearest_names
 from .graph_reader import GraphReader, OnError
 from .groups import PREDEFINED_STRUCTURE, GroupRegistry, GroupSummary, Scope, make_group
 from .hashing import digest
@@ -227,7 +227,16 @@ class NodeGraph:
                         self._corpus.remove_source(item)
                 self._corpus.remove(ids)
 
-        self._access.change(remove)
+        self._with_reserve(lambda: self._access.change(remove))
+
+    def _with_reserve(self, work: Callable[[], None]) -> None:
+        """Call what makes room, on a full disk once more with the room that was kept for it."""
+        try:
+            work()
+        except DiskFullError:
+            if not self._store.free_reserve():
+                raise
+            work()
 
     def refresh(self) -> Refresh:
         """Read the source folders and files again; add, update and remove what has changed.
@@ -276,11 +285,15 @@ class NodeGraph:
         self._check_outside()
         used = self._searched_digests() if self.embeddings.stored() else set()
         self._engine.compact(self._store)
-        with self._access.changing():
-            self.embeddings.delete_unused(used)
-            self._builder.answers.clear()
-        with self._store.writing():
-            self._store.compact()
+
+        def compact() -> None:
+            with self._access.changing():
+                self.embeddings.delete_unused(used)
+                self._builder.answers.clear()
+            with self._store.writing():
+                self._store.compact()
+
+        self._with_reserve(compact)
 
     def close(self) -> None:
         """Keep the indexes beside the store, and close it; the next use opens it again."""

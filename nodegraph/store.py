@@ -204,6 +204,10 @@ class NodeStore(ABC):
         """Free the space of what was removed."""
         return
 
+    def free_reserve(self) -> bool:
+        """Give up room that was kept for removals on a full disk; return whether there was any."""
+        return False
+
     def verify(self) -> list[str]:
         """Return what is not as it was written; where it was derived, the next build derives it.
 

@@ -9,7 +9,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from ..errors import StoreError
+from ..errors import DiskFullError, StoreError
 
 APPLICATION = 0x6E6F6465
 """What SQLite's ``application_id`` says of a file of ours: "node"."""
@@ -400,6 +400,7 @@ class Connection:
             remedy = f"the file is damaged; {self._remedy_of_damage()}"
         elif "full" in text or "disk I/O" in text:
             remedy = "nothing was changed; make room on the disk and try again"
+            return DiskFullError(f"{self._path}: {text}: {remedy}")
         elif "locked" in text or "busy" in text:
             remedy = "another process is writing to it; try again when it is done"
         elif "readonly" in text or "read-only" in text:

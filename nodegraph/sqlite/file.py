@@ -14,9 +14,13 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from ..database import Database, StateCache
-from ..errors import StoreError
+from ..errors import DiskFullError, StoreError
 from ..locking import WAIT_LIMIT, Lock, mutex
 from .connection import MIGRATIONS, Connection, opening
+
+_RESERVE = 1 << 20  # bytes that are kept on the disk for removals
+
+_RESERVED_FROM = 4 << 20  # bytes of a graph's file
 
 _CHECKPOINT_WAIT = 500  # milliseconds
 
@@ -40,6 +44,7 @@ class GraphFile(Database[Connection]):
 
     def __init__(self, path: Path, timeout: float, on_undone: Callable[[], None]) -> None:
         self.path = path
+        self._reserve = path.with_name(f"{path.name}-reserve")
         self._timeout = timeout
         self._on_undone = on_undone
         if path.is_dir():
@@ -116,6 +121,7 @@ class GraphFile(Database[Connection]):
                 writer = Connection(self.path, write=True, timeout=self._timeout)
                 writer.migrate()
                 self._writer, self._is_ready = writer, True
+                self._keep_reserve()
             return writer
 
     # Reading
@@ -220,6 +226,7 @@ class GraphFile(Database[Connection]):
         if touched:
             connection.run("UPDATE state SET number = number + 1")
         connection.run("COMMIT")
+        self._keep_reserve()
 
     def _undo(self) -> None:
         if self._writer is not None:
@@ -230,11 +237,45 @@ class GraphFile(Database[Connection]):
         if self._writer is not None and self._writer.retired:
             self._writer.close()
 
+    def _keep_reserve(self) -> None:
+        """Keep room on the disk, beside a file that is not small, to remove something by."""
+        if self._reserve.exists() or self.path.stat().st_size < _RESERVED_FROM:
+            return
+        try:
+            with self._reserve.open("wb") as file:
+                file.write(bytes(_RESERVE))
+        except OSError:  # the disk is full already
+            self.free_reserve()
+
+    def free_reserve(self) -> bool:
+        """Give up the room; return whether there was any."""
+        try:
+            self._reserve.unlink()
+        except OSError:
+            return False
+        return True
+
     def compact(self) -> None:
-        """Write the file again, without what was removed."""
+        """Write the file again, without what was removed.
+
+        Raises:
+            DiskFullError: If there is no room for a second file; the log is shortened all the same.
+        """
         with self._mutex.held():
             writer = self._writing_connection()
-            writer.run("VACUUM")
+            try:
+                writer.run("VACUUM")
+            except DiskFullError as error:
+                self._shorten_log(writer)
+                raise DiskFullError(
+                    f"{self.path} can't be written anew, for which the disk is too full, but what "
+                    "is added uses the room of what was removed; nothing was changed; make room "
+                    "on the disk and try again"
+                ) from error
+            self._shorten_log(writer)
+
+    def _shorten_log(self, writer: Connection) -> None:
+        with suppress(DiskFullError):
             # Nobody may write while it waits for readers. What they keep it from is done by a
             # later write, or when the file is closed.
             writer.run(f"PRAGMA busy_timeout = {_CHECKPOINT_WAIT}")

@@ -78,8 +78,9 @@ class SQLiteStore(DatabaseStore[GraphFile]):
 
     Args:
         path: The file; made where it is missing. SQLite keeps ``-wal`` and ``-shm`` beside it
-            while it is open, and a ``.lock`` lets one process write at a time. In a folder that
-            can't be written to the graph can be read.
+            while it is open, and a ``.lock`` lets one process write at a time, and a
+            ``-reserve`` keeps 1 MB for removals on a full disk. In a folder that can't be
+            written to the graph can be read.
         timeout: Seconds to wait while another process writes.
 
     Raises:
@@ -122,6 +123,10 @@ class SQLiteStore(DatabaseStore[GraphFile]):
             StoreError: If there is no room for a second file meanwhile; nothing has changed then.
         """
         self._database.compact()
+
+    def free_reserve(self) -> bool:
+        """Delete the file beside the graph's that keeps room on the disk."""
+        return self._database.free_reserve()
 
     # Writing
 

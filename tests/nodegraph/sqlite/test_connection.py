@@ -123,6 +123,57 @@ def test_a_disk_that_is_full_refuses_documents_whole(path: Path) -> None:
     graph.close()
 
 
+FULL_DISK = """
+import sys
+from nodekin.nodegraph import Document, NodeGraph, StoreError
+from nodekin.nodegraph.sqlite.file import _RESERVE
+
+graph = NodeGraph(store=sys.argv[1], progress=False)
+graph.create_node_group("line", str.splitlines)
+count = 0
+try:
+    while True:
+        texts = ["\\n".join(f"tea {count} {i} {line}" for line in range(60)) for i in range(10)]
+        graph.add([Document(text, id=f"d{count}-{i}") for i, text in enumerate(texts)])
+        graph.build("line")
+        count += 1
+except StoreError as error:
+    assert "make room on the disk" in str(error), error
+with open(sys.argv[1] + ".rest", "wb", buffering=0) as rest:  # to the last byte
+    try:
+        while rest.write(bytes(512)):
+            pass
+    except OSError:
+        pass
+before = len(graph.nodes("ROOT"))
+for i in range(10):
+    graph.remove([f"d{i}-0", f"d{i}-1"])
+try:
+    graph.compact()
+except StoreError as error:
+    assert "is added uses the room" in str(error), error
+assert len(graph.nodes("ROOT")) == before - 20
+graph.add([Document("cup", id=f"new{n}") for n in range(5)])  # in the room of what was removed
+graph.close()
+again = NodeGraph(store=sys.argv[1], progress=False)
+assert len(again.nodes("ROOT")) == before - 15
+print("emptied")
+"""
+
+
+def test_a_disk_that_is_full_is_emptied_from_within(tmp_path: Path) -> None:
+    """On a disk of its own, where this user may mount one."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mount = f"mount -t tmpfs -o size=24m disk '{disk}'"
+    if subprocess.run(["unshare", "-rm", "sh", "-c", mount], capture_output=True).returncode:
+        pytest.skip("no file system can be mounted here")
+    command = f'{mount} && exec "$0" -c "$1" "$2"'
+    run = ["unshare", "-rm", "sh", "-c", command, sys.executable, FULL_DISK, str(disk / "graph")]
+    ran = subprocess.run(run, capture_output=True, text=True, timeout=300)
+    assert (ran.returncode, ran.stdout) == (0, "emptied\n"), ran.stderr[-3000:]
+
+
 def test_a_disk_that_fills_up_during_a_build(path: Path) -> None:
     fill(path)
     graph = opened(path)
