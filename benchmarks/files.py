@@ -33,7 +33,7 @@ from office_files import FORMATS, Block, convert, fidelity, flat_document, text_
 
 from nodekin.nodegraph import ReadOptions
 from nodekin.nodegraph.readers.file_records import SourceFile
-from nodekin.nodegraph.readers.reader_registry import find_reader
+from nodekin.nodegraph.readers.formats import find_reader
 
 FILE = 6_600  # bytes of a Markdown file
 

@@ -25,9 +25,9 @@ from .models.templates import PromptTemplate as PromptTemplate
 from .node import ROOT as ROOT
 from .node import Link as Link
 from .node import Node as Node
+from .readers.formats import register_reader as register_reader
 from .readers.read_options import ReadOptions as ReadOptions
 from .readers.read_options import ReadReport as ReadReport
-from .readers.reader_registry import register_reader as register_reader
 from .search_tables import VectorTable as VectorTable
 from .search_text import SearchText as SearchText
 from .splitters.chunking import RecursiveSplitter as RecursiveSplitter

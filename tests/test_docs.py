@@ -24,7 +24,7 @@ from scripted_server import ChatServer, serving
 
 from nodekin.adapters.cli.app import app
 from nodekin.nodegraph import NodeGraph, split_paragraphs, split_sentences
-from nodekin.nodegraph.readers import reader_registry
+from nodekin.nodegraph.readers import formats
 from nodekin.retrievers import Retriever
 
 REPO = Path(__file__).parents[1]
@@ -50,7 +50,7 @@ def _logging() -> Iterator[None]:
 @pytest.fixture(autouse=True)
 def _readers(monkeypatch: pytest.MonkeyPatch) -> None:
     """Forget the readers that a page or an example registers."""
-    monkeypatch.setattr(reader_registry, "_READERS", {**reader_registry._READERS})
+    monkeypatch.setattr(formats, "_READERS", {**formats._READERS})
 
 
 def _runnable(page: Path) -> bool:

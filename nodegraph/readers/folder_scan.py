@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..errors import ReadError, UnsupportedFilesError
-from .formats import format_of, how_to_read_more
+from .formats import can_read, format_of, how_to_read_more
 from .read_options import ReadOptions
-from .reader_registry import can_read
 
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec

@@ -16,8 +16,8 @@ from ..errors import ReadError
 from ..workers.process_workers import Limits, ProcessWorkers, available_cores
 from ..workers.remote_calls import ask_caller
 from .file_records import Records, SourceFile
+from .formats import UnloadableError, find_reader, readers_to_send, receive_readers
 from .read_options import Ocr, ReadOptions
-from .reader_registry import UnloadableError, find_reader, readers_to_send, receive_readers
 
 K = TypeVar("K")
 

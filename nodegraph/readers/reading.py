@@ -8,15 +8,16 @@ from pathlib import Path
 from ..document import Document
 from ..errors import ReadError, nearest_names
 from .file_records import Records, SourceFile, documents_of
-from .formats import FileFormat, how_to_read_more
-from .read_options import ReadOptions
-from .reader_registry import (
+from .formats import (
+    FileFormat,
     RegisteredReader,
     UnloadableError,
     find_reader,
+    how_to_read_more,
     registered_reader,
     supported_suffixes,
 )
+from .read_options import ReadOptions
 
 
 def read_file(path: Path, file_id: str, options: ReadOptions | None = None) -> list[Document]:

@@ -13,11 +13,12 @@ from ..derivation import CORPUS, DOCUMENT_STRIDE, Amendment, Derivation, Stamp
 from ..errors import StoreError
 from ..hashing import digest
 from ..node import NO_METADATA, ROOT, Link, Node
-from . import rows as tables
+from . import tables
 from .connection import Connection, Row
 from .file import GraphFile
-from .history import SQLiteJournal, Versions
-from .rows import (
+from .tables import (
+    SQLiteJournal,
+    Versions,
     from_column,
     from_json,
     from_key,

@@ -6,12 +6,12 @@ import outside_readers
 import pytest
 
 from nodekin.nodegraph import NodeGraph, ReadOptions, register_reader
-from nodekin.nodegraph.readers import reader_registry, reading
+from nodekin.nodegraph.readers import formats, reading
 
 
 @pytest.fixture(autouse=True)
 def _reader(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reader_registry, "_READERS", {**reader_registry._READERS})
+    monkeypatch.setattr(formats, "_READERS", {**formats._READERS})
     register_reader(".page", outside_readers.read_page)
 
 

@@ -23,15 +23,15 @@ from nodekin.nodegraph import (
     SearchText,
     register_reader,
 )
-from nodekin.nodegraph.readers import reader_registry
+from nodekin.nodegraph.readers import formats
 
 
 @pytest.fixture(autouse=True)
 def _registry():
-    before = dict(reader_registry._READERS)
+    before = dict(formats._READERS)
     yield
-    reader_registry._READERS.clear()
-    reader_registry._READERS.update(before)
+    formats._READERS.clear()
+    formats._READERS.update(before)
 
 
 @pytest.fixture

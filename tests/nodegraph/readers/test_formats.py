@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from nodekin.nodegraph import NodeGraph, ReadError, TransformError
-from nodekin.nodegraph.readers import formats, reader_registry
+from nodekin.nodegraph.readers import formats
 
 INSTALL = r'get the readers of PDF, Office and others: pip install "nodekin\[files\]"'
 
 
 def clear() -> None:
-    for function in (formats._plugins, formats._by_suffix, reader_registry._of_packages):
+    for function in (formats._plugins, formats._by_suffix, formats._of_packages):
         function.cache_clear()
 
 

@@ -10,7 +10,7 @@ import outside_readers
 import pytest
 
 from nodekin.nodegraph import NodeGraph, ReadError, ReadOptions, register_reader
-from nodekin.nodegraph.readers import isolated, reader_registry
+from nodekin.nodegraph.readers import formats, isolated
 from nodekin.nodegraph.workers.process_workers import Limits, ProcessWorkers
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals")
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals")
 
 @pytest.fixture(autouse=True)
 def _reader(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reader_registry, "_READERS", {**reader_registry._READERS})
+    monkeypatch.setattr(formats, "_READERS", {**formats._READERS})
     register_reader(".page", outside_readers.read_page)
 
 

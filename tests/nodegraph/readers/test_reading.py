@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from nodekin.nodegraph import Document, NodeGraph, ReadError, UnsupportedFilesError, register_reader
-from nodekin.nodegraph.readers import reader_registry
-from nodekin.nodegraph.readers.reader_registry import supported_suffixes
+from nodekin.nodegraph.readers import formats
+from nodekin.nodegraph.readers.formats import supported_suffixes
 
 pytestmark = pytest.mark.usefixtures("every_store")
 
@@ -17,10 +17,10 @@ BOM = b"\xef\xbb\xbf"
 
 @pytest.fixture(autouse=True)
 def _registry() -> Iterator[None]:
-    kept = dict(reader_registry._READERS)
+    kept = dict(formats._READERS)
     yield
-    reader_registry._READERS.clear()
-    reader_registry._READERS.update(kept)
+    formats._READERS.clear()
+    formats._READERS.update(kept)
 
 
 @pytest.fixture
