@@ -18,6 +18,7 @@ from typing import IO, Any, BinaryIO, Protocol, TypeVar, cast
 from ..concurrency import Workers
 from ..errors import check_integer
 from ..hashing import digest
+from ..locking import release_after_fork
 from ..models.answer_cache import current_answers
 from ..node import Node
 from .remote_calls import CallServer, converse, function_to_bytes, plain_loads
@@ -68,10 +69,18 @@ class RemoteWorkers(ABC):
         self.count = check_integer(count, "workers", 1)
         self._attempts = attempts
         self._loads = loads
+        self._set_up()
+        release_after_fork(self)
+
+    def _set_up(self) -> None:
         self._free = threading.BoundedSemaphore(self.count)
         self._lock = threading.Lock()
         self._idle: list[RemoteWorker] = []
         self._loaded: dict[RemoteWorker, set[str]] = {}  # functions of all processes, by their keys
+
+    def after_fork(self) -> None:
+        """Leave the processes to the one that started them."""
+        self._set_up()
 
     @abstractmethod
     def start(self) -> RemoteWorker:
