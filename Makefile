@@ -7,7 +7,7 @@ BIN := .venv/bin
 OLDEST := .venv/oldest/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
-.PHONY: demo test test-all test-oldest stress first-hour one suites test-models test-milvus test-opensearch inspector lint docs \
+.PHONY: demo test test-all test-oldest stress mutants first-hour one suites test-models test-milvus test-opensearch inspector lint docs \
 	fix bench clean
 
 demo: .venv/.demo  ## the main job on real text, quicker the second time; DOCS=folder ASK="question" for your own
@@ -46,6 +46,9 @@ suites: .venv/.dev  ## LangChain's own tests, and what LlamaIndex documents, wit
 test-models: .venv/.ci  ## what real models do; OPENAI_BASE_URL and OPENAI_MODEL name another one
 	$(BIN)/python tests/support/beside_a_server.py "$(MODEL_FOLDER)" "$(MODEL_SERVER)" \
 		$(BIN)/python -m pytest -m models --data="$(DATA)" $(ARGS)
+
+mutants: .venv/.ci  ## change 200 random lines; the tests that belong to them should fail (hours)
+	$(BIN)/python tests/support/mutants.py 200 $(or $(SEED),1)
 
 test-milvus: .venv/.ci .venv/milvus/.done  ## the tests of engines on a real Milvus server, without a network
 	unshare -rnm sh -c 'mount -t tmpfs milvus /run && ip link set lo up && \
