@@ -32,8 +32,8 @@ from harness import arguments, bytes_on_disk, cmrc_texts, hotpotqa, in_new_proce
 from office_files import FORMATS, Block, convert, fidelity, flat_document, text_of
 
 from nodekin.nodegraph import ReadOptions
-from nodekin.nodegraph.readers.file_records import SourceFile
 from nodekin.nodegraph.readers.formats import find_reader
+from nodekin.nodegraph.readers.source_files import SourceFile
 
 FILE = 6_600  # bytes of a Markdown file
 

@@ -26,8 +26,8 @@ from .node import ROOT as ROOT
 from .node import Link as Link
 from .node import Node as Node
 from .readers.formats import register_reader as register_reader
-from .readers.read_options import ReadOptions as ReadOptions
-from .readers.read_options import ReadReport as ReadReport
+from .readers.source_files import ReadOptions as ReadOptions
+from .readers.source_files import ReadReport as ReadReport
 from .search_tables import VectorTable as VectorTable
 from .search_text import SearchText as SearchText
 from .splitters.chunking import RecursiveSplitter as RecursiveSplitter

@@ -20,7 +20,7 @@ from .document_files import rename
 from .errors import ReadError
 from .locking import Access
 from .node import ROOT
-from .readers.read_options import ReadOptions, ReadReport
+from .readers.source_files import ReadOptions, ReadReport
 from .store import NodeStore
 
 if TYPE_CHECKING:
@@ -412,8 +412,8 @@ class Corpus:
 
         What processes have parsed is stored, so that an interrupted run continues.
         """
-        from .readers.file_records import documents_of
         from .readers.reading import read_files
+        from .readers.source_files import documents_of
 
         keys = {i: f"{file.content} {self._options.signature}" for i, file in changed.items()}
         values = self._store.get_values(_PARSED, list(keys.values())) if self._keeps_parsed else {}

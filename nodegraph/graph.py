@@ -26,7 +26,7 @@ from .models.embedder import as_embedders
 from .models.embedding_cache import EmbeddingCache
 from .navigation import as_node, find, outlines_of, pages_of, place_of
 from .node import ROOT, Link, Node
-from .readers.read_options import ReadOptions, ReadReport
+from .readers.source_files import ReadOptions, ReadReport
 from .search_engine import SearchEngine, as_engine
 from .search_text import SearchTextOption, as_search_text
 from .splitters.sentences import SentenceSplitter

@@ -13,7 +13,7 @@ import click
 from ...nodegraph.build_writer import Failure
 from ...nodegraph.corpus import Refresh
 from ...nodegraph.graph import NodeGraph
-from ...nodegraph.readers.read_options import ReadReport, check_encoding
+from ...nodegraph.readers.source_files import ReadReport, check_encoding
 from ...retrievers.retriever import Retriever
 from ..extras import extra
 from .exit_status import EXIT_STATUSES, CommandError, ExitStatus, shell_message

@@ -18,7 +18,7 @@ from ...nodegraph.build_writer import Failure
 from ...nodegraph.errors import UnsupportedFilesError
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.readers.formats import supported_suffixes
-from ...nodegraph.readers.read_options import ReadOptions, ReadReport, check_encoding
+from ...nodegraph.readers.source_files import ReadOptions, ReadReport, check_encoding
 from .exit_status import CommandError, ExitStatus, printable, shell_message
 from .group_rules import DEFAULT_RULES, GroupRule
 from .trust import (

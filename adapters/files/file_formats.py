@@ -10,8 +10,8 @@ from pathlib import Path
 
 from ...nodegraph.document import Document
 from ...nodegraph.errors import ReadError
-from ...nodegraph.readers.file_records import SourceFile
 from ...nodegraph.readers.formats import PROGRAM, FileFormat, format_by_name
+from ...nodegraph.readers.source_files import SourceFile
 from .html import read_epub, read_html, read_mailbox, read_message
 from .notebook import read_notebook
 from .office import read_docx, read_open_document, read_pptx, read_rtf, read_spreadsheet

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from ...nodegraph.document import Document
-from ...nodegraph.readers.file_records import SourceFile
+from ...nodegraph.readers.source_files import SourceFile
 from ...nodegraph.readers.text import decode, decoded, join_pages
 from .packed_files import opened_zip, parser, title_and_author
 

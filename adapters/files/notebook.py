@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ...nodegraph.document import Document
-from ...nodegraph.readers.file_records import SourceFile
+from ...nodegraph.readers.source_files import SourceFile
 from ...nodegraph.readers.text import decoded, join_pages
 
 _MAX_OUTPUT = 2000  # characters of one cell

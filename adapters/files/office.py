@@ -10,7 +10,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from ...nodegraph.document import Document
-from ...nodegraph.readers.file_records import SourceFile
+from ...nodegraph.readers.source_files import SourceFile
 from ...nodegraph.readers.text import join_pages, markdown_table
 from .html import markdown
 from .packed_files import check_zip, opened_zip, parser, title_and_author

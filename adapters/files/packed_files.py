@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from xml.etree import ElementTree
 
 from ...nodegraph.errors import ReadError
-from ...nodegraph.readers.file_records import SourceFile
 from ...nodegraph.readers.formats import INSTALL_FILES
+from ...nodegraph.readers.source_files import SourceFile
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from typing import Any
 
 from ...nodegraph.document import Document
 from ...nodegraph.errors import ReadError
-from ...nodegraph.readers.file_records import SourceFile
+from ...nodegraph.readers.source_files import SourceFile
 from .packed_files import parser
 from .pdf_layout import (
     Lines,

@@ -14,7 +14,7 @@ from langchain_core.documents import Document
 
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.node import ROOT, Node
-from ...nodegraph.readers.read_options import ReadOptions, ReadReport
+from ...nodegraph.readers.source_files import ReadOptions, ReadReport
 from ..frameworks import is_start, own_metadata
 from .documents import to_document
 

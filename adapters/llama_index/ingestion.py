@@ -30,7 +30,7 @@ from ...nodegraph.document import Document
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.hashing import fingerprint
 from ...nodegraph.node import ROOT, Node
-from ...nodegraph.readers.read_options import ReadOptions
+from ...nodegraph.readers.source_files import ReadOptions
 from ...nodegraph.search_text import SearchText
 from ..frameworks import is_start, own_metadata
 from .nodes import (

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from ..errors import ReadError, UnsupportedFilesError
 from .formats import can_read, format_of, how_to_read_more
-from .read_options import ReadOptions
+from .source_files import ReadOptions
 
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec

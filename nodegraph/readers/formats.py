@@ -20,8 +20,8 @@ from typing import Any, overload
 from ..document import Document
 from ..errors import ReadError
 from ..plugins import READERS, load_plugin, plugins
-from .file_records import Records, SourceFile, records_of
 from .foreign_loaders import as_reader
+from .source_files import Records, SourceFile, records_of
 from .text import is_text, read_csv, read_json, read_json_lines, read_text
 
 logger = logging.getLogger(__name__)

@@ -15,9 +15,8 @@ from ..codec import decode, encode
 from ..errors import ReadError
 from ..workers.process_workers import Limits, ProcessWorkers, available_cores
 from ..workers.remote_calls import ask_caller
-from .file_records import Records, SourceFile
 from .formats import UnloadableError, find_reader, readers_to_send, receive_readers
-from .read_options import Ocr, ReadOptions
+from .source_files import Ocr, ReadOptions, Records, SourceFile
 
 K = TypeVar("K")
 

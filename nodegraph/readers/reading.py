@@ -7,7 +7,6 @@ from pathlib import Path
 
 from ..document import Document
 from ..errors import ReadError, nearest_names
-from .file_records import Records, SourceFile, documents_of
 from .formats import (
     FileFormat,
     RegisteredReader,
@@ -17,7 +16,7 @@ from .formats import (
     registered_reader,
     supported_suffixes,
 )
-from .read_options import ReadOptions
+from .source_files import ReadOptions, Records, SourceFile, documents_of
 
 
 def read_file(path: Path, file_id: str, options: ReadOptions | None = None) -> list[Document]:

@@ -13,7 +13,7 @@ from typing import Any
 
 from ..document import Document
 from ..errors import ReadError
-from .file_records import SourceFile
+from .source_files import SourceFile
 
 PAGE_BREAK = "\f"
 """Stands between two pages, slides, sheets, cells or chapters of a text, as in printed files."""

@@ -11,7 +11,7 @@ import pytest
 from node_texts import texts
 
 from nodekin.nodegraph import Document, NodeGraph, ReadError, corpus
-from nodekin.nodegraph.readers import file_records
+from nodekin.nodegraph.readers import source_files as file_records
 
 
 @pytest.fixture
