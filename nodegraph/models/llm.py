@@ -22,7 +22,6 @@ from .model_objects import (
     model_name,
     owner_of,
 )
-from .output.json_values import parse_json
 from .templates import ChatPrompt
 
 T = TypeVar("T")
@@ -329,6 +328,8 @@ class LLM:
         Raises:
             ModelError: If the model fails, or there is no JSON in its answer.
         """
+        from .output.json_values import parse_json  # which most programs don't need
+
         with self._failing(prompt):
             return parse_json(self.json_text(prompt, schema))
 
@@ -338,6 +339,8 @@ class LLM:
         Raises:
             ModelError: If the model fails, or there is no JSON in its answer.
         """
+        from .output.json_values import parse_json
+
         with self._failing(prompt):
             return parse_json(await self.ajson_text(prompt, schema))
 
