@@ -38,7 +38,7 @@ def corpus_toolkit(
         >>> toolkit = corpus_toolkit(CorpusTools(graph))
         >>> print(toolkit[0].call(query="What is steamed?").content)
         tea.md [0:21]
-        Green tea is steamed.
+        | Green tea is steamed.
     """
     if not isinstance(tools, CorpusTools):
         raise TypeError(f"tools are CorpusTools(graph), not {tools!r:.80}")
