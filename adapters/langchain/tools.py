@@ -99,7 +99,7 @@ def retriever_tool(
         ... )
         >>> print(tool.invoke({"query": "What is green?", "language": "en"}))
         [1] (language: en)
-        | Green tea is steamed.
+        Green tea is steamed.
     """
     base = getattr(retriever, "default", retriever)  # of what configurable_fields returns
     if not isinstance(base, BaseRetriever):
@@ -346,7 +346,7 @@ def corpus_toolkit(
         ['search', 'grep', 'outline', 'read', 'related']
         >>> print(toolkit[0].invoke({"query": "What is steamed?"}))
         tea.md [0:21]
-        Green tea is steamed.
+        | Green tea is steamed.
     """
     if not isinstance(tools, CorpusTools):
         raise TypeError(f"tools are CorpusTools(graph), not {tools!r:.80}")
