@@ -464,6 +464,10 @@ class Access:
             yield
             self.forget()
 
+    def is_reading(self) -> bool:
+        """Return whether this thread is reading."""
+        return self._lock.is_reading()
+
     def check_write(self) -> None:
         """Raise what ``writing`` would if this thread is reading."""
         self._lock.check_write()

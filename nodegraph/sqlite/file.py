@@ -206,8 +206,10 @@ class GraphFile(Database[Connection]):
     @contextmanager
     def exclusive(self, path: Path, wait: bool) -> Iterator[bool]:
         """Hold the lock of a file, by one thread of one process; see ``NodeStore.exclusive``."""
-        new = Lock(f"another thread that holds {path}"), ProcessLock(path)
-        of_threads, of_processes = self._exclusive.setdefault(path, new)
+        if path not in self._exclusive:
+            new = Lock(f"another thread that holds {path}"), ProcessLock(path)
+            self._exclusive.setdefault(path, new)
+        of_threads, of_processes = self._exclusive[path]
         with of_threads.held(wait=wait) as free:
             try:
                 if free and wait and not of_processes.acquire(WAIT_LIMIT):

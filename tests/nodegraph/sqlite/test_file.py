@@ -508,7 +508,7 @@ signal.signal(signal.SIGALRM, signal.default_int_handler)
 interrupts = 0
 while interrupts < 2_000:
     try:
-        signal.setitimer(signal.ITIMER_REAL, rng.uniform(1e-6, 1e-3))
+        signal.setitimer(signal.ITIMER_REAL, rng.uniform(1e-6, 1e-3), 0.1)
         try:
             while True:
                 with store.writing():
