@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from ctypes import c_double
+from functools import partial
 from math import degrees, hypot
 from typing import Any
 
@@ -20,6 +22,7 @@ from .pdf_layout import (
     lines_of_text,
     normalized,
     pages_as_text,
+    with_parts_joined,
 )
 from .pdf_tables import with_tables
 
@@ -28,6 +31,8 @@ _MAX_GARBAGE = 0.25  # the share of a page's characters that mean nothing, above
 # How many characters of a page are asked whether they are turned, or have no meaning: the first
 # number; where one of them is, the second.
 _SAMPLES = (12, 48)
+
+_LINE = re.compile(r"\S(?:[^\r\n]*\S)?")
 
 _PASSWORD = 4  # FPDF_ERR_PASSWORD
 
@@ -122,7 +127,7 @@ def _lines_of_page(page: Any) -> Lines | None:
     if max(garbage_share(text), _unmapped_share(textpage)) > _MAX_GARBAGE:
         return None
     lines = _lines(textpage, text, is_upward=angle == 270)
-    return lines if angle else with_tables(page, textpage, lines)
+    return lines if angle else with_parts_joined(with_tables(page, textpage, lines))
 
 
 def _png(page: Any) -> bytes:
@@ -168,24 +173,53 @@ def _lines(textpage: Any, text: str, *, is_upward: bool = False) -> list[TextLin
         return lines_of_text(text)
     handle = textpage.raw
     box, matrix, x, y = raw.FS_RECTF(), raw.FS_MATRIX(), c_double(), c_double()
+
+    def origin(index: int) -> tuple[float, float]:
+        raw.FPDFText_GetCharOrigin(handle, index, x, y)
+        return x.value, y.value
+
     lines: list[TextLine] = []
-    following = 0
-    for line in text.split("\r\n"):
-        start, following = following, following + len(line) + 2
-        stripped = line.strip()
-        if not stripped:
-            continue
-        start += len(line) - len(line.lstrip())
-        raw.FPDFText_GetCharOrigin(handle, start, x, y)
-        x0, baseline, size = x.value, y.value, raw.FPDFText_GetFontSize(handle, start)
+    for start, stop in _line_spans(text, origin, partial(raw.FPDFText_GetFontSize, handle)):
+        x0, baseline = origin(start)
+        size = raw.FPDFText_GetFontSize(handle, start)
         if raw.FPDFText_GetMatrix(handle, start, matrix):
             size *= hypot(matrix.c, matrix.d)
-        raw.FPDFText_GetLooseCharBox(handle, start + len(stripped) - 1, box)
+        raw.FPDFText_GetLooseCharBox(handle, stop - 1, box)
         if box.top < baseline and baseline - box.top > abs(box.left - x0):
             position = (-baseline, -box.bottom, x0)
         elif is_upward:
             position = (baseline, box.top, -x0)
         else:
             position = (x0, box.right, baseline)
-        lines.append(TextLine(stripped, start, *position, size))
+        lines.append(TextLine(text[start:stop], start, *position, size))
     return lines
+
+
+def _line_spans(
+    text: str,
+    origin: Callable[[int], tuple[float, float]],
+    font_size: Callable[[int], float],
+) -> Iterator[tuple[int, int]]:
+    """Yield the spans of the lines of a page, without white space around them.
+
+    PDFium takes two lines for one where a superscript stands in the second. Such a line ends
+    lower than it starts, and is parted there.
+    """
+    pending = [(m.start(), m.end()) for m in reversed(list(_LINE.finditer(text)))]
+    while pending:
+        start, stop = pending.pop()
+        x0, upper = origin(start)
+        lower, size = origin(stop - 1)[1], font_size(start)
+        quarters = (start + (stop - start) * n // 4 for n in (1, 2, 3))
+        if upper - lower > 0.6 * size and any(abs(origin(n)[0] - x0) > size for n in quarters):
+            above, below = start, stop - 1
+            while below - above > 1:
+                middle = (above + below) // 2
+                if not text[middle].isspace() and origin(middle)[1] < (upper + lower) / 2:
+                    below = middle
+                else:
+                    above = middle
+            last = start + len(text[start:below].rstrip())
+            pending += [(below, stop), (start, last)]
+        else:
+            yield start, stop

@@ -37,6 +37,8 @@ _BULLET = re.compile("[•▪◦‣●■□➢\uf0b7\uf0a7\uf0d8\uf076\uf0fc\uf
 # What stands before a heading on the page, and not in the outline.
 _NUMBER = re.compile(r"(?:chapter|appendix|part|section)?\s*(?:\d+|[A-Z])(?:\.\d+)*[.:]?\s+", re.I)
 
+_USUAL_PITCH = 1.2
+
 _LAST_LETTERS = re.compile(r"[^\W\d_]{1,40}\Z")
 
 _FIRST_LETTERS = re.compile(r"[^\W\d_]*")
@@ -107,6 +109,78 @@ def garbage_share(text: str) -> float:
     return meaningless / len("".join(sample.split())) if meaningless else 0.0
 
 
+def with_parts_joined(lines: Lines) -> Lines:
+    """Return the lines of a page in one piece each. PDFium parts them at superscripts."""
+    result: list[TextLine] = []
+    for line in lines:
+        if result and _is_same_line(result[-1], line):
+            first = result.pop()
+            has_space = line.x0 - first.x1 > 0.15 * first.size
+            text = joined([first.text, line.text]) if has_space else first.text + line.text
+            larger = max(first, line, key=lambda part: part.size)
+            line = larger._replace(text=text, start=first.start, x0=first.x0, x1=line.x1)
+        result.append(line)
+    return result
+
+
+def _is_same_line(first: TextLine, second: TextLine) -> bool:
+    size = max(first.size, second.size)
+    return (
+        first.is_placed
+        and second.is_placed
+        and not (first.is_table or second.is_table)
+        and abs(first.baseline - second.baseline) < 0.6 * size
+        and -0.3 * size <= second.x0 - first.x1 <= 0.9 * size
+    )
+
+
+_DIGITS = re.compile(r"\d+")
+
+
+def _without_running_heads(pages: Sequence[Lines]) -> Sequence[Lines]:
+    """Return pages without what stands at the same place of most: heads, feet, page numbers.
+
+    A head that has words stays where it stands first.
+    """
+    places: dict[tuple[str, int], list[int]] = {}
+    for number, lines in enumerate(pages):
+        for line in _margin_lines(lines):
+            places.setdefault(_place(line), []).append(number)
+    needed = max(2, len(pages) // 3)
+    first = {place: on[0] for place, on in places.items() if len(set(on)) >= needed}
+    return [
+        [
+            line
+            for line in lines
+            if (place := _place(line)) not in first
+            or (number == first[place] and any(map(str.isalpha, line.text)))
+        ]
+        for number, lines in enumerate(pages)
+    ]
+
+
+def _place(line: TextLine) -> tuple[str, int]:
+    return _DIGITS.sub("0", line.text), round(line.baseline / 4)
+
+
+def _margin_lines(lines: Lines) -> list[TextLine]:
+    """Return the two highest and the two lowest lines of a page."""
+    placed = sorted((x for x in lines if x.is_placed and not x.is_table), key=lambda x: x.baseline)
+    return [*placed[:2], *placed[-2:]]
+
+
+def _line_pitch(pages: Sequence[Lines]) -> float:
+    """Return how far below each other most lines stand, in sizes of their letters."""
+    counts: Counter[float] = Counter()
+    for lines in pages:
+        for line, following in pairwise(lines):
+            pitch = (line.baseline - following.baseline) / line.size if line.is_placed else 0
+            if 0.9 < pitch < 4 and abs(line.size - following.size) <= 0.1 * line.size:
+                counts[round(pitch, 1)] += 1
+    ((pitch, _),) = counts.most_common(1) or [(_USUAL_PITCH, 0)]
+    return pitch
+
+
 def pages_as_text(pages: Sequence[Lines], outline: Iterable[tuple[int, int, str]]) -> str:
     """Return the text of pages: a block for each paragraph, headings as in Markdown.
 
@@ -117,14 +191,16 @@ def pages_as_text(pages: Sequence[Lines], outline: Iterable[tuple[int, int, str]
         pages: The lines of each page.
         outline: The headings that the file lists: page (from 0), level (from 1), title.
     """
+    pages = _without_running_heads(pages)
     titles: dict[int, dict[str, int]] = {}
     for number, level, title in outline:
         titles.setdefault(number, {})[_squeezed(title)] = level
     levels = {} if titles else _levels_by_size(pages)
+    pitch = _line_pitch(pages)
     parts: list[str] = []
     last: TextLine | None = None  # the full line with which a page ends
     for number, lines in enumerate(pages):
-        columns = _columns(lines)
+        columns = _columns(lines, pitch)
         blocks = _blocks(lines, _headings(lines, titles.get(number, {}), levels), columns)
         if number:
             continues = (
@@ -308,7 +384,7 @@ class _Columns(NamedTuple):
     is_surely_full: list[bool]
 
 
-def _columns(lines: Lines) -> _Columns:
+def _columns(lines: Lines, pitch: float) -> _Columns:
     count = len(lines)
     is_below, edges, reaches = [False] * count, [0.0] * count, [-inf] * count
     start, edge = 0, 0.0
@@ -321,7 +397,7 @@ def _columns(lines: Lines) -> _Columns:
         if (
             above_size
             and x1 > x0
-            and 0.2 * above_size < above_base - baseline < 1.9 * above_size
+            and 0.2 * above_size < above_base - baseline < 1.4 * pitch * above_size
             and -0.1 * above_size <= above_size - size <= 0.1 * above_size
             and -5 * above_size < x0 - above_x0 < 5 * above_size
         ):

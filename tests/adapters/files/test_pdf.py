@@ -6,10 +6,12 @@ import pytest
 from sample_files import pdf_of
 
 from nodekin.adapters.files.pdf_layout import (
+    TextLine,
     garbage_share,
     lines_of_text,
     normalized,
     pages_as_text,
+    with_parts_joined,
 )
 from nodekin.nodegraph import NodeGraph, ReadError, ReadOptions
 
@@ -135,3 +137,40 @@ def test_a_few_characters_without_a_meaning_are_counted_in_any_place() -> None:
     assert garbage_share("Te\ue001\ufffd" * 1000) == 0.5
     assert garbage_share("茶\x01") == 0.5
     assert normalized("a\u2f00\uf900\ufb01\u2fe0\ufb07") == "a一豈\ufb01\u2fe0\ufb07"
+
+
+def page_of(*texts: str, pitch: float = 1.2, head: str = "") -> list[TextLine]:
+    """Return full lines of ten points below each other, with a running head and a number."""
+    lines = [TextLine(head, 0, 50, 200, 800, 10)] if head else []
+    for n, text in enumerate(texts):
+        lines.append(TextLine(text, 0, 50, 50 + 5 * len(text), 700 - 10 * pitch * n, 10))
+    return [*lines, TextLine("7", 0, 270, 280, 30, 10)] if head else lines
+
+
+LINES = ("green tea is grown in the hills of the south, where it rains for most", "of the year.")
+
+
+@pytest.mark.parametrize("pitch", [1.2, 1.5, 2.4, 3.0])
+def test_a_paragraph_goes_on_however_far_its_lines_are_apart(pitch: float) -> None:
+    text = pages_as_text([page_of(*LINES[:1] * 5, LINES[1], pitch=pitch)], [])
+    assert "\n" not in text
+    assert text.endswith("for most of the year.")
+
+
+def test_running_heads_do_not_part_a_paragraph_and_are_there_once() -> None:
+    pages = [page_of(*LINES[:1] * 5, head="Journal of Tea") for _ in range(3)]
+    text = pages_as_text(pages, [])
+    assert text.count("Journal of Tea") == 1
+    assert "7" not in text
+    assert text.count("\n\n") == 1  # below the head; then one paragraph over three pages
+
+
+def test_raised_and_lowered_text_stays_in_its_line() -> None:
+    parts = [
+        TextLine("2 g of CO", 0, 50, 100, 700, 10),
+        TextLine("2", 0, 100, 104, 697, 6),
+        TextLine("a m", 0, 108, 130, 700, 10),
+        TextLine("-2", 0, 130, 138, 704, 6),
+        TextLine("of leaves", 0, 300, 350, 700, 10),  # another column
+    ]
+    assert [line.text for line in with_parts_joined(parts)] == ["2 g of CO2 a m-2", "of leaves"]
