@@ -57,7 +57,7 @@ from ...retrievers.strategies.outcome import (
     without_answers,
 )
 from ...retrievers.strategies.strategy_registry import StrategyName, make_strategy
-from ...retrievers.strategies.sub_question import SubQuestionRetriever
+from ...retrievers.strategies.sub_question import PartialAnswers, SubQuestionRetriever
 from ...retrievers.strategies.transform_retriever import is_tools
 from ...retrievers.tracing import observe
 from .instrumentation import report_spans
@@ -79,7 +79,7 @@ class StrategyOptions(TypedDict, total=False):
     query_weight: float
     mean: bool | None
     limit: int | None
-    answers: bool
+    answers: bool | PartialAnswers
     max_steps: int
     max_calls: int
     max_seconds: float | None

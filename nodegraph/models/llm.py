@@ -367,14 +367,17 @@ class LLM:
         if self._calls.structured is not None:
             # All models of LangChain have the method, and some raise this error.
             with suppress(NotImplementedError), self._failing(prompt):
-                return self._calls.structured(prompt, schema)
+                value = self._calls.structured(prompt, schema)
+                # LangChain returns None if the model answered in words and called no tool.
+                return _UNSUPPORTED if value is None else value
         return _UNSUPPORTED
 
     async def _astructured(self, prompt: str, schema: Mapping[str, Any]) -> Any:
         if self._calls.astructured is None:
             return await in_thread(self._structured, prompt, schema)
         with suppress(NotImplementedError), self._failing(prompt):
-            return await self._calls.astructured(prompt, schema)
+            value = await self._calls.astructured(prompt, schema)
+            return _UNSUPPORTED if value is None else value
         return _UNSUPPORTED
 
     @contextmanager

@@ -170,12 +170,12 @@ def test_pickled_and_serialised():
 
 
 def test_they_are_configured_and_have_fallbacks():
-    step = transform_query(Told(answers={"": "a\nb\nc"}), "expand").configurable_fields(
+    step = transform_query(Told(answers={"": "green\nblack\nwhite"}), "expand").configurable_fields(
         options=ConfigurableField("options"), llm=ConfigurableField("model")
     )
     assert len(step.invoke("tea")) == 4
     assert len(step.with_config(configurable={"options": {"count": 1}}).invoke("tea")) == 2
-    assert step.invoke("tea", {"configurable": {"model": model("x")}}) == ["tea", "x"]
+    assert step.invoke("tea", {"configurable": {"model": model("milk")}}) == ["tea", "milk"]
     strict = transform_query(Told(), "rewrite", **TEXT, on_error="raise")
     safe = strict.with_fallbacks([transform_query(model("Better?"), "rewrite", **TEXT)])
     assert safe.invoke("tea") == "Better?"
@@ -236,8 +236,8 @@ def test_the_lists_of_a_mapped_retriever_are_fused_without_duplicates():
         ordered = sorted(fused.items(), key=lambda item: -item[1])
         return [Document(**json.loads(key)["kwargs"]) for key, _ in ordered]
 
-    retriever = RunnableLambda({"a?": [A, B], "b?": [B, C, A]}.__getitem__)
-    parts = transform_query(model("a?\nb?"), "decompose", include_query=False)
+    retriever = RunnableLambda({"Is it a?": [A, B], "Is it b?": [B, C, A]}.__getitem__)
+    parts = transform_query(model("Is it a?\nIs it b?"), "decompose", include_query=False)
     expected = (parts | retriever.map() | reciprocal_rank_fusion).invoke("a or b?")
     assert (parts | retriever.map() | fuse_documents()).invoke("a or b?") == expected == [B, A, C]
 

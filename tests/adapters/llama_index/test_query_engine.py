@@ -405,7 +405,7 @@ def test_the_typed_options_are_those_that_there_are() -> None:
         name
         for strategy in simple_strategies().values()
         for name in inspect.signature(strategy.retriever).parameters
-    } - {"inner", "llm", "settings", "top_k", "output_format", "join"}
+    } - {"inner", "llm", "settings", "top_k", "output"}
     settings = StrategySettings.__dataclass_fields__.keys()
     assert StrategyOptions.__annotations__.keys() == strategies | settings
     own = EngineOptions.__annotations__.keys() - StrategyOptions.__annotations__.keys()

@@ -202,6 +202,18 @@ async def test_json_from_what_it_says_otherwise(make):
         as_llm(make("tea")).json("tea", {})
 
 
+async def test_a_chat_model_that_calls_no_tool_is_read_in_words():
+    class Wordy(FakeListChatModel):
+        def bind_tools(self, tools, **settings):
+            return self
+
+    llm = as_llm(Wordy(responses=['Sure: {"tea": 1}']))
+    assert llm.structured
+    assert llm.json("tea", {"type": "object"}) == {"tea": 1}
+    assert await llm.ajson("tea", {"type": "object"}) == {"tea": 1}
+    assert as_llm(Wordy(responses=["A drink."])).json_text("tea", {"type": "object"}) == "A drink."
+
+
 # Names
 
 
