@@ -22,6 +22,7 @@ from ..rerankers.rerank_retriever import FAILED
 from ..validation import seconds as check_seconds
 from ..validation import whole
 from .dataset import Dataset, GoldPassage, Question
+from .intervals import LEAST_DIFFERENT
 from .matching import Matching
 from .metrics import Judgement, Metric, get_metric
 from .records import ChangedSetupError, Record, RecordFile
@@ -212,7 +213,8 @@ def choose(metric: Metric, judgements: Mapping[str, Mapping[str, Judgement]]) ->
     The best of many is always ahead on the questions that it was the best on. Questions are
     resampled, the same for all, from gains whose means are taken away. A set-up has to be further
     ahead than the 95th percentile of the best, in standard errors of the sample (White, 2000, as
-    Romano and Wolf, 2005, have it). Set-ups that answer alike count little more than one.
+    Romano and Wolf, 2005, have it), and to differ on six questions or more, since no resampling
+    doubts two that point the same way. Set-ups that answer alike count little more than one.
 
     Args:
         metric: The metric.
@@ -232,7 +234,7 @@ def choose(metric: Metric, judgements: Mapping[str, Mapping[str, Judgement]]) ->
     if not others or count < 2:
         return first
     means, errors = gains.mean(1), gains.std(1, ddof=1) / np.sqrt(count)
-    differs = errors > 1e-9
+    differs = (errors > 1e-9) & ((abs(gains) > 1e-9).sum(1) >= LEAST_DIFFERENT)
     if not differs.any():
         return first
     centred = (gains - means[:, None])[differs].T

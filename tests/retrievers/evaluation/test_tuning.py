@@ -68,12 +68,16 @@ def _chosen(default, *others, metric="ndcg@5"):
         ([0.5] * 15 + [0.0] * 35, True),
         ([0.5] * 15 + [-0.5] * 12 + [0.0] * 23, False),
         ([1.0] + [0.0] * 49, False),
+        ([1.0] * 2 + [0.0] * 18, False),
+        ([1.0] * 5 + [0.0] * 15, False),
+        ([1.0] * 6 + [0.0] * 14, True),
         ([0.0] * 50, False),
         ([-0.5] * 50, False),
     ],
 )
 def test_a_gain_counts_where_chance_would_not_have_it(gains, better):
-    assert _chosen([0.5] * 50, [0.5 + gain for gain in gains]) == ("0" if better else "default")
+    default = [0.5] * len(gains)
+    assert _chosen(default, [0.5 + gain for gain in gains]) == ("0" if better else "default")
 
 
 def test_equal_ones_are_seldom_chosen_and_those_that_answer_alike_count_as_one():
