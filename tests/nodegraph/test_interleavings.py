@@ -68,8 +68,7 @@ class Steps:
 
     @staticmethod
     def _locked(graph: NodeGraph) -> bool:
-        lock = graph._access._lock
-        return lock._writing or bool(lock._readers)
+        return not graph._access._lock._is_free()
 
 
 def stepping(store: type[Any], steps: Steps) -> type[Any]:
@@ -136,10 +135,8 @@ class World:
 
 
 def free(lock: Any) -> bool:
-    if lock.acquire(blocking=False):
-        lock.release()
-        return True
-    return False
+    with lock.held(wait=False) as is_free:
+        return bool(is_free)
 
 
 def readd(world: World, *builds: str) -> None:
