@@ -168,7 +168,10 @@ class Unlocked(WordIndex):
             version = self._current_search_version()
             changes = self._graph.reader.changes(self._group, self._since(version))
             self._revision, self._search_version = changes.revision, version
-            self.apply(changes, None, version)
+            if changes.complete:
+                self.clear()
+            self.remove(changes.removed)
+            self.add(changes.added, None)
 
     def add(self, nodes: Sequence[Node], prepared: Any) -> None:
         with self.changed:
