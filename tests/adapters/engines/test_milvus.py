@@ -201,7 +201,7 @@ def test_all_rows_are_read_however_many(address: str, monkeypatch: pytest.Monkey
 @pytest.fixture
 def linked_soon(monkeypatch: pytest.MonkeyPatch) -> Callable[[], bool]:
     """Let a thousand rows be many; return what tells whether a graph of vectors was searched."""
-    monkeypatch.setattr(milvus, "HNSW_FROM", 1_000)
+    monkeypatch.setattr(MilvusEngine, "hnsw_from", 1_000)
     created: list[bool] = []
     create = MilvusEngine.create
 
