@@ -8,7 +8,7 @@ from contextlib import aclosing, closing, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from ..nodegraph.errors import ModelError
+from ..nodegraph.errors import ModelError, NoJsonError
 from ..nodegraph.locking import mutex
 from ..nodegraph.models.templates import ChatPrompt
 from .extras import extra
@@ -225,8 +225,8 @@ class OpenAIChat:
         try:
             return json.loads(text)
         except ValueError as error:
-            raise ModelError(
-                f"model {self.model!r} was asked for JSON and answered {text!r:.200}"
+            raise NoJsonError(
+                f"model {self.model!r} was asked for JSON and answered {text!r:.200}", text
             ) from error
 
     @contextmanager

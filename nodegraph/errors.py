@@ -112,6 +112,21 @@ class ModelError(RuntimeError):
     """A language model failed, or gave an answer that can't be used."""
 
 
+class NoJsonError(ModelError):
+    """A language model was asked for JSON, and answered in words.
+
+    Attributes:
+        answer: The words.
+    """
+
+    def __init__(self, message: str, answer: str) -> None:
+        super().__init__(message, answer)
+        self.answer = answer
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
 class ModelTimeoutError(ModelError):
     """A language model took too long to answer."""
 

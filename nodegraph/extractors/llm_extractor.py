@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from types import MappingProxyType
 from typing import Any, Literal, get_args
 
-from ..errors import ModelError, check_integer, nearest_names
+from ..errors import ModelError, ModelTimeoutError, check_integer, nearest_names
 from ..models.answer_cache import cached_answer
 from ..models.llm import LLM, as_llm
 from ..models.output.extractions import PARSERS
@@ -135,11 +134,15 @@ class LLMExtractor:
         why = answer = ""
         if self.llm.structured:
             form = FORMS[self.task]
-            with suppress(ModelError, ValueError):  # then it is asked in words
-                request = prompt + json_instruction(form, language)
+            request = prompt + json_instruction(form, language)
+            try:
                 answer = self.llm.json_text(request, schema_of(form))
                 PARSERS[self.task](answer)
                 return answer
+            except ModelTimeoutError:
+                raise  # to ask again would be to wait as long again
+            except (ModelError, ValueError):  # then it is asked in words
+                pass
         for _ in range(1 + self.retries):
             answer = self.llm.complete(prompt + (retry_note(language, why) if why else ""))
             try:

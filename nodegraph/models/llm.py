@@ -11,7 +11,7 @@ from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import partial
 from typing import Any, TypeVar
 
-from ..errors import ModelError, ModelTimeoutError
+from ..errors import ModelError, ModelTimeoutError, NoJsonError
 from .model_objects import (
     attribute,
     check_is_model,
@@ -350,7 +350,10 @@ class LLM:
         Raises:
             ModelError: If the model fails.
         """
-        value = self._structured(prompt, schema)
+        try:
+            value = self._structured(prompt, schema)
+        except NoJsonError as error:  # to ask again would be to pay again
+            return error.answer
         return self.complete(prompt) if value is _UNSUPPORTED else _json_text(value)
 
     async def ajson_text(self, prompt: str, schema: Mapping[str, Any]) -> str:
@@ -359,7 +362,10 @@ class LLM:
         Raises:
             ModelError: If the model fails.
         """
-        value = await self._astructured(prompt, schema)
+        try:
+            value = await self._astructured(prompt, schema)
+        except NoJsonError as error:
+            return error.answer
         return await self.acomplete(prompt) if value is _UNSUPPORTED else _json_text(value)
 
     def _structured(self, prompt: str, schema: Mapping[str, Any]) -> Any:

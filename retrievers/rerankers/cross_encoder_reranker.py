@@ -66,10 +66,11 @@ def passage_windows(
         return [(0, len(text))]
     parts: list[Span] = []
     for sentence in sentence_spans(text):
-        cut = cut_to_fit(text, sentence, limit, length, (CLAUSES, WORDS))
-        if len(cut) > 1 and overlap:
-            cut = cut_to_fit(text, sentence, overlap, length, (CLAUSES, WORDS))
-        parts += cut
+        start, end = sentence
+        if length(text[start:end]) <= limit:
+            parts.append(sentence)
+        else:
+            parts += cut_to_fit(text, sentence, overlap or limit, length, (CLAUSES, WORDS))
     return pack(text, parts, limit, overlap, length) or [(0, 0)]
 
 

@@ -94,4 +94,4 @@ def test_measuring_is_rare(size, limit) -> None:
         return len(text)
 
     windows = passage_windows("x" * size, limit, length=length)
-    assert len(calls) <= 1 + 26 * len(windows)
+    assert len(calls) <= 1 + 24 * len(windows)
