@@ -202,24 +202,27 @@ def _line_spans(
 ) -> Iterator[tuple[int, int]]:
     """Yield the spans of the lines of a page, without white space around them.
 
-    PDFium takes two lines for one where a superscript stands in the second. Such a line ends
-    lower than it starts, and is parted there.
+    PDFium takes several lines for one where words are hyphenated, or a superscript stands in a
+    later one, also from the foot of a column to the head of the next. Such a line ends lower or
+    higher than it starts, and is parted there.
     """
     pending = [(m.start(), m.end()) for m in reversed(list(_LINE.finditer(text)))]
     while pending:
         start, stop = pending.pop()
-        x0, upper = origin(start)
-        lower, size = origin(stop - 1)[1], font_size(start)
+        x0, first = origin(start)
+        last, size = origin(stop - 1)[1], font_size(start)
         quarters = (start + (stop - start) * n // 4 for n in (1, 2, 3))
-        if upper - lower > 0.6 * size and any(abs(origin(n)[0] - x0) > size for n in quarters):
-            above, below = start, stop - 1
-            while below - above > 1:
-                middle = (above + below) // 2
-                if not text[middle].isspace() and origin(middle)[1] < (upper + lower) / 2:
-                    below = middle
+        is_level = abs(first - last) <= 0.6 * size
+        if not is_level and any(abs(origin(n)[0] - x0) > size for n in quarters):
+            before, after = start, stop - 1
+            while after - before > 1:
+                middle = (before + after) // 2
+                y = origin(middle)[1]
+                if not text[middle].isspace() and abs(y - last) < abs(y - first):
+                    after = middle
                 else:
-                    above = middle
-            last = start + len(text[start:below].rstrip())
-            pending += [(below, stop), (start, last)]
+                    before = middle
+            end = start + len(text[start:after].rstrip())
+            pending += [(after, stop), (start, end)]
         else:
             yield start, stop

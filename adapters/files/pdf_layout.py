@@ -134,33 +134,43 @@ def _is_same_line(first: TextLine, second: TextLine) -> bool:
     )
 
 
-_DIGITS = re.compile(r"\d+")
+_PAGE_NUMBER = re.compile(
+    r"[\W_]*(?:page|p\.|seite|第)?\s*(\d{1,5})\s*(?:(?:of|von|/|共)\s*\d{1,5})?\s*[页頁]?[\W_]*",
+    re.I,
+)
 
 
 def _without_running_heads(pages: Sequence[Lines]) -> Sequence[Lines]:
-    """Return pages without what stands at the same place of most: heads, feet, page numbers.
+    """Return pages without page numbers, and without heads and feet but where they stand first.
 
-    A head that has words stays where it stands first.
+    A head or foot is the same text at the same place of three pages and a third of all, no larger
+    than most of the text. A page number is one that counts the pages there.
     """
+    sizes: Counter[float] = Counter()
     places: dict[tuple[str, int], list[int]] = {}
     for number, lines in enumerate(pages):
+        for line in lines:
+            sizes[_rounded(line.size)] += len(line.text)
         for line in _margin_lines(lines):
-            places.setdefault(_place(line), []).append(number)
-    needed = max(2, len(pages) // 3)
+            places.setdefault(_place(line, number), []).append(number)
+    largest = max(sizes, key=sizes.__getitem__, default=0.0)
+    needed = max(3, len(pages) // 3)
     first = {place: on[0] for place, on in places.items() if len(set(on)) >= needed}
-    return [
-        [
-            line
-            for line in lines
-            if (place := _place(line)) not in first
-            or (number == first[place] and any(map(str.isalpha, line.text)))
-        ]
-        for number, lines in enumerate(pages)
-    ]
+
+    def stays(line: TextLine, number: int) -> bool:
+        place = _place(line, number)
+        if place not in first or _rounded(line.size) > largest:
+            return True
+        return number == first[place] and not _PAGE_NUMBER.fullmatch(line.text)
+
+    return [[line for line in lines if stays(line, number)] for number, lines in enumerate(pages)]
 
 
-def _place(line: TextLine) -> tuple[str, int]:
-    return _DIGITS.sub("0", line.text), round(line.baseline / 4)
+def _place(line: TextLine, number: int) -> tuple[str, int]:
+    """Return the text and place of a line. Of a page number how far it is from the page's own."""
+    match = _PAGE_NUMBER.fullmatch(line.text)
+    text = f"page number {int(match[1]) - number}" if match else line.text
+    return text, round(line.baseline / 4)
 
 
 def _margin_lines(lines: Lines) -> list[TextLine]:

@@ -139,12 +139,12 @@ def test_a_few_characters_without_a_meaning_are_counted_in_any_place() -> None:
     assert normalized("a\u2f00\uf900\ufb01\u2fe0\ufb07") == "a一豈\ufb01\u2fe0\ufb07"
 
 
-def page_of(*texts: str, pitch: float = 1.2, head: str = "") -> list[TextLine]:
-    """Return full lines of ten points below each other, with a running head and a number."""
+def page_of(*texts: str, pitch: float = 1.2, head: str = "", foot: str = "") -> list[TextLine]:
+    """Return full lines of ten points below each other, with a running head and foot."""
     lines = [TextLine(head, 0, 50, 200, 800, 10)] if head else []
     for n, text in enumerate(texts):
         lines.append(TextLine(text, 0, 50, 50 + 5 * len(text), 700 - 10 * pitch * n, 10))
-    return [*lines, TextLine("7", 0, 270, 280, 30, 10)] if head else lines
+    return [*lines, TextLine(foot, 0, 270, 280, 30, 10)] if foot else lines
 
 
 LINES = ("green tea is grown in the hills of the south, where it rains for most", "of the year.")
@@ -157,12 +157,30 @@ def test_a_paragraph_goes_on_however_far_its_lines_are_apart(pitch: float) -> No
     assert text.endswith("for most of the year.")
 
 
-def test_running_heads_do_not_part_a_paragraph_and_are_there_once() -> None:
-    pages = [page_of(*LINES[:1] * 5, head="Journal of Tea") for _ in range(3)]
+@pytest.mark.parametrize("number", ["{}", "- {} -", "Page {} of 9", "第 {} 页"])
+def test_running_heads_do_not_part_a_paragraph_and_are_there_once(number: str) -> None:
+    pages = [
+        page_of(*LINES[:1] * 5, head="Journal of Tea", foot=number.format(n)) for n in (7, 8, 9)
+    ]
     text = pages_as_text(pages, [])
     assert text.count("Journal of Tea") == 1
-    assert "7" not in text
+    assert not set("789") & set(text)
     assert text.count("\n\n") == 1  # below the head; then one paragraph over three pages
+
+
+@pytest.mark.parametrize(
+    ("heads", "feet"),
+    [
+        (["Invoice 1001", "Invoice 1002", "Invoice 1003"], ["", "", ""]),
+        (["", "", ""], ["120", "95", "4711"]),
+        (["Journal of Tea", "Journal of Tea", ""], ["", "", ""]),
+    ],
+)
+def test_what_is_no_running_head_stays_on_its_page(heads: list[str], feet: list[str]) -> None:
+    pages = [page_of(*LINES, head=h, foot=f) for h, f in zip(heads, feet, strict=True)]
+    text = pages_as_text(pages, [])
+    for line in {*heads, *feet} - {""}:
+        assert text.count(line) == (heads + feet).count(line)
 
 
 def test_raised_and_lowered_text_stays_in_its_line() -> None:
