@@ -1,0 +1,102 @@
+"""Papers that are typeset here, whose source is the truth: paragraphs, sentences, headings."""
+
+import random
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from nodekin.nodegraph import NodeGraph
+
+pytestmark = pytest.mark.slow
+
+WORDS = (
+    "water green tea leaf plant growth method sample measured temperature under the of and in "
+    "with for was were a that rate increased decreased significantly plots between treatments "
+    "soil yield nitrogen protein cells expression analysis results observed according control "
+    "group value during after before which response concentration"
+).split()
+
+RAISED = (("m", "-2"), ("10", "5"), ("L", "-1"), ("CO", "2"), ("plots", "12,13"))
+
+SCRIPTS = ("#super[{}]", "#sub[{}]", "#text(baseline: -5pt, size: 6.5pt)[{}]")
+
+
+class Paper(NamedTuple):
+    """A paper's source, and what a reader should make of it."""
+
+    source: str
+    headings: list[str]
+    sentences: list[str]
+
+
+def paper(seed: int, columns: int, leading: float, indented: bool) -> Paper:
+    choose = random.Random(seed)
+    spacing, indent = (leading, "1.5em") if indented else (1.9 * leading, "0em")
+    parts = [
+        f'#set page(paper: "a4", columns: {columns}, header: [Journal of Tea Research], '
+        "footer: context [#h(1fr) #counter(page).display()])\n"
+        "#set text(size: 11pt)\n"
+        f"#set par(leading: {leading}em, justify: true, spacing: {spacing}em, "
+        f"first-line-indent: {indent})"
+    ]
+    headings, sentences = [], []
+    for section in range(1, 4):
+        headings.append(f"{section} {' '.join(choose.sample(WORDS, 3)).title()}")
+        parts.append(f"= {headings[-1]}")
+        for _ in range(6):
+            written = [sentence(choose) for _ in range(choose.randint(3, 8))]
+            parts.append(" ".join(source for source, _ in written))
+            sentences += [text for _, text in written]
+    return Paper("\n\n".join(parts), headings, sentences)
+
+
+def sentence(choose: random.Random) -> tuple[str, str]:
+    """Return a sentence as Typst has it, and as a reader should."""
+    source = [choose.choice(WORDS).title()]
+    text = source[:]
+    for _ in range(choose.randint(7, 27)):
+        word = choose.choice(WORDS)
+        source.append(word)
+        text.append(word)
+        if choose.random() < 0.08:
+            base, raised = choose.choice(RAISED)
+            source.append(base + choose.choice(SCRIPTS).format(raised))
+            text.append(base + raised)
+    ending = choose.choice(WORDS) + "."
+    return " ".join([*source, ending]), " ".join([*text, ending])
+
+
+def squeezed(text: str) -> str:
+    """Return a text without blanks, and without what a hyphen or minus may have become."""
+    return re.sub(r"[\s\u2212-]", "", text)
+
+
+@pytest.mark.parametrize("columns", [1, 2])
+@pytest.mark.parametrize("leading", [0.65, 1.6])
+@pytest.mark.parametrize("indented", [False, True])
+def test_paragraphs_sentences_and_headings(
+    tmp_path: Path, columns: int, leading: float, indented: bool
+) -> None:
+    typst = pytest.importorskip("typst", reason="no typst: pip install typst")
+    whole = total = unended = paragraphs = right = found = expected = 0
+    for seed in range(3):
+        made = paper(seed, columns, leading, indented)
+        (tmp_path / "a.typ").write_text(made.source, encoding="utf-8")
+        typst.compile(str(tmp_path / "a.typ"), output=str(tmp_path / "a.pdf"))
+        (node,) = NodeGraph(tmp_path / "a.pdf", progress=False).nodes("ROOT")
+        blocks = [block.strip() for block in node.text.split("\n\n") if block.strip()]
+        headings = {squeezed(b.lstrip("# ")) for b in blocks if b.startswith("#")}
+        body = [b for b in blocks if not b.startswith("#") and b != "Journal of Tea Research"]
+        joined = [squeezed(block) for block in body]
+        whole += sum(any(squeezed(s) in block for block in joined) for s in made.sentences)
+        total += len(made.sentences)
+        unended += sum(not block.endswith(".") for block in body)
+        paragraphs += len(body)
+        right += len(headings & set(map(squeezed, made.headings)))
+        found += len(headings)
+        expected += len(made.headings)
+    assert whole / total >= 0.97
+    assert unended / paragraphs <= 0.08
+    assert 2 * right / (found + expected) >= 0.85
