@@ -36,7 +36,7 @@ from .errors import StoreError, TransformError
 from .group_follower import GroupFollower, GroupFollowers
 from .groups import NodeGroup
 from .hashing import digest
-from .locking import Access, Lock, awaited, mutex, release_after_fork
+from .locking import Access, Lock, mutex, release_after_fork
 from .models.answer_cache import AnswerCache, keep_answers
 from .node import ROOT, Node
 from .store import Changes, NodeStore
@@ -488,7 +488,7 @@ def _derived(group: NodeGroup, job: DerivationJob) -> Derivation | Amendment:
 
 
 def _result(output: PendingOutput) -> list[Draft]:
-    return awaited(output, "a transform") if isinstance(output, Future) else output
+    return output.result() if isinstance(output, Future) else output
 
 
 def _failed_output(error: Exception) -> Future[list[Draft]]:

@@ -108,6 +108,10 @@ class TransientStoreError(StoreError):
     """
 
 
+class VectorLengthError(EmbeddingError):
+    """A model gives vectors of another length than those that are kept under its name."""
+
+
 class ModelError(RuntimeError):
     """A language model failed, or gave an answer that can't be used."""
 

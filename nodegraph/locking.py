@@ -130,13 +130,14 @@ def observing(observation: Observation | None = None) -> Iterator[Observation]:
         current_observation.reset(token)
 
 
-class _Depth(threading.local):
-    """Count how many blocks this thread is in that read a graph."""
+class _Blocks(threading.local):
+    """Hold the blocks that this thread is in and that read a graph."""
 
-    depth = 0
+    def __init__(self) -> None:
+        self.open: set[object] = set()
 
 
-_thread = _Depth()
+_thread = _Blocks()
 
 
 WAIT_LIMIT = 3600.0
@@ -253,6 +254,10 @@ class Lock:
         self._waiting = 0
         self._set_up()
 
+    def is_mine(self) -> bool:
+        """Return whether this thread holds it."""
+        return self._owner == threading.get_ident()
+
     def _is_free(self) -> bool:
         return not self._owner
 
@@ -322,7 +327,7 @@ def retried(work: Callable[[], T], patience: float = math.inf) -> T:
 
 def is_reading_graph() -> bool:
     """Return whether this thread is reading any graph."""
-    return _thread.depth > 0
+    return bool(_thread.open)
 
 
 class State:
@@ -368,12 +373,12 @@ class Access:
                 if state == self.state.number:
                     if (observation := current_observation.get()) is not None:
                         observation.note(self, state)
-                    depth = _thread.depth
+                    blocks, block = _thread.open, object()
                     try:
-                        _thread.depth = depth + 1
+                        blocks.add(block)
                         yield
                     finally:
-                        _thread.depth = depth
+                        blocks.discard(block)
                     return
             with self._lock.write(), self._store.snapshot() as newest:
                 self._see(newest)
@@ -481,13 +486,13 @@ class ReadWriteLock(Lock):
     """
 
     def __init__(self) -> None:
-        self._readers: dict[int, int] = {}  # by thread, how many blocks it is in
+        self._readers: dict[int, set[object]] = {}  # by thread, the blocks that it is in
         super().__init__("other threads that read or write the graph")
 
     def after_fork(self) -> None:
         """Release what only threads hold that are not in this process."""
         thread = threading.get_ident()
-        self._readers = {reader: n for reader, n in self._readers.items() if reader == thread}
+        self._readers = {reader: b for reader, b in self._readers.items() if reader == thread}
         super().after_fork()
 
     def _is_free(self) -> bool:
@@ -497,24 +502,25 @@ class ReadWriteLock(Lock):
     def read(self) -> Iterator[None]:
         """Hold the lock together with other readers.
 
+        Blocks of one thread may end in any order, as those of tasks do.
+
         Raises:
             TimeoutError: If another thread has been writing for an hour.
         """
-        thread = threading.get_ident()
-        depth = self._readers.get(thread, 0)
+        thread, block = threading.get_ident(), object()
         try:
-            if depth:
-                self._readers[thread] = depth + 1
+            if (blocks := self._readers.get(thread)) is not None:
+                blocks.add(block)
             else:
                 with self._mutex:
                     if self._owner or self._waiting:
                         self._wait_to_read(thread)
-                    self._readers[thread] = 1
+                    self._readers[thread] = {block}
             yield
         finally:
-            if depth:
-                self._readers[thread] = depth
-            else:
+            if (blocks := self._readers.get(thread)) is not None:
+                blocks.discard(block)
+            if not blocks:
                 self._readers.pop(thread, None)
                 if self._waiting and not self._readers:  # nobody waits for some of the readers
                     with self._mutex:

@@ -14,9 +14,9 @@ from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
 from ..concurrency import Workers, ended_by_interruption, run_in_tasks, threads, track
-from ..errors import EmbeddingError
+from ..errors import VectorLengthError
 from ..hashing import digest
-from ..locking import Lock, awaited, is_reading_graph
+from ..locking import Lock, is_reading_graph
 from ..store import NodeStore
 from .embedder import Embedder, EmbedTexts, Vectors, check_vectors, split_batches
 from .model_objects import in_thread
@@ -312,10 +312,10 @@ def check_dimension(embedder: Embedder, expected: int, dimension: int) -> None:
     """Check that a vector is as long as those under the model's name.
 
     Raises:
-        EmbeddingError: If it is not.
+        VectorLengthError: If it is not.
     """
     if dimension != expected:
-        raise EmbeddingError(
+        raise VectorLengthError(
             f"the embedding model {embedder.name!r} gives vectors of {dimension} numbers, and "
             f"those kept under its name have {expected}; if it is another model, give it "
             "another name: Embedder(embed, name=...)"
@@ -364,7 +364,7 @@ def _outcomes(
             if not pending:
                 return
             try:
-                yield awaited(pending.popleft(), "an embedding model")
+                yield pending.popleft().result()
             except CancelledError:
                 continue
             except Exception as error:

@@ -68,6 +68,12 @@ class GraphFile(Database[Connection]):
         self._since = 0.0  # when this process began to keep others from writing
         self._exclusive: dict[Path, tuple[Lock, ProcessLock]] = {}
 
+    def after_fork(self) -> None:
+        """Leave what is open to the process that opened it, its locks as well."""
+        for lock in (self._process, *(lock for _, lock in self._exclusive.values())):
+            lock.leave()
+        super().after_fork()
+
     @property
     def frozen(self) -> bool:
         """Whether the graph can only be read, since its file or folder can't be written to."""
@@ -210,7 +216,11 @@ class GraphFile(Database[Connection]):
             new = Lock(f"another thread that holds {path}"), ProcessLock(path)
             self._exclusive.setdefault(path, new)
         of_threads, of_processes = self._exclusive[path]
+        is_nested = of_threads.is_mine()  # then the outer block holds, and releases
         with of_threads.held(wait=wait) as free:
+            if is_nested:
+                yield free
+                return
             try:
                 if free and wait and not of_processes.acquire(WAIT_LIMIT):
                     raise TimeoutError(f"waited {WAIT_LIMIT:g} seconds for who holds {path}")
@@ -403,9 +413,14 @@ class ProcessLock:
             file, self._file = self._file, -1
             os.close(file)
 
-    def __del__(self) -> None:
+    def leave(self) -> None:
+        """Leave the lock to the process that this one was forked off from."""
         if self._file >= 0:
-            os.close(self._file)  # which unlocks no file that a process forked off has, too
+            file, self._file = self._file, -1
+            os.close(file)  # which unlocks no file that another process has open, too
+
+    def __del__(self) -> None:
+        self.leave()
 
 
 if sys.platform == "win32":

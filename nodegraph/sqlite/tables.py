@@ -51,7 +51,16 @@ def checksum(value: str | bytes | None) -> int:
 
 def row_checksum(values: Iterable[Any]) -> int:
     """Return a number by which a damaged row is recognised: the CRC-32 of its values."""
-    return crc32("\0".join(map(str, values)).encode())
+    return crc32("\0".join(map(_stored, values)).encode())
+
+
+def _stored(value: Any) -> str:
+    """Return a value as SQLite returns it: enums as what they are, -0.0 as 0, 1 as 1.0."""
+    if isinstance(value, str):
+        return str.__str__(value)
+    if isinstance(value, float):
+        return str(int(value)) if value.is_integer() else float.__repr__(value)
+    return str(int(value)) if isinstance(value, int) else str(value)
 
 
 def from_column(value: str | bytes) -> str:
@@ -164,7 +173,7 @@ def is_intact(row: Row) -> bool:
 def _link(db: Connection, row: Row) -> Link:
     source, target, kind, weight, metadata, derived, _ = row
     if not is_intact(row):
-        raise db.damaged(f"a link of node {source!r} is not what was written")
+        raise db.damaged(f"a link of node {from_key(source)!r} is not what was written")
     more = NO_METADATA if metadata is None else from_json(metadata)
     return Link(from_key(source), from_key(target), kind, weight, more, bool(derived))
 

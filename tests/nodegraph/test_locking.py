@@ -3,7 +3,7 @@
 import signal
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -360,3 +360,28 @@ def test_what_a_thread_wrote_is_the_state_that_is_read(kind: str, tmp_path: Path
         assert list(inner.document_ids()) == ["tea", "water"]
     assert store.snapshots == 1
     inner.close()
+
+
+def test_blocks_of_one_thread_may_end_in_the_order_they_began() -> None:
+    graph = NodeGraph(progress=False)
+    graph.add(["tea"])
+    first, second = graph.reader.reading(), graph.reader.reading()
+    with ExitStack() as rest:
+        first.__enter__()
+        rest.enter_context(second)
+        first.__exit__(None, None, None)
+        assert graph._access._lock.is_reading()  # the second one still reads
+    assert not graph._access._lock.is_reading()
+    graph.add(["water"])
+    assert len(graph.nodes("ROOT")) == 2
+
+
+def test_a_lock_between_processes_is_held_until_the_outer_block_ends(tmp_path: Path) -> None:
+    store, other = SQLiteStore(tmp_path / "a.db"), SQLiteStore(tmp_path / "a.db")
+    with store.exclusive("it", wait=True):
+        with store.exclusive("it", wait=True) as again:
+            assert again
+        with other.exclusive("it", wait=False) as free:
+            assert not free
+    with other.exclusive("it", wait=False) as free:
+        assert free

@@ -32,6 +32,8 @@ _EF_PER_ROW = 4  # candidates that a search follows for each row that it returns
 
 _MAX_EF_SEARCH = 1_000  # that pgvector allows
 
+_PREFIX = "vectors2_"  # of tables; another one where what is in them means something else
+
 _MAX_SCANNED = 40_000  # rows that a search with a filter looks at, before all are compared
 
 _GRAPH_BYTES = 2_400  # of a vector's neighbours while the graph is built; pgvector takes 2,050
@@ -74,7 +76,7 @@ class PostgresVectorTable:
         self._database = database
         self._value_numbers = value_numbers
         self._group = to_bytes(group)
-        self._name = f"vectors_{name}"
+        self._name = f"{_PREFIX}{name}"
         self._extension = '"' + extension.replace('"', '""') + '"'
         self._updating = Lock("another thread that writes vectors")
         self._writer = ""  # names who is updating
@@ -353,13 +355,17 @@ def find_pgvector(database: GraphDatabase) -> str | None:
 
 
 def drop_outdated(database: GraphDatabase, revision: Callable[[str], int]) -> None:
-    """Drop the tables that are behind the graph, and that no process has updated for a day."""
+    """Drop the tables that no process has updated for a day, and that are behind the graph.
+
+    Or of an earlier edition, in which values of metadata had other numbers.
+    """
     if not database.rows("SELECT to_regclass('vector_tables') IS NOT NULL")[0][0]:
         return
     with database.transaction() as db:
         query = "SELECT name, grp, state FROM vector_tables WHERE seen < now() - interval '1 day'"
         for name, group, state in db.rows(query):
-            if state is None or json.loads(state)[0] != revision(from_bytes(group)):
+            is_current = state is not None and json.loads(state)[0] == revision(from_bytes(group))
+            if not is_current or not name.startswith(_PREFIX):
                 db.run_script(f"DROP TABLE IF EXISTS {name}")
                 db.run("DELETE FROM vector_tables WHERE name = %t", [name])
 

@@ -162,8 +162,7 @@ class PostgresStore(DatabaseStore[GraphDatabase]):
             )
         if schema is None:
             return None
-        # Before edition 2 values were numbered for each table, and filters would be wrong.
-        numbers, name = self._value_numbers, digest("edition 2", group, *names)
+        numbers, name = self._value_numbers, digest(group, *names)
         return PostgresVectorTable(self._database, numbers, schema, group, name)
 
     def compact(self) -> None:

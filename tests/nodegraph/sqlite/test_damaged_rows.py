@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from contextlib import closing
+from enum import Enum
 from pathlib import Path
 
 import pytest
@@ -115,3 +116,25 @@ def test_a_node_that_is_its_own_parent_ends_a_walk_with_an_error(path: Path) -> 
         graph.link(line, line, "member")
         with pytest.raises(StoreError, match="is its own ancestor"):
             Retriever(graph, "line", target="ROOT")("tea")
+
+
+class Name(str, Enum):
+    """A text that is written in another way than it is shown."""
+
+    CITES = "cites"
+    ID = "an id"
+
+
+def test_values_that_sqlite_returns_in_another_form_are_not_damaged(tmp_path: Path) -> None:
+    path = tmp_path / "forms.db"
+    with NodeGraph(store=path, progress=False) as graph:
+        graph.add([Document("Tea.", id=Name.ID), Document("Water.", id="b")])
+        graph.link("an id", "b", Name.CITES, weight=1)
+        graph.link("b", "an id", "sim", weight=-0.0)
+        graph.create_node_group(Name.CITES, str.split)
+        graph.build("cites")
+    with NodeGraph(store=path, progress=False) as graph:
+        assert [node.id for node in graph.nodes("ROOT")] == ["an id", "b"]
+        assert [link.type for link in graph.links("an id")] == ["cites"]
+        assert [link.weight for link in graph.links("b")] == [0.0]
+        assert list(graph.reader.verify()) == []
