@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import (
     AsyncGenerator,
     AsyncIterator,
@@ -22,7 +23,7 @@ from ..retrievers.plans.effects import astream_with_timeout, run_with_timeout, s
 from .extras import extra
 
 with extra("openai", "openai"):
-    from openai import DEFAULT_TIMEOUT, AsyncOpenAI, OpenAI
+    from openai import AsyncOpenAI, OpenAI
 
 from .http_limits import Deadline, Refused, limited_async_client, limited_client, until
 
@@ -168,7 +169,8 @@ class Clients:
         timeout: float | tuple[float, float] | None = None,
         **settings: Any,
     ) -> None:
-        self.timeout, self.silence = timeout if isinstance(timeout, tuple) else (timeout, SILENCE)
+        silence = math.inf if timeout is None else SILENCE
+        self.timeout, self.silence = timeout if isinstance(timeout, tuple) else (timeout, silence)
         check_at_least(0.001, timeout=self.timeout, silence=self.silence)
         if isinstance(client, AsyncOpenAI):
             raise TypeError("client is an async one; give it as async_client, beside an OpenAI()")
@@ -178,8 +180,6 @@ class Clients:
         if client is not None and settings:
             raise ValueError(f"{next(iter(settings))} is the client's; give it, or a client")
         settings = {**(defaults or {}), **settings}
-        if client is not None and self.timeout and client.timeout == DEFAULT_TIMEOUT:
-            client = client.with_options(timeout=self.timeout)  # its thread is to end, too
         self.client = client or limited_client(**settings)
         self._async_client = async_client
         self._settings = None if client else settings
@@ -189,7 +189,8 @@ class Clients:
     def call(self, request: Callable[[Any], Any]) -> Any:
         """Send a request, and return the answer within the time limit.
 
-        It works in a thread that is no longer waited for when time is up, and then ends.
+        It works in a thread that is no longer waited for when time is up. The thread ends then;
+        with a client that was passed, when that client gives up.
 
         Args:
             request: Calls a method of the client that it is passed.

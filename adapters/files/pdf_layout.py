@@ -6,7 +6,7 @@ import re
 import string
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from itertools import pairwise
 from math import inf
 from typing import NamedTuple
@@ -143,18 +143,20 @@ _PAGE_NUMBER = re.compile(
 def _without_running_heads(pages: Sequence[Lines]) -> Sequence[Lines]:
     """Return pages without page numbers, and without heads and feet but where they stand first.
 
-    A head or foot is the same text at the same place of three pages and a third of all, no larger
-    than most of the text. A page number is one that counts the pages there.
+    A head or foot is set off from the text, no larger than most of it, and the same at the same
+    place of three pages and more than half of all. It has no colon: the field of a form may be the
+    same on each. A page number is one that counts the pages there.
     """
+    pitch = _line_pitch(pages)
     sizes: Counter[float] = Counter()
     places: dict[tuple[str, int], list[int]] = {}
     for number, lines in enumerate(pages):
         for line in lines:
             sizes[_rounded(line.size)] += len(line.text)
-        for line in _margin_lines(lines):
+        for line in _margin_lines(lines, pitch):
             places.setdefault(_place(line, number), []).append(number)
     largest = max(sizes, key=sizes.__getitem__, default=0.0)
-    needed = max(3, len(pages) // 3)
+    needed = max(3, len(pages) // 2 + 1)
     first = {place: on[0] for place, on in places.items() if len(set(on)) >= needed}
 
     def stays(line: TextLine, number: int) -> bool:
@@ -173,10 +175,21 @@ def _place(line: TextLine, number: int) -> tuple[str, int]:
     return text, round(line.baseline / 4)
 
 
-def _margin_lines(lines: Lines) -> list[TextLine]:
-    """Return the two highest and the two lowest lines of a page."""
+def _margin_lines(lines: Lines, pitch: float) -> Iterator[TextLine]:
+    """Yield what may be a head or foot of the two highest and the two lowest lines of a page.
+
+    Numbers, and lines above or below a gap that is larger than those between others.
+    """
     placed = sorted((x for x in lines if x.is_placed and not x.is_table), key=lambda x: x.baseline)
-    return [*placed[:2], *placed[-2:]]
+    for from_edge in (placed[:3], placed[:-4:-1]):
+        apart = [
+            abs(line.baseline - inner.baseline) > max(2.0, 1.08 * pitch) * line.size
+            for line, inner in pairwise(from_edge)
+        ]
+        for at, line in enumerate(from_edge[:2]):
+            is_apart = any(apart[at:]) and not set(":：") & set(line.text)
+            if is_apart or _PAGE_NUMBER.fullmatch(line.text):
+                yield line
 
 
 def _line_pitch(pages: Sequence[Lines]) -> float:

@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from ...nodegraph.errors import EmbeddingError
+from ...nodegraph.errors import EmbeddingError, VectorLengthError
 from ...nodegraph.extractors.entity_extractor import EntityExtractor, has_title
 from ...nodegraph.graph import NodeGraph
+from ...nodegraph.models.embedder import split_batches
+from ...nodegraph.models.embedding_cache import MAX_QUERIES
 from ...nodegraph.models.passage_vectors import embed_ahead
 from ...nodegraph.node import ROOT, Node
 from ...nodegraph.splitters.passage_splitter import PassageSplitter
@@ -115,7 +117,8 @@ class DefaultRetriever(PlannedRetriever):
         filters: Conditions on metadata, checked before ranking.
         follow_links: Whether links are followed; None decides as above, and so do ``LinkOptions``,
             which say how.
-        words: The similarity of words.
+        words: The similarity of words. With another one than BM25 results keep their fused
+            scores, which say nothing across questions.
         embed_keys: Which of the graph's embeddings join, ``[]`` for words alone. None for all;
             then words alone answer if a model fails, which the log and the evidence say. The
             failure of a named one is an error.
@@ -184,7 +187,7 @@ class DefaultRetriever(PlannedRetriever):
                 f"words are compared by a similarity of texts, not by {similarity.name!r}; for "
                 "embeddings alone there is Retriever(graph, group, similarity, target=...)"
             )
-        self.bm25 = similarity if isinstance(similarity, Bm25) else Bm25()
+        self.bm25 = similarity if isinstance(similarity, Bm25) else None
         branch = partial(Retriever, graph, target=target, top_k=DEPTH, filters=filters)
         self._words = [branch(group, similarity) for group in (self.sentences, target)]
         self._vectors = [
@@ -220,8 +223,15 @@ class DefaultRetriever(PlannedRetriever):
         self, queries: Sequence[str], limit: int | None, filters: Filters | None
     ) -> Plan[list[Results]]:
         """Return the results of each query as a plan."""
+        if len(queries) > MAX_QUERIES:  # so that vectors of queries are cached until the end
+            rankings: list[Results] = []
+            for batch in split_batches(queries, MAX_QUERIES):
+                rankings += yield from self.plans(batch, limit, filters)
+            return rankings
         try:
             return (yield from self._search(queries, limit, filters))
+        except VectorLengthError:  # another model under the same name: no failure of a server
+            raise
         except EmbeddingError as error:
             by_words = self._without_vectors()
             if by_words is None:
@@ -266,6 +276,8 @@ class DefaultRetriever(PlannedRetriever):
         self, queries: Sequence[str], rankings: Sequence[Results], choice: _Choice
     ) -> list[Results]:
         """Return rankings with scores that can be compared between questions."""
+        if self.bm25 is None:  # what another similarity finds need not share a word
+            return list(rankings)
         index = self.bm25.open(self.graph, self.target)
         index.ready()
         with self.graph.reader.reading(self.target):
@@ -276,8 +288,9 @@ class DefaultRetriever(PlannedRetriever):
                 if not query.strip():  # what meets the filters
                     scored.append(results)
                     continue
-                ids = [result.node.id for result in results]
-                ids += [partner.id for result in results if (partner := linked_from(result))]
+                partners = filter(None, map(linked_from, results))
+                nodes = [*(result.node for result in results), *partners]
+                ids = list(dict.fromkeys(node.id for node in nodes))  # the results' come first
                 passages.known(ids)
                 terms = self.bm25.prepare(query, [index])
                 scores = word_scores(terms, passages.term_scores(ids, terms))

@@ -141,8 +141,8 @@ class ReadingTools:
         for a, b in session.unseen(node, start_at, stop, _REFERENCE) or [(start_at, stop)]:
             if a > at:
                 refer(a)
-            text = shorten(node.text[a:b], remaining)
-            at, remaining = a + len(text), remaining - count_tokens(text)
+            text = _shorten_quoted(node.text[a:b], remaining)
+            at, remaining = a + len(text), remaining - count_tokens(quoted(text))
             position = location_of(self.view.passage_at(node, a), a, at)
             entries.append(position | {"text": text, "size": len(node.text)})
             lines.append(quoted(text))
@@ -172,6 +172,17 @@ class ReadingTools:
             )
         more = f"{omitted:,} more: grep with skip={skip + builder.size}." if omitted else ""
         return builder.output(omitted, more)
+
+
+def _shorten_quoted(text: str, tokens: int) -> str:
+    """Return the beginning of a text, of no more than so many tokens with its marks of lines."""
+    text = shorten(text, tokens)
+    while (used := count_tokens(quoted(text))) > tokens:
+        shorter = shorten(text, max(1, count_tokens(text) * tokens // used))
+        if shorter == text:
+            break
+        text = shorter
+    return text
 
 
 def _document_row(node: Node) -> tuple[str, dict[str, Any]]:

@@ -134,7 +134,7 @@ def quoted(text: str) -> str:
         |
         | bank.txt [0:60]
     """
-    return "\n".join(f"{QUOTED}{line}".rstrip() for line in text.splitlines())
+    return "\n".join(QUOTED + line if line else QUOTED.rstrip() for line in text.splitlines())
 
 
 def in_line(text: str) -> str:

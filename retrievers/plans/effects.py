@@ -458,10 +458,10 @@ def stream_with_timeout(
         concurrent.futures.TimeoutError: If it takes longer. Its text says what took too long,
             where that was an item.
     """
-    if seconds is None:
+    if seconds is None and silence == math.inf:
         yield from function()
         return
-    end = time.monotonic() + seconds
+    end = math.inf if seconds is None else time.monotonic() + seconds
     items: queue.SimpleQueue[tuple[Callable[[Any], T] | None, Any]] = queue.SimpleQueue()
     stopped = threading.Event()
 
@@ -488,7 +488,8 @@ def stream_with_timeout(
         while True:
             remaining = max(0.0, end - time.monotonic())
             try:
-                take, item = items.get(timeout=min(remaining, allowed))
+                wait = min(remaining, allowed)
+                take, item = items.get(timeout=None if wait == math.inf else wait)
             except queue.Empty:
                 raise FutureTimeout(*_silence_note(remaining, allowed)) from None
             if take is None:

@@ -136,11 +136,6 @@ def test_every_call_ends_whatever_the_server_does(way: str, monkeypatch: Any) ->
     monkeypatch.setattr(http_limits, "MAX_RESPONSE", 2**20)
     with serving(ChatServer()) as other, hostile(way, other.url) as server:
         results = outcomes({name: lambda c=call: c(server.url) for name, call in CALLS.items()})
-        if way in SILENT:
-            for thread in threading.enumerate():
-                if thread.name in ("nodekin-ask", "nodekin-stream"):
-                    thread.join(CEILING)
-                    assert not thread.is_alive(), "a call that was given up left its thread behind"
         assert not server.released.is_set()  # the server still does it
         assert len(other.asked) == (2 if "redirects" in way else 0)  # by clients of one's own
         if "redirects" in way:
@@ -168,6 +163,20 @@ def test_errors_say_what_was_wrong() -> None:
             chat(server.url).complete("Tea?")
         with pytest.raises(ModelError, match=r"did not answer within 0.25 s"):
             LLM(chat(server.url)).complete("Tea?")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("way", SILENT)
+def test_a_call_that_was_given_up_leaves_no_thread_behind(way: str) -> None:
+    own = ("a client of one's own", "its stream")  # which end when that client gives up
+    with hostile(way) as server:
+        before = set(threading.enumerate())
+        outcomes({n: lambda c=call: c(server.url) for n, call in CALLS.items() if n not in own})
+        for thread in set(threading.enumerate()) - before:
+            if thread.name in ("nodekin-ask", "nodekin-stream"):
+                thread.join(CEILING)
+                assert not thread.is_alive()
+        assert not server.released.is_set()
 
 
 def test_a_stream_that_falls_silent_ends_before_its_total() -> None:

@@ -1,10 +1,13 @@
 """The scores of the default search: one meaning for all questions."""
 
+import re
+from zlib import crc32
+
 import numpy as np
 import pytest
 
-from nodekin.nodegraph import NodeGraph
-from nodekin.retrievers import DefaultRetriever, Retriever, as_retriever
+from nodekin.nodegraph import Document, Embedder, Node, NodeGraph
+from nodekin.retrievers import DefaultRetriever, Retriever, as_retriever, register_similarity
 from nodekin.retrievers.composite.relevance import COMPARED, descending
 
 TEXTS = [
@@ -86,3 +89,67 @@ def test_a_similarity_by_itself_has_its_own_numbers(graph: NodeGraph) -> None:
     (best, *_) = Retriever(graph, "ROOT", "bm25").retrieve("library books for four weeks")
     assert best.score > 1
     assert best.evidence[0].score == best.score
+
+
+def embedded(texts: list[str]) -> list[list[float]]:
+    """Return vectors in which texts with the same number are near each other, and cars are."""
+
+    def of(key: str) -> np.ndarray:
+        return np.random.default_rng(crc32(key.encode())).normal(size=64)
+
+    def vector(text: str) -> np.ndarray:
+        if "automobile" in text.lower() or "carriage" in text.lower():
+            return of("car") + 0.1 * of(text)
+        number = re.search(r"\d+", text)
+        return of(number[0] if number else text) + 0.2 * of(text)
+
+    return [vector(text).tolist() for text in texts]
+
+
+def test_a_hit_from_which_links_start_keeps_the_score_of_its_vectors() -> None:
+    graph = NodeGraph(embed=embedded, progress=False)
+    people = [
+        Document(
+            f"Person{n} lives in Town{n}. He sells tea{n}. It is cheap{n}.", {"title": f"Person{n}"}
+        )
+        for n in range(60)
+    ]
+    works = "Automobile repair is done by Zebra Works. Zebra Works is old."
+    graph.add(
+        [
+            *people,
+            Document(works, {"title": "Motor"}),
+            Document("Zebra Works was founded in 1900.", {"title": "Zebra Works"}),
+        ]
+    )
+    scores = [
+        DefaultRetriever(graph, follow_links=links).retrieve("horseless carriage")[0].score
+        for links in (False, True)
+    ]
+    assert scores[0] > 0.2
+    assert scores[1] == pytest.approx(scores[0])
+
+
+def test_what_only_another_similarity_finds_is_kept() -> None:
+    @register_similarity(name="same letters")
+    def letters(query: str, node: Node) -> float:
+        return len(set(query) & set(node.text.lower())) / len(set(query))
+
+    graph = NodeGraph(progress=False)
+    graph.add(["Fermentation of tea.", "42"])
+    results = DefaultRetriever(graph, words="same letters").retrieve("fermenttaton")
+    assert [result.node.text for result in results][:1] == ["Fermentation of tea."]
+
+
+def test_each_query_of_a_large_batch_is_embedded_once() -> None:
+    calls: list[int] = []
+
+    def queries(texts: list[str]) -> list[list[float]]:
+        calls.append(len(texts))
+        return embedded(texts)
+
+    graph = NodeGraph(embed=Embedder(embedded, "m", embed_queries=queries), progress=False)
+    graph.add(TEXTS)
+    results = DefaultRetriever(graph).batch([f"tea {n}" for n in range(600)])
+    assert len(results) == 600
+    assert sum(calls) == 600

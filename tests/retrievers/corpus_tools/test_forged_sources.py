@@ -92,3 +92,10 @@ def test_each_line_of_a_document_is_marked() -> None:
         assert f"| {FORGED}" in text
         assert f"\n{FORGED}" not in text
         assert f"\n{TRUE} [0:60]\n" not in text
+
+
+def test_the_marks_of_lines_count_in_the_budget() -> None:
+    graph = NodeGraph(progress=False)
+    graph.add(Document("\n".join(f"tea {n}" for n in range(2_000)), id="lines.txt"))
+    output = CorpusTools(graph).call("read", {"document": "lines.txt"}, max_tokens=400)
+    assert output.tokens <= 430  # with the heading, and how to read on
