@@ -10,9 +10,10 @@ import random
 import threading
 import time
 import weakref
+from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, wait
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from contextvars import ContextVar
 from typing import Any, Protocol, TypeVar
 
@@ -228,10 +229,11 @@ def awaited(future: Future[T], what: str) -> T:
 
 
 class Lock:
-    """Let one thread at a time do work that may take long.
+    """Let one thread at a time do work that may take long, in the order in which they came.
 
-    It is free again after an interrupt from the keyboard, wherever that comes, and in a process
-    that is forked off while another thread holds it.
+    A thread that takes it again and again keeps no other out. It is free again after an interrupt
+    from the keyboard, wherever that comes, and in a process that is forked off while another
+    thread holds it.
 
     Args:
         holder: Who is waited for, for the log and errors: ``"another thread that writes"``.
@@ -240,7 +242,7 @@ class Lock:
     def __init__(self, holder: str) -> None:
         self._holder = holder
         self._owner = 0  # the thread that holds it
-        self._waiting = 0  # how many threads wait for it
+        self._queue: deque[object] = deque()  # those who wait for it
         self._set_up()
         release_after_fork(self)
 
@@ -251,7 +253,7 @@ class Lock:
     def after_fork(self) -> None:
         """Release what only threads hold that are not in this process."""
         self._owner = self._owner if self._owner == threading.get_ident() else 0
-        self._waiting = 0
+        self._queue = deque()
         self._set_up()
 
     def is_mine(self) -> bool:
@@ -277,8 +279,8 @@ class Lock:
         try:
             if not outer:
                 with self._mutex:
-                    if wait and not self._is_free():
-                        self._wait(limit)
+                    if wait and (self._queue or not self._is_free()):
+                        self._wait(self._is_free, self._holder, limit)
                     if self._is_free():
                         self._owner = thread
             yield self._owner == thread and (wait or not outer)
@@ -288,14 +290,20 @@ class Lock:
                 with self._mutex:
                     self._condition.notify_all()
 
-    def _wait(self, limit: float) -> None:
+    def _wait(self, is_free: Callable[[], bool], holder: str, limit: float) -> None:
+        """Wait in the queue until it is this thread's turn."""
+        turn, queue = object(), self._queue
+
+        def is_next() -> bool:
+            return is_free() and queue[0] is turn
+
         try:
-            self._waiting += 1
-            wait_until(self._condition, self._is_free, self._holder, limit)
+            queue.append(turn)
+            wait_until(self._condition, is_next, holder, limit)
         finally:
-            self._waiting -= 1
-            if not self._is_free():  # given up: let those pass who waited for this one
-                self._condition.notify_all()
+            with suppress(ValueError):
+                queue.remove(turn)
+            self._condition.notify_all()  # the next one, who may be a reader, too
 
 
 _RETRY_WAITS = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6)  # seconds, about
@@ -513,8 +521,9 @@ class ReadWriteLock(Lock):
                 blocks.add(block)
             else:
                 with self._mutex:
-                    if self._owner or self._waiting:
-                        self._wait_to_read(thread)
+                    if self._owner != thread and (self._owner or self._queue):
+                        holder = "another thread that writes to the graph"
+                        self._wait(lambda: not self._owner, holder, WAIT_LIMIT)
                     self._readers[thread] = {block}
             yield
         finally:
@@ -522,15 +531,9 @@ class ReadWriteLock(Lock):
                 blocks.discard(block)
             if not blocks:
                 self._readers.pop(thread, None)
-                if self._waiting and not self._readers:  # nobody waits for some of the readers
+                if self._queue and not self._readers:  # nobody waits for some of the readers
                     with self._mutex:
                         self._condition.notify_all()
-
-    def _wait_to_read(self, thread: int) -> None:
-        def may_read() -> bool:
-            return self._owner == thread or not (self._owner or self._waiting)
-
-        wait_until(self._condition, may_read, "another thread that writes to the graph")
 
     def is_reading(self) -> bool:
         """Return whether this thread reads."""

@@ -106,7 +106,7 @@ def test_reading_again_while_a_writer_waits_goes_on() -> None:
     def read() -> None:
         with lock.read():
             writer = in_thread(write)
-            until(lambda: lock._waiting == 1)
+            until(lambda: len(lock._queue) == 1)
             with lock.read():
                 order.append("read again")
             assert order == ["read again"]  # the inner block has not let go of the outer one
@@ -130,7 +130,7 @@ def test_a_waiting_writer_goes_before_new_readers() -> None:
 
     with lock.read():
         writer = in_thread(write)
-        until(lambda: lock._waiting == 1)
+        until(lambda: len(lock._queue) == 1)
         reader = in_thread(read)
         reader.join(0.05)
         assert order == []
@@ -176,7 +176,7 @@ def test_a_writer_that_gives_up_waiting_lets_the_readers_pass() -> None:
             release.wait(PATIENCE)
 
     def second() -> None:
-        until(lambda: lock._waiting == 1)
+        until(lambda: len(lock._queue) == 1)
         in_thread(third)
         until(lambda: len(lock._condition._waiters) >= 2)  # type: ignore[attr-defined]
         signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
@@ -385,3 +385,29 @@ def test_a_lock_between_processes_is_held_until_the_outer_block_ends(tmp_path: P
             assert not free
     with other.exclusive("it", wait=False) as free:
         assert free
+
+
+@pytest.mark.parametrize("in_file", [False, True])
+def test_who_writes_without_pause_keeps_no_reader_and_no_other_writer_out(
+    tmp_path: Path, in_file: bool
+) -> None:
+    graph = NodeGraph(store=tmp_path / "a.db" if in_file else None, progress=False)
+    graph.create_node_group("line", str.splitlines)
+    done, writes = threading.Event(), [0, 0]
+
+    def write(writer: int) -> None:
+        while not done.is_set():
+            graph.add(Document(f"tea {writes[writer] % 5}", id=f"{writer} {writes[writer] % 5}"))
+            writes[writer] += 1
+
+    writers = [in_thread(lambda n=n: write(n)) for n in (0, 1)]
+    try:
+        for _ in range(3):
+            before = list(writes)
+            graph.nodes("line")  # built and read while both write
+            until(lambda before=before: all(w > b for w, b in zip(writes, before, strict=True)))
+    finally:
+        done.set()
+        for writer in writers:
+            writer.join(60)
+    graph.close()
