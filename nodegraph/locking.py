@@ -504,7 +504,7 @@ class ReadWriteLock(Lock):
         super().after_fork()
 
     def _is_free(self) -> bool:
-        return not self._owner and not self._readers
+        return not self._owner and not any(list(self._readers.values()))
 
     @contextmanager
     def read(self) -> Iterator[None]:
@@ -516,28 +516,26 @@ class ReadWriteLock(Lock):
             TimeoutError: If another thread has been writing for an hour.
         """
         thread, block = threading.get_ident(), object()
+        blocks = self._readers.setdefault(thread, set())  # stays there: an empty one is no reader
         try:
-            if (blocks := self._readers.get(thread)) is not None:
+            if blocks:
                 blocks.add(block)
             else:
                 with self._mutex:
                     if self._owner != thread and (self._owner or self._queue):
                         holder = "another thread that writes to the graph"
                         self._wait(lambda: not self._owner, holder, WAIT_LIMIT)
-                    self._readers[thread] = {block}
+                    blocks.add(block)
             yield
         finally:
-            if (blocks := self._readers.get(thread)) is not None:
-                blocks.discard(block)
-            if not blocks:
-                self._readers.pop(thread, None)
-                if self._queue and not self._readers:  # nobody waits for some of the readers
-                    with self._mutex:
-                        self._condition.notify_all()
+            blocks.discard(block)  # first, in one step: what follows may be interrupted
+            if not blocks and self._queue:
+                with self._mutex:
+                    self._condition.notify_all()
 
     def is_reading(self) -> bool:
         """Return whether this thread reads."""
-        return threading.get_ident() in self._readers
+        return bool(self._readers.get(threading.get_ident()))
 
     @contextmanager
     def write(self) -> Iterator[None]:
