@@ -7,9 +7,10 @@ import logging
 import tempfile
 from pathlib import Path
 
+from nodekin import retrievers
 from nodekin.adapters.llama_index import NodeGraphQueryEngine
 from nodekin.nodegraph import LLM, LLMExtractor, NodeGraph, SentenceSplitter, split_paragraphs
-from nodekin.retrievers import QueryEngine, RecursiveRetriever, Retriever
+from nodekin.retrievers import QueryEngine, Retriever
 
 DATA = Path(__file__).parent / "data" / "zh"
 QUESTIONS = ("乌龙茶是哪一种发酵茶？", "国宝一天到晚都在吃什么？")
@@ -48,7 +49,7 @@ def open_graph(file: Path) -> NodeGraph:
     return graph
 
 
-def ask(title: str, question: str, retriever: Retriever | RecursiveRetriever) -> None:
+def ask(title: str, question: str, retriever: Retriever | retrievers.RecursiveRetriever) -> None:
     """Answer inside LlamaIndex; show the base node and the child that led to it."""
     response = NodeGraphQueryEngine(QueryEngine(retriever, model)).query(question)
     best = response.source_nodes[0]
@@ -64,8 +65,12 @@ if __name__ == "__main__":
             calls.clear()
             with open_graph(Path(folder, "corpus.nodekin")) as graph:
                 plain = Retriever(graph, "base", top_k=2)
-                chunks = RecursiveRetriever(graph, [*SUB_CHUNKS, "base"], "base", top_k=2)
-                told = RecursiveRetriever(graph, ["summary", "questions"], "base", top_k=2)
+                chunks = retrievers.RecursiveRetriever(
+                    graph, [*SUB_CHUNKS, "base"], "base", top_k=2
+                )
+                told = retrievers.RecursiveRetriever(
+                    graph, ["summary", "questions"], "base", top_k=2
+                )
                 for question in QUESTIONS:
                     print(question)
                     ask("plain", question, plain)

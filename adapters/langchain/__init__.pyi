@@ -1,8 +1,5 @@
-from ..tool_filters import FilterField as FilterField
 from .chain_steps import fuse_documents as fuse_documents
 from .chain_steps import transform_query as transform_query
-from .documents import from_document as from_document
-from .documents import to_document as to_document
 from .filter_translation import StructuredFilter as StructuredFilter
 from .ingestion import FileLoader as FileLoader
 from .ingestion import as_transform as as_transform

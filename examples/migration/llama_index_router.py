@@ -6,8 +6,8 @@ from llama_index.core.selectors import LLMSingleSelector
 from llama_index.core.tools import QueryEngineTool
 from llama_index_offline import ScriptedLLM, WordVectors, documents, read
 
+from nodekin import retrievers
 from nodekin.adapters.llama_index import NodeGraphIndex, NodeGraphQueryEngine
-from nodekin.retrievers import RouterRetriever
 
 QUESTION = "When was the Golden Gate Bridge opened?"
 
@@ -49,7 +49,7 @@ def after() -> list[str]:
         )
         for document in documents()
     }
-    engine = NodeGraphQueryEngine.from_args(RouterRetriever(routes, llm), llm)
+    engine = NodeGraphQueryEngine.from_args(retrievers.RouterRetriever(routes, llm), llm)
     response = engine.query(QUESTION)
     return [str(response), *(node.node.metadata["topic"] for node in response.source_nodes)]
 

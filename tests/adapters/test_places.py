@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from nodekin.adapters.langchain import to_document
+from nodekin.adapters.langchain.documents import to_document
 from nodekin.adapters.llama_index.nodes import to_node_with_score
 from nodekin.nodegraph import NodeGraph, PassageSplitter
 from nodekin.retrievers import QueryEngine, Retriever

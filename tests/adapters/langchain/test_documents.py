@@ -14,11 +14,15 @@ from nodekin.adapters.langchain import (
     NodeGraphReranker,
     NodeGraphRetriever,
     NodeGraphVectorStore,
-    from_document,
     retriever_tool,
+)
+from nodekin.adapters.langchain.documents import (
+    delete_documents,
+    existing_nodes,
+    from_document,
+    put_documents,
     to_document,
 )
-from nodekin.adapters.langchain.documents import delete_documents, existing_nodes, put_documents
 from nodekin.nodegraph import Document as SourceDocument
 from nodekin.nodegraph import Node, NodeGraph, SearchText, split_sentences
 from nodekin.retrievers import Evidence, Reranker, Retriever, ScoredNode

@@ -16,7 +16,8 @@ from langchain_peers import DOCUMENTS, QUESTIONS, Pairs, SharedLetters, face, id
 from langchain_runs import FinishedRuns
 from pydantic import ValidationError
 
-from nodekin.adapters.langchain import NodeGraphReranker, NodeGraphRetriever, from_document
+from nodekin.adapters.langchain import NodeGraphReranker, NodeGraphRetriever
+from nodekin.adapters.langchain.documents import from_document
 from nodekin.retrievers import Reranker, RerankRetriever, Retriever, ScoredNode, register_reranker
 from nodekin.retrievers.protocols import RerankError
 

@@ -25,7 +25,8 @@ from langchain_peers import face, ids, texts
 from langchain_runs import call
 from pydantic import ValidationError
 
-from nodekin.adapters.langchain import NodeGraphRetriever, to_document
+from nodekin.adapters.langchain import NodeGraphRetriever
+from nodekin.adapters.langchain.documents import to_document
 from nodekin.nodegraph import Node
 from nodekin.retrievers import FusionRetriever, RerankRetriever, Retriever, ScoredNode
 

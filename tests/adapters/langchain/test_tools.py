@@ -12,12 +12,12 @@ from langchain_core.vectorstores import InMemoryVectorStore
 from langchain_runs import FinishedRuns
 
 from nodekin.adapters.langchain import (
-    FilterField,
     NodeGraphQueryEngine,
     NodeGraphRetriever,
     NodeGraphVectorStore,
 )
 from nodekin.adapters.langchain.tools import answer_tool, retriever_tool
+from nodekin.adapters.tool_filters import FilterField
 from nodekin.nodegraph import NodeGraph
 from nodekin.retrievers import FusionRetriever, QueryEngine, Retriever, restrict
 

@@ -17,7 +17,8 @@ from langchain_peers import LOADED, QUESTIONS, Pairs, ids, texts
 from langchain_runs import call
 from letters import Letters
 
-from nodekin.adapters.langchain import NodeGraphRetriever, NodeGraphVectorStore, from_document
+from nodekin.adapters.langchain import NodeGraphRetriever, NodeGraphVectorStore
+from nodekin.adapters.langchain.documents import from_document
 from nodekin.nodegraph import NodeGraph, split_sentences
 from nodekin.retrievers import register_similarity
 

@@ -29,8 +29,8 @@ from nodekin.adapters.langchain import (
     NodeGraphVectorStore,
     fuse_documents,
     retriever_tool,
-    to_document,
 )
+from nodekin.adapters.langchain.documents import to_document
 from nodekin.nodegraph import NodeGraph
 from nodekin.retrievers import (
     AutoMergeRetriever,
