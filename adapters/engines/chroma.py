@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+import weakref
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from ...nodegraph.errors import StoreError
 from ...nodegraph.search_tables import Nearest, ValueMatch
@@ -35,6 +37,10 @@ _TOKEN_KEY = "mark"
 _NO_VALUE = 0  # numbers of values begin with 1
 
 _NO_ROW = {"place": -1}  # a condition that none meets
+
+_ENGINES: weakref.WeakSet[ChromaEngine] = weakref.WeakSet()
+
+T = TypeVar("T")
 
 
 class ChromaAddress(EngineAddress):
@@ -85,6 +91,8 @@ class ChromaEngine(ConnectedEngine[ChromaAddress, Any]):
     def _set_up(self) -> None:
         super()._set_up()
         self._collections: dict[str, Any] = {}
+        self._file_id: tuple[int, int] | None = None  # of the folder's file when it was opened
+        _ENGINES.add(self)
 
     # Collections
 
@@ -241,6 +249,30 @@ class ChromaEngine(ConnectedEngine[ChromaAddress, Any]):
 
     # The client
 
+    def _call(self, work: Callable[[Any], T]) -> T:
+        """Return what the client does; by a new one if the folder was deleted or replaced.
+
+        Chroma shares what it has open of a folder until all clients of it are closed.
+        """
+        client = self._client
+        try:
+            return super()._call(work)
+        except EngineUnavailableError:
+            if client is None or not self._address.path or self._file_id == self._stored_file():
+                raise
+        for engine in list(_ENGINES):
+            if engine._address.path == self._address.path:
+                engine.close()
+        return super()._call(work)
+
+    def _stored_file(self) -> tuple[int, int] | None:
+        """Return what tells the folder's file from another one of its name."""
+        try:
+            stat = (Path(self._address.path) / "chroma.sqlite3").stat()
+        except OSError:
+            return None
+        return stat.st_dev, stat.st_ino
+
     def _disconnect(self, client: Any) -> None:
         self._collections.clear()
         session = _session(client)
@@ -259,7 +291,9 @@ class ChromaEngine(ConnectedEngine[ChromaAddress, Any]):
             "settings": Settings(anonymized_telemetry=False),
         }
         if address.path:
-            return chromadb.PersistentClient(address.path, **both)
+            local = chromadb.PersistentClient(address.path, **both)
+            self._file_id = self._stored_file()
+            return local
         token = settings["token"]
         headers = {"Authorization": f"Bearer {token}"} if token else None
         client = chromadb.HttpClient(

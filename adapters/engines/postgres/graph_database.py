@@ -106,7 +106,21 @@ UPDATE journal SET value = convert_to(
 );
 """
 
-MIGRATIONS = [_TABLES, _COMPARE_LINKS]
+# Values of metadata had numbers in a table. Vectors with such numbers are written again.
+_DROP_FIELD_VALUES = r"""
+DO $$
+DECLARE old text;
+BEGIN
+    IF to_regclass('vector_tables') IS NOT NULL THEN
+        FOR old IN DELETE FROM vector_tables WHERE name LIKE 'vectors\_%' RETURNING name LOOP
+            EXECUTE format('DROP TABLE IF EXISTS %I', old);
+        END LOOP;
+    END IF;
+END $$;
+DROP TABLE IF EXISTS field_values;
+"""
+
+MIGRATIONS = [_TABLES, _COMPARE_LINKS, _DROP_FIELD_VALUES]
 """What makes tables of version n from those of version n - 1; its length is today's version."""
 
 

@@ -32,7 +32,7 @@ _EF_PER_ROW = 4  # candidates that a search follows for each row that it returns
 
 _MAX_EF_SEARCH = 1_000  # that pgvector allows
 
-_PREFIX = "vectors2_"  # of tables; another one where what is in them means something else
+_PREFIX = "vectors2_"  # of tables
 
 _MAX_SCANNED = 40_000  # rows that a search with a filter looks at, before all are compared
 
@@ -355,17 +355,13 @@ def find_pgvector(database: GraphDatabase) -> str | None:
 
 
 def drop_outdated(database: GraphDatabase, revision: Callable[[str], int]) -> None:
-    """Drop the tables that no process has updated for a day, and that are behind the graph.
-
-    Or of an earlier edition, in which values of metadata had other numbers.
-    """
+    """Drop the tables that no process has updated for a day, and that are behind the graph."""
     if not database.rows("SELECT to_regclass('vector_tables') IS NOT NULL")[0][0]:
         return
     with database.transaction() as db:
         query = "SELECT name, grp, state FROM vector_tables WHERE seen < now() - interval '1 day'"
         for name, group, state in db.rows(query):
-            is_current = state is not None and json.loads(state)[0] == revision(from_bytes(group))
-            if not is_current or not name.startswith(_PREFIX):
+            if state is None or json.loads(state)[0] != revision(from_bytes(group)):
                 db.run_script(f"DROP TABLE IF EXISTS {name}")
                 db.run("DELETE FROM vector_tables WHERE name = %t", [name])
 

@@ -3,6 +3,7 @@
 import gc
 import os
 import pickle
+import shutil
 import signal
 import socket
 import subprocess
@@ -70,6 +71,22 @@ def test_collections_come_go_and_are_marked(tmp_path: Path) -> None:
         engine.put("nodekin_a", rows(1, dimension=3))
     engine.close()
     other.close()
+
+
+def test_a_folder_that_is_deleted_under_open_graphs_is_filled_again(tmp_path: Path) -> None:
+    engines = [ChromaEngine(f"chroma:{tmp_path}/vectors") for _ in range(3)]
+    embed = Embedder(lambda texts: [[len(text), 1.0] for text in texts], "lengths")
+    graphs = [NodeGraph(store=tmp_path / "graph", embed=embed, index=e) for e in engines]
+    graphs[0].add([Document("tea", id="a"), Document("green tea", id="b")])
+    search = [Retriever(graph, "ROOT", "cosine") for graph in graphs]
+    assert [len(retriever("tea")) for retriever in search[:2]] == [2, 2]
+    shutil.rmtree(tmp_path / "vectors")
+    graphs[0].add(Document("black tea", id="c"))
+    assert [len(retriever("tea")) for retriever in search] == [3, 3, 3]
+    assert (tmp_path / "vectors").is_dir()
+    for graph, engine in zip(graphs, engines, strict=True):
+        graph.close()
+        engine.close()
 
 
 def test_addresses() -> None:

@@ -2,6 +2,7 @@
 
 import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -9,10 +10,11 @@ from entity_links import fill as fill_entities
 from entity_links import of_anna
 from entity_links import opened as opened_entities
 from graph_files import fill, opened, tables
+from old_graphs import check_old, formats, write_file
 
-from nodekin.nodegraph import Link, NodeGraph, StoreError
+from nodekin.nodegraph import NodeGraph, StoreError
 from nodekin.nodegraph.sqlite import connection, file
-from nodekin.nodegraph.sqlite.connection import APPLICATION, MIGRATIONS
+from nodekin.nodegraph.sqlite.connection import MIGRATIONS
 
 UPGRADE = """
 -- Whether somebody has read it.
@@ -75,29 +77,28 @@ def test_a_migration_that_fails_leaves_the_older_file_whole(
         assert len(graph.nodes("word")) == 30 * 42
 
 
-def test_links_of_a_file_of_the_first_format(tmp_path: Path) -> None:
-    database = sqlite3.connect(tmp_path / "graph")
-    database.executescript(MIGRATIONS[0])
-    database.executescript(
-        """
-        INSERT INTO documents VALUES (1, 'a'), (2, 'b');
-        INSERT INTO derivations
-            VALUES (1, 0, 1, NULL, '', '', '', 1), (2, 0, 2, NULL, '', '', '', 1);
-        INSERT INTO nodes (key, id, derivation, place, text, sequence)
-            VALUES (1, 'a', 1, 0, 'tea', 1), (2, 'b', 2, 0, 'cup', 1);
-        INSERT INTO links
-            VALUES (1, 1, 2, 'cites', 0.5, '{"page":3}', 0), (2, 2, 1, 'm', 1, NULL, 1);
-        """
-    )
-    database.execute(f"PRAGMA application_id = {APPLICATION}")
-    database.execute("PRAGMA user_version = 1")
-    database.close()
-    with NodeGraph(store=tmp_path / "graph") as graph:
-        (cites,), (member,) = graph.reader.links_of(["a", "b"])
-        assert cites == Link("a", "b", "cites", 0.5)
-        assert (cites.metadata, cites.derived, member.derived) == ({"page": 3}, False, True)
-        graph.remove("a")
-        assert graph.links("b") == []
+@pytest.mark.parametrize("version", formats("sqlite"))
+def test_a_file_of_each_format_is_read_searched_and_written(tmp_path: Path, version: int) -> None:
+    write_file(tmp_path / "graph", version)
+    check_old(tmp_path / "graph")
+    fill(tmp_path / "new", 1)
+    assert columns(tmp_path / "graph") == columns(tmp_path / "new")
+
+
+def test_there_is_a_file_of_each_format() -> None:
+    assert formats("sqlite") == [*range(1, len(MIGRATIONS))]
+
+
+def columns(path: Path) -> list[tuple[object, ...]]:
+    """Return the version of a file, and what its tables, indexes and triggers have."""
+    with closing(sqlite3.connect(path)) as db:
+        return [
+            *db.execute("PRAGMA user_version"),
+            *db.execute("SELECT type, name, tbl_name FROM sqlite_master ORDER BY 1, 2"),
+            *db.execute(
+                "SELECT m.name, c.* FROM sqlite_master m, pragma_table_xinfo(m.name) c ORDER BY 1"
+            ),
+        ]
 
 
 def test_links_that_an_older_file_has_lost_are_mended(tmp_path: Path) -> None:

@@ -17,12 +17,14 @@ from entity_links import fill as fill_entities
 from entity_links import opened as opened_entities
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import run_state_machine_as_test
+from old_graphs import check_old, declared, embed, formats, write_schema
 from postgres_server import RunningServer
 from store_machine import StoreMachine
 
+from nodekin.adapters.engines.postgres.graph_database import MIGRATIONS
 from nodekin.adapters.engines.postgres.postgres_store import PostgresStore
 from nodekin.adapters.engines.postgres.server_connection import PostgresAddress
-from nodekin.nodegraph import Document, NodeGraph, NodeStore, StoreError
+from nodekin.nodegraph import Document, Embedder, NodeGraph, NodeStore, StoreError
 from nodekin.retrievers import Retriever
 
 
@@ -176,6 +178,7 @@ FORKED = """
 import os, sys, warnings
 warnings.simplefilter("ignore")
 from nodekin.nodegraph import Document
+from nodekin.adapters.engines.postgres.graph_database import MIGRATIONS
 from nodekin.adapters.engines.postgres.postgres_store import PostgresStore
 store = PostgresStore(sys.argv[1])
 store.change_documents([Document("x", id="a")])
@@ -253,6 +256,36 @@ def test_links_that_older_tables_have_lost_are_mended(address: str) -> None:
     with opened_entities(address) as graph:
         graph.build("entity")
         assert sorted(of_anna(graph)) == ["one", "three", "two"]
+
+
+@pytest.mark.parametrize("version", formats("postgres"))
+def test_tables_of_each_format_are_read_searched_and_written(
+    postgres_server: RunningServer, address: str, version: int
+) -> None:
+    schema = PostgresAddress.parse(address).schema
+    tables = "SELECT table_name FROM information_schema.tables WHERE table_schema = %s"
+    with psycopg.connect(postgres_server.uri, autocommit=True) as db:
+        db.execute("CREATE EXTENSION IF NOT EXISTS vector SCHEMA public")
+        write_schema(db.execute, schema, version)
+        embedded = list[str]()
+
+        def count(texts: list[str]) -> list[list[float]]:
+            embedded.extend(texts)
+            return embed(texts)
+
+        with NodeGraph(store=address, embed=Embedder(count, "letters")) as graph:
+            results = Retriever(declared(graph), "line", "cosine")("The tea of Anna is green")
+            assert results[0].node.text == "The tea of Anna is green."
+            assert embedded == ["The tea of Anna is green"]
+        names = {name for (name,) in db.execute(tables, [schema])}
+        assert "field_values" not in names
+        assert len([name for name in names if name.startswith("vectors")]) == 1
+        assert db.execute(f"SELECT format FROM {schema}.nodekin_graph").fetchall() == [(3,)]
+    check_old(address)
+
+
+def test_there_are_tables_of_each_format() -> None:
+    assert formats("postgres") == [*range(1, len(MIGRATIONS))]
 
 
 def test_a_schema_of_another_program_is_refused(postgres_server: RunningServer) -> None:

@@ -1,0 +1,189 @@
+-- What was written by a nodekin of format 1 into the schema graph.
+CREATE SCHEMA graph;
+CREATE TABLE graph.contexts (
+    hash bytea NOT NULL,
+    value bytea NOT NULL
+);
+CREATE TABLE graph.derivations (
+    key bigint NOT NULL,
+    grp bytea NOT NULL,
+    document bytea NOT NULL,
+    place bigint NOT NULL,
+    source bytea NOT NULL,
+    rule bytea NOT NULL,
+    metadata bytea NOT NULL
+);
+ALTER TABLE graph.derivations ALTER COLUMN key ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME graph.derivations_key_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+CREATE TABLE graph.field_values (
+    number integer NOT NULL,
+    hash bytea NOT NULL,
+    field bytea NOT NULL,
+    value bytea NOT NULL,
+    plain boolean NOT NULL
+);
+ALTER TABLE graph.field_values ALTER COLUMN number ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME graph.field_values_number_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+CREATE TABLE graph.journal (
+    kind bytea NOT NULL,
+    key bytea NOT NULL,
+    value bytea NOT NULL
+);
+CREATE TABLE graph.kinds (
+    key integer NOT NULL,
+    name bytea NOT NULL
+);
+ALTER TABLE graph.kinds ALTER COLUMN key ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME graph.kinds_key_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+CREATE TABLE graph.links (
+    key bigint NOT NULL,
+    source bytea NOT NULL,
+    target bytea NOT NULL,
+    type bytea NOT NULL,
+    weight double precision NOT NULL,
+    metadata bytea,
+    derived boolean NOT NULL
+);
+ALTER TABLE graph.links ALTER COLUMN key ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME graph.links_key_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+CREATE TABLE graph.memory (
+    kind integer NOT NULL,
+    key bytea NOT NULL,
+    value bytea NOT NULL
+);
+CREATE TABLE graph.nodekin_graph (
+    format integer NOT NULL,
+    number bigint NOT NULL
+);
+CREATE TABLE graph.nodes (
+    id bytea NOT NULL,
+    derivation bigint NOT NULL,
+    "position" bigint NOT NULL,
+    parent bytea,
+    text bytea NOT NULL,
+    content bytea,
+    start bigint,
+    shift bigint,
+    metadata bytea,
+    context bytea
+);
+CREATE TABLE graph.vector_tables (
+    name text NOT NULL,
+    grp bytea NOT NULL,
+    writer text NOT NULL,
+    state bytea,
+    size bigint NOT NULL,
+    seen timestamp with time zone NOT NULL
+);
+CREATE TABLE graph.vectors_7456faeb5ad7c4dba79df2e4 (
+    id bytea NOT NULL,
+    place bigint NOT NULL,
+    tags integer[] NOT NULL,
+    vector public.vector(4) NOT NULL
+);
+CREATE TABLE graph.writers (
+    id bytea NOT NULL,
+    number bigint NOT NULL,
+    seen timestamp with time zone NOT NULL
+);
+INSERT INTO graph.contexts VALUES ('\xb62bc7000866ecf9ed53ee8ba946f600', '\x5b7b226b696e64223a22746561222c226e223a317d2c6e756c6c2c6e756c6c5d');
+INSERT INTO graph.derivations OVERRIDING SYSTEM VALUE VALUES (1, '\x524f4f54', '\x61', 4294967296, '\x303366643732633735363136393336656465373537373336', '\x666533346637363566393633366564333965343865306461', '\x666533346637363566393633366564333965343865306461');
+INSERT INTO graph.derivations OVERRIDING SYSTEM VALUE VALUES (2, '\x524f4f54', '\x62', 8589934592, '\x313762366462626165626333326364386333656539353330', '\x613535663632633638646464343430646162333933396263', '\x613535663632633638646464343430646162333933396263');
+INSERT INTO graph.derivations OVERRIDING SYSTEM VALUE VALUES (3, '\x6c696e65', '\x61', 4294967296, '\x383333643737643930633031643939663432343361393938', '\x303537393634643566616631666537653832633664613936', '\x666533346637363566393633366564333965343865306461');
+INSERT INTO graph.derivations OVERRIDING SYSTEM VALUE VALUES (4, '\x6c696e65', '\x62', 8589934592, '\x323761663961366166623532333039306262343764633938', '\x303537393634643566616631666537653832633664613936', '\x613535663632633638646464343430646162333933396263');
+INSERT INTO graph.derivations OVERRIDING SYSTEM VALUE VALUES (5, '\x656e74697479', '\x', 0, '\x306164386530623864356230666434313830383333633762', '\x393333343864663166366431353833393231633862313665', '\x');
+INSERT INTO graph.field_values OVERRIDING SYSTEM VALUE VALUES (1, '\x956c10c1fa622f78c21ae4e8765c7d9e', '\x6b696e64', '\x2274656122', true);
+INSERT INTO graph.field_values OVERRIDING SYSTEM VALUE VALUES (2, '\xba8a378129740b9851a4909e1fec8199', '\x6e', '\x31', false);
+INSERT INTO graph.field_values OVERRIDING SYSTEM VALUE VALUES (3, '\x7e263641fe62c977a4b8523ef15acbda', '\xff', '\x226122', true);
+INSERT INTO graph.field_values OVERRIDING SYSTEM VALUE VALUES (4, '\x9c555876340714b7a67074bfab401f30', '\xff', '\x226222', true);
+INSERT INTO graph.journal VALUES ('\x6368616e67657320524f4f54', '\x31', '\x5b333732333134363435312c205b5d2c205b2261222c202262225d5d');
+INSERT INTO graph.journal VALUES ('\x67726f7570', '\x524f4f54', '\x5b322c20312c20333732333134363435312c20322c20312c206e756c6c2c20302c20325d');
+INSERT INTO graph.journal VALUES ('\x6368616e676573206c696e65', '\x31', '\x5b323330383531393936362c205b5d2c205b22326463653562353237383361396130343039366134663134222c2022626531613062653231616461383230306335623930313933222c2022313235336261393261343532343562663337343962316164225d5d');
+INSERT INTO graph.journal VALUES ('\x67726f7570', '\x6c696e65', '\x5b332c20312c20323330383531393936362c20332c20312c2022666639663837323637316237376362306439393335653461222c20383031383131333734372c20305d');
+INSERT INTO graph.journal VALUES ('\x6368616e67657320656e74697479', '\x31', '\x5b323734343030343336312c205b5d2c205b22623061373436316335343730313266383266376232363463225d5d');
+INSERT INTO graph.journal VALUES ('\x67726f7570', '\x656e74697479', '\x5b312c20312c20323734343030343336312c20312c20312c2022376531313462623030333038343132326464363938313165222c20383031383131333734372c20305d');
+INSERT INTO graph.kinds OVERRIDING SYSTEM VALUE VALUES (1, '\x656d62656464696e67206c657474657273');
+INSERT INTO graph.links OVERRIDING SYSTEM VALUE VALUES (1, '\x61', '\x62', '\x6369746573', 0.5, '\x7b2270616765223a337d', false);
+INSERT INTO graph.links OVERRIDING SYSTEM VALUE VALUES (2, '\xffb0a7461c547012f82f7b264c', '\x61', '\x6d656d626572', 1, NULL, true);
+INSERT INTO graph.links OVERRIDING SYSTEM VALUE VALUES (3, '\xffb0a7461c547012f82f7b264c', '\x62', '\x6d656d626572', 1, NULL, true);
+INSERT INTO graph.memory VALUES (1, '\xffc6eb0d56089345a0f504f89e', '\x00001040000088400000a03f0000a03f');
+INSERT INTO graph.memory VALUES (1, '\xff68464a095029e357de0bddf4', '\x000010400000a03f0000803e0000803e');
+INSERT INTO graph.memory VALUES (1, '\xff17b6dbbaebc32cd8c3ee9530', '\x0000a03f0000a03f0000a03f00001040');
+INSERT INTO graph.memory VALUES (1, '\x', '\x34');
+INSERT INTO graph.nodekin_graph VALUES (1, 4);
+INSERT INTO graph.nodes VALUES ('\x61', 1, 4294967296, NULL, '\x54686520746561206f6620416e6e6120697320677265656e2e0a426c61636b2074656120e2809420e88cb62e', NULL, 0, NULL, '\x7b226b696e64223a22746561222c226e223a317d', NULL);
+INSERT INTO graph.nodes VALUES ('\x62', 2, 8589934592, NULL, '\x54686520637570206f6620416e6e6120697320636f6c642e', NULL, 0, NULL, NULL, NULL);
+INSERT INTO graph.nodes VALUES ('\xff2dce5b52783a9a04096a4f14', 3, 4294967296, '\x61', '\x54686520746561206f6620416e6e6120697320677265656e2e', NULL, 0, 0, NULL, '\xb62bc7000866ecf9ed53ee8ba946f600');
+INSERT INTO graph.nodes VALUES ('\xffbe1a0be21ada8200c5b90193', 3, 4294967297, '\x61', '\x426c61636b2074656120e2809420e88cb62e', NULL, 26, 26, NULL, '\xb62bc7000866ecf9ed53ee8ba946f600');
+INSERT INTO graph.nodes VALUES ('\xff1253ba92a45245bf3749b1ad', 4, 8589934592, '\x62', '\x54686520637570206f6620416e6e6120697320636f6c642e', NULL, 0, 0, NULL, NULL);
+INSERT INTO graph.nodes VALUES ('\xffb0a7461c547012f82f7b264c', 5, 65536, NULL, '\x416e6e61', NULL, NULL, NULL, '\x7b2261626f7574223a5b5d7d', NULL);
+INSERT INTO graph.vector_tables VALUES ('vectors_7456faeb5ad7c4dba79df2e4', '\x6c696e65', '50576f42ca09b1d3', '\x5b363630333438373236322c205b22316364306365383538623365376434613435356336383532225d2c20345d', 3, '2026-11-23 14:22:15.873956+00');
+INSERT INTO graph.vectors_7456faeb5ad7c4dba79df2e4 VALUES ('\xff2dce5b52783a9a04096a4f14', 4294967296, '{1,2,3}', '[0.43915504,0.82951504,0.24397501,0.24397501]');
+INSERT INTO graph.vectors_7456faeb5ad7c4dba79df2e4 VALUES ('\xffbe1a0be21ada8200c5b90193', 4294967297, '{1,2,3}', '[0.8660254,0.48112524,0.096225046,0.096225046]');
+INSERT INTO graph.vectors_7456faeb5ad7c4dba79df2e4 VALUES ('\xff1253ba92a45245bf3749b1ad', 8589934592, '{4}', '[0.40032038,0.40032038,0.40032038,0.7205767]');
+SELECT setval('graph.derivations_key_seq', 5, true);
+SELECT setval('graph.field_values_number_seq', 4, true);
+SELECT setval('graph.kinds_key_seq', 1, true);
+SELECT setval('graph.links_key_seq', 3, true);
+ALTER TABLE ONLY graph.contexts
+    ADD CONSTRAINT contexts_pkey PRIMARY KEY (hash);
+ALTER TABLE ONLY graph.derivations
+    ADD CONSTRAINT derivations_grp_document_key UNIQUE (grp, document);
+ALTER TABLE ONLY graph.derivations
+    ADD CONSTRAINT derivations_pkey PRIMARY KEY (key);
+ALTER TABLE ONLY graph.field_values
+    ADD CONSTRAINT field_values_hash_key UNIQUE (hash);
+ALTER TABLE ONLY graph.field_values
+    ADD CONSTRAINT field_values_pkey PRIMARY KEY (number);
+ALTER TABLE ONLY graph.journal
+    ADD CONSTRAINT journal_pkey PRIMARY KEY (kind, key);
+ALTER TABLE ONLY graph.kinds
+    ADD CONSTRAINT kinds_name_key UNIQUE (name);
+ALTER TABLE ONLY graph.kinds
+    ADD CONSTRAINT kinds_pkey PRIMARY KEY (key);
+ALTER TABLE ONLY graph.links
+    ADD CONSTRAINT links_pkey PRIMARY KEY (key);
+ALTER TABLE ONLY graph.links
+    ADD CONSTRAINT links_source_target_type_key UNIQUE (source, target, type);
+ALTER TABLE ONLY graph.memory
+    ADD CONSTRAINT memory_pkey PRIMARY KEY (kind, key);
+ALTER TABLE ONLY graph.nodes
+    ADD CONSTRAINT nodes_pkey PRIMARY KEY (id);
+ALTER TABLE ONLY graph.vector_tables
+    ADD CONSTRAINT vector_tables_pkey PRIMARY KEY (name);
+ALTER TABLE ONLY graph.vectors_7456faeb5ad7c4dba79df2e4
+    ADD CONSTRAINT vectors_7456faeb5ad7c4dba79df2e4_pkey PRIMARY KEY (id);
+ALTER TABLE ONLY graph.writers
+    ADD CONSTRAINT writers_pkey PRIMARY KEY (id);
+CREATE INDEX derivations_grp_place_idx ON graph.derivations USING btree (grp, place);
+CREATE INDEX field_values_field ON graph.field_values USING btree (field, number);
+CREATE INDEX links_target_idx ON graph.links USING btree (target);
+CREATE INDEX nodes_derivation_parent_idx ON graph.nodes USING btree (derivation, parent);
+CREATE INDEX nodes_derivation_position_idx ON graph.nodes USING btree (derivation, "position");
+CREATE INDEX vectors_7456faeb5ad7c4dba79df2e4_tags_idx ON graph.vectors_7456faeb5ad7c4dba79df2e4 USING gin (tags);
+ALTER TABLE ONLY graph.memory
+    ADD CONSTRAINT memory_kind_fkey FOREIGN KEY (kind) REFERENCES graph.kinds(key) ON DELETE CASCADE;
