@@ -114,7 +114,8 @@ def test_commands_run_and_print_what_follows(
 ) -> None:
     """Run them beside copies of ``examples/data`` and of ``examples/files``, as ``docs``.
 
-    A ``toml`` block is the file ``setups.toml``; a comment says what a model answers.
+    A ``toml`` block is the file ``setups.toml``; a comment says what a model answers. A command
+    that ends with ``; echo $?`` shows its exit status, any other one has to end with 0.
     """
     shutil.copytree(REPO / "examples" / "data", tmp_path, dirs_exist_ok=True)
     shutil.copytree(REPO / "examples" / "files", tmp_path / "docs")
@@ -130,12 +131,14 @@ def test_commands_run_and_print_what_follows(
                 (tmp_path / "setups.toml").write_text(body, encoding="utf-8")
             elif kind == "console":
                 command, _, printed = body.removeprefix("$ nodekin ").partition("\n")
+                command, shows_status, _ = command.partition("; echo $?")
                 ran = CliRunner().invoke(app, shlex.split(command))
-                assert ran.exit_code == 0, ran.stderr
+                assert shows_status or ran.exit_code == 0, ran.stderr
                 assert ran.stderr == ""
                 flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
-                right = doctest.OutputChecker().check_output(printed, ran.stdout, flags)
-                assert right, ran.stdout
+                out = ran.stdout + (f"{ran.exit_code}\n" if shows_status else "")
+                right = doctest.OutputChecker().check_output(printed, out, flags)
+                assert right, out
 
 
 def _anchor(heading: str) -> str:

@@ -11,6 +11,7 @@ import click
 
 from ...retrievers.evaluation.dataset import Dataset
 from ...retrievers.evaluation.dataset_forms import load_dataset
+from ...retrievers.evaluation.gate import compare_with_baseline
 from ...retrievers.evaluation.judges import Judge
 from ...retrievers.evaluation.matching import Matching
 from ...retrievers.evaluation.metrics import JUDGED_METRICS, Metric, get_metric
@@ -34,6 +35,11 @@ With --json: {"format": 1, "command": "eval", "dataset", "questions", "figures":
   {set-up: {metric: {"value", "low", "high", "judged", "not_judged"}}},
   "costs", "differences": [{..., "sentence"}], "notes", "missing_gold",
   "results": {set-up: [{"question_id", "items", "judgements", ...}]}}
+With --baseline also "gate": {"passed", "checks": [{"setup", "metric", "verdict",
+  "difference", "lost", "won", "sentence", ...}], "failures", "notes"}
+
+\b
+With --baseline and --max-loss the exit status is 1 if the gate failed, else 0.
 """
 
 _MAX_LISTED = 10  # how much missing gold is listed
@@ -74,6 +80,33 @@ _FILE = click.Path(path_type=Path, dir_okay=False, allow_dash=True)
     help="Write each question's results to this file of JSON lines as they come. The same command "
     "goes on where it was interrupted; other metrics search nothing again.",
 )
+@click.option(
+    "--baseline",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Compare with what --save-baseline or --results wrote, question by question.",
+)
+@click.option(
+    "--max-loss",
+    "max_losses",
+    multiple=True,
+    metavar="NAME@K=NUMBER",
+    help="With --baseline: how much worse a metric may be, such as recall@5=.02. With a loss that "
+    "is surely larger the exit status is 1. Repeatable.",
+)
+@click.option(
+    "--max-failures",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=True,
+    help="With --baseline: for how many questions a set-up may raise an error.",
+)
+@click.option(
+    "--save-baseline",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Write the results to this file, to compare with later. Not if the gate failed.",
+)
 @click.option("--markdown", type=_FILE, metavar="FILE", help="Write the table as Markdown.")
 @click.option("--csv", type=_FILE, metavar="FILE", help="Write every judgement in a line.")
 @click.option("--html", type=_FILE, metavar="FILE", help="Write a page to look into questions.")
@@ -97,6 +130,10 @@ def eval_command(
     metrics: tuple[str, ...],
     judge: str | None,
     results: Path | None,
+    baseline: Path | None,
+    max_losses: tuple[str, ...],
+    max_failures: int,
+    save_baseline: Path | None,
     markdown: Path | None,
     csv: Path | None,
     html: Path | None,
@@ -108,18 +145,21 @@ def eval_command(
 
     \b
     nodekin eval setups.toml --data questions.jsonl
-    nodekin eval --data questions.jsonl --docs docs
-    nodekin eval setups.toml --data questions.csv -m recall@5 --results results.jsonl
+    nodekin eval --data q.jsonl --docs docs --save-baseline baseline.jsonl
+    nodekin eval --data q.jsonl --docs docs --baseline baseline.jsonl --max-loss recall@5=.02
     """
+    limits = _parse_limits(max_losses, baseline)
     file = DEFAULT_SETUPS if setups is None else SetupFile.read(setups)
     chosen = list(names or file.setups or [file.default])
     engines = [name for name in chosen if file.table(name)["type"] in ENGINES]
-    for name in metrics:  # what there is not is said before anything is read
+    for name in (*metrics, *limits):  # what there is not is said before anything is read
         if name.partition("@")[0] not in JUDGED_METRICS:
             get_metric(name)
     dataset = load_dataset(data, parse_fields(fields))
     if judge is not None and not metrics:
         metrics = (*default_metrics(dataset), *_judged_metrics(dataset, bool(engines)))
+    if limits:
+        metrics = tuple(dict.fromkeys((*(metrics or default_metrics(dataset)), *limits)))
     measures = _measures(metrics, judge, file, results)
     with (
         says_how_to_go_on(results),
@@ -136,19 +176,55 @@ def eval_command(
             max_workers=workers,
             progress=False if quiet else None,
         )
+    gate = None
+    if baseline is not None:
+        gate = compare_with_baseline(result, baseline, limits, max_failures=max_failures)
+    table = result if gate is None else gate.evaluation
     if markdown is not None:
-        write_text(markdown, result.to_markdown())
+        write_text(markdown, (gate or result).to_markdown())
     if csv is not None:
-        write_text(csv, result.to_csv())
+        write_text(csv, table.to_csv())
     if html is not None:
-        write_text(html, result.to_html())
+        write_text(html, table.to_html())
     if as_json:
-        echo(to_json({"format": FORMAT, "command": "eval", **result.as_dict()}))
+        compared = {} if gate is None else {"gate": gate.as_dict()}
+        echo(to_json({"format": FORMAT, "command": "eval", **result.as_dict(), **compared}))
     elif Path("-") not in (markdown, csv, html):
-        echo(printable(str(result)))
+        echo(printable(str(result) if gate is None else f"{table.table()}\n{gate}"))
     if not quiet:
         print_missing_gold(result)
-    return exit_status(result)
+    passed = gate is None or gate.passed
+    if save_baseline is not None and passed:
+        result.save(save_baseline)
+    return exit_status(result) if gate is None else ExitStatus(0 if passed else 1)
+
+
+def _parse_limits(limits: Sequence[str], baseline: Path | None) -> dict[str, float]:
+    """Return how much metrics may lose, from ``recall@5=.02``.
+
+    Raises:
+        CommandError: If one is not of the form, or there is no baseline.
+    """
+    parsed = {}
+    for limit in limits:
+        name, _, number = limit.partition("=")
+        try:
+            parsed[name] = float(number)
+        except ValueError:
+            raise CommandError(
+                f"--max-loss {limit!r} is not of the form recall@5=.02", ExitStatus.USAGE_ERROR
+            ) from None
+    if parsed and baseline is None:
+        raise CommandError(
+            "--max-loss needs what to compare with: --baseline FILE, which --save-baseline writes",
+            ExitStatus.USAGE_ERROR,
+        )
+    if baseline is not None and not baseline.exists():
+        raise CommandError(
+            f"there is no baseline {str(baseline)!r}; write one with --save-baseline",
+            ExitStatus.INDEX_ERROR,
+        )
+    return parsed
 
 
 def _judged_metrics(dataset: Dataset, answers: bool) -> tuple[str, ...]:

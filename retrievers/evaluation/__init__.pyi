@@ -8,6 +8,9 @@ from .dataset_forms import load_squad as load_squad
 from .framework_datasets import load_langchain as load_langchain
 from .framework_datasets import load_llama_index as load_llama_index
 from .framework_datasets import load_ragas as load_ragas
+from .gate import Gate as Gate
+from .gate import MetricCheck as MetricCheck
+from .gate import compare_with_baseline as compare_with_baseline
 from .generation import GeneratedQuestions as GeneratedQuestions
 from .generation import generate_questions as generate_questions
 from .intervals import Figure as Figure

@@ -151,7 +151,7 @@ def _interval(columns: Sequence[Sequence[tuple[float, float]]]) -> tuple[float, 
         shares = np.fromiter(kinds.values(), float, len(kinds)) / count
         sums = random.multinomial(count, shares, RESAMPLES) @ rows
     else:
-        sums = _drawn_sums(rows.repeat([*kinds.values()], axis=0), random)
+        sums = drawn_sums(rows.repeat([*kinds.values()], axis=0), random)
     with np.errstate(divide="ignore", invalid="ignore"):
         ratios = sums[:, 0::2] / sums[:, 1::2]
     values = ratios[:, 0] if len(columns) == 1 else ratios[:, 1] - ratios[:, 0]
@@ -160,7 +160,7 @@ def _interval(columns: Sequence[Sequence[tuple[float, float]]]) -> tuple[float, 
     return float(low), float(high)
 
 
-def _drawn_sums(rows: Any, random: Any) -> Any:
+def drawn_sums(rows: Any, random: Any) -> Any:
     """Return the sums of as many rows as there are, drawn with replacement, for each resample."""
     import numpy as np
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from collections.abc import Iterable, Mapping
@@ -9,6 +10,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from ...nodegraph.document import Document
 from .dataset import Question
 from .matching import RetrievedItem
 
@@ -47,6 +49,35 @@ class Record:
         return sum(item.tokens for item in self.items)
 
 
+def document_hashes(documents: Iterable[Document]) -> dict[str, str]:
+    """Return a hash of each document's text, by its id."""
+    return {
+        d.id: hashlib.blake2b(d.text.encode("utf-8", "replace"), digest_size=8).hexdigest()
+        for d in documents
+    }
+
+
+def document_changes(before: Mapping[str, str], now: Mapping[str, str]) -> str:
+    """Say which documents differ between two searches. Empty if none does.
+
+    Example:
+        >>> document_changes({"a": "1", "b": "2"}, {"a": "1", "b": "3", "c": "4"})
+        "1 changed ('b'), 1 new ('c')"
+    """
+    parts = {
+        "changed": [name for name in before if name in now and now[name] != before[name]],
+        "new": [name for name in now if name not in before],
+        "removed": [name for name in before if name not in now],
+    }
+    return ", ".join(
+        f"{len(names)} {what} ({_named(names)})" for what, names in parts.items() if names
+    )
+
+
+def _named(names: list[str]) -> str:
+    return ", ".join(map(repr, names[:3])) + (", ..." if len(names) > 3 else "")
+
+
 class ChangedSetupError(ValueError):
     """A file has results of another set-up by the same name.
 
@@ -69,17 +100,29 @@ class RecordFile:
     Args:
         path: The file. None for none.
         setups: What each set-up is, in words, by name.
+        documents: What is searched, as ``document_hashes`` returns it. Empty if it is not known.
+
+    Attributes:
+        documents: What is searched, or was, as the file has it.
+        described: What each set-up of the file is, in words, by name.
 
     Raises:
         ChangedSetupError: If the file has another set-up by one of these names.
-        ValueError: If the file has something else in it.
+        ValueError: If the file has results of other documents, or something else in it.
     """
 
-    def __init__(self, path: str | Path | None, setups: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        path: str | Path | None,
+        setups: Mapping[str, str],
+        documents: Mapping[str, str] | None = None,
+    ) -> None:
         self.path = None if path is None else Path(path)
+        self.documents: Mapping[str, str] = documents or {}
         self.setups = {name: re.sub(r" at 0x[0-9a-f]+", "", text) for name, text in setups.items()}
         self.records: dict[tuple[str, str], Record] = {}
-        self._described: set[str] = set()
+        self.described: dict[str, str] = {}
+        self._has_documents = False
         if self.path is None or not self.path.exists():
             return
         data = self.path.read_bytes()
@@ -100,9 +143,12 @@ class RecordFile:
         name = record.setup
         self.records[name, record.question_id] = record
         rows: list[dict[str, Any]] = [asdict(record)]
-        if name not in self._described:
-            self._described.add(name)
+        if name not in self.described:
+            self.described[name] = self.setups[name]
             rows.insert(0, {"setup": name, "is": self.setups[name]})
+        if self.documents and not self._has_documents:
+            self._has_documents = True
+            rows.insert(0, {"documents": self.documents})
         if self.path is not None:
             with self.path.open("a", encoding="utf-8") as file:
                 file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
@@ -123,6 +169,14 @@ class RecordFile:
         return {r.question_id: replace(r, items=r.items[:top_k]) for r in records}
 
     def _load(self, row: dict[str, Any]) -> None:
+        if "documents" in row:
+            if changes := self.documents and document_changes(row["documents"], self.documents):
+                raise ValueError(
+                    f"{self.path} has results of other documents: {changes}; give another path, "
+                    "or delete it"
+                )
+            self.documents, self._has_documents = row["documents"], True
+            return
         name = row["setup"]
         if "is" in row:
             if name in self.setups and row["is"] != self.setups[name]:
@@ -131,7 +185,7 @@ class RecordFile:
                     f"{self.setups[name]:.200}: give the set-up another name, or another path",
                     row["is"],
                 )
-            self._described.add(name)
+            self.described[name] = row["is"]
             return
         items = tuple(RetrievedItem(**item) for item in row.pop("items"))
         self.records[name, row["question_id"]] = Record(items=items, **row)

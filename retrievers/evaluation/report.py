@@ -8,8 +8,9 @@ import json
 import statistics
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 from ...nodegraph.errors import check_integer, nearest_names
@@ -21,7 +22,7 @@ from .metrics import Metric
 from .page.page import make_page
 from .page.plots import PlotCost, plot_differences, plot_quality
 from .page.wording import PageLanguage
-from .records import Record
+from .records import Record, RecordFile
 
 
 class Evaluation:
@@ -35,6 +36,8 @@ class Evaluation:
         records: What was returned, by set-up and question id.
         matching: When a result is gold.
         missing_gold: Gold that is in no document, where the documents are known.
+        documents: A hash of each document's text by its id, where the documents are known.
+        described: What each set-up is, in words, by name.
     """
 
     def __init__(
@@ -44,12 +47,17 @@ class Evaluation:
         records: Mapping[str, Mapping[str, Record]],
         matching: Matching,
         missing_gold: Sequence[MissingGold] = (),
+        *,
+        documents: Mapping[str, str] | None = None,
+        described: Mapping[str, str] | None = None,
     ) -> None:
         self.dataset = dataset
         self.metrics = {metric.name: metric for metric in metrics}
         self.records = records
         self.matching = matching
         self.missing_gold = list(missing_gold)
+        self.documents = documents or {}
+        self.described = described or {}
 
     def __repr__(self) -> str:
         return f"Evaluation({list(self.records)}, {len(self.dataset)} questions)"
@@ -163,6 +171,21 @@ class Evaluation:
         table = ["| " + " | ".join(c.replace("|", "\\|") for c in row) + " |" for row in lines]
         message = [f"- {line}" for line in (*map(str, self.differences()), *self.notes())]
         return "\n".join([*table, "", *message] if message else table) + "\n"
+
+    def save(self, path: str | Path) -> None:
+        """Write what was returned to a file, as a baseline for ``compare_with_baseline``.
+
+        Explanations are left out. A file that is there is replaced.
+        """
+        new = Path(f"{path}.new")
+        new.unlink(missing_ok=True)
+        described = {name: self.described.get(name, name) for name in self.records}
+        file = RecordFile(new, described, self.documents)
+        for records in self.records.values():
+            for record in records.values():
+                items = tuple([replace(item, explanation="") for item in record.items])
+                file.add(replace(record, items=items))
+        new.replace(path)
 
     def to_csv(self) -> str:
         """Return every judgement in a line: set-up, question, metric, value, reason, evidence."""

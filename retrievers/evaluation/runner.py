@@ -19,7 +19,7 @@ from .dataset import Dataset, MissingGold, Question
 from .judges import model_tokens, run_all, with_progress
 from .matching import Matching, RetrievedItem
 from .metrics import Metric, MetricLike, get_metric
-from .records import Record, RecordFile
+from .records import Record, RecordFile, document_hashes
 from .report import Evaluation
 
 _logger = logging.getLogger("nodekin")
@@ -106,8 +106,10 @@ def evaluate(
     check_integer(max_workers, "max_workers", 1)
     matching = matching or Matching()
     sources = {name: as_retriever(item, repr(name)) for name, item in retrievers.items()}
-    file = RecordFile(path, _described(sources, descriptions or {}, matching))
-    missing = _missing_gold(dataset, documents, matching)
+    searched = _documents(dataset.documents if documents is None else documents)
+    described = _described(sources, descriptions or {}, matching)
+    file = RecordFile(path, described, document_hashes(searched))
+    missing = _missing_gold(dataset, searched, matching)
     work = [
         partial(search, sources[name], name, question, count, matching)
         for name in sources
@@ -117,7 +119,11 @@ def evaluate(
     for record in with_progress(run_all(work, max_workers), "evaluate", len(work), progress):
         file.add(record)
     records = {name: file.of(name, dataset.questions, count) for name in sources}
-    evaluation = Evaluation(dataset, measures, records, matching, missing)
+    evaluation = Evaluation(
+        *(dataset, measures, records, matching, missing),
+        documents=file.documents,
+        described=file.setups,
+    )
     if any(measure.asks_model for measure in measures):
         evaluation.judge(max_workers, progress)
     return evaluation
@@ -157,12 +163,17 @@ def _described(
     return described
 
 
+def _documents(documents: NodeGraph | Sequence[Document]) -> Sequence[Document]:
+    if isinstance(documents, NodeGraph):
+        return [Document(n.text, n.metadata, id=n.id) for n in documents.nodes("ROOT")]
+    return documents
+
+
 def _missing_gold(
-    dataset: Dataset, documents: NodeGraph | Sequence[Document] | None, matching: Matching
+    dataset: Dataset, searched: Sequence[Document], matching: Matching
 ) -> list[MissingGold]:
     """Return the gold that is in no document, and log it. Nothing if there are no documents."""
-    searched = dataset.documents if documents is None else documents
-    if isinstance(searched, Sequence) and not searched:
+    if not searched:
         return []
     missing = dataset.missing_gold(searched, matching.document_key)
     if missing:

@@ -201,7 +201,7 @@ def test_an_interrupted_evaluation_goes_on(measured, here, monkeypatch):
     assert measured(*command).status == 0
     after = (here / "results.jsonl").read_text(encoding="utf-8")
     assert after.startswith(before)
-    assert len(after.splitlines()) == 2 + 2 * 3  # what each set-up is, and each question once
+    assert len(after.splitlines()) == 1 + 2 + 2 * 3  # documents, set-ups, each question once
 
 
 def test_a_set_up_that_has_changed_is_not_taken_for_the_old_one(measured, here):
@@ -283,3 +283,40 @@ def test_answers_of_a_declared_query_engine_are_judged_and_deployed(measured, he
         ran = measured("search", *asked[1:])
         assert ran.documents[0] == "docs/tea.md"
         assert load_setup("setups.toml", "answers").query(question).answered
+
+
+def test_a_gate_by_a_saved_baseline(measured, here):
+    def compare(*options):
+        names = ("--setup", "documents", "--data", "many.jsonl", "-m", "recall@1")
+        return measured("eval", "setups.toml", *names, "-q", *options)
+
+    rows = [{**row, "id": f"{n}{row['id']}"} for n in range(4) for row in QUESTIONS]
+    lines = "\n".join(json.dumps(row) for row in rows)
+    (here / "many.jsonl").write_text(lines, encoding="utf-8")
+    ran = compare("--baseline", "b.jsonl")
+    assert (ran.status, ran.err[:40]) == (3, "nodekin: there is no baseline 'b.jsonl';")
+    assert compare("--save-baseline", "b.jsonl").status == 0
+    limit = ("--baseline", "b.jsonl", "--max-loss", "recall@1=.1")
+    ran = compare(*limit)
+    assert (ran.status, ran.out.splitlines()[-1]) == (0, "the gate passed")
+    assert compare(*limit, "--save-baseline", "new.jsonl").status == 0
+    (here / "docs" / "tea.md").write_text("Milk.", encoding="utf-8")
+    (here / "docs" / "river.txt").write_text("Water.", encoding="utf-8")
+    ran = compare(*limit, "--save-baseline", "lost.jsonl", "--markdown", "m.md", "--html", "p.html")
+    assert (ran.status, ran.out.splitlines()[-1]) == (1, "the gate failed")
+    assert "documents since the baseline: 2 changed ('docs/river.txt', 'docs/tea.md')" in ran.out
+    assert (here / "new.jsonl").exists()
+    assert not (here / "lost.jsonl").exists()
+    assert "8 lost by recall@1 of documents" in (here / "m.md").read_text(encoding="utf-8")
+    assert "documents (baseline)" in (here / "p.html").read_text(encoding="utf-8")
+    gate = compare(*limit, "--json").json["gate"]
+    assert (gate["passed"], gate["checks"][0]["verdict"]) == (False, "lost")
+    ran = compare("--results", "b.jsonl")
+    assert (ran.status, "has results of other documents: 2 changed" in ran.err) == (2, True)
+    for options, error in [
+        (("--max-loss", "recall@1=.1"), "--max-loss needs what to compare with: --baseline"),
+        (("--baseline", "b.jsonl", "--max-loss", "recall@1"), "not of the form recall@5=.02"),
+        (("--baseline", "b.jsonl", "--max-loss", "recal@1=1"), "there is no metric 'recal'"),
+    ]:
+        ran = compare(*options)
+        assert (ran.status, error in ran.err) == (2, True), ran.err

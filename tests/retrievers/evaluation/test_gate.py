@@ -1,0 +1,252 @@
+"""The gate: it catches what is lost, lets chance pass, and says what it can't tell."""
+
+import numpy as np
+import pytest
+from fixed_retriever import fixed
+
+from nodekin.nodegraph import Document, Node, NodeGraph
+from nodekin.retrievers import Retriever
+from nodekin.retrievers.evaluation import (
+    Dataset,
+    GoldDocument,
+    Judgement,
+    Question,
+    compare_with_baseline,
+    evaluate,
+)
+from nodekin.retrievers.evaluation.gate import MetricCheck
+from nodekin.retrievers.evaluation.intervals import Difference, drawn_sums, make_difference
+from nodekin.retrievers.evaluation.metrics import get_metric
+
+TEXTS = [f"Tea number {n} is from the hill of {'abcdefghij'[n % 10] * 3}{n}." for n in range(60)]
+
+
+def dataset(count=60):
+    gold = [(GoldDocument(f"d{n}"),) for n in range(count)]
+    questions = [Question(str(n), f"Which tea is number {n}?", g) for n, g in enumerate(gold)]
+    return Dataset(questions, [Document(text, id=f"d{n}") for n, text in enumerate(TEXTS)])
+
+
+def found(missing=(), failing=(), count=60):
+    """Return a retriever that finds the document of each question but of some."""
+
+    class Known:
+        def retrieve(self, query, *, top_k=None, filters=None):
+            number = int(query.split()[-1][:-1])
+            if number in failing:
+                raise ConnectionError("the server is gone")
+            other = (number + 1) % 60
+            place = other if number in missing else number
+            return fixed([Node(TEXTS[place], id=f"d{place}")]).retrieve(query, top_k=top_k)
+
+        async def aretrieve(self, query, *, top_k=None, filters=None):
+            return self.retrieve(query, top_k=top_k)
+
+        def __repr__(self):
+            return f"Known({sorted(missing)})"
+
+    return Known()
+
+
+@pytest.fixture
+def baseline(tmp_path):
+    """Save what finds all but three, and return a function that compares another with it."""
+    path = tmp_path / "baseline.jsonl"
+    evaluate({"search": found({50, 51, 52})}, dataset(), ["recall@1"]).save(path)
+
+    def compare(retriever, limit=0.02, data=None, **options):
+        evaluation = evaluate({"search": retriever}, data or dataset(), ["recall@1", "mrr@1"])
+        limits = None if limit is None else {"recall@1": limit}
+        return compare_with_baseline(evaluation, path, limits, **options)
+
+    return compare
+
+
+@pytest.mark.parametrize(
+    ("retriever", "passed", "sentence"),
+    [
+        (
+            found({50, 51, 52}),
+            True,
+            "recall@1 of search: +0.000 (+0.000 to +0.000) on 60 questions: no loss above 0.02",
+        ),
+        (found({50, *range(12)}), False, "on 60 questions: worse by more than the 0.02 allowed"),
+        (found({50, 51, 52, 1, 2, 3}), True, "60 questions can't tell whether the loss is above"),
+        (found(), True, "no loss above 0.02"),
+    ],
+)
+def test_a_gate_fails_where_a_loss_is_certain(baseline, retriever, passed, sentence):
+    gate = baseline(retriever)
+    assert gate.passed is passed
+    assert sentence in str(gate)
+    assert str(gate).endswith("the gate passed" if passed else "the gate failed")
+
+
+def test_what_was_lost_and_won_is_listed(baseline):
+    gate = baseline(found({1, 2, 50}))
+    (check,) = gate.checks
+    assert [change.question_id for change in check.lost] == ["1", "2"]
+    assert [change.question_id for change in check.won] == ["51", "52"]
+    assert "  lost 1: Which tea is number 1? (1.000 -> 0.000)" in str(gate)
+    assert list(gate.evaluation.records) == ["search (baseline)", "search"]
+    assert "search (baseline)" in gate.evaluation.to_html()
+    assert gate.as_dict()["checks"][0]["won"][0]["question_id"] == "51"
+
+
+def test_a_retriever_that_raises_fails_the_gate_unless_it_may(baseline):
+    gate = baseline(found({50, 51, 52}, failing={3}))
+    assert not gate.passed
+    assert "search failed on 1 question, 0 allowed" in str(gate)
+    assert baseline(found({50, 51, 52}, failing={3}), max_failures=1).passed
+
+
+def test_what_differs_beside_the_results_is_said(baseline):
+    questions = [
+        *dataset(9).questions,
+        Question("8b", "Which tea is number 8?"),
+        Question("9", "Which tea is called number 9?"),
+    ]
+    documents = [
+        Document("Coffee.", id="d0"),
+        *dataset().documents[1:59],
+        Document("Milk.", id="m"),
+    ]
+    gate = baseline(found({1}), data=Dataset(questions, documents))
+    assert gate.checks[0].difference.questions == 9
+    assert "1 question is not in the baseline, and not compared: '8b'" in gate.notes
+    assert "1 question has another text in the baseline, and not compared: '9'" in gate.notes
+    assert any(note.startswith("50 questions are only in the baseline") for note in gate.notes)
+    changes = "1 changed ('d0'), 1 new ('m'), 1 removed ('d59')"
+    assert f"documents since the baseline: {changes}" in gate.notes
+    assert "search is not what it was: Known([50, 51, 52]) in the baseline, now Known([1])" in (
+        gate.notes
+    )
+
+
+def test_without_a_limit_nothing_fails_and_it_says_so(baseline):
+    gate = baseline(found(set(range(60))), limit=None)
+    assert gate.passed
+    assert str(gate).endswith("sets one")
+    assert [check.metric.name for check in gate.checks] == ["recall@1", "mrr@1"]
+
+
+def test_what_can_not_be_compared_is_refused(baseline, tmp_path):
+    with pytest.raises(ValueError, match="has none of the 1 questions, but '0': 'Which tea is"):
+        baseline(found(), data=Dataset([Question("x", "Which tea is number 4?")]))
+    with pytest.raises(ValueError, match="from 0, not -1"):
+        baseline(found(), limit=-1)
+    evaluation = evaluate({"other": found()}, dataset(), ["recall@5"])
+    path = tmp_path / "baseline.jsonl"
+    with pytest.raises(ValueError, match="has the set-ups 'search', and the evaluation 'other'"):
+        compare_with_baseline(evaluation, path)
+    with pytest.raises(ValueError, match="'recall@1', which is not measured; there is 'recall@5'"):
+        compare_with_baseline(evaluation, path, {"recall@1": 0.1})
+    with pytest.raises(FileNotFoundError, match="there is no baseline"):
+        compare_with_baseline(evaluation, tmp_path / "nothing.jsonl")
+    more = evaluate({"search": found()}, dataset(), ["recall@5"])
+    with pytest.raises(ValueError, match="has 1 results of a question, and 5 are compared"):
+        compare_with_baseline(more, path)
+
+
+def test_no_question_with_gold_is_no_reason_to_pass(tmp_path):
+    data = Dataset([Question("1", "Which tea is number 1?")])
+    evaluation = evaluate({"search": found()}, data, ["recall@1"])
+    evaluation.save(tmp_path / "b.jsonl")
+    gate = compare_with_baseline(evaluation, tmp_path / "b.jsonl", {"recall@1": 0.5})
+    assert not gate.passed
+    assert "no question is judged both now and in the baseline" in str(gate)
+
+
+def test_less_is_better_of_some_metrics(tmp_path):
+    with NodeGraph(progress=False) as graph:
+        graph.add(dataset().documents)
+        setups = {"search": Retriever(graph, "ROOT")}
+        metrics = ["tokens_per_gold@1", "tokens_per_gold@5"]
+        evaluation = evaluate(setups, dataset(), metrics)
+        evaluation.save(tmp_path / "b.jsonl")
+        gate = compare_with_baseline(evaluation, tmp_path / "b.jsonl", {metrics[0]: 0})
+    assert gate.passed
+    rows = {"A": {}, "B": {}}
+    for n in range(60):
+        rows["A"][str(n)], rows["B"][str(n)] = Judgement(20.0 + n % 3), Judgement(30.0 + n % 5)
+    metric = get_metric("tokens_per_gold")
+    check = MetricCheck("B", metric, 5, make_difference(metric, "A", "B", rows), 0, 0, (), ())
+    assert check.verdict == "lost"
+
+
+def test_a_summary_is_only_text(tmp_path):
+    text = "Which <img src=x> | `tea` @someone is number 1?"
+    data = Dataset([Question("1", text, (GoldDocument("d1"),))])
+    evaluate({"a|b": found()}, data, ["recall@1"]).save(tmp_path / "b.jsonl")
+    lost = evaluate({"a|b": found({1})}, data, ["recall@1"])
+    summary = compare_with_baseline(lost, tmp_path / "b.jsonl", {"recall@1": 0}).to_markdown()
+    assert summary.startswith("### Retrieval: the gate passed\n")
+    assert "| a\\|b | recall@1 | 1.0000 | 0.0000 | -1.000 (-1.000 to -1.000) | 0 | " in summary
+    assert "Which &lt;img src=x> \\| &#96;tea&#96; &#64;someone is number 1? (1.000 -> 0" in summary
+
+
+# Of nDCG with one gold: at the first, second and third rank, and at none
+NDCG = np.array([1.0, 0.6309, 0.5, 0.0])
+SHARES = [0.75, 0.1, 0.05, 0.1]
+
+
+def share_of_losses(change, limit=0.0, draws=1000, count=200):
+    """Return the share of draws in which the gate says that nDCG was lost.
+
+    ``change`` returns the values now, of those before and a generator of chance. All draws are
+    resampled at once. The first are compared again as an evaluation does it.
+    """
+    chance, metric = np.random.default_rng(7), get_metric("ndcg@5")
+    before = chance.choice(NDCG, (count, draws), p=SHARES)
+    now = change(before, chance)
+    gains = now - before
+    means = drawn_sums(gains, np.random.default_rng(0)) / count
+    low, high = np.percentile(means, [2.5, 97.5], axis=0)
+    lost = 0
+    for n, value in enumerate(gains.mean(0)):
+        different = int(np.count_nonzero(gains[:, n]))
+        difference = Difference("", "A", "B", value, low[n], high[n], count, different, None)
+        verdict = MetricCheck("B", metric, limit, difference, None, None, (), ()).verdict
+        lost += verdict == "lost"
+        if n < 5:
+            rows = {
+                name: dict(enumerate(map(Judgement, values[:, n].tolist())))
+                for name, values in (("A", before), ("B", now))
+            }
+            difference = make_difference(metric, "A", "B", rows)
+            assert difference.different == different
+            assert (difference.low, difference.high) == pytest.approx(
+                (low[n], high[n]), abs=2 / count
+            )
+    return lost / draws
+
+
+def worse(share, to):
+    """Change a share of the questions that have the gold first to another value."""
+
+    def change(before, chance):
+        hit = (before == 1) & (chance.random(before.shape) < share / SHARES[0])
+        return np.where(hit, to, before)
+
+    return change
+
+
+def noisy(change, share=0.04):
+    """Let as many questions win as lose, beside a change."""
+
+    def changed(before, chance):
+        draw = chance.random(before.shape)
+        swapped = np.where((before == 1) & (draw < share / SHARES[0]), 0.0, before)
+        swapped = np.where((before == 0) & (draw < share / SHARES[3]), 1.0, swapped)
+        return change(swapped, chance)
+
+    return changed
+
+
+def test_a_loss_of_five_percent_is_caught_and_chance_passes():
+    """200 questions, 1,000 draws: a loss of .05 nDCG, and none."""
+    missed = share_of_losses(worse(0.05, 0.0))  # five of a hundred questions lose their passage
+    moved = share_of_losses(worse(0.05 / (1 - NDCG[1]), NDCG[1]))  # it comes second
+    assert min(missed, moved) >= 0.95
+    assert share_of_losses(noisy(worse(0.0, 0.0))) <= 0.05  # eight of a hundred change by chance
+    assert share_of_losses(noisy(worse(0.02, 0.0)), limit=0.02) <= 0.05  # just what is allowed
