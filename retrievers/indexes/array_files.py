@@ -20,7 +20,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, BinaryIO, overload
+from typing import Any, BinaryIO, TypeVar, overload
 from zlib import crc32
 
 import numpy as np
@@ -43,6 +43,8 @@ _ABANDONED = 3600  # seconds after which a temporary file belongs to a process t
 _TEXTS = 4_096  # that are read at a time
 
 _KEY = 8  # bytes of a key
+
+T = TypeVar("T", bound=np.generic)
 
 Arrays = dict[str, npt.NDArray[Any]]
 
@@ -281,6 +283,15 @@ def pack_texts(texts: Sequence[str]) -> tuple[Bytes, Starts]:
             return np.frombuffer(data, np.uint8), np.array([sizes.pop() // 2], np.uint32)
     parts = [text.encode("utf-8", "surrogatepass") for text in texts]
     return np.frombuffer(b"".join(parts), np.uint8), starts_of(list(map(len, parts)))
+
+
+def grown(array: npt.NDArray[T], size: int) -> npt.NDArray[T]:
+    """Return an array with room for so many rows, twice as many as before where it has to grow."""
+    if size <= len(array):
+        return array
+    room = np.zeros((max(size, 2 * len(array)), *array.shape[1:]), array.dtype)
+    room[: len(array)] = array
+    return room
 
 
 def starts_of(sizes: npt.ArrayLike) -> Starts:

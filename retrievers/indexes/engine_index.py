@@ -125,8 +125,8 @@ class EngineIndex(ABC, Generic[TableT, RecentT, QueryT]):
     # What a subclass implements
 
     @abstractmethod
-    def _make_table(self, text: str) -> TableT:
-        """Return the table for a kind of search text."""
+    def _make_table(self, text: str) -> TableT | None:
+        """Return the table for a kind of search text; None where the engine has none."""
 
     @abstractmethod
     def _begin(self, table: TableT, ids: Sequence[str]) -> None:
@@ -215,7 +215,12 @@ class EngineIndex(ABC, Generic[TableT, RecentT, QueryT]):
         text = self._graph.reader.search_version(self._group)[0]
         tables = self._tables
         if text not in tables:
-            tables[text] = self._make_table(text)
+            if (table := self._make_table(text)) is None:
+                raise ValueError(
+                    f"{self._graph!r:.80} has no engine that searches {self.what}; open an index "
+                    "of this process: TextIndex or VectorIndex"
+                )
+            tables[text] = table
         return tables[text]
 
     def _behind(self) -> tuple[TableT, TableState | None] | None:

@@ -140,13 +140,8 @@ class EngineTextIndex(EngineIndex[WordTable, _RecentWords, TermWeights]):
 
     # Following the graph
 
-    def _make_table(self, text: str) -> WordTable:
-        table = self._graph.reader.word_table(self._group, "words", self._analyzed_by[0], text)
-        if table is None:
-            raise ValueError(
-                f"{self._graph!r:.80} has no engine that searches words; open a TextIndex"
-            )
-        return table
+    def _make_table(self, text: str) -> WordTable | None:
+        return self._graph.reader.word_table(self._group, "words", self._analyzed_by[0], text)
 
     def _version(self) -> Version:
         revision, version = super()._version()

@@ -65,13 +65,8 @@ class EngineVectorIndex(EngineIndex[VectorTable, _Recent, Floats]):
 
     # Following the graph
 
-    def _make_table(self, text: str) -> VectorTable:
-        table = self._graph.reader.vector_table(self._group, self._model, text)
-        if table is None:
-            raise ValueError(
-                f"{self._graph!r:.80} has no engine that searches vectors; open a VectorIndex"
-            )
-        return table
+    def _make_table(self, text: str) -> VectorTable | None:
+        return self._graph.reader.vector_table(self._group, self._model, text)
 
     def _begin(self, table: VectorTable, ids: Sequence[str]) -> None:
         """Remove what is no longer there; what an interruption has left is written over."""

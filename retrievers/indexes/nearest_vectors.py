@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ...nodegraph.concurrency import track
-from .array_files import Arrays
+from .array_files import Arrays, grown
 from .node_table import KeyedRows, Mask
 
 Floats = npt.NDArray[np.float32]
@@ -92,10 +91,8 @@ class _Rows:
 
     def extended(self, vectors: Floats) -> _Rows:
         """Return these and further vectors, in the same memory where there is room."""
-        first, count, room = len(self.later), len(self.later) + len(vectors), self._room
-        if count > len(room):
-            room = np.empty((max(count, 2 * len(room)), self.stored.shape[1]), np.float32)
-            room[:first] = self.later
+        first, count = len(self.later), len(self.later) + len(vectors)
+        room = grown(self._room, count)
         room[first:count] = vectors
         return _Rows(self.stored, room, count)
 
@@ -443,9 +440,6 @@ def _faiss() -> Any:
 def unit(vectors: npt.ArrayLike) -> Floats:
     """Return vectors (n, dimension) of length 1, as float32; those of zeros stay."""
     exactly = np.asarray(vectors, np.float64)
-    if exactly.shape[:-1] == (1,):  # one query, with fewer arrays
-        length = math.sqrt(np.add.reduce(exactly[0] * exactly[0]))
-        return (exactly / (length or 1.0)).astype(np.float32)
     lengths: Any = np.sqrt(np.add.reduce(exactly * exactly, -1, keepdims=True))  # as norm does
     lengths[lengths == 0] = 1.0
     units: Floats = (exactly / lengths).astype(np.float32)

@@ -22,7 +22,7 @@ from ...nodegraph.node import Node
 from ..conditions import MISSING, Condition
 from ..filters import Filter
 from ..results import Hits
-from .array_files import Arrays, PackedTexts, pack_texts
+from .array_files import Arrays, PackedTexts, grown, pack_texts
 from .row_columns import Column, DocumentColumn, MetadataColumn
 from .synced_index import SyncedIndex
 
@@ -90,10 +90,7 @@ class NodeTable:
         size = first + len(nodes)
         if not nodes:
             return first
-        if size > len(self._alive):
-            growth = max(size, 2 * len(self._alive)) - len(self._alive)
-            self._alive = np.concatenate([self._alive, np.zeros(growth, np.bool_)])
-            self._orders = np.concatenate([self._orders, np.zeros(growth, np.int64)])
+        self._alive, self._orders = grown(self._alive, size), grown(self._orders, size)
         self._alive[first:size] = True
         self._orders[first:size] = [node.order for node in nodes]
         self.ids.extend([node.id for node in nodes])

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -330,3 +331,10 @@ class PendingChanges:
     revision: int
     changes: Changes
     search_version: tuple[str, ...]
+
+
+def portions(nodes: Iterable[Node], size: int) -> Iterator[list[Node]]:
+    """Yield nodes in lists, so that no more are held at a time."""
+    iterator = iter(nodes)
+    while portion := list(islice(iterator, size)):
+        yield portion

@@ -5,7 +5,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from functools import lru_cache
-from itertools import chain, islice
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -20,11 +20,11 @@ from ..analysis.inversion import MAX_TEXTS, InvertedTexts, invert
 from ..analysis.text_analyzer import Analyzer
 from ..filters import Filter
 from ..results import Hits
-from .array_files import Arrays
+from .array_files import Arrays, grown
 from .bm25_scores import Floats, QueryPostings, Saturation, TermWeights, best_rows
 from .node_table import NodeTable
 from .postings import Counts, Ints, Postings
-from .synced_index import SyncedIndex
+from .synced_index import SyncedIndex, portions
 from .word_search import Meets
 
 _LONG = 1_000  # nodes whose indexing is worth a progress bar
@@ -85,10 +85,6 @@ class TextIndex(SyncedIndex):
     def statistics(self, query: str) -> TextIndex:
         """Return what a query is weighed by: itself."""
         return self
-
-    def document_frequency(self, term: str) -> int:
-        """Return in how many nodes a term is."""
-        return self.frequency(term)
 
     def _count(self, term: str) -> int:
         return len(self.postings(term)[0])
@@ -173,13 +169,10 @@ class TextIndex(SyncedIndex):
         first = len(self.table)
         show = self._graph.progress if len(nodes) >= _LONG else False
         tracked = track(nodes, len(nodes), f"indexing {self._group}", " nodes", show)
-        texts = chain.from_iterable(map(self._added, _portions(tracked)))
+        texts = chain.from_iterable(map(self._added, portions(tracked, _PORTION)))
         lengths = self._postings.extend(first, map(self._invert, batches(texts)))
         self.total_length += int(lengths.sum())
-        missing = len(self.table) - len(self._lengths)
-        if missing > 0:
-            growth = np.zeros(max(missing, len(self._lengths)), np.int32)
-            self._lengths = np.concatenate([self._lengths, growth])
+        self._lengths = grown(self._lengths, len(self.table))
         self._lengths[first : len(self.table)] = lengths
 
     def _added(self, nodes: Sequence[Node]) -> list[str]:
@@ -257,12 +250,6 @@ def analysis_version() -> list[Any]:
 def inverted(analyzer: Analyzer, texts: Sequence[str]) -> InvertedTexts:
     """Analyse the texts of an index, ``MAX_TEXTS`` at most."""
     return invert(texts, getattr(analyzer, "indexed", analyzer))
-
-
-def _portions(nodes: Iterable[Node]) -> Iterator[list[Node]]:
-    iterator = iter(nodes)
-    while part := list(islice(iterator, _PORTION)):
-        yield part
 
 
 def batches(texts: Iterable[str]) -> Iterator[list[str]]:

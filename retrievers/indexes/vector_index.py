@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain, islice
-from typing import Any, NamedTuple
+from collections.abc import Hashable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -18,7 +17,7 @@ from ..results import Hits
 from .array_files import Arrays
 from .nearest_vectors import AllowedVectors, Floats, NearestVectors, Numbers, Scores, unit
 from .node_table import Mask, NodeTable
-from .synced_index import SyncedIndex
+from .synced_index import SyncedIndex, portions
 
 _LONG = 1_000  # nodes whose indexing is worth a progress bar
 
@@ -63,7 +62,7 @@ class VectorIndex(SyncedIndex):
         self.table = NodeTable()
         self._vectors: NearestVectors | None = None  # None until the dimension is known
         self._vector_rows = VectorRows()
-        self._note_living()
+        self._selections: dict[Hashable, tuple[Mask | None, AllowedVectors | None]] = {}
 
     @property
     def size(self) -> int:
@@ -94,7 +93,11 @@ class VectorIndex(SyncedIndex):
                 self._load()
                 since = self._since(self._current_search_version())
             new = self._graph.reader.changes(self._group, since, stream=True).added
-            return list(chain.from_iterable(map(self._graph.reader.searched_texts, _batches(new))))
+            return [
+                text
+                for batch in portions(new, _BATCH_NODES)
+                for text in self._graph.reader.searched_texts(batch)
+            ]
 
     def _build_hnsw(self) -> None:
         """Switch to a graph of many vectors; others search without it while it is built."""
@@ -136,12 +139,7 @@ class VectorIndex(SyncedIndex):
             return [Hits([], [])] * len(queries)
         for query in queries:
             check_dimension(query, self._vectors.dimension, self._group, self._model, self._key)
-        matching = self.table.matching(filter)
-        if matching is None:
-            allowed = None if self.size == len(self.table) else self.table.alive
-            allowed_vectors = self._living
-        else:
-            allowed, allowed_vectors, _ = self._selection(matching)
+        allowed, allowed_vectors = self._selection(filter)
         units = unit(queries[0][np.newaxis] if len(queries) == 1 else np.array(queries))
         nearest = self._vectors.search(units, limit, allowed_vectors)
         return [
@@ -149,26 +147,19 @@ class VectorIndex(SyncedIndex):
             for query, (vectors, scores) in zip(units, nearest, strict=True)
         ]
 
-    def _note_living(self) -> None:
-        """Note which vectors a node has, and forget what was remembered of filters."""
-        used = self._vector_rows.used_by(self.table.alive)
-        self._living = None if used is None else AllowedVectors(used)
-        self._selections: dict[int, _Selection] = {}
+    def _selection(self, filter: Filter) -> tuple[Mask | None, AllowedVectors | None]:
+        """Return which nodes meet a filter, and which vectors they have, None for all.
 
-    def _selection(self, matching: Mask) -> _Selection:
-        """Return which nodes meet a filter, and which vectors they have, remembered for the next.
-
-        Args:
-            matching: From the table, which returns the same array for the same filter.
+        It is remembered for the next query, until nodes change.
         """
-        selection = self._selections.get(id(matching))
+        selection = self._selections.get(filter.key)
         if selection is None:
             if len(self._selections) >= self.table.most_masks:
                 self._selections = {}
-            nodes = matching & self.table.alive
-            vectors = self._vector_rows.used_by(nodes)
-            allowed = None if vectors is None else AllowedVectors(vectors)
-            selection = self._selections[id(matching)] = _Selection(nodes, allowed, matching)
+            nodes = self.table.allowed(filter)
+            used = self._vector_rows.used_by(self.table.alive if nodes is None else nodes)
+            selection = nodes, None if used is None else AllowedVectors(used)
+            self._selections[filter.key] = selection
         return selection
 
     def _hits(
@@ -211,7 +202,7 @@ class VectorIndex(SyncedIndex):
     def add(self, nodes: Sequence[Node], prepared: Floats | None) -> None:
         """Add nodes and their vectors."""
         show = self._graph.progress if len(nodes) >= _LONG else False
-        for batch in [nodes] if prepared is not None else _batches(nodes):
+        for batch in [nodes] if prepared is not None else portions(nodes, _BATCH_NODES):
             new = self._embedded(batch) if prepared is None else prepared
             if self._vectors is None:
                 self._vectors = NearestVectors(new.shape[1])
@@ -230,7 +221,7 @@ class VectorIndex(SyncedIndex):
                 vectors = np.searchsorted(used, vectors)
             self._vector_rows = VectorRows()
             self._vector_rows.extend(vectors, len(self._vectors))
-        self._note_living()
+        self._selections = {}
 
     # The file
 
@@ -261,18 +252,12 @@ class VectorIndex(SyncedIndex):
         vector_rows = VectorRows()
         vector_rows.extend(rows, len(vectors))
         self.table, self._vectors, self._vector_rows = table, vectors, vector_rows
-        self._note_living()
+        self._selections = {}
 
     def _map(self) -> None:
         """Use the file just written, where vectors can stay there: FAISS reads a graph of them."""
         if self._vectors is not None and self._vectors.exact:
             super()._map()
-
-
-def _batches(nodes: Iterable[Node]) -> Iterator[list[Node]]:
-    iterator = iter(nodes)
-    while batch := list(islice(iterator, _BATCH_NODES)):
-        yield batch
 
 
 def check_dimension(query: Floats, dimension: int, group: str, model: str, key: str) -> None:
@@ -288,20 +273,6 @@ def check_dimension(query: Floats, dimension: int, group: str, model: str, key: 
             f"{dimension}: the embedding model {model!r} (key {key!r}) must embed queries and "
             "passages alike"
         )
-
-
-class _Selection(NamedTuple):
-    """Hold which nodes meet a filter, and which vectors these have.
-
-    Attributes:
-        nodes: Which rows of the table.
-        vectors: None for all vectors.
-        matching: What it was made of, so that its id stays its own.
-    """
-
-    nodes: Mask
-    vectors: AllowedVectors | None
-    matching: Mask
 
 
 class VectorRows:

@@ -106,21 +106,24 @@ UPDATE journal SET value = convert_to(
 );
 """
 
-# Values of metadata had numbers in a table. Vectors with such numbers are written again.
-_DROP_FIELD_VALUES = r"""
+# The tables of vectors: what they contain, and who has written them last.
+# Before, values of metadata had numbers in a table. Vectors with such numbers are written again.
+_VECTOR_TABLES = r"""
+CREATE TABLE IF NOT EXISTS vector_tables (
+    name text PRIMARY KEY, grp bytea NOT NULL, writer text NOT NULL, state bytea,
+    size bigint NOT NULL, seen timestamptz NOT NULL
+);
 DO $$
 DECLARE old text;
 BEGIN
-    IF to_regclass('vector_tables') IS NOT NULL THEN
-        FOR old IN DELETE FROM vector_tables WHERE name LIKE 'vectors\_%' RETURNING name LOOP
-            EXECUTE format('DROP TABLE IF EXISTS %I', old);
-        END LOOP;
-    END IF;
+    FOR old IN DELETE FROM vector_tables WHERE name LIKE 'vectors\_%' RETURNING name LOOP
+        EXECUTE format('DROP TABLE IF EXISTS %I', old);
+    END LOOP;
 END $$;
 DROP TABLE IF EXISTS field_values;
 """
 
-MIGRATIONS = [_TABLES, _COMPARE_LINKS, _DROP_FIELD_VALUES]
+MIGRATIONS = [_TABLES, _COMPARE_LINKS, _VECTOR_TABLES]
 """What makes tables of version n from those of version n - 1; its length is today's version."""
 
 

@@ -40,13 +40,6 @@ _GRAPH_BYTES = 2_400  # of a vector's neighbours while the graph is built; pgvec
 
 _BUILD_MEMORY = 1_000_000  # kB for building a graph, at most, unless the server has more
 
-_TABLES = """
-CREATE TABLE IF NOT EXISTS vector_tables (
-    name text PRIMARY KEY, grp bytea NOT NULL, writer text NOT NULL, state bytea,
-    size bigint NOT NULL, seen timestamptz NOT NULL
-);
-"""
-
 _COLUMNS = {"id": "bytea", "place": "int8", "tags": "int4[]", "vector": "bytea"}
 
 
@@ -81,27 +74,17 @@ class PostgresVectorTable:
         self._updating = Lock("another thread that writes vectors")
         self._writer = ""  # names who is updating
         self._has_hnsw = False
-        self._prepared = False
 
     # What it contains
 
     def state(self) -> TableState | None:
         """Return what the table contains."""
-        if not self._exists():
-            return None
         query = "SELECT state, size FROM vector_tables WHERE name = %t"
         rows = self._database.rows(query, [self._name])
         if not rows or rows[0][0] is None:
             return None
         revision, version, dimension = json.loads(rows[0][0])
         return TableState(revision, tuple(version), rows[0][1], dimension)
-
-    def _exists(self) -> bool:
-        """Return whether the table of the tables exists, which is never dropped."""
-        if not self._prepared:
-            query = "SELECT to_regclass('vector_tables') IS NOT NULL"
-            self._prepared = bool(self._database.rows(query)[0][0])
-        return self._prepared
 
     def ids(self) -> Iterator[str]:
         """Yield the ids of all rows."""
@@ -131,8 +114,6 @@ class PostgresVectorTable:
                 return
             self._writer = random_name()
             with self._database.transaction() as db:
-                if not self._exists():
-                    db.run_script(_TABLES)
                 db.run(
                     "INSERT INTO vector_tables VALUES (%t, %b, %t, NULL, 0, now()) "
                     "ON CONFLICT (name) DO UPDATE SET writer = excluded.writer, seen = now()",
@@ -356,8 +337,6 @@ def find_pgvector(database: GraphDatabase) -> str | None:
 
 def drop_outdated(database: GraphDatabase, revision: Callable[[str], int]) -> None:
     """Drop the tables that no process has updated for a day, and that are behind the graph."""
-    if not database.rows("SELECT to_regclass('vector_tables') IS NOT NULL")[0][0]:
-        return
     with database.transaction() as db:
         query = "SELECT name, grp, state FROM vector_tables WHERE seen < now() - interval '1 day'"
         for name, group, state in db.rows(query):

@@ -212,7 +212,7 @@ def test_what_needs_all_postings_says_that_it_indexes_here(
 
 
 def test_a_group_that_nobody_can_search_is_refused() -> None:
-    with pytest.raises(ValueError, match="no engine that searches words; open a TextIndex"):
+    with pytest.raises(ValueError, match="no engine that searches words; open an index"):
         EngineTextIndex(opened(), "line", str.split)
 
 

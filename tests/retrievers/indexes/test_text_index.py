@@ -140,8 +140,8 @@ def test_gaps_are_closed() -> None:
         assert retriever(f"{turn}", top_k=400)[-1].node.text == f"a {turn}"
         assert len(index.table) <= 2 * 800 + node_table._GAPS
         assert index.size == 800
-        assert index.document_frequency("a") == 800
-        assert index.document_frequency(str(turn - 1)) == 0
+        assert index.frequency("a") == 800
+        assert index.frequency(str(turn - 1)) == 0
 
 
 def test_okapi_is_the_same_to_the_last_bit_after_changes() -> None:

@@ -109,13 +109,13 @@ def test_statistics_are_those_of_the_group_as_it_is_now() -> None:
     index = retriever.similarity.open(graph, "ROOT")
     retriever("a")
     assert (index.size, index.total_length) == (3, 4)
-    assert [index.document_frequency(t) for t in "abcx"] == [2, 1, 1, 0]
+    assert [index.frequency(t) for t in "abcx"] == [2, 1, 1, 0]
     graph.remove(["3", "1"])
     graph.add(Document("b b b", id="4"))
     graph.update(Document("a b", id="2"))
     retriever("a")
     assert (index.size, index.total_length) == (2, 5)
-    assert [index.document_frequency(t) for t in "abcx"] == [1, 2, 0, 0]
+    assert [index.frequency(t) for t in "abcx"] == [1, 2, 0, 0]
     assert Counter(index.document_frequencies().tolist()) == {1: 1, 2: 1}
     graph.remove(["2", "4"])
     assert retriever("a b") == []
