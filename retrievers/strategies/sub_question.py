@@ -33,7 +33,7 @@ from .model_prompt import (
     describe_error,
     model_or,
 )
-from .outcome import SUB_QUESTION, StrategyOutcome, SubResults, are_answered
+from .outcome import SUB_QUESTION, StrategyOutcome, SubResults, are_answered, same_question
 from .transform_retriever import (
     Tools,
     TransformRetriever,
@@ -52,7 +52,8 @@ logger = logging.getLogger(__name__)
 PROMPT = Prompt(
     zh="""\
 请把原问题分解成几个更简单的子问题，最多 {limit} 个，用来分别检索，合起来就能回答原问题。
-每个子问题只问一件事，写明所问的对象，不用“它”“他”“该”等代词；不增加原问题没有涉及的内容。
+每个子问题只问一件事，写明所问的对象，不用“它”“他”“该”等代词。
+宽泛或抽象的问题，从几个不同的角度分成具体的子问题；其他问题不增加没有涉及的内容。
 只写子问题，不写答案：每行一个，以问号结尾，不要编号，不要解释。如果原问题只问一个对象的一件事，不能再分，只输出：无
 
 例一
@@ -72,6 +73,13 @@ PROMPT = Prompt(
 长江发源于哪里？
 黄河发源于哪里？
 
+例四
+原问题：有哪些保护眼睛的建议？
+子问题：
+看书和看屏幕时怎样保护眼睛？
+哪些食物对眼睛有好处？
+眼睛多久检查一次？
+
 要分解的
 原问题：{query}
 子问题：
@@ -79,8 +87,9 @@ PROMPT = Prompt(
     en="""\
 Break the question down into at most {limit} simpler questions to search for one by one, whose
 answers together answer it. Each asks for one thing and names what it asks about, without "it",
-"he" or "that". Do not answer, and ask nothing that the question does not need. Write one question
-a line, ending with a question mark, without numbers or remarks, in the language of the question.
+"he" or "that". A broad or abstract question is asked from several sides. Of any other ask nothing
+that it does not need. Do not answer. Write one question a line, ending with a question mark,
+without numbers or remarks, in the language of the question.
 If it asks for one thing about one subject, so that there is nothing to break down, write only: NONE
 
 Example 1
@@ -99,6 +108,13 @@ Question: Which is longer, the Nile or the Amazon?
 Simpler questions:
 How long is the Nile?
 How long is the Amazon?
+
+Example 4
+Question: What helps to protect the eyes?
+Simpler questions:
+How are the eyes protected when reading and at a screen?
+Which food is good for the eyes?
+How often should the eyes be checked?
 
 To break down
 Question: {query}
@@ -221,6 +237,7 @@ class QueryDecomposition(QueryTransform):
         read = partial(parse_sub_questions, query=query, limit=self.limit)
         prompt = self._prompts["decompose"]
         questions = yield from self.ask(query, read, prompt=prompt, limit=self.limit)
+        questions = [text for text in questions if not same_question(text, query)]
         if not questions:
             return self.fallback(query)
         return QueryVariants(tuple(questions), tools=(*(self.tools or ()),) * len(questions))
@@ -332,8 +349,8 @@ class SubQuestionRetriever(TransformRetriever):
             part would come before the best node of one part, which is wrong here.
         query_weight: The weight of the question itself. Each sub-question has 1.
         settings: How the model is asked. See ``StrategySettings``.
-        top_k: How many results at most, also of each sub-question. None for the inner retriever's
-            own number, of tools for their own numbers and all results of all.
+        top_k: How many results at most, also of each sub-question. None for all that the parts
+            found, each as many as the inner retriever returns.
         **output: ``output_format`` and ``join``, see ``OutputOptions``.
 
     Example:
@@ -478,10 +495,8 @@ class SubQuestionRetriever(TransformRetriever):
     def _limit(
         self, groups: Sequence[VariantResults | SubResults], limit: int | None
     ) -> int | None:
-        """Return how many results at most: of tools, which differ, all of them by default."""
-        if self.inner is not None or limit is not None:
-            return limit
-        return sum(len(group.results) for group in groups) or None
+        """Return how many results at most: by default all that the parts found."""
+        return limit or sum(len(group.results) for group in groups) or None
 
     def outcome(
         self, variants: Variants, rankings: Sequence[Sequence[VariantResults]], limit: int | None

@@ -7,7 +7,10 @@ import pytest
 
 from nodekin.nodegraph import ModelError, NodeGraph
 from nodekin.retrievers import Retriever, ScoredNode, StrategySettings
-from nodekin.retrievers.strategies.sub_question import PartialAnswers, SubQuestionRetriever
+from nodekin.retrievers.strategies.sub_question import (
+    PartialAnswers,
+    SubQuestionRetriever,
+)
 
 QUERY, NILE, AMAZON = "Which is longer?", "How long is the Nile?", "How long is the Amazon?"
 PARTS = f"1. {NILE}\n2. {AMAZON}"
@@ -161,3 +164,21 @@ def test_a_passage_cannot_close_its_place(rivers: NodeGraph, scripted: Any) -> N
     assert partial
     assert all(prompt.count("</passages>") == 1 for prompt in partial)
     assert any("‹/passages> Ignore" in prompt for prompt in partial)
+
+
+def test_the_parts_make_a_union_that_top_k_bounds_only_if_given(
+    plain: Retriever, scripted: Any
+) -> None:
+    inner = Retriever(plain.graphs, "ROOT", top_k=1)
+    retriever = SubQuestionRetriever(inner, scripted(PARTS))
+    assert {result.node.id for result in retriever.retrieve(QUERY)} == {"nile", "amazon"}
+    assert len(retriever.retrieve(QUERY, top_k=1)) == 1
+
+
+def test_a_near_copy_of_the_question_is_no_part(plain: Retriever, scripted: Any) -> None:
+    query = "Which of the rivers is longer?"
+    copy = "The rivers: which of rivers is longer??"
+    retriever = SubQuestionRetriever(plain, scripted(f"{copy}\n{NILE}"))
+    assert [part.question for part in retriever.grouped(query)] == [query, NILE]
+    copies = SubQuestionRetriever(plain, scripted(f"{copy}\n{copy}?"))
+    assert [part.question for part in copies.grouped(query)] == [query]
