@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
@@ -374,31 +375,30 @@ class Embedder:
         return await self._achecked(self.aembed, texts)
 
     async def _achecked(self, call: AsyncEmbedTexts, texts: Sequence[str]) -> Vectors:
-        try:
+        with self._failing(texts):
             vectors = await call(list(texts))
-        except EmbeddingError:
-            raise
-        except Exception as error:
-            raise self._failure(texts, error) from error
         return check_vectors(vectors, texts, self.name)
 
     def _checked(self, call: EmbedTexts, texts: Sequence[str]) -> Vectors:
-        try:
+        with self._failing(texts):
             vectors = call(list(texts))
+        return check_vectors(vectors, texts, self.name)
+
+    @contextmanager
+    def _failing(self, texts: Sequence[str]) -> Iterator[None]:
+        """Raise errors of the block as an ``EmbeddingError`` with the model's name and a text."""
+        try:
+            yield
         except EmbeddingError:
             raise
         except Exception as error:
-            raise self._failure(texts, error) from error
-        return check_vectors(vectors, texts, self.name)
-
-    def _failure(self, texts: Sequence[str], error: Exception) -> EmbeddingError:
-        number = count_of(texts, "text")
-        first = f", the first of them {texts[0]!r:.80}" if texts else ""
-        return EmbeddingError(
-            f"the embedding model {self.name!r} failed on {number}{first}: "
-            f"{type(error).__name__}: {error}; what it embedded before is kept: mend it and ask "
-            "again"
-        )
+            number = count_of(texts, "text")
+            first = f", the first of them {texts[0]!r:.80}" if texts else ""
+            raise EmbeddingError(
+                f"the embedding model {self.name!r} failed on {number}{first}: "
+                f"{type(error).__name__}: {error}; what it embedded before is kept: mend it and "
+                "ask again"
+            ) from error
 
 
 def as_embedder(model: object) -> Embedder:

@@ -8,12 +8,11 @@ import re
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from ...nodegraph.errors import check_integer
 from ...nodegraph.locking import Lock
-from ...nodegraph.models.model_objects import is_async
+from ...nodegraph.models.model_objects import check_is_model, is_async
 from ...nodegraph.node import Node
 from ...nodegraph.search_text import SearchTextOption, as_search_text
 from ...nodegraph.splitters.chunking import (
@@ -154,18 +153,11 @@ def as_cross_encoder(model: Any) -> CrossEncoder:
     """
     if isinstance(model, CrossEncoder):
         return model
-    if isinstance(model, str | Path):
-        raise TypeError(
-            f"{str(model)!r} is the name of a model, not a model; load it, for example with "
-            f"sentence_transformers.CrossEncoder({str(model)!r}), or name it to a server: "
-            f"RerankEndpoint({str(model)!r}, base_url=...), from nodekin.adapters.rerank_endpoint"
-        )
-    if model is None or inspect.isclass(model):
-        name = "None" if model is None else f"the class {model.__qualname__}"
-        raise TypeError(
-            f"{name} is no reranking model; give a model: a cross-encoder, or a function from a "
-            "query and a list of passages to their scores"
-        )
+    check_is_model(
+        model,
+        "load it, for example with sentence_transformers.CrossEncoder({name}), or name it to a "
+        "server: RerankEndpoint({name}, base_url=...), from nodekin.adapters.rerank_endpoint",
+    )
     if callable(getattr(model, "rerank", None)):
         return CrossEncoder(model.rerank, getattr(model, "arerank", None))
     for method in PAIR_METHODS:

@@ -83,12 +83,8 @@ def parse_answer(answer: str) -> tuple[str | None, Any]:
     text = usable_text(answer)
     if is_no_answer(text):
         return None, None
-    if not looks_like_json(text):
-        return text, None
-    value = json_at(text)
-    if value is None:
-        raise ValueError("the answer begins like JSON and cannot be read")
-    return (None, None) if _is_empty(value) else (text, value)
+    value = json_or_words(text) if looks_like_json(text) else None
+    return (None, None) if value is not None and _is_empty(value) else (text, value)
 
 
 def looks_like_json(text: str, start: int = 0) -> bool:
@@ -104,6 +100,18 @@ def find_json(text: str) -> Any:
         return json_at(text)
     start = _LINE_START.search(text)
     return None if start is None else json_at(text, start.start("json"))
+
+
+def json_or_words(text: str) -> Any:
+    """Return the JSON of a cleaned answer, None of one in words.
+
+    Raises:
+        ValueError: If it begins like JSON and cannot be read.
+    """
+    value = find_json(text)
+    if value is None and looks_like_json(text):
+        raise ValueError("the answer begins like JSON and cannot be read")
+    return value
 
 
 def json_at(text: str, start: int = 0, *, repair: bool = True) -> Any:

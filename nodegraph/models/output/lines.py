@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from .cleaning import is_no_answer, strip_lead
-from .json_values import find_json, looks_like_json, texts_in
+from .json_values import json_or_words, texts_in
 
 QUESTION_KEYS = ("question", "q", "query", "问题", "问", "提问")
 
@@ -159,10 +159,7 @@ def parse_lines(text: str) -> Iterator[Line]:
         >>> [tuple(line) for line in parse_lines(answer)]
         [('Query', 'How long is it?', True)]
     """
-    value = find_json(text)
-    if value is None and looks_like_json(text):
-        raise ValueError("the answer begins like JSON and cannot be read")
-    if value is not None:
+    if (value := json_or_words(text)) is not None:
         texts = "\n".join(texts_in(value, TEXT_KEYS)).split("\n")
         yield from (Line(None, line, True) for line in texts if re.search(r"\w", line))
         return

@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 from .cleaning import MAX_ANSWER_LENGTH, check_answer, clean, is_no_answer
-from .json_values import find_json, json_at, looks_like_json, value_of
+from .json_values import json_at, json_or_words, value_of
 from .lines import label_pattern
 
 _NUMBER_KEYS = ("number", "id", "index", "n", "statement", "sentence", "item", "编号", "序号")
@@ -230,13 +230,10 @@ def _json_in(text: str) -> Any:
     Raises:
         ValueError: If it is broken.
     """
-    value = find_json(text)
-    if value is None and text.startswith("["):  # of numbers or truth values
+    if text.startswith("["):  # of numbers or truth values
         with suppress(ValueError, RecursionError):
-            value = json.loads(text)
-    if value is None and looks_like_json(text):
-        raise ValueError("the answer begins like JSON and cannot be read")
-    return value
+            return json.loads(text)
+    return json_or_words(text)
 
 
 def _of_json(value: Any, count: int) -> dict[int, Verdict]:

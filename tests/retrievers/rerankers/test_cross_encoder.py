@@ -52,7 +52,7 @@ def test_a_langchain_cross_encoder() -> None:
     [
         ("bge-reranker-large", r"name of a model.*CrossEncoder\('bge-reranker-large'\)"),
         (None, "None is no reranking model"),
-        (Scores, "the class Scores is no reranking model"),
+        (Scores, "Scores is a class; give a model of it"),
         (3, "3 is no reranking model; give a function"),
     ],
 )
