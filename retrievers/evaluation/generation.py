@@ -38,6 +38,7 @@ from ..retriever import Retriever
 from ..tracing import trace
 from .dataset import Dataset, Gold, GoldPassage, GoldSpan, Question
 from .judges import model_cost
+from .matching import has_words
 from .model_prompts import QUESTION, QUESTION_AND_ANSWER, WRITER_PROMPTS
 
 _logger = logging.getLogger("nodekin")
@@ -530,9 +531,7 @@ def agree(answer: str, other: str) -> bool:
     item, two = _plain(answer), _plain(other)
     if not item or not two:
         return False
-    if f" {item} " in f" {two} " or f" {two} " in f" {item} " or _unspaced_in(item, two):
-        return True
-    return _overlap(answer, other) >= 0.5
+    return has_words(item, two) or has_words(two, item) or _overlap(answer, other) >= 0.5
 
 
 def same_question(item: Question, other: Question) -> bool:
@@ -565,9 +564,8 @@ def gives_away(question: str, answer: str) -> bool:
         >>> gives_away("What is the Rhine called?", "The Rhine"), gives_away("In 1880?", "188")
         (True, False)
     """
-    item, other = _plain(question), _plain(answer)
-    inside = f" {other} " in f" {item} "
-    return bool(other) and (inside or (len(other) <= len(item) and _unspaced_in(item, other)))
+    plain = _plain(answer)
+    return bool(plain) and has_words(_plain(question), plain)
 
 
 def answer_position(answer: str, text: str, question: str) -> tuple[int, int] | None:
@@ -609,12 +607,6 @@ def _units(text: str) -> list[str]:
 def _plain(text: str) -> str:
     normal = unicodedata.normalize("NFKC", text).casefold()
     return _PUNCTUATION.sub(" ", normal).strip()
-
-
-def _unspaced_in(item: str, other: str) -> bool:
-    """Return whether one text is in another where words have no spaces."""
-    shorter, longer = sorted((item, other), key=len)
-    return re.search(f"[{UNSPACED}]", shorter) is not None and shorter in longer
 
 
 def _sentence_at(text: str, position: int) -> str:

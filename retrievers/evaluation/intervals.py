@@ -63,23 +63,36 @@ class Difference:
     different: int
     better: str | None
 
+    @property
+    def kind(self) -> str:
+        """How the second set-up is: "better", "worse", "same", or "unknown" without questions."""
+        if self.value is None:
+            return "unknown"
+        if self.better is None:
+            return "same"
+        return "better" if self.better == self.second else "worse"
+
+    def numbers(self, signed: bool = False) -> list[str]:
+        """Return value and interval as texts: signed, or how much better one is where one is."""
+        value, low, high = self.value or 0.0, self.low or 0.0, self.high or 0.0
+        if signed or self.better is None:
+            return [format_value(number, sign=True) for number in (value, low, high)]
+        low, high = sorted((abs(low), abs(high)))
+        return [format_value(number) for number in (abs(value), low, high)]
+
     def __str__(self) -> str:
         """Return the difference as a sentence."""
-        if self.value is None or self.low is None or self.high is None:
+        if self.kind == "unknown":
             return f"{self.metric}: no question is judged for both {self.first} and {self.second}"
+        value, low, high = self.numbers()
         if self.better is None:
             noun = "question" if self.questions == 1 else "questions"
             return (
                 f"{self.metric}: no difference between {self.first} and {self.second} that "
-                f"{self.questions} {noun} could show ({format_value(self.value, True)}, "
-                f"{format_value(self.low, True)} to {format_value(self.high, True)})"
+                f"{self.questions} {noun} could show ({value}, {low} to {high})"
             )
         other = self.first if self.better == self.second else self.second
-        low, high = sorted((abs(self.low), abs(self.high)))
-        return (
-            f"{self.metric}: {self.better} is better than {other} by "
-            f"{format_value(abs(self.value))}, {format_value(low)} to {format_value(high)}"
-        )
+        return f"{self.metric}: {self.better} is better than {other} by {value}, {low} to {high}"
 
 
 def make_figure(metric: Metric, judgements: Sequence[Judgement]) -> Figure:

@@ -7,16 +7,15 @@ retrieve the same passages are judged alike, for the price of one.
 
 from __future__ import annotations
 
-import contextvars
 import re
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
+from ...nodegraph.concurrency import run_in_threads
 from ...nodegraph.errors import ModelError, check_integer, nearest_names
 from ...nodegraph.models.answer_cache import AnswerCache, answer_key
 from ...nodegraph.models.llm import LLM, as_llm
@@ -71,10 +70,7 @@ def judge_records(
         for setup, of in records.items()
         for question in dataset.questions
     ]
-    done = run_all(work, max_workers if slow else 1)
-    judged: dict[tuple[str, str], dict[str, Judgement]] = {}
-    for key, judgements in with_progress(done, "judge", len(work), progress if slow else False):
-        judged[key] = judgements
+    judged = dict(run_all(work, "judge", max_workers if slow else 1, progress if slow else False))
     return {
         metric.name: {
             setup: {q.id: judged[setup, q.id][metric.name] for q in dataset.questions}
@@ -84,40 +80,38 @@ def judge_records(
     }
 
 
-def with_progress(done: Iterable[T], name: str, total: int, progress: bool | None) -> Iterable[T]:
-    """Return results with a bar: True draws it, False does not, None if a person can see it."""
+def run_all(
+    work: Sequence[Callable[[], T]],
+    name: str,
+    max_workers: int,
+    progress: bool | None,
+    keep: Callable[[T], object] = lambda result: None,
+) -> list[T]:
+    """Return what functions return, in threads, with a bar.
+
+    When one raises, or all is interrupted, nothing more starts.
+
+    Args:
+        work: The functions.
+        name: What the bar calls them.
+        max_workers: How many run at once.
+        progress: True draws a bar in any case, False never, None where a person can see it.
+        keep: Called with each result as soon as it is there, one at a time.
+    """
     from tqdm import tqdm
 
     hidden = None if progress is None else not progress
-    bar: Iterable[T] = tqdm(done, name, total, unit="question", disable=hidden)
-    return bar
+    lock = threading.Lock()
+    with tqdm(desc=name, total=len(work), unit="question", disable=hidden) as bar:
 
+        def run_one(task: Callable[[], T]) -> T:
+            result = task()
+            with lock:
+                keep(result)
+                bar.update()
+            return result
 
-def run_all(work: Sequence[Callable[[], T]], workers: int) -> Iterator[T]:
-    """Yield what functions return as it is ready.
-
-    When one raises, or all is interrupted, nothing more starts, and what has been returned by then
-    comes before the error.
-    """
-    if workers == 1:
-        for task in work:
-            yield task()
-        return
-    with ThreadPoolExecutor(workers, "nodekin-evaluate") as pool:
-        waiting = {pool.submit(contextvars.copy_context().run, task) for task in work}
-        try:
-            for future in as_completed(tuple(waiting)):
-                waiting.discard(future)
-                yield future.result()
-        except GeneratorExit:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
-        except BaseException:
-            pool.shutdown(cancel_futures=True)
-            for future in waiting:
-                if not future.cancelled() and future.exception() is None:
-                    yield future.result()
-            raise
+        return run_in_threads([partial(run_one, task) for task in work], max_workers)
 
 
 def model_cost(span: Span) -> tuple[int, int]:

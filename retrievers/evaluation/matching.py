@@ -203,7 +203,7 @@ class RetrievalCase:
         for rank, item in enumerate(self.items, 1):
             text = _normalized(item.text)
             for normalized, answer in answers:
-                if _has_words(text, normalized):
+                if has_words(text, normalized):
                     return rank, answer
         return None, ""
 
@@ -296,7 +296,7 @@ def _normalized(text: str) -> str:
 _SPACED = re.compile(rf"[^\W{UNSPACED}]")  # a character of a word that has spaces around it
 
 
-def _has_words(text: str, answer: str) -> bool:
+def has_words(text: str, answer: str) -> bool:
     """Return whether an answer is in a text, as whole words where its script has spaces."""
     at = text.find(answer)
     while at >= 0:

@@ -16,7 +16,7 @@ from ..foreign.foreign_retriever import ForeignRetriever
 from ..protocols import RetrieverLike, RetrieverProtocol
 from ..tracing import ASKS, Span
 from .dataset import Dataset, MissingGold, Question
-from .judges import model_tokens, run_all, with_progress
+from .judges import model_tokens, run_all
 from .matching import Matching, RetrievedItem
 from .metrics import Metric, MetricLike, get_metric
 from .records import Record, RecordFile, document_hashes
@@ -116,8 +116,7 @@ def evaluate(
         for question in dataset.questions
         if not file.done(name, question, count)
     ]
-    for record in with_progress(run_all(work, max_workers), "evaluate", len(work), progress):
-        file.add(record)
+    run_all(work, "evaluate", max_workers, progress, file.add)
     records = {name: file.of(name, dataset.questions, count) for name in sources}
     evaluation = Evaluation(
         *(dataset, measures, records, matching, missing),

@@ -14,7 +14,6 @@ from .page_data import (
     LIMITS,
     EvaluationLike,
     PackedQuestions,
-    difference_numbers,
     pack,
     pairs,
 )
@@ -186,21 +185,12 @@ class _Parts:
         if entry is None:
             return ""
         say = self.wording.span
-        if entry.value is None or entry.low is None or entry.high is None:
+        if entry.kind == "unknown":
             return f'<span class="difference same">{say("no_pairs")}</span>'
-        value, low, high = (
-            format_value(n, sign=True) for n in (entry.value, entry.low, entry.high)
-        )
-        kind = (
-            "same"
-            if entry.better is None
-            else "better"
-            if entry.better == entry.second
-            else "worse"
-        )
+        value, low, high = entry.numbers(signed=True)
         numbers = say("value_interval", value=value, low=low, high=high)
         return (
-            f'<span class="difference {kind}"><b>{say(kind)}</b> {numbers}'
+            f'<span class="difference {entry.kind}"><b>{say(entry.kind)}</b> {numbers}'
             f"<small>{say('differ_on', count=f'{entry.different:,}')}</small></span>"
         )
 
@@ -225,9 +215,9 @@ class _Parts:
     def _sentence(self, entry: Difference) -> str:
         """Return a difference as a sentence. In English that of the difference itself."""
         names = {"metric": entry.metric, "first": entry.first, "second": entry.second}
-        if entry.value is None:
+        if entry.kind == "unknown":
             return self.wording.span("sentence_none", **names)
-        value, low, high = difference_numbers(entry)
+        value, low, high = entry.numbers()
         numbers = {"value": value, "low": low, "high": high}
         if entry.better is None:
             key = "sentence_same_one" if entry.questions == 1 else "sentence_same"

@@ -14,7 +14,7 @@ from itertools import combinations
 from typing import Any, Protocol, TypeAlias
 
 from ..dataset import Dataset, Gold, GoldDocument, GoldPassage, MissingGold, Question
-from ..intervals import Difference, Figure, format_value
+from ..intervals import Difference, Figure
 from ..matching import Matching, NotJudgedError, RetrievalCase, RetrievedItem
 from ..metrics import Judgement, Metric
 from ..records import Record
@@ -217,7 +217,7 @@ class PageData:
             setups.index(entry.first),
             setups.index(entry.second),
         ]
-        numbers = None if entry.value is None else difference_numbers(entry)
+        numbers = None if entry.value is None else entry.numbers()
         better = None if entry.better is None else setups.index(entry.better)
         return [*positions, numbers, entry.questions, better]
 
@@ -320,15 +320,6 @@ def pairs(evaluation: EvaluationLike) -> Iterator[Difference]:
     for first, second in chosen:
         for metric in evaluation.metrics:
             yield evaluation.difference(metric, first, second)
-
-
-def difference_numbers(entry: Difference) -> list[str]:
-    """Return value and interval as the sentence of a difference has them."""
-    value, low, high = entry.value or 0.0, entry.low or 0.0, entry.high or 0.0
-    if entry.better is None:
-        return [format_value(count, sign=True) for count in (value, low, high)]
-    low, high = sorted((abs(low), abs(high)))
-    return [format_value(count) for count in (abs(value), low, high)]
 
 
 def _templates(item: RetrievedItem, question: str) -> list[Template]:

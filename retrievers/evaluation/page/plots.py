@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from ...validation import choice
-from ..intervals import Difference, format_value
+from ..intervals import Difference
 from ..metrics import Metric
 from .page_data import EvaluationLike
 from .wording import Attributes, PageLanguage, Wording, element, markup
@@ -155,11 +155,10 @@ def _difference(row: Difference, axis: Axis, top: float, wording: Wording) -> li
     name = _text(_shortened(row.second, 28), 0, top + 14)
     if row.value is None or row.low is None or row.high is None:
         return [name, _words(wording, "no_pairs", WIDTH, top + 14, "end")]
-    value, low, high = (format_value(stop, sign=True) for stop in (row.value, row.low, row.high))
+    value, low, high = row.numbers(signed=True)
     y = top + 30
-    kind = "same" if row.better is None else "better" if row.better == row.second else "worse"
     fill = PAPER if row.better is None else POINT
-    circle = _circle(axis.position(row.value), y, 5.0, f"point {kind}", fill=fill, stroke=POINT)
+    circle = _circle(axis.position(row.value), y, 5.0, f"point {row.kind}", fill=fill, stroke=POINT)
     where = (WIDTH, top + 14, "end")
     numbers = _words(wording, "value_interval", *where, value=value, low=low, high=high)
     halo: Attributes = {"class": "halo", "paint-order": "stroke", "stroke": PAPER}

@@ -374,6 +374,6 @@ def test_what_was_returned_before_an_error_is_kept(
 
     got: list[int] = []
     with pytest.raises(error):
-        got.extend(run_all([lambda n=n: task(n) for n in range(1000)], workers))
+        run_all([lambda n=n: task(n) for n in range(1000)], "test", workers, False, got.append)
     assert len(got) >= 20
     assert sorted(got) == sorted(returned)
