@@ -26,7 +26,7 @@ class TfIdf:
     def prepare(self, query: str, indexes: list[TextIndex]) -> TermWeights:
         size, weights = sum(index.size for index in indexes), {}
         for term in TextAnalyzer().query(query):
-            if count := sum(index.document_frequency(term) for index in indexes):
+            if count := sum(index.frequency(term) for index in indexes):
                 weights[term] = weights.get(term, 0) + math.log(1 + size / count)
         return TermWeights(weights, Saturation(k1=1e9, b=0, average_length=1))
 
