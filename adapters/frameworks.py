@@ -18,7 +18,7 @@ from ..retrievers.composite.default_retriever import DefaultRetriever
 from ..retrievers.protocols import RetrieverProtocol
 from ..retrievers.results import Evidence, ScoredNode
 from ..retrievers.retriever import Retriever
-from ..retrievers.similarities.registry import DEFAULT, get_similarity, with_index
+from ..retrievers.similarities.registry import get_similarity
 from ..retrievers.tracing import Observer, observe
 
 ObserverT = TypeVar("ObserverT", bound=Observer)
@@ -184,9 +184,9 @@ def document_search(
 ) -> RetrieverProtocol:
     """Return the ``DefaultRetriever`` of a graph's documents, or the one search that is named.
 
-    A similarity of words replaces BM25, and no embeddings are searched. With a group, a similarity
-    of embeddings, a cut-off or a way of lifting it is a single ``Retriever``: of the group, or of
-    sentences.
+    With a similarity, a group, a cut-off or a way of lifting it is a single ``Retriever``, whose
+    scores are those of the similarity. It searches the group, the words of the documents, or the
+    vectors of their sentences.
 
     Args:
         graph: The node graph.
@@ -207,16 +207,14 @@ def document_search(
         ('Green tea is steamed. Black tea is fermented.', 'Black tea is fermented.')
     """
     target = ROOT if target is None else target
-    named = None if similarity is None else get_similarity(similarity)
-    by_words = named is None or named.mode == "text"
-    if by_words and group is None and options.keys().isdisjoint(("similarity_cut_off", "lift")):
-        if named is not None:
-            words = with_index(named, options.pop("index", DEFAULT))
-            return DefaultRetriever(graph, target, words=words, embed_keys=[], **options)
+    single = ("similarity_cut_off", "lift")
+    if group is None and similarity is None and options.keys().isdisjoint(single):
         return DefaultRetriever(graph, target, **options)
+    named = get_similarity(default_similarity(graph) if similarity is None else similarity)
     if group is None:
-        group = DefaultRetriever(graph, target).sentences
-    return Retriever(graph, group, named or default_similarity(graph), target=target, **options)
+        is_lifted = named.mode == "embedding" or "lift" in options
+        group = DefaultRetriever(graph, target).sentences if is_lifted else target
+    return Retriever(graph, group, named, target=target, **options)
 
 
 @contextmanager

@@ -105,6 +105,11 @@ class GroupBuilder:
         partial, then = self._partial.get(name, (None, None))
         return partial if partial is not None and then == built else built
 
+    def is_stored(self, lineage: Sequence[NodeGroup]) -> bool:
+        """Tell whether the store has the last group of a lineage by these rules."""
+        built = self._store.built(lineage[-1].name)
+        return built is not None and built[0] == _versions(lineage)
+
     def started(self, name: str) -> bool:
         """Tell whether a group has been built for some state of the documents."""
         return name in self._partial or self._store.built(name) is not None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
@@ -11,7 +11,13 @@ from typing import TYPE_CHECKING, Literal, Protocol, TypeVar
 
 from .builder import GroupBuilder
 from .concurrency import Workers
-from .groups import DeclaredSearchText, GroupRegistry, NodeGroup, SearchTextRegistry
+from .groups import (
+    DeclaredSearchText,
+    GroupRegistry,
+    NodeGroup,
+    SearchTextRegistry,
+    make_group,
+)
 from .locking import Access, Lock, current_observation, retried
 from .node import MEMBER, ROOT, Kin, Link, Node
 from .search_engine import SearchEngine
@@ -90,6 +96,26 @@ class GraphReader:
             lineages[name] = self._registry.lineage(name)
         return lineages[name]
 
+    def same_group(self, transform: object, parent: str, name: str) -> str | None:
+        """Return a group that has the same transform and parent, declared or in the store.
+
+        Args:
+            transform: The transform.
+            parent: The group that it makes nodes from.
+            name: What the group would be called. Another declared one comes before it.
+        """
+        group = make_group(name, transform, parent, None, 0, None, {})
+        rule = (parent, group.transform_version)
+        declared = {g.name for g in self._registry if (g.parent, g.transform_version) == rule}
+        if declared:
+            return min(declared, key=lambda other: (other == name, other))
+        above = self._lineage(parent)
+        for stored in sorted({*self._store.groups()}.difference(self.group_names(), [ROOT])):
+            group = make_group(stored, transform, parent, None, 0, None, {})
+            if self._builder.is_stored([*above, group]):
+                return stored
+        return None
+
     def declare(self, group: NodeGroup, replace: bool) -> None:
         """Declare a group; what followed from the groups as they were is forgotten."""
         with self._access.writing_registry():
@@ -154,6 +180,10 @@ class GraphReader:
     def revision(self, group: str) -> int:
         """Return a counter that grows with every change of the group's nodes."""
         return self._access.cached(("revision", group), lambda: self._store.revision(group))
+
+    def count(self, group: str) -> int:
+        """Return how many nodes a group has in the state that is held, or in the newest one."""
+        return self._access.cached(("count", group), lambda: self._store.count(group))
 
     def changes(self, group: str, since: int, *, stream: bool = False) -> Changes:
         """Return what happened to a group's nodes after a revision; 0 for everything.
@@ -302,6 +332,14 @@ class GraphReader:
         """Return where an index that can be made again may be kept, None where nothing lasts."""
         folder = self._store.index_folder
         return None if folder is None else folder / f"{name}.index"
+
+    def values(self, kind: str) -> dict[str, bytes]:
+        """Return what ``save`` stored of a kind, by key."""
+        return self._store.get_values(kind)
+
+    def save(self, kind: str, values: Mapping[str, bytes]) -> None:
+        """Store values by kind and key, over existing ones: they last as long as the graph."""
+        self._store.put_values(kind, values)
 
     def shared(self, key: object, make: Callable[[], T]) -> T:
         """Return what was made for the key before, or make it: an index that many may use.

@@ -43,9 +43,11 @@ def _parts(value: Any, seen: dict[int, tuple[object, str]]) -> list[str]:
         return describe(value.__func__, value.__self__)
     if isinstance(value, types.ModuleType):
         return [value.__name__]
-    if isinstance(value, type):  # of nodekin's own, whichever file it is in
+    if isinstance(value, type):  # of nodekin's own, whichever file it is in, with its version
         module = "nodekin" if value.__module__.startswith("nodekin.") else value.__module__
-        return [f"{module}.{value.__qualname__}"]
+        rules = getattr(value, "rules", None)
+        version = f" {rules}" if isinstance(rules, int) else ""
+        return [f"{module}.{value.__qualname__}{version}"]
     if isinstance(value, Mapping):
         return sorted(digest(*describe(k, v)) for k, v in value.items())
     if isinstance(value, set | frozenset):

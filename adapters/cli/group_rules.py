@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from ...nodegraph.graph import NodeGraph
@@ -26,8 +26,6 @@ _SIZED = frozenset({"passages", "sections", "chunks"})
 _SYNTAX = "NAME=TRANSFORM[:SIZE[:OVERLAP]][@PARENT]"
 
 _RULE = re.compile(r"([^=@:\s]+)=([a-z]+)(?::(\d+)(?::(\d+))?)?(?:@([^=@:\s]+))?")
-
-_EDITION = "2"  # of these transforms; another one makes every index anew
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,18 +79,15 @@ class GroupRule:
         return f"{self.transform}{sizes}"
 
     def declare(self, graph: NodeGraph) -> None:
-        """Declare the group on a graph, where a group of that name gives way."""
-        graph.create_node_group(
-            self.name,
-            self._transform(),
-            self.parent,
-            version=f"nodekin.adapters.cli {_EDITION} {self.transform_spec}",
-            replace=True,
-        )
+        """Declare the group on a graph, where a group of that name gives way.
+
+        It has the rule that it has in Python, so that a default retriever finds it there.
+        """
+        graph.create_node_group(self.name, self._transform(), self.parent, replace=True)
 
     def _transform(self) -> Any:
         if self.transform == "passages":
-            return _passages(self.size)
+            return PassageSplitter if self.size is None else PassageSplitter(self.size)
         if self.transform == "chunks":
             overlap = 25 if self.size is None and self.overlap is None else self.overlap or 0
             return SentenceSplitter(self.size or 256, overlap)
@@ -100,16 +95,6 @@ class GroupRule:
             return MarkdownSplitter(chunk_size=self.size, chunk_overlap=self.overlap or 0)
         plain: dict[str, Any] = {"paragraphs": split_paragraphs, "sentences": split_sentences}
         return plain.get(self.transform, split_lines)
-
-
-_WITHOUT_HEADINGS = ("*.py", "*.csv", "*.tsv", "*.log")
-
-
-def _passages(size: int | None) -> list[tuple[str, PassageSplitter]]:
-    """Return how files are split, by their names: a comment of a program is no heading."""
-    splitter = PassageSplitter() if size is None else PassageSplitter(size)
-    plain = replace(splitter, headings=False)
-    return [*((pattern, plain) for pattern in _WITHOUT_HEADINGS), ("*", splitter)]
 
 
 DEFAULT_RULES = (

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from ...retrievers.composite.default_retriever import DefaultRetriever
 from .exit_status import EXIT_STATUSES, ExitStatus
 from .options import common_options, folders_option, store_option
 from .output import FORMAT, echo, to_json
@@ -19,7 +20,7 @@ With --json: {"format": 1, "command": "groups", "store", "documents",
   "embeddings": the model or null, "groups": [{"name", "parent", "transform",
   "nodes", "built", "main", "searched", "embedded"}]}
 Results are of the main group unless --group says otherwise; searched are its
-words and those of its sentences; it is embedded itself.
+words and those of its sentences, which are what is embedded.
 """
 
 
@@ -33,7 +34,9 @@ def groups(folders: tuple[Path, ...], store: Path | None, as_json: bool, quiet: 
     with open_graph(home, settings, folders, quiet=quiet) as graph:
         if folders:
             graph.build(*(rule.name for rule in settings.groups), on_error="skip")
-        transforms = {**_PREDEFINED, **{rule.name: rule.transform_spec for rule in settings.groups}}
+        default = DefaultRetriever(graph)
+        rules = {rule.name: rule.transform_spec for rule in settings.groups}
+        transforms = {**_PREDEFINED, default.sentences: "sentences", **rules}
         records = [
             {
                 "name": group.name,
@@ -42,8 +45,8 @@ def groups(folders: tuple[Path, ...], store: Path | None, as_json: bool, quiet: 
                 "nodes": group.size,
                 "built": group.built,
                 "main": group.name == settings.main_group,
-                "searched": group.name in (settings.main_group, *settings.sentence_groups),
-                "embedded": bool(settings.embed) and group.name == settings.main_group,
+                "searched": group.name in (default.target, default.sentences),
+                "embedded": bool(settings.embed) and group.name == default.sentences,
             }
             for group in graph.groups.values()
         ]

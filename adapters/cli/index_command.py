@@ -14,7 +14,7 @@ from ...nodegraph.build_writer import Failure
 from ...nodegraph.corpus import Refresh
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.readers.source_files import ReadReport, check_encoding
-from ...retrievers.retriever import Retriever
+from ...retrievers.composite.default_retriever import DefaultRetriever
 from ..extras import extra
 from .exit_status import EXIT_STATUSES, CommandError, ExitStatus, shell_message
 from .group_rules import DEFAULT_RULES, TRANSFORMS, parse_rules
@@ -191,18 +191,21 @@ def _index(
     """Bring the index up to date once, and say what was done."""
     with open_graph(home, settings, quiet=quiet, model=model, strict=strict) as graph:
         refresh, failures, report = _update(graph, home, old, settings, parts, workers)
-        sizes = {name: group.size for name, group in graph.groups.items()}
+        rules = {rule.name for rule in settings.groups}
+        built = [group for group in graph.groups.values() if group.built or group.name in rules]
+        sizes = {group.name: group.size for group in built}
+    documents = sizes.pop("ROOT")
     record = {
         "format": FORMAT,
         "command": "index",
         "store": str(home.folder.absolute()),
-        "documents": sizes["ROOT"],
+        "documents": documents,
         "added": refresh.added,
         "changed": refresh.updated,
         "removed": refresh.removed,
         "renamed": refresh.renamed,
         "unchanged": refresh.unchanged,
-        "groups": {rule.name: sizes[rule.name] for rule in settings.groups},
+        "groups": sizes,
         "embeddings": settings.embed or None,
         "failures": [
             {"document": f.document, "group": f.group, "error": shell_message(f.error)}
@@ -283,24 +286,23 @@ def _update(
     for part in parts:  # of a source; it may have been taken out
         refresh.added.extend(i for i in graph.add(part) if i not in existing)
     home.save(settings)  # from here on a run that is interrupted is continued by the next one
+    default = DefaultRetriever(graph)
     if workers > 1:
-        _build_in_processes(graph, settings, workers)
+        _build_in_processes(graph, settings, default.sentences, workers)
     graph.build(*(rule.name for rule in settings.groups), on_error="skip")
-    searched = [(group, "bm25") for group in (settings.main_group, *settings.sentence_groups)]
-    if settings.embed:
-        searched.append((settings.main_group, "cosine"))
-    for group, similarity in searched:
-        Retriever(graph, group, similarity, top_k=1).retrieve("nodekin")
+    default.retrieve("nodekin")  # builds what every search needs
     failures = {(f.document, f.group): f for f in (*read_failures, *failures_of(graph))}
     return refresh, list(failures.values()), report
 
 
-def _build_in_processes(graph: NodeGraph, settings: IndexSettings, workers: int) -> None:
+def _build_in_processes(
+    graph: NodeGraph, settings: IndexSettings, sentences: str, workers: int
+) -> None:
     """Split whole documents, and embed; to split what is smaller takes less than to send it."""
     full = [rule.name for rule in settings.groups if rule.parent == "ROOT"]
     graph.build(*full, on_error="skip", workers=workers)
     if settings.embed:
-        graph.build(settings.main_group, on_error="skip", workers=workers, embed=True)
+        graph.build(sentences, on_error="skip", workers=workers, embed=True)
 
 
 _CHANGES = ("added", "changed", "removed", "renamed", "unchanged", "failures")
@@ -317,5 +319,5 @@ def _lines(record: Mapping[str, Any], home: Workspace, settings: IndexSettings) 
     documents = f"{record['documents']:,} documents in {home.folder}"
     yield f"{documents}: {counts or 'there is nothing to read'}"
     sizes = ", ".join(f"{size:,} {name}" for name, size in record["groups"].items())
-    embedded = f"; {settings.main_group} embedded by {settings.embed}" if settings.embed else ""
+    embedded = f"; embedded by {settings.embed}" if settings.embed else ""
     yield sizes + embedded

@@ -147,13 +147,14 @@ _QUESTIONS = (
         type=click.Path(path_type=Path),
         metavar="PATH",
         help="Search this folder or file, in memory, in place of what the set-ups name. Without "
-        "either, the documents that come with the questions. Repeatable.",
+        "either, the documents that come with the questions, or else the index. Repeatable.",
     ),
     click.option(
         "--store",
         type=click.Path(path_type=Path, file_okay=False),
         metavar="FOLDER",
-        help="Search the index in this folder (.nodekin), whose groups set-ups may name.",
+        help="Search the index in this folder, whose groups set-ups may name; where there are no "
+        "other documents .nodekin here or in the nearest folder above.",
     ),
     click.option(
         "--field",

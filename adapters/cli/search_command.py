@@ -12,18 +12,20 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ...nodegraph.graph import NodeGraph
+from ...retrievers.composite.default_retriever import DefaultRetriever
 from ...retrievers.composite.fusion import FusionRetriever
 from ...retrievers.composite.recursive import RecursiveRetriever
 from ...retrievers.protocols import RetrieverProtocol
 from ...retrievers.results import ScoredNode
 from ...retrievers.retriever import Retriever
+from ...retrievers.similarities.registry import get_similarity
 from ...retrievers.tracing import trace
 from .exit_status import EXIT_STATUSES, CommandError, ExitStatus, printable
 from .filter_conditions import parse_conditions
 from .models import embedding_model
 from .options import as_text, common_options, search_options
 from .output import FORMAT, LineNumbers, echo, listing, place, result_record, stage_record, to_json
-from .workspace import IndexSettings, Workspace, find_index, open_graph
+from .workspace import IndexSettings, Workspace, build_if_outdated, find_index, open_graph
 
 if TYPE_CHECKING:
     from ...retrievers.evaluation.setups.opening import SetupOpener
@@ -171,8 +173,8 @@ def open_search(
         quiet: Whether progress and warnings are left out.
         folders: What to read into memory in place of an index.
         store: Where the index is; None to look for it.
-        groups: The groups to search; if empty the index's main group, by its own words and by
-            those of its sentences.
+        groups: The groups to search. Without them, a target and similarities it is the default
+            search of the index's main group.
         target: The group to answer with.
         similarities: What to search by; all that there is something for if empty.
         top_k: How many results at most.
@@ -208,35 +210,43 @@ def open_search(
     home, settings = find_index(store, folders, embed, encoding)
     names = similarities_of(similarities, settings.embed)
     model = embedding_model(settings.embed, embed_base_url) if "cosine" in names else None
-    searched = list(groups or [settings.main_group])
     with open_graph(home, settings, folders, quiet=quiet, model=model) as graph:
-
-        def search_in(group: str, similarity: str, depth: int) -> RetrieverProtocol:
-            lifted = target or (None if group in searched else settings.main_group)
-            return Retriever(graph, group, similarity, target=lifted, top_k=depth)
-
-        def search_by(similarity: str, depth: int) -> RetrieverProtocol:
-            if len(searched) > 1:
-                return RecursiveRetriever(
-                    graph, searched, target=target, similarity=similarity, top_k=depth
-                )
-            beside = [] if groups or similarity != "bm25" else settings.sentence_groups
-            if not beside:
-                return search_in(searched[0], similarity, depth)
-            deep = max(depth, _DEPTH)
-            branches = [search_in(group, similarity, deep) for group in (*searched, *beside)]
-            return FusionRetriever(branches, mode="relative", top_k=depth)
-
-        if len(names) == 1:
-            retriever = search_by(names[0], top_k)
-        else:  # a similarity that was not named, and fails, is left out with a warning
-            retriever = FusionRetriever(
-                [search_by(name, max(top_k, _DEPTH)) for name in names],
-                mode="relative",
-                top_k=top_k,
-                on_error="raise" if similarities else "skip",
-            )
+        if home is not None:
+            build_if_outdated(graph, quiet)
+        retriever = _retriever(graph, settings, groups, target, similarities, top_k)
         yield SearchSession(graph, settings, retriever, conditions, top_k)
+
+
+def _retriever(
+    graph: NodeGraph,
+    settings: IndexSettings,
+    groups: Sequence[str],
+    target: str | None,
+    similarities: Sequence[str],
+    top_k: int,
+) -> RetrieverProtocol:
+    """Return the default retriever, or the search that the options describe."""
+    default = DefaultRetriever(graph, top_k=top_k)
+    if not (groups or target or similarities):
+        return default
+
+    def search_by(similarity: str, depth: int) -> RetrieverProtocol:
+        if len(groups) > 1:
+            return RecursiveRetriever(
+                graph, groups, target=target, similarity=similarity, top_k=depth
+            )
+        if groups:
+            return Retriever(graph, groups[0], similarity, target=target, top_k=depth)
+        by_meaning = get_similarity(similarity).mode == "embedding"
+        group = default.sentences if by_meaning else default.target
+        return Retriever(graph, group, similarity, target=target or default.target, top_k=depth)
+
+    names = similarities_of(similarities, settings.embed)
+    if len(names) == 1:
+        return search_by(names[0], top_k)
+    branches = [search_by(name, max(top_k, _DEPTH)) for name in names]
+    fuse = partial(FusionRetriever, branches, mode="relative", top_k=top_k)
+    return fuse() if similarities else fuse(on_error="skip")  # what was not named may fail
 
 
 @contextmanager

@@ -19,6 +19,7 @@ from ...nodegraph.errors import UnsupportedFilesError
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.readers.formats import supported_suffixes
 from ...nodegraph.readers.source_files import ReadOptions, ReadReport, check_encoding
+from ...retrievers.composite.default_settings import set_default_target
 from .exit_status import CommandError, ExitStatus, printable, shell_message
 from .group_rules import DEFAULT_RULES, GroupRule
 from .trust import (
@@ -32,6 +33,8 @@ from .trust import (
 )
 
 FOLDER = ".nodekin"
+
+STORE_VARIABLE = "NODEKIN_STORE"
 
 _SETTINGS = "index.json"
 
@@ -60,15 +63,6 @@ class IndexSettings:
     def main_group(self) -> str:
         """The group that is searched unless told otherwise."""
         return self.groups[0].name
-
-    @property
-    def sentence_groups(self) -> list[str]:
-        """The groups of sentences below the main group, which are searched beside it."""
-        return [
-            rule.name
-            for rule in self.groups
-            if rule.transform == "sentences" and rule.parent == self.main_group
-        ]
 
     def to_json(self) -> str:
         """Return the settings as they are stored."""
@@ -108,6 +102,8 @@ class Workspace:
         Raises:
             CommandError: If there is none.
         """
+        named = os.environ.get(STORE_VARIABLE)
+        store = Path(named) if store is None and named else store
         if store is not None:
             if cls(store).exists:
                 return cls(store)
@@ -127,6 +123,13 @@ class Workspace:
             f"there is no index ({FOLDER}) in {Path.cwd()} or above; make one with: nodekin index "
             "FOLDER, or search a folder at once with: --in FOLDER",
             ExitStatus.INDEX_ERROR,
+        )
+
+    @staticmethod
+    def is_near() -> bool:
+        """Return whether there is an index that is found without being named."""
+        return (
+            bool(os.environ.get(STORE_VARIABLE)) or find_upwards(FOLDER, _SETTINGS)[0] is not None
         )
 
     @classmethod
@@ -263,6 +266,7 @@ def open_graph(
     ):
         for rule in settings.groups:
             rule.declare(graph)
+        set_default_target(graph, settings.main_group)
         if folders and not graph.groups["ROOT"].size:
             paths, failures = ", ".join(map(str, folders)), failures_of(graph)
             raise CommandError(
@@ -275,6 +279,25 @@ def open_graph(
         if home is None:
             print_failures(failures_of(graph), quiet)
         yield graph
+
+
+def build_if_outdated(graph: NodeGraph, quiet: bool) -> None:
+    """Build what a search of an index needs, and an earlier version did not make. Say so."""
+    from ...retrievers.composite.default_retriever import DefaultRetriever
+
+    default = DefaultRetriever(graph)
+    groups = graph.groups
+    missing = [name for name in (default.target, default.sentences) if not groups[name].built]
+    if not missing:
+        return
+    if not quiet:
+        count = groups["ROOT"].size
+        documents = "1 document" if count == 1 else f"{count:,} documents"
+        what = f"building {' and '.join(missing)} of {documents}"
+        reason = "the index is of an earlier version, or was interrupted"
+        click.echo(f"nodekin: {what}: {reason}", err=True)
+    graph.build(*missing, on_error="skip")
+    default.retrieve("nodekin")
 
 
 def check_exist(paths: Sequence[Path]) -> None:

@@ -22,7 +22,7 @@ from ..cli.exit_status import EXIT_STATUSES, CommandError, ExitStatus, printable
 from ..cli.options import common_options, question_options
 from ..cli.output import FORMAT, echo, to_json
 from ..named_models import chat_model as named_chat
-from .setup_session import DEFAULT_SETUPS, declared_models, open_setups
+from .setup_session import declared_models, open_setups
 
 JSON_FORMAT = """\b
 SETUPS is a file of set-ups in TOML, as in docs/evaluation.md; without one the
@@ -149,8 +149,8 @@ def eval_command(
     nodekin eval --data q.jsonl --docs docs --baseline baseline.jsonl --max-loss recall@5=.02
     """
     limits = _parse_limits(max_losses, baseline)
-    file = DEFAULT_SETUPS if setups is None else SetupFile.read(setups)
-    chosen = list(names or file.setups or [file.default])
+    file = SetupFile() if setups is None else SetupFile.read(setups)
+    chosen = list(names or file.setups)
     engines = [name for name in chosen if file.table(name)["type"] in ENGINES]
     for name in (*metrics, *limits):  # what there is not is said before anything is read
         if name.partition("@")[0] not in JUDGED_METRICS:

@@ -10,12 +10,14 @@ import click
 from ...retrievers.evaluation.dataset import Dataset
 from ...retrievers.evaluation.generation import generate_questions
 from ...retrievers.evaluation.loaders import load_log, save_jsonl
+from ...retrievers.evaluation.setups.setup_file import SetupFile
 from ..cli.exit_status import EXIT_STATUSES, CommandError, ExitStatus, printable
 from ..cli.models import chat_model
 from ..cli.options import base_url_option, common_options
 from ..cli.output import FORMAT, echo, to_json
+from ..cli.workspace import Workspace
 from .eval_command import check_replaceable, parse_fields, says_how_to_go_on
-from .setup_session import DEFAULT_SETUPS, open_setups
+from .setup_session import open_setups
 
 JSON_FORMAT = """\b
 With --json: {"format": 1, "command": "questions", "file", "questions": number,
@@ -38,7 +40,8 @@ _MAX_LISTED = 3  # questions that are printed
     "--store",
     type=click.Path(path_type=Path, file_okay=False),
     metavar="FOLDER",
-    help="Ask about the documents of the index in this folder (.nodekin).",
+    help="Ask about the documents of the index in this folder; without PATH .nodekin here or in "
+    "the nearest folder above.",
 )
 @click.option(
     "-o",
@@ -140,7 +143,7 @@ def questions_command(
         saved = out.with_suffix(".answers.db")
         with (
             says_how_to_go_on(saved, ", and one with a smaller --count is done sooner"),
-            open_setups(DEFAULT_SETUPS, docs, store, quiet=quiet) as opened,
+            open_setups(SetupFile(), docs, store, quiet=quiet) as opened,
         ):
             generated = generate_questions(
                 opened.graph,
@@ -181,10 +184,10 @@ def questions_command(
 def _missing(
     dataset: Dataset, docs: tuple[Path, ...], store: Path | None, quiet: bool
 ) -> list[str]:
-    """Return the ids that were clicked and that no document has, where documents are named."""
-    if not docs and store is None:
+    """Return the ids that were clicked and that no document has, where there are documents."""
+    if not docs and store is None and not Workspace.is_near():
         return []
-    with open_setups(DEFAULT_SETUPS, docs, store, quiet=quiet) as opened:
+    with open_setups(SetupFile(), docs, store, quiet=quiet) as opened:
         missing = dataset.missing_gold(opened.graph)
     if not quiet:
         for gold in missing[:_MAX_LISTED]:

@@ -26,6 +26,7 @@ from ..cli.trust import (
 )
 from ..cli.workspace import (
     Workspace,
+    build_if_outdated,
     check_exist,
     failures_of,
     print_failures,
@@ -101,10 +102,6 @@ def _check_paths(file: SetupFile) -> None:
             require_folder(file.path, folder, folder / str(path))
 
 
-DEFAULT_SETUPS = SetupFile({"default": {"type": "DefaultRetriever"}})
-"""What is opened where no file is named."""
-
-
 @contextmanager
 def open_setups(
     file: SetupFile,
@@ -117,7 +114,7 @@ def open_setups(
     """Open set-ups on a graph, until the block ends.
 
     What is searched is ``folders``, else the index in ``store``, else what ``[graph]`` of the file
-    names, else ``documents``.
+    names, else ``documents``, else the index of this folder or of the nearest one above.
 
     Args:
         file: The set-ups.
@@ -127,15 +124,24 @@ def open_setups(
         documents: Those that come with the questions.
 
     Raises:
-        CommandError: If there is no such folder or index.
-        ValueError: If there is nothing to search, or a set-up is not well declared.
+        CommandError: If there is no such folder or index, or nothing to search.
+        ValueError: If a set-up is not well declared.
     """
     models = declared_models(file)
-    if store is not None and not folders:
+    declared = bool(folders) or "source" in file.graph or "store" in file.graph
+    if not folders and (store is not None or not (declared or documents)):
+        if store is None and not Workspace.is_near():
+            named = "the set-ups" if file.path is None else str(file.path)
+            raise CommandError(
+                "there are no documents to search: name a folder, or make an index of it with: "
+                f"nodekin index FOLDER, or give a source in [graph] of {named}",
+                ExitStatus.USAGE_ERROR,
+            )
         home = Workspace.find(store)
         settings = home.load()
         model = embedding_model(settings.embed) if settings.embed else None
         with open_index(home, settings, quiet=quiet, model=model) as graph:
+            build_if_outdated(graph, quiet)
             yield SetupOpener(file, graph, models)
         return
     check_exist(folders)
@@ -144,7 +150,6 @@ def open_setups(
     overrides = {"on_error": "skip", "progress": False if quiet else None}
     if "on_error" in file.graph:
         del overrides["on_error"]
-    declared = bool(folders) or "source" in file.graph or "store" in file.graph
     with (
         warnings_to_stderr(quiet),
         open_graph(

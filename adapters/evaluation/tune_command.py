@@ -12,6 +12,7 @@ import click
 
 from ...nodegraph.document import Document
 from ...nodegraph.graph import NodeGraph
+from ...retrievers.composite.default_settings import default_target, set_default_target
 from ...retrievers.evaluation.dataset_forms import load_dataset
 from ...retrievers.evaluation.matching import Matching
 from ...retrievers.evaluation.metrics import get_metric
@@ -111,9 +112,9 @@ def tune_command(
         open_setups(declared, docs, store, quiet=quiet, documents=dataset.documents) as opened,
         says_how_to_go_on(trials),
     ):
-        stored = store is not None or "store" in declared.graph
+        lasts = "store" in declared.graph or opened.graph.reader.index_file("tune") is not None
         tuning = tune(
-            _in_memory(opened.graph, quiet) if stored else opened.graph,
+            _in_memory(opened.graph, quiet) if lasts else opened.graph,
             dataset,
             setups=declared,
             metric=metric,
@@ -141,10 +142,13 @@ def tune_command(
 
 
 def _in_memory(graph: NodeGraph, quiet: bool) -> NodeGraph:
-    """Return a graph of the same documents, so that groups that are tried are not stored."""
+    """Return a graph of the same documents and groups: those that are tried are not stored."""
     embed = dict(graph.embeddings.embedders) or None
     copy = NodeGraph(embed=embed, on_error="skip", progress=False if quiet else None)
     copy.add([Document(n.text, n.metadata, id=n.id) for n in graph.nodes("ROOT")])
+    for name in graph.reader.group_names():
+        copy.reader.declare(graph.reader.lineage(name)[-1], replace=False)
+    set_default_target(copy, default_target(graph))
     return copy
 
 

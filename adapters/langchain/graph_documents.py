@@ -166,10 +166,10 @@ class GraphDocuments(DocumentIndex):
 
         Without further arguments it is a ``DefaultRetriever``: words of documents and of their
         sentences are fused. With an embedding model the vectors of sentences, too, as far as they
-        can be trusted. Links are followed where documents have titles. One ``similarity`` is
-        searched alone: words by it, or vectors of sentences. With splitters, a group,
-        ``similarity_cut_off`` or ``lift`` it is one ``Retriever``. What is made is in ``graph``
-        and ``retriever``.
+        can be trusted. Links are followed where texts name titles of others. One ``similarity`` is
+        searched alone, and has its own scores: words of documents, or vectors of sentences. With
+        splitters, a group, ``similarity_cut_off`` or ``lift`` it is one ``Retriever``. What is
+        made is in ``graph`` and ``retriever``.
 
         Args:
             graph: The node graph, with an embedding model to search by meaning.

@@ -47,8 +47,9 @@ class GraphOptions(TypedDict, total=False):
     Attributes:
         embed_model: The embedding model, LlamaIndex's or any that ``NodeGraph`` takes; None
             for ``Settings.embed_model``, which is not read if words alone are compared.
-        similarity: None for words and vectors, fused; ``"bm25"`` (or any other of words) for words
-            alone, for which no model is needed; ``"cosine"`` for vectors of sentences alone.
+        similarity: None for words and vectors, fused; ``"bm25"`` (or any other of words) for the
+            words of chunks alone, for which no model is needed; ``"cosine"`` for vectors of
+            sentences alone. Scores are then those of the similarity.
         transformations: Of documents: what makes chunks, one after the other: a node parser, then
             extractors. None for ``Settings.transformations``, that is ``Settings.node_parser``.
             They run when the chunks are needed, once for each document.

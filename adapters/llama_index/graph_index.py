@@ -78,8 +78,8 @@ class NodeGraphIndex:
         >>> documents = [Document(text="Green tea is steamed. Black tea is fermented.")]
         >>> index = NodeGraphIndex.from_documents(documents, similarity="bm25")
         >>> (result,) = index.as_retriever(similarity_top_k=1).retrieve("Which is fermented?")
-        >>> result.text, result.evidence[0]["text"]
-        ('Green tea is steamed. Black tea is fermented.', 'Black tea is fermented.')
+        >>> result.text, result.evidence[0]["similarity"]
+        ('Green tea is steamed. Black tea is fermented.', 'bm25')
         >>> engine = index.as_query_engine(llm=MockLLM(), response_mode="compact")
         >>> len(engine.query("Which is fermented?").source_nodes)
         1

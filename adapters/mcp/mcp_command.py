@@ -19,7 +19,14 @@ from ..cli.exit_status import EXIT_STATUSES, CommandError, ExitStatus
 from ..cli.models import checked, embedding_model
 from ..cli.options import debug_option, embed_url_option, store_option
 from ..cli.output import echo
-from ..cli.workspace import IndexSettings, Workspace, check_exist, find_index, open_graph
+from ..cli.workspace import (
+    IndexSettings,
+    Workspace,
+    build_if_outdated,
+    check_exist,
+    find_index,
+    open_graph,
+)
 from ..source_refresh import SourceRefresh
 
 TOKEN = "NODEKIN_MCP_TOKEN"
@@ -117,7 +124,9 @@ def _opened(
     """Open the graph of an index or of folders, until the block ends."""
     model = embedding_model(settings.embed, embed_base_url) if settings.embed else None
     with open_graph(home, settings, folders, quiet=True, model=model) as graph:
-        yield CorpusTools(graph, target=settings.main_group, max_tokens=max_tokens)
+        if home is not None:
+            build_if_outdated(graph, quiet=False)
+        yield CorpusTools(graph, max_tokens=max_tokens)
 
 
 def _install(client: str, folders: tuple[Path, ...], store: Path | None, write: bool) -> int:

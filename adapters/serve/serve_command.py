@@ -132,10 +132,7 @@ def _declared(
             return file, None
         return file, Workspace.find(store).folder
     if not folders:
-        home = Workspace.find(store)
-        target = home.load().main_group
-        setup = {"type": "DefaultRetriever", "target": target}
-        return SetupFile({"default": setup}), home.folder
+        return SetupFile(), Workspace.find(store).folder
     graph: dict[str, Any] = {"source": [str(folder.absolute()) for folder in folders]}
     if embed:
         graph["embed"] = checked(embed, None)[0]
@@ -143,8 +140,7 @@ def _declared(
         "passage": {"transform": "PassageSplitter"},
         "sentence": {"transform": "split_sentences", "parent": "passage"},
     }
-    setup = {"type": "DefaultRetriever", "target": "passage"}
-    return SetupFile({"default": setup}, groups, graph), None
+    return SetupFile(groups=groups, graph=graph), None
 
 
 def _title(folders: tuple[Path, ...], store: Path | None) -> str:

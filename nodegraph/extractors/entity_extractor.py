@@ -20,6 +20,8 @@ Finder = Callable[[str], Iterable[str]]
 
 _FEW_NAMES = 64  # names that are looked for one after the other in a text without spaces
 
+_FEW_TITLED = 2  # passages that may have the same title in small letters
+
 _REMOVED = 1000  # passages that may be in postings beside as many as there are
 
 
@@ -63,6 +65,7 @@ class EntityExtractor:
     """
 
     trans_node = True
+    rules = 3  # what was made by other rules is made again
 
     def __init__(
         self,
@@ -85,7 +88,6 @@ class EntityExtractor:
         self.title = title
         self.min_passages = min_passages
         self.max_passages = max_passages
-        self.rules = 2  # what was built by other rules is built again
 
     def __repr__(self) -> str:
         limits = f"min_passages={self.min_passages}, max_passages={self.max_passages}"
@@ -127,7 +129,7 @@ class EntityFollower:
         sources = [
             TitledText(node.id, node.order, title, body)
             for node in added
-            for title, body in [_titled(node, self._extractor.title)]
+            for title, body in [split_title(node, self._extractor.title)]
         ]
         return {key: self._entity(key) for key in self._names.update(removed, sources)}
 
@@ -136,7 +138,8 @@ class EntityFollower:
         count = self._names.count(key)
         if not count or count > self._extractor.max_passages:
             return None
-        about = [passage.id for passage in self._names.about(key)]
+        is_title = not self._names.is_generic(key)
+        about = [passage.id for passage in self._names.about(key)] if is_title else []
         if count < self._extractor.min_passages and not about:
             return None
         passages = self._names.passages(key)
@@ -149,13 +152,11 @@ class EntityFollower:
         return RankedDraft((first.order, first.id not in about, key), draft)
 
 
-def has_title(passage: Node, field: str = "title") -> bool:
-    """Return whether a passage has a title: in its metadata, else a short first line."""
-    return bool(_titled(passage, field)[0])
+def split_title(passage: Node, field: str = "title") -> tuple[str, str]:
+    """Return a passage's title and the text without it.
 
-
-def _titled(passage: Node, field: str) -> tuple[str, str]:
-    """Return a passage's title, empty where it has none, and the text without it."""
+    The title is that of the metadata, else a short first line. It is empty where there is none.
+    """
     title, body = passage.metadata.get(field), passage.text
     if isinstance(title, str):
         return title, body
@@ -240,6 +241,15 @@ class NameIndex:
         """Return the passages that a name is the title of, in document order."""
         return self._sorted(self._about.get(key, ()))
 
+    def is_generic(self, key: str) -> bool:
+        """Return whether a title is no name, such as "Overview" or "Getting started".
+
+        Several passages have it, and its words are written without capital letters elsewhere.
+        """
+        if len(self._about.get(key, ())) <= _FEW_TITLED:
+            return False
+        return all(self._lower.get(word) and self._small(word) for word in key.split(" "))
+
     def in_titles(self, key: str) -> list[TitledText]:
         """Return the passages in whose title a name stands among others, in document order."""
         having = ((n, self._passages[n].title_key) for n in self._having.get(key, ()))
@@ -274,6 +284,9 @@ class NameIndex:
             if self._find is None and number not in parsed:
                 parsed[number] = parse(self._passages[number].source.body)
             self._write(number, parsed.get(number), was)
+        for word in flipped:
+            numbers = (n for n in self._titled.get(word, ()) if n in self._passages)
+            touched.update(self._passages[n].title_key for n in numbers)
         touched.update(was)
         self._recognise(changed, parsed, was, touched)
         self._clear_postings()

@@ -86,6 +86,31 @@ def has_name(text: str, name: str) -> bool:
     return f" {name} " in f" {words} "
 
 
+def is_written_as_name(text: str, name: str) -> bool:
+    """Return whether a text that has a name writes it with a capital letter.
+
+    Its last word may be a number. The first word of the text says nothing. Scripts without spaces
+    have no capital letters.
+
+    Args:
+        text: The text.
+        name: The name's key, see ``name_key``.
+
+    Example:
+        >>> [is_written_as_name(text, "green tea") for text in ("He drinks Green Tea", "Green tea")]
+        [True, False]
+    """
+    if is_unspaced(name):
+        return True
+    terms = [match.group() for match in _TERM.finditer(_folded(text))]
+    plain = [_plain(term) for term in terms]
+    words = name.split(" ")
+    starts = (at for at in range(1, len(plain)) if plain[at : at + len(words)] == words)
+    return any(
+        terms[at][0].isupper() and not terms[at + len(words) - 1][0].islower() for at in starts
+    )
+
+
 def names_in(text: str, is_name: Callable[[str], bool]) -> list[str]:
     """Return the keys of the known names that stand in a text, the longest first.
 

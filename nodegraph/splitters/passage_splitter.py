@@ -64,6 +64,7 @@ class PassageSplitter:
     headings: bool = True
     length: Length = count_tokens
     trans_node: ClassVar[bool] = True
+    rules: ClassVar[int] = 2  # what was made by other rules is made again
 
     def __post_init__(self) -> None:
         check_sizes(self.chunk_size, 0)

@@ -5,21 +5,19 @@ from __future__ import annotations
 import copy
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from ...nodegraph.errors import EmbeddingError, VectorLengthError
-from ...nodegraph.extractors.entity_extractor import EntityExtractor, has_title
+from ...nodegraph.extractors.entity_extractor import EntityExtractor
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.models.embedder import split_batches
 from ...nodegraph.models.embedding_cache import MAX_QUERIES
 from ...nodegraph.models.passage_vectors import embed_ahead
 from ...nodegraph.node import ROOT, Node
-from ...nodegraph.splitters.passage_splitter import PassageSplitter
-from ...nodegraph.splitters.sentences import split_sentences
 from ..filters import Filters, parse_filters
 from ..indexes.bm25_scores import Floats
 from ..indexes.nearest_vectors import unit
@@ -34,7 +32,15 @@ from ..similarities.bm25 import Bm25
 from ..similarities.registry import DEFAULT, MakeIndex, get_similarity
 from ..tracing import start_span, summarize_queries
 from ..validation import check_top_k
+from .default_settings import (
+    MeasuredSettings,
+    default_target,
+    read_settings,
+    save_settings,
+    sentence_group,
+)
 from .fusion import FusionRetriever, check_weights
+from .link_choice import measure_links, sample
 from .link_graph import LinkOptions
 from .link_retriever import LinkRetriever
 from .relevance import (
@@ -50,9 +56,6 @@ from .relevance import (
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-PASSAGES = "passage"
-"""The group to answer with if nothing is said."""
-
 logger = logging.getLogger(__name__)
 
 DEPTH = 50
@@ -67,27 +70,6 @@ _FEWEST_PROBES = 12  # with fewer, nothing can be said
 
 _CHANCE = 0.2  # where words are right less often than this, vectors are compared with it
 
-_MOST_LINKED = 2_000  # targets up to which links are followed: entities are found anew at changes
-
-_TITLED = 0.5  # the share of targets with a title from which links are followed
-
-
-@dataclass(frozen=True, slots=True)
-class _Choice:
-    """What was measured on a graph.
-
-    Attributes:
-        size: How many sentences it had.
-        weights: The weight of the vectors of each embedding.
-        links: Whether links are followed.
-        backgrounds: Vectors of sentences from all over the graph, of length 1, by embedding.
-    """
-
-    size: int
-    weights: tuple[float, ...]
-    links: bool
-    backgrounds: Mapping[str, Vectors]
-
 
 class DefaultRetriever(PlannedRetriever):
     """Search a graph well without choosing anything; ``as_retriever(graph)`` makes one.
@@ -97,9 +79,11 @@ class DefaultRetriever(PlannedRetriever):
     the vectors of sentences join, as far as they can be trusted: a sentence's nearest other
     sentence should be of the same target as often as the one with the most words in common is.
     Vectors that are half as good or worse (a model for another language) are not used; equal ones
-    get a weight of two. Where half of the targets have titles, and there are no more than 2,000
-    of them, links between them are followed (``LinkRetriever``). It is measured on a sample of
-    the graph at the first query, and again when the graph has doubled or halved.
+    get a weight of two. Where titles are names that other targets mention, as in an encyclopaedia,
+    links between them are followed (``LinkRetriever``); headings of documentation are no such
+    names. Both are measured on a sample of the graph at the first query, and again when it has
+    twice or half as many documents. The graph's store keeps what was measured, so that every
+    process searches alike, and a trace shows it.
 
     Scores are from 0 to 1, mean the same for all questions and graphs, and don't rise along the
     results: they tell how much of the question a result says. Above 0.5 there mostly is an answer
@@ -112,7 +96,8 @@ class DefaultRetriever(PlannedRetriever):
         graph: The node graph. Its groups ``"{target} sentence"`` and, where links are followed,
             ``"{target} entity"`` are declared if they are not there.
         target: The group to answer with; None for ``"passage"``, which is declared by
-            ``PassageSplitter`` if it is not there: a short document is one passage.
+            ``PassageSplitter`` if it is not there: a short document is one passage. Of an index
+            of the command line its first group.
         top_k: How many nodes at most.
         filters: Conditions on metadata, checked before ranking.
         follow_links: Whether links are followed; None decides as above, and so do ``LinkOptions``,
@@ -163,16 +148,14 @@ class DefaultRetriever(PlannedRetriever):
         if not isinstance(graph, NodeGraph):
             raise TypeError(f"graph is a NodeGraph, not {graph!r:.80}")
         if target is None:
-            target = PASSAGES
-            if target not in graph.groups:
-                graph.create_node_group(target, PassageSplitter)
+            target = default_target(graph)
         graph.reader.lineage(target)
         parse_filters(filters)
         self.graph = graph
         self.target = target
         self.filters = filters
         self.follow_links = follow_links
-        self.sentences, self.entities = _sentence_group(graph, target), f"{target} entity"
+        self.sentences, self.entities = sentence_group(graph, target), f"{target} entity"
         self.weights: list[float] | None = None
         self._needs_vectors = embed_keys is not None
         keys = list(graph.embeddings.embedders) if embed_keys is None else list(embed_keys)
@@ -257,23 +240,27 @@ class DefaultRetriever(PlannedRetriever):
         self, queries: Sequence[str], limit: int | None, filters: Filters | None
     ) -> Plan[list[Results]]:
         with start_span(self.name, query=summarize_queries(queries)) as span:
-            choice = self._known_choice()
-            if choice is None:
+            measured = read_settings(self.graph, self.target, self._embed_keys)
+            if measured is None:
                 for branch in self._vectors:  # embeds what is measured
                     index = branch.similarity.open(self.graph, self.sentences, *branch.embed_keys)
                     yield from Compute(index.ready, partial(embed_ahead, index.ready))
-                choice = yield from Compute(self._choose)
-            weights = self.weights or [SENTENCES, WHOLE, *choice.weights]
-            span.attributes.update(weights=weights, links=choice.links)
-            retriever = self._retriever(weights, choice.links)
+                measured = yield from Compute(self._measure)
+            weights = self.weights or [SENTENCES, WHOLE, *measured.weights]
+            links = self.follow_links
+            if not isinstance(links, bool):
+                links = measured.links.follow
+                span.attributes.update(measured.links.attributes)
+            span.attributes.update(weights=weights, links=links)
+            retriever = self._retriever(weights, links)
             assert limit is not None
             rankings = yield from Find(retriever, queries, max(limit, COMPARED), filters)
-            score = partial(self._scored, queries, rankings, choice)
+            score = partial(self._scored, queries, rankings, measured)
             scored = partial(in_a_newer_state, score)
             return [results[:limit] for results in (yield from Compute(scored))]
 
     def _scored(
-        self, queries: Sequence[str], rankings: Sequence[Results], choice: _Choice
+        self, queries: Sequence[str], rankings: Sequence[Results], measured: MeasuredSettings
     ) -> list[Results]:
         """Return rankings with scores that can be compared between questions."""
         if self.bm25 is None:  # what another similarity finds need not share a word
@@ -294,16 +281,18 @@ class DefaultRetriever(PlannedRetriever):
                 passages.known(ids)
                 terms = self.bm25.prepare(query, [index])
                 scores = word_scores(terms, passages.term_scores(ids, terms))
-                first = self._vector_scores(query, results, choice)
+                first = self._vector_scores(query, results, measured.backgrounds)
                 scores[: len(first)] = joined(scores[: len(first)], first)
                 by_id = dict(zip(ids, scores.tolist(), strict=True))
                 scored.append(with_scores(results, by_id))
         return scored
 
-    def _vector_scores(self, query: str, results: Results, choice: _Choice) -> Floats:
+    def _vector_scores(
+        self, query: str, results: Results, backgrounds: Mapping[str, Vectors]
+    ) -> Floats:
         """Return how near results are to a query by the vectors that found them."""
         nearest = np.zeros(len(results))
-        for key, background in choice.backgrounds.items():
+        for key, background in backgrounds.items():
             cosines = np.array(
                 [
                     max((e.score for e in r.evidence if e.embed_key == key), default=0.0)
@@ -323,43 +312,25 @@ class DefaultRetriever(PlannedRetriever):
         self.graph.create_node_group(
             self.entities, EntityExtractor(), parent=self.target, scope="group"
         )
-        options = self.follow_links if isinstance(self.follow_links, LinkOptions) else None
+        given = self.follow_links
+        options = given if isinstance(given, LinkOptions) else LinkOptions(repetition=0)
         return LinkRetriever(
             fusion, self.graph, via=self.entities, options=options, filters=self.filters
         )
 
-    def _known_choice(self) -> _Choice | None:
-        """Return what was chosen before, None where the graph has changed much since."""
-        choice = self._choices().get("choice")
-        size = Bm25().open(self.graph, self.sentences).size
-        if choice is None or not choice.size / 2 <= size <= choice.size * 2:
-            return None
-        return choice
+    @property
+    def _embed_keys(self) -> list[str]:
+        return [branch.embed_keys[0] for branch in self._vectors]
 
-    def _choices(self) -> dict[str, _Choice]:
-        """Return where the choice is kept, for all retrievers of the graph with this target."""
-        keys = tuple(branch.embed_keys[0] for branch in self._vectors)
-        key = ("default choice", self.target, self.follow_links, keys)
-        choices: dict[str, _Choice] = self.graph.reader.shared(key, dict)
-        return choices
-
-    def _choose(self) -> _Choice:
-        """Measure a sample of the graph."""
+    def _measure(self) -> MeasuredSettings:
+        """Measure a sample of the graph, and store what was measured."""
         words = Bm25().open(self.graph, self.sentences)
-        full = Bm25().open(self.graph, self.target)
-        for index in (words, full):
-            index.ready()
+        words.ready()
         with self.graph.reader.reading(self.sentences, self.target):
             words.sync()
-            full.sync()
-            targets = self.graph.reader.nodes_by_id(
-                _spread(self.graph.reader.ids(self.target), 4 * _PROBES)
-            )
-            if isinstance(self.follow_links, bool):
-                links = self.follow_links
-            else:
-                titled = sum(map(has_title, targets))
-                links = titled >= max(1, _TITLED * len(targets)) and full.size <= _MOST_LINKED
+            ids = self.graph.reader.ids(self.target)
+            targets = self.graph.reader.nodes_by_id(sample(ids, 4 * _PROBES))
+            links = measure_links(self.graph, self.target)
             probes = [] if not self._vectors else self._probes(targets)
             texts = [probe.searched_text for probe in probes]
             by_words = self._share(
@@ -367,9 +338,10 @@ class DefaultRetriever(PlannedRetriever):
             )
             weights = [self._weight(branch, probes, by_words) for branch in self._vectors]
             backgrounds = self._backgrounds(targets)
-        choice = _Choice(words.size, tuple(weights), links, backgrounds)
-        self._choices()["choice"] = choice
-        return choice
+            count = self.graph.reader.count(ROOT)
+        measured = MeasuredSettings(count, tuple(weights), links, backgrounds)
+        save_settings(self.graph, self.target, self._embed_keys, measured)
+        return measured
 
     def _backgrounds(self, targets: Sequence[Node]) -> dict[str, Vectors]:
         """Return vectors of a sentence of each of some targets, by embedding."""
@@ -421,18 +393,3 @@ def _noted(result: ScoredNode, variant: QueryVariant) -> ScoredNode:
     """Return a result whose evidence notes what else is to be known."""
     matches = (replace(m, variants=(*m.variants, variant)) for m in result.evidence)
     return replace(result, evidence=(*matches,))
-
-
-def _spread(ids: Sequence[str], count: int) -> list[str]:
-    """Return some of the ids, evenly chosen."""
-    return [ids[int(at)] for at in np.linspace(0, len(ids) - 1, min(count, len(ids)))]
-
-
-def _sentence_group(graph: NodeGraph, target: str) -> str:
-    """Return the group of the target's sentences: one that is there, or one of its own."""
-    own = f"{target} sentence"
-    graph.create_node_group(own, split_sentences, parent=target)
-    version = graph.reader.lineage(own)[-1].transform_version
-    declared = [graph.reader.lineage(name)[-1] for name in graph.groups if name != ROOT]
-    same = [g.name for g in declared if (g.parent, g.transform_version) == (target, version)]
-    return min(same, key=lambda name: name == own)

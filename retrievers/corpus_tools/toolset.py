@@ -10,7 +10,6 @@ from typing import Any
 from ...nodegraph.errors import check_integer, nearest_names
 from ...nodegraph.graph import NodeGraph
 from ..composite.default_retriever import DefaultRetriever
-from ..composite.link_graph import LinkOptions
 from ..filters import Filters
 from ..foreign.coercion import as_retriever
 from .corpus_view import CorpusView
@@ -116,8 +115,7 @@ class CorpusTools:
             raise TypeError(f"graph is a NodeGraph, not {graph!r:.80}")
         self.graph = graph
         self.max_tokens = check_integer(max_tokens, "max_tokens", 50)
-        # An agent asks for one thing at a time: what is about the same again is not put back.
-        default = DefaultRetriever(graph, target, follow_links=LinkOptions(repetition=0))
+        default = DefaultRetriever(graph, target)
         self.view = CorpusView(graph, default.target, filters)
         native = default if retriever is None else as_retriever(retriever)
         self._searching = SearchTools(self.view, default, native, filters)

@@ -39,8 +39,6 @@ MAX_CHOOSING = 500
 FEWEST_QUESTIONS = 30
 """With fewer questions a choice says little."""
 
-_LINK_LIMIT = 2_000  # documents up to which links are followed
-
 _RESAMPLES = 1_000
 
 _LEVEL = 0.95  # equal set-ups reach the limit once in twenty searches
@@ -284,8 +282,6 @@ def _all_setups(
     for name, table in grid.setups.items():
         of_vectors = name in ("words only", "vectors only")
         if of_vectors and not graph.embeddings.embedders:
-            continue
-        if name == "links" and (graph.groups["ROOT"].size or 0) > _LINK_LIMIT:
             continue
         tables[name] = {**table, "top_k": top_k}
     for name in models:

@@ -107,16 +107,20 @@ def test_the_default_is_that_of_every_graph(embed):
     assert result.evidence[0].node.text == "Black tea is fermented."
 
 
-def test_a_similarity_of_words_leaves_embeddings_out():
+def test_a_similarity_of_words_has_its_numbers_and_leaves_embeddings_out():
     def embed(texts):
         raise AssertionError(texts)
 
-    search = document_search(graph_of(embed), similarity="bm25_chinese", follow_links=False)
-    assert {similarity for _, _, similarity in branches(search)} == {"bm25_chinese"}
-    assert search.follow_links is False
-    assert search.retrieve("salty", top_k=1)[0].node.text == TEXTS[1]
+    graph = graph_of(embed)
+    search, plain = document_search(graph, similarity="bm25"), Retriever(graph, "ROOT", "bm25")
+    for query in ("salty", "Is black tea fermented?", "tea"):
+        assert [(r.node.id, r.score) for r in search.retrieve(query)] == [
+            (r.node.id, r.score) for r in plain.retrieve(query)
+        ]
     exact = document_search(graph_of(), similarity="bm25", index="map")
-    assert [r.node.text for r in exact.retrieve("It is salty.")] == [TEXTS[1]]
+    assert [r.node.text for r in exact.retrieve(TEXTS[1])] == [TEXTS[1]]
+    (summed,) = document_search(graph_of(), lift="sum").retrieve("fermented", top_k=1)
+    assert summed.evidence[0].node.group == "ROOT sentence"
 
 
 @pytest.mark.parametrize(
@@ -142,7 +146,7 @@ def test_a_named_group_is_searched_alone():
 def test_what_would_not_be_used_is_an_error():
     with pytest.raises(ValueError, match="embeddings, of which none are searched"):
         document_search(graph_of(), index="default_")
-    with pytest.raises(TypeError, match="embed_keys"):
+    with pytest.raises(ValueError, match="embed_keys"):
         document_search(graph_of(letters), similarity="bm25", embed_keys=["default"])
     with pytest.raises(TypeError, match="no option 'follow_links'"):
         document_search(graph_of(), group="ROOT", follow_links=True)

@@ -160,7 +160,8 @@ def _declare(graph: NodeGraph, name: str, table: Table) -> None:
     transform: Any = TRANSFORMS[named]
     if inspect.isclass(transform):
         allowed = transform_arguments(named)
-        transform = transform(**{k: arguments.pop(k) for k in list(arguments) if k in allowed})
+        options = {k: arguments.pop(k) for k in list(arguments) if k in allowed}
+        transform = transform(**options) if options else transform
         if named == "EntityExtractor":
             arguments.setdefault("scope", "group")
     graph.create_node_group(name, transform, **arguments)

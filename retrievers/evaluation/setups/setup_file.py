@@ -58,6 +58,9 @@ RETRIEVERS: dict[str, type[BaseRetriever]] = {
 }
 """The retrievers that a set-up may be made of, by the names of their classes."""
 
+DEFAULT_SETUPS: Table = {"default": {"type": DefaultRetriever.__name__}}
+"""The set-ups of a file that declares none."""
+
 ENGINES: dict[str, type[QueryEngine]] = {QueryEngine.__name__: QueryEngine}
 """What answers from what a retriever returns, by the names of their classes."""
 
@@ -171,7 +174,8 @@ class SetupFile:
     names the environment variable of a key, which is never in the file.
 
     Attributes:
-        setups: By name; the first is what others are compared with.
+        setups: By name; the first is what others are compared with. Without any there is
+            ``"default"``, the ``DefaultRetriever``.
         groups: By name.
         graph: Arguments of the graph: what is searched, how it is embedded.
         models: By name.
@@ -205,9 +209,9 @@ class SetupFile:
             self._check_group(name, table)
         for name, table in self.setups.items():
             self._check_setup(name, table)
-        object.__setattr__(self, "default", self.default or next(iter(self.setups), ""))
-        if self.default:
-            self.table(self.default)
+        object.__setattr__(self, "setups", self.setups or DEFAULT_SETUPS)
+        object.__setattr__(self, "default", self.default or next(iter(self.setups)))
+        self.table(self.default)
 
     @classmethod
     def read(cls, path: str | Path) -> SetupFile:
@@ -251,8 +255,6 @@ class SetupFile:
         Raises:
             ValueError: If there is none of that name.
         """
-        if not self.setups:
-            raise ValueError(f"{self._where()} has no set-ups; declare one as [setups.NAME]")
         if name not in self.setups:
             raise ValueError(
                 f"{self._where()} has no set-up {name!r}; there are "

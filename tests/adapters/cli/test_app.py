@@ -103,7 +103,7 @@ def test_an_error_of_our_own_says_so(nodekin, monkeypatch):
     def broken(*_, **__):
         raise KeyError("oops")
 
-    monkeypatch.setattr("nodekin.adapters.cli.search_command.Retriever", broken)
+    monkeypatch.setattr("nodekin.adapters.cli.search_command.DefaultRetriever", broken)
     ran = nodekin("search", "tea", "--in", "docs")
     assert ran.status == 70
     assert "--debug" in ran.err

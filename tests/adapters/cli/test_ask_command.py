@@ -109,6 +109,9 @@ def test_nothing_relevant_is_an_honest_status(nodekin, server):
 
 def test_below_a_score_no_model_is_asked(nodekin, server):
     ran = nodekin("ask", "fermented", "--in", "docs", "--min-score", "1.01")
+    assert ran.status == 2
+    assert "min_score" in ran.err
+    ran = nodekin("ask", "fermented", "--in", "docs", "--min-score", "1")
     assert (ran.status, server.asked) == (1, [])
     assert "Nothing was found that answers this question" in ran.out
     assert nodekin("ask", "fermented", "--in", "docs", "--min-score", "0.1").status == 0

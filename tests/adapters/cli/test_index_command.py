@@ -91,8 +91,9 @@ def test_only_groups_that_a_search_uses_by_default_are_built(nodekin, here):
     assert nodekin("search", "green tea").status == 0
     with closing(SQLiteStore(here / ".nodekin" / "graph.sqlite")) as store:
         built = {name for name in store.groups() if any(store.nodes(name))}
-    spans = nodekin("explain", "green tea", "--json").json["trace"]["children"]
-    searched = {s["attributes"]["group"] for span in spans for s in span["children"]}
+    (default,) = nodekin("explain", "green tea", "--json").json["trace"]["children"]
+    (fusion,) = default["children"]
+    searched = {span["attributes"]["group"] for span in fusion["children"]}
     assert built == searched == {"passage", "sentence"}
     nodekin("search", "green", "--group", "table")  # whose group is built when it is asked for
     with closing(SQLiteStore(here / ".nodekin" / "graph.sqlite")) as store:
@@ -101,7 +102,7 @@ def test_only_groups_that_a_search_uses_by_default_are_built(nodekin, here):
 
 def test_groups_of_ones_own(nodekin):
     ran = nodekin("index", "docs", "-g", "part=chunks:8:2", "-g", "line=lines@part", "--json")
-    assert list(ran.json["groups"]) == ["part", "line"]
+    assert list(ran.json["groups"]) == ["part", "line", "part sentence"]
     found = nodekin("search", "fermented", "--json").json["results"]
     assert [each["group"] for each in found] == ["part"]
 
@@ -109,7 +110,8 @@ def test_groups_of_ones_own(nodekin):
 def test_a_group_can_be_added_and_changed_later(nodekin):
     nodekin("index", "docs")
     ran = nodekin("index", "-g", "line=lines", "-g", "sentence=sentences", "--json")
-    assert list(ran.json["groups"]) == ["passage", "sentence", "line"]
+    groups = ["passage", "sentence", "line", "passage sentence"]  # the last for the default search
+    assert list(ran.json["groups"]) == groups
     assert nodekin("search", "fermented", "-g", "line", "--json").json["count"] == 1
 
 
@@ -187,8 +189,8 @@ def test_workers_split_documents_and_embed_in_processes_and_make_the_same(
     monkeypatch.setattr("nodekin.adapters.cli.index_command.embedding_model", model)
     monkeypatch.setattr("nodekin.adapters.cli.search_command.embedding_model", model)
     monkeypatch.setattr(
-        "nodekin.adapters.cli.group_rules._passages",
-        lambda size: noted(lambda text: text.split("\n\n"), "split"),
+        "nodekin.adapters.cli.group_rules.PassageSplitter",
+        noted(lambda text: text.split("\n\n"), "split"),
     )
     results = []
     for workers in (1, 2):
@@ -220,16 +222,17 @@ def test_no_folder_and_no_index(nodekin):
     assert "there is no index" in ran.err
 
 
-def test_an_index_of_an_earlier_edition_is_made_anew(nodekin, here, monkeypatch):
+def test_an_index_of_an_earlier_version_is_made_anew_and_says_so(nodekin, here, monkeypatch):
     (here / "docs" / "steps.md").write_text("Do it so:\n\n    boil(water)\n", encoding="utf-8")
     with monkeypatch.context() as earlier:
-        earlier.setattr("nodekin.adapters.cli.group_rules._EDITION", "1")
-        earlier.setattr(
-            "nodekin.adapters.cli.group_rules._passages", lambda size: lambda text: text.split(":")
-        )
+        splitter = "nodekin.adapters.cli.group_rules.PassageSplitter"
+        earlier.setattr(splitter, lambda text: text.split(":"))
         nodekin("index", "docs")
         (result,) = nodekin("search", "boil", "--json").json["results"]
         assert result["text"].strip() == "boil(water)"
-    (result,) = nodekin("search", "boil", "--json").json["results"]
+    ran = nodekin("search", "boil", "--json")
+    (result,) = ran.json["results"]
     assert result["text"] == "Do it so:\n\n    boil(water)"
+    assert "nodekin: building passage and sentence of 4 documents: the index is of an" in ran.err
+    assert nodekin("search", "boil").err == ""
     assert nodekin("index", "--json").json["groups"]["passage"] == 4

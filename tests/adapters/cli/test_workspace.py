@@ -21,7 +21,7 @@ def test_rebuild_removes_what_is_ours_only(nodekin, here):
     (here / ".nodekin" / "notes.txt").write_text("mine", encoding="utf-8")
     ran = nodekin("index", "docs", "--rebuild", "-g", "line=lines", "--json")
     assert ran.json["added"]
-    assert list(ran.json["groups"]) == ["line"]
+    assert list(ran.json["groups"]) == ["line", "line sentence"]
     assert (here / ".nodekin" / "notes.txt").exists()
 
 

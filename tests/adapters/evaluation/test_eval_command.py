@@ -149,7 +149,8 @@ def test_nothing_to_search_is_said(measured, here):
     (here / "setups.toml").write_text(SETUPS.replace('source = "docs"', ""), encoding="utf-8")
     ran = measured("eval", "setups.toml", "--data", "q.jsonl")
     assert ran.status == 2
-    assert "there are no documents to search: name a folder as source in [graph]" in ran.err
+    assert "there are no documents to search: name a folder, or make an index" in ran.err
+    assert "give a source in [graph] of setups.toml" in ran.err
 
 
 def test_gold_in_no_document_is_counted_and_listed_with_the_nearest(measured, here):

@@ -1,7 +1,7 @@
 import pytest
 
 from nodekin.adapters.cli.exit_status import CommandError
-from nodekin.adapters.evaluation.setup_session import DEFAULT_SETUPS, open_setups
+from nodekin.adapters.evaluation.setup_session import open_setups
 from nodekin.nodegraph import Document
 from nodekin.retrievers.evaluation.setups.setup_file import SetupFile
 
@@ -14,8 +14,8 @@ def test_folders_come_before_the_file_s_and_those_before_the_questions_documents
     (here / "more").mkdir()
     (here / "more" / "note.md").write_text("A note.")
     documents = [Document("Tea.", id="own")]
-    declared = SetupFile(DEFAULT_SETUPS.setups, graph={"source": "more"})
-    with open_setups(DEFAULT_SETUPS, quiet=True, documents=documents) as opened:
+    declared = SetupFile(graph={"source": "more"})
+    with open_setups(SetupFile(), quiet=True, documents=documents) as opened:
         assert _ids(opened) == ["own"]
     with open_setups(declared, quiet=True, documents=documents) as opened:
         assert _ids(opened) == ["more/note.md"]
@@ -26,7 +26,7 @@ def test_folders_come_before_the_file_s_and_those_before_the_questions_documents
 
 def test_what_can_not_be_read_is_left_out_and_said(here, capsys):
     (here / "docs" / "broken.txt").write_bytes(b"\xff\xfe\xff")
-    with open_setups(DEFAULT_SETUPS, [here / "docs"], quiet=False) as opened:
+    with open_setups(SetupFile(), [here / "docs"], quiet=False) as opened:
         assert len(_ids(opened)) == 3
     assert "left out" in capsys.readouterr().err
 
@@ -34,6 +34,6 @@ def test_what_can_not_be_read_is_left_out_and_said(here, capsys):
 def test_a_folder_that_is_not_there(here):
     with (
         pytest.raises(CommandError, match="no file or folder"),
-        open_setups(DEFAULT_SETUPS, [here / "nothing"], quiet=True),
+        open_setups(SetupFile(), [here / "nothing"], quiet=True),
     ):
         pass

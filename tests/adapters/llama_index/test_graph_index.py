@@ -446,8 +446,8 @@ def test_the_default_is_that_of_every_graph(drinks: list[Document]) -> None:
     assert isinstance(search, DefaultRetriever)
     assert [name for name, _ in search.inner_retrievers] == ["sentences", "words", "default"]
     of_words = as_retriever(NodeGraphIndex.from_documents(drinks, similarity="bm25"))
-    assert isinstance(of_words, DefaultRetriever)
-    assert [name for name, _ in of_words.inner_retrievers] == ["sentences", "words"]
+    assert isinstance(of_words, Retriever)
+    assert (of_words.group_name, of_words.similarity.name) == ("chunk", "bm25")
     of_vectors = as_retriever(
         NodeGraphIndex.from_documents(drinks, similarity="cosine", embed_model=Letters())
     )

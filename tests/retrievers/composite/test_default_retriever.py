@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import logging
 from pathlib import Path
 
 import numpy as np
@@ -19,18 +20,21 @@ from nodekin.retrievers import (
     restrict,
     trace,
 )
+from nodekin.retrievers.composite.default_settings import MeasuredSettings, read_settings
 
 TOPICS = ["tea", "rivers", "music", "chess", "bread", "stars", "horses", "glass"]
 
 
-def documents(titled: bool = False) -> list[Document]:
+def documents(titled: bool = False, name: str = "{}") -> list[Document]:
+    """Return documents that name the next topic's title, if they have titles."""
     return [
         Document(
-            f"All about {topic} number {n}. It is {topic} of kind {n}. Many like {topic} {n}.",
+            f"All about {topic} number {n}. It is {topic} of kind {n}. Many like {topic} {n}."
+            + (f" It is not {name.format(following).title()} {n}." if titled else ""),
             {"title": f"The {topic} {n}", "of": topic} if titled else {"of": topic},
             id=f"{topic}{n}",
         )
-        for topic in TOPICS
+        for topic, following in zip(TOPICS, [*TOPICS[1:], TOPICS[0]], strict=True)
         for n in range(4)
     ]
 
@@ -54,12 +58,11 @@ def ids(results: list[ScoredNode]) -> list[str]:
     return [result.node.document_id for result in results]
 
 
-def follows_links(graph: NodeGraph) -> bool:
-    retriever = DefaultRetriever(graph)
-    retriever.retrieve("tea")
-    choice = retriever._known_choice()
-    assert choice is not None
-    return choice.links
+def measured(graph: NodeGraph, *keys: str) -> MeasuredSettings:
+    as_retriever(graph).retrieve("tea")
+    settings = read_settings(graph, "passage", keys)
+    assert settings is not None
+    return settings
 
 
 def test_in_one_line() -> None:
@@ -95,19 +98,28 @@ def test_vectors_join_as_far_as_they_can_be_trusted() -> None:
     for embed, used in ((by_topic, True), (by_chance, False)):
         graph = NodeGraph(embed=embed, progress=False)
         graph.add(documents())
-        as_retriever(graph).retrieve("tea")
-        choice = as_retriever(graph)._known_choice()
-        assert choice is not None
-        assert (choice.weights[0] > 1) == used, embed
-        assert choice.weights[0] == 0 or used, embed
+        (weight,) = measured(graph, "default").weights
+        assert (weight > 1) == used, embed
+        assert weight == 0 or used, embed
 
 
-def test_links_are_followed_where_targets_have_titles() -> None:
-    for titled in (True, False):
+def test_links_are_followed_where_texts_name_titles() -> None:
+    small = [  # a heading of documentation is mentioned as any other word
+        Document(text.text.replace("It is not", "it is not").lower(), text.metadata)
+        for text in documents(titled=True)
+    ]
+    overview = [Document(text.text, {"title": "Overview"}) for text in documents()]
+    for texts, follows in (
+        (documents(titled=True), True),
+        (documents(titled=False), False),
+        (documents(titled=True, name="other"), False),
+        (small, False),
+        (overview, False),
+    ):
         graph = NodeGraph(progress=False)
-        graph.add(documents(titled))
-        assert follows_links(graph) == titled
-        assert ("passage entity" in graph.groups) == titled
+        graph.add(texts)
+        assert measured(graph).links.follow == follows
+        assert ("passage entity" in graph.groups) == follows
     graph = NodeGraph(progress=False)
     graph.add(documents(titled=True))
     plain = DefaultRetriever(graph, follow_links=False)
@@ -115,19 +127,52 @@ def test_links_are_followed_where_targets_have_titles() -> None:
     assert "passage entity" not in graph.groups
 
 
+def test_what_was_measured_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "nodekin")
+    graph = NodeGraph(progress=False)
+    graph.add(documents(titled=True))
+    retriever = as_retriever(graph)
+    for query in ("tea", "rivers"):
+        with trace() as traced:
+            retriever.retrieve(query)
+        attributes = traced.children[0].attributes
+        assert attributes["links"] is True
+        assert (attributes["titled"], attributes["as_names"]) == (1.0, 1.0)
+        assert attributes["named"] >= 0.9
+    (message,) = [r.getMessage() for r in caplog.records if "links" in r.getMessage()]
+    assert message.startswith("links between the nodes of 'passage' are followed: 100 % have")
+
+
 def test_it_is_measured_again_when_the_graph_has_grown() -> None:
     graph = NodeGraph(progress=False)
     graph.add(documents()[:3])
-    retriever = DefaultRetriever(graph)
-    retriever.retrieve("tea")
-    before = retriever._known_choice()
+    assert not measured(graph).links.follow
     graph.add(documents(titled=True))
-    assert ids(retriever.retrieve("tea of kind 2", top_k=1)) == ["tea2"]  # brings up to date
-    retriever.retrieve("tea")
-    after = retriever._known_choice()
-    assert before is not None
-    assert after is not None
-    assert (before.links, after.links) == (False, True)
+    assert measured(graph).links.follow
+    graph.remove([i for i in graph.reader.document_ids() if i[-1] != "0"])
+    assert measured(graph).documents == len(TOPICS)
+
+
+def test_what_was_measured_lasts_as_long_as_the_graph(tmp_path: Path) -> None:
+    path = tmp_path / "graph.sqlite"
+    with NodeGraph(store=path, embed=by_topic, progress=False) as graph:
+        graph.add(documents(titled=True))
+        first = measured(graph, "default")
+        results = as_retriever(graph).retrieve("tea of kind 2")
+    with NodeGraph(store=path, embed=by_topic, progress=False) as graph:
+        assert read_settings(graph, "passage", ["default"]) == first
+        graph.add([Document(f"Water is wet, and so is {n}.") for n in range(20)])
+        assert measured(graph, "default") == first
+        other = NodeGraph(store=path, embed=by_topic, progress=False)
+        assert read_settings(other, "passage", ["default"]) == first
+        other.close()
+        graph.remove(
+            [i for i in graph.reader.document_ids() if i not in {d.id for d in documents()}]
+        )
+        again = as_retriever(graph).retrieve("tea of kind 2")
+        assert [(r.node.id, r.score) for r in again] == [(r.node.id, r.score) for r in results]
+    with NodeGraph(store=path, embed=by_chance, progress=False) as graph:
+        assert read_settings(graph, "passage", ["default"]) is None  # another model
 
 
 def test_a_tenant_gets_its_own() -> None:
@@ -193,7 +238,7 @@ def test_a_group_of_sentences_that_is_there_is_used() -> None:
     assert DefaultRetriever(graph, "ROOT").sentences == "line"
     assert DefaultRetriever(graph).sentences == "passage sentence"
     DefaultRetriever(graph, "ROOT").retrieve("tea")
-    assert not graph.groups["ROOT sentence"].built
+    assert "ROOT sentence" not in graph.groups
 
 
 def test_links_are_followed_as_options_say() -> None:

@@ -114,7 +114,8 @@ def linked_graph() -> NodeGraph:
 
 
 def test_what_only_a_name_led_to_is_shown_where_the_name_stands() -> None:
-    tools = CorpusTools(linked_graph(), max_tokens=150)
+    graph = linked_graph()
+    tools = CorpusTools(graph, DefaultRetriever(graph, follow_links=True), max_tokens=150)
     output = tools.call("search", {"query": "Who wrote Brand?"})
     brand, museum = output.entries
     assert (museum["names"], museum["whole"]) == (["Henrik Ibsen"], False)

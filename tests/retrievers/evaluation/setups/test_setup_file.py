@@ -88,12 +88,15 @@ def test_what_is_not_there_is_an_error_that_names_the_nearest(old, new, error):
 
 
 @pytest.mark.parametrize("text", ["", "[graph]\nsource = 'docs'"])
-def test_a_file_without_set_ups_says_how_to_declare_one(text, tmp_path):
+def test_a_file_without_set_ups_has_the_default_retriever(text, tmp_path):
     path = tmp_path / "empty.toml"
     path.write_text(text)
     file = SetupFile.read(path)
-    with pytest.raises(ValueError, match=r"empty.toml has no set-ups; declare one as \[setups"):
-        file.table(file.default)
+    assert file.table(file.default) == {"type": "DefaultRetriever"}
+    assert SetupFile.parse(file.to_toml()) == file
+    path.write_text(f"default = 'other'\n{text}")
+    with pytest.raises(ValueError, match=r"empty.toml has no set-up 'other'; there are 'default'"):
+        SetupFile.read(path)
 
 
 def test_a_section_is_a_table():

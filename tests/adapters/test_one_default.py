@@ -1,0 +1,203 @@
+"""Every way into a corpus searches it alike, if nothing is said."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command_line import here, nodekin
+from langchain_core.documents import Document as LangChainDocument
+from llama_index.core import Document as LlamaIndexDocument
+from page_client import Client
+from scripted_server import ChatServer, serving
+
+from nodekin import NodeGraph, as_retriever
+from nodekin.adapters.cli.search_command import open_search
+from nodekin.adapters.cli.workspace import find_index
+from nodekin.adapters.evaluation import load_setup
+from nodekin.adapters.evaluation.setup_session import open_setups
+from nodekin.adapters.evaluation.tune_command import _in_memory
+from nodekin.adapters.langchain import NodeGraphRetriever
+from nodekin.adapters.llama_index import NodeGraphIndex
+from nodekin.adapters.mcp.mcp_command import _opened
+from nodekin.adapters.serve.page_app import PageApp
+from nodekin.adapters.serve.tried_setups import TriedSetups
+from nodekin.nodegraph import Document, Embedder
+from nodekin.retrievers import CorpusTools, Retriever
+from nodekin.retrievers.evaluation import SetupFile
+
+__all__ = ["here", "nodekin"]
+
+pytestmark = pytest.mark.allow_hosts(["127.0.0.1"])
+
+KINDS = ("tea", "river", "violin", "castle", "bread", "comet", "horse", "glass", "whale", "paper")
+
+TEXTS = {  # in the order of the files
+    f"{kind}{n}": f"The {kind} of number {n} is known to all. Few have seen that {kind} {word}. "
+    f"It is {word} in winter, as {other} is."
+    for kind, other in sorted(zip(KINDS, [*KINDS[1:], KINDS[0]], strict=True))
+    for n, word in enumerate(("dark", "cold", "bright"))
+}
+
+QUESTIONS = [
+    *(f"Which {kind} is bright in winter?" for kind in KINDS),
+    *(f"Who has seen the {kind} of number 1?" for kind in KINDS),
+]
+
+TOP_K = 6
+
+Found = list[tuple[str, float]]
+"""The documents of results, and their scores."""
+
+
+def letters(texts: list[str]) -> list[list[float]]:
+    return [[1.0, *(float(t.count(x)) for x in "aeio")] for t in texts]
+
+
+@pytest.fixture
+def files(here: Path) -> Path:
+    for path in (here / "docs").iterdir():
+        path.unlink()
+    for name, text in TEXTS.items():
+        (here / "docs" / f"{name}.txt").write_text(text, encoding="utf-8")
+    rows = [
+        {"id": str(n), "question": question, "document_ids": [f"docs/{KINDS[n % 10]}2.txt"]}
+        for n, question in enumerate(QUESTIONS)
+    ]
+    (here / "q.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    return here
+
+
+def found(retriever: Any) -> list[Found]:
+    searched = as_retriever(retriever)
+    return [
+        listed((r.node.document_id, r.score) for r in searched.retrieve(question, top_k=TOP_K))
+        for question in QUESTIONS
+    ]
+
+
+def listed(results: Any) -> Found:
+    return [(Path(document).stem, score) for document, score in results]
+
+
+def check(doors: Iterator[tuple[str, list[Found]]], expected: list[Found]) -> None:
+    """Check that results and scores are those; tools for models round them."""
+    for door, results in doors:
+        error = 5e-5 if door in ("mcp", "CorpusTools") else 1e-9
+        for question, ours, theirs in zip(QUESTIONS, expected, results, strict=True):
+            wanted = [(name, pytest.approx(score, abs=error)) for name, score in ours]
+            assert theirs == wanted, (door, question)
+
+
+def commands(nodekin: Any) -> Iterator[tuple[str, list[Found]]]:
+    """Yield what the commands find that print it."""
+    runs = [nodekin("search", question, "--json").json for question in QUESTIONS]
+    yield "search", [listed((r["document"], r["score"]) for r in run["results"]) for run in runs]
+    with serving(ChatServer()) as server:
+        model = ("--model", "scripted", "--base-url", server.url)
+        runs = [nodekin("ask", question, "--json", *model).json for question in QUESTIONS]
+    yield "ask", [listed((s["document"], s["score"]) for s in run["sources"]) for run in runs]
+    ran = nodekin("eval", "--data", "q.jsonl", "-m", f"recall@{TOP_K}", "--json")
+    assert ran.status == 0, ran.err
+    rows = ran.json["results"]["default"]
+    yield (
+        "eval",
+        [listed((i["document_id"], i["score"]) for i in row["items"][:TOP_K]) for row in rows],
+    )
+
+
+def sessions() -> Iterator[tuple[str, list[Found]]]:
+    """Yield what is found by what the other commands open."""
+    with open_setups(SetupFile(), quiet=True) as opened:
+        yield "questions", found(opened.graph)
+        yield "eval, tune", found(opened.open_retriever())
+        yield "tune", found(_in_memory(opened.graph, quiet=True))
+        client = Client(PageApp(TriedSetups(opened, Path("kept.toml"))))
+        pages = [client.post("/api/search", query=question).json() for question in QUESTIONS]
+        yield (
+            "serve",
+            [
+                listed((r["document"], r["score"]) for r in page["results"][:TOP_K])
+                for page in pages
+            ],
+        )
+    home, settings = find_index(None, ())
+    with _opened(home, settings, (), None, 2_000) as tools:
+        yield "mcp", of_tools(tools)
+
+
+def of_tools(tools: CorpusTools) -> list[Found]:
+    calls = [tools.call("search", {"query": question}) for question in QUESTIONS]
+    return [listed((e["document"], e["score"]) for e in call.entries[:TOP_K]) for call in calls]
+
+
+def faces(embed: Any) -> Iterator[tuple[str, list[Found]]]:
+    """Yield what is found in Python."""
+    graph = NodeGraph("docs", embed=embed, progress=False)
+    yield "as_retriever", found(graph)
+    yield "CorpusTools", of_tools(CorpusTools(graph, max_tokens=2_000))
+    with NodeGraph(store=".nodekin/graph.sqlite", embed=embed, progress=False) as stored:
+        yield "as_retriever of the index", found(stored)
+        assert "passage sentence" not in stored.groups
+    documents = [LangChainDocument(text, id=name) for name, text in TEXTS.items()]
+    yield "LangChain", found(NodeGraphRetriever.from_documents(documents, embed))
+    if embed is not None:
+        nodes = [LlamaIndexDocument(text=text, id_=name) for name, text in TEXTS.items()]
+        yield "LlamaIndex", found(NodeGraphIndex.from_documents(nodes, embed_model=embed))
+    Path("setups.toml").write_text('[graph]\nsource = "docs"\n', encoding="utf-8")
+    if embed is None:
+        yield "set-ups without a retriever", found(load_setup("setups.toml"))
+
+
+@pytest.mark.parametrize("embeds", [False, True])
+def test_twenty_questions_at_every_door(
+    files: Path, nodekin: Any, monkeypatch: pytest.MonkeyPatch, embeds: bool, socket_enabled: None
+) -> None:
+    model = Embedder(letters, "letters") if embeds else None
+    for module in ("cli.index", "cli.search"):
+        target = f"nodekin.adapters.{module}_command.embedding_model"
+        monkeypatch.setattr(target, lambda *arguments: model)
+    for module in ("mcp.mcp_command", "evaluation.setup_session"):
+        monkeypatch.setattr(f"nodekin.adapters.{module}.embedding_model", lambda *arguments: model)
+    assert nodekin("index", "docs", *(["--embed", "letters"] if embeds else [])).status == 0
+    size = (files / ".nodekin" / "graph.sqlite").stat().st_size
+    graph = NodeGraph(embed=model, progress=False)
+    graph.add([Document(text, id=name) for name, text in TEXTS.items()])
+    expected = found(graph)
+    assert all(len(results) == TOP_K for results in expected)
+    for doors in (commands(nodekin), sessions(), faces(model)):
+        check(doors, expected)
+    assert (files / ".nodekin" / "graph.sqlite").stat().st_size == size
+    groups = [g["name"] for g in nodekin("groups", "--json").json["groups"] if g["built"]]
+    assert groups == ["ROOT", "passage", "sentence"]  # nothing was built by any of them
+
+
+def test_a_named_similarity_has_its_own_numbers_everywhere(files: Path, nodekin: Any) -> None:
+    nodekin("index", "docs")
+    graph = NodeGraph(progress=False)
+    graph.add([Document(text, id=name) for name, text in TEXTS.items()])
+    expected = found(Retriever(graph, "ROOT", "bm25"))
+    documents = [LangChainDocument(text, id=name) for name, text in TEXTS.items()]
+    assert found(NodeGraphRetriever.from_documents(documents, similarity="bm25")) == expected
+    nodes = [LlamaIndexDocument(text=text, id_=name) for name, text in TEXTS.items()]
+    assert found(NodeGraphIndex.from_documents(nodes, similarity="bm25")) == expected
+    runs = [nodekin("search", q, "-s", "bm25", "--json").json for q in QUESTIONS]
+    results = [listed((r["document"], r["score"]) for r in run["results"]) for run in runs]
+    assert results == expected
+
+
+def test_a_corpus_with_another_group_to_answer_with(files: Path, nodekin: Any) -> None:
+    nodekin("index", "docs", "--group", "line=lines")
+    options: dict[str, Any] = dict.fromkeys(("store", "target", "top_k", "embed"))
+    options |= dict.fromkeys(("folders", "groups", "similarities", "filters"), ())
+    options |= dict.fromkeys(("embed_base_url", "encoding"))
+    with open_search(quiet=True, **options) as session:
+        expected = found(session.retriever)
+        assert {r.node.group for r in session.results("tea")} == {"line"}
+        assert found(session.graph) == expected
+    check(sessions(), expected)
+    groups = [g["name"] for g in nodekin("groups", "--json").json["groups"] if g["built"]]
+    assert groups == ["ROOT", "line", "line sentence"]
