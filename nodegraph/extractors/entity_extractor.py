@@ -248,7 +248,7 @@ class NameIndex:
         """
         if len(self._about.get(key, ())) <= _FEW_TITLED:
             return False
-        return all(self._lower.get(word) and self._small(word) for word in key.split(" "))
+        return all(map(self._is_lower, key.split(" ")))
 
     def in_titles(self, key: str) -> list[TitledText]:
         """Return the passages in whose title a name stands among others, in document order."""
@@ -268,15 +268,16 @@ class NameIndex:
         was: dict[str, bool] = {}  # by key, whether it was a name before
         touched: set[str] = set()
         parsed: dict[int, ParsedText] = {}
-        small_before: dict[str, bool] = {}
+        before: dict[str, tuple[bool, bool]] = {}
         for number in [self._numbers[i] for i in removed if i in self._numbers]:
             self._withdraw(number, was, touched)
             passage = self._passages.pop(number)
             del self._numbers[passage.source.id]
             if self._find is None:
-                self._count_words(parse(passage.source.body), -1, small_before)
-        new = [self._enter(source, parsed, small_before) for source in added]
-        flipped = [word for word, small in small_before.items() if self._small(word) != small]
+                self._count_words(parse(passage.source.body), -1, before)
+        new = [self._enter(source, parsed, before) for source in added]
+        flipped = [word for word, (small, _) in before.items() if self._small(word) != small]
+        retitled = [word for word, (_, lower) in before.items() if self._is_lower(word) != lower]
         changed = {n for word in flipped for n in self._first.get(word, ()) if n in self._passages}
         for number in changed.difference(new):
             self._withdraw(number, was, touched)
@@ -284,7 +285,7 @@ class NameIndex:
             if self._find is None and number not in parsed:
                 parsed[number] = parse(self._passages[number].source.body)
             self._write(number, parsed.get(number), was)
-        for word in flipped:
+        for word in retitled:
             numbers = (n for n in self._titled.get(word, ()) if n in self._passages)
             touched.update(self._passages[n].title_key for n in numbers)
         touched.update(was)
@@ -293,7 +294,10 @@ class NameIndex:
         return touched
 
     def _enter(
-        self, source: TitledText, parsed: dict[int, ParsedText], small_before: dict[str, bool]
+        self,
+        source: TitledText,
+        parsed: dict[int, ParsedText],
+        before: dict[str, tuple[bool, bool]],
     ) -> int:
         """Give a new passage a number, and note how it writes words."""
         number = self._numbers[source.id] = self._count
@@ -303,7 +307,7 @@ class NameIndex:
             text = parsed[number] = parse(source.body)
             title = parse(source.title)
             passage.unspaced = " ".join(filter(None, [title.unspaced, text.unspaced]))
-            self._count_words(text, 1, small_before)
+            self._count_words(text, 1, before)
             titled = title.first | title.inner
             for postings, words in (
                 (self._first, text.first),
@@ -314,17 +318,23 @@ class NameIndex:
                     postings.setdefault(word, array("I")).append(number)
         return number
 
-    def _count_words(self, text: ParsedText, sign: int, small_before: dict[str, bool]) -> None:
+    def _count_words(
+        self, text: ParsedText, sign: int, before: dict[str, tuple[bool, bool]]
+    ) -> None:
         for counts, words in ((self._lower, text.lower), (self._upper, text.upper)):
             for word in words:
-                if word not in small_before:
-                    small_before[word] = self._small(word)
+                if word not in before:
+                    before[word] = self._small(word), self._is_lower(word)
                 counts[word] += sign
                 if not counts[word]:
                     del counts[word]
 
     def _small(self, word: str) -> bool:
         return self._lower.get(word, 0) >= self._upper.get(word, 0)
+
+    def _is_lower(self, word: str) -> bool:
+        """Return whether passages write a word without a capital letter."""
+        return word in self._lower and self._small(word)
 
     def _is_name(self, key: str) -> bool:
         return key in self._writers or key in self._about

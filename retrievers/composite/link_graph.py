@@ -58,7 +58,7 @@ class LinkOptions:
     named: int = 2
     repetition: float = 0.15
     max_passages_per_entity: int = 100
-    max_passages: int = 1000
+    max_passages: int = 500
 
     def __post_init__(self) -> None:
         for name in ("seeds", "max_passages_per_entity", "max_passages"):

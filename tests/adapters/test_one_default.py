@@ -201,3 +201,18 @@ def test_a_corpus_with_another_group_to_answer_with(files: Path, nodekin: Any) -
     check(sessions(), expected)
     groups = [g["name"] for g in nodekin("groups", "--json").json["groups"] if g["built"]]
     assert groups == ["ROOT", "line", "line sentence"]
+
+
+def test_commands_find_the_index_from_a_folder_below_it_or_by_the_variable(
+    files: Path, nodekin: Any, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: Any
+) -> None:
+    measure = ("eval", "--data", str(files / "q.jsonl"), "-m", "recall@5", "--json")
+    nodekin("index", "docs")
+    expected = nodekin(*measure).json["figures"]
+    (files / "deep").mkdir()
+    monkeypatch.chdir(files / "deep")
+    assert nodekin(*measure).json["figures"] == expected
+    monkeypatch.chdir(tmp_path_factory.mktemp("elsewhere"))
+    assert "there are no documents to search" in nodekin(*measure).err
+    monkeypatch.setenv("NODEKIN_STORE", str(files / ".nodekin"))
+    assert nodekin(*measure).json["figures"] == expected

@@ -131,3 +131,12 @@ def test_looking_leaves_an_object_as_it_is() -> None:
     cutter = Careless(3)
     assert fingerprint(cutter) != fingerprint(Careless(4))
     assert cutter("abcdef") == "abc"
+
+
+def test_another_version_of_a_class_is_another_rule() -> None:
+    class Splitter:
+        rules = 1
+
+    before = {fingerprint(Splitter), fingerprint(Splitter())}
+    Splitter.rules = 2
+    assert before.isdisjoint({fingerprint(Splitter), fingerprint(Splitter())})

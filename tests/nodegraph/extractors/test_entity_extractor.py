@@ -182,3 +182,32 @@ def test_settings_are_checked(
 def test_nothing_makes_nothing() -> None:
     assert entities() == {}
     assert entities("", "\n", "...") == {}
+
+
+def test_a_heading_that_many_passages_have_is_no_title_of_one() -> None:
+    texts = [f"Overview\nThis is an overview of {name}." for name in ("tea", "milk", "bread")]
+    nodes = [Node(text, id=str(at)) for at, text in enumerate(texts)]
+
+    def about(*nodes: Node) -> dict[str, list[str]]:
+        made: list[LinkedText] = EntityExtractor()([*nodes])
+        return {each.item.text: each.item.metadata["about"] for each in made}
+
+    assert about(*nodes).get("Overview") == []
+    assert about(*nodes[:2])["Overview"] == ["0", "1"]  # two passages of one article
+    beatles = [Node(f"The Beatles\nThe Beatles sang {n}.", id=n) for n in ("this", "that", "it")]
+    assert about(*beatles)["The Beatles"] == ["this", "that", "it"]
+
+
+def test_a_heading_follows_how_other_passages_write_it() -> None:
+    graph = NodeGraph(progress=False)
+    graph.add([Document(f"Overview\nOf {name}.", id=name) for name in ("tea", "milk", "bread")])
+    graph.create_node_group("entity", EntityExtractor(), scope="group")
+
+    def titles() -> list[str]:
+        return [node.text for node in graph.nodes("entity") if node.metadata["about"]]
+
+    assert titles() == ["Overview"]  # nothing tells that it is no name
+    graph.add(Document("It gives an overview, a second overview.", id="lower"))
+    assert titles() == []
+    graph.remove("lower")
+    assert titles() == ["Overview"]
