@@ -4,6 +4,7 @@ DATA ?= ../shared/data
 MODEL_SERVER ?= ../shared/scripts/local_llm
 MODEL_FOLDER ?= .models/language
 BIN := .venv/bin
+unexport PYTHONDONTWRITEBYTECODE  # without bytecode every process compiles 300 modules
 OLDEST := .venv/oldest/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
@@ -15,11 +16,11 @@ demo: .venv/.demo  ## the main job on real text, quicker the second time; DOCS=f
 
 test: .venv/.dev  ## the demo, then the tests that are quick
 	@$(BIN)/python examples/quickstart.py
-	$(BIN)/python -m pytest -n auto --dist loadfile -m "not models and not slow" --data="$(DATA)" $(ARGS)
+	$(BIN)/python -m pytest -n auto --dist worksteal -m "not models and not slow" --data="$(DATA)" $(ARGS)
 
 test-all: .venv/.ci  ## the demo, then all tests that need no model
 	@$(BIN)/python examples/quickstart.py
-	$(BIN)/python -m pytest -n auto --dist loadfile -m "not models" --data="$(DATA)" $(ARGS)
+	$(BIN)/python -m pytest -n auto --dist worksteal -m "not models" --data="$(DATA)" $(ARGS)
 
 test-oldest: .venv/oldest/.dev  ## the adapters on the oldest frameworks that they support
 	$(OLDEST)/python -m pytest -n auto -m "not models and not slow" --data="$(DATA)" \

@@ -1,5 +1,6 @@
 """What all tests share."""
 
+import gc
 import os
 import signal
 from collections.abc import Iterator
@@ -36,6 +37,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default=CHECKOUT.parent / "shared" / "data",
         help="folder of the public data sets (cmrc2018, hotpotqa); tests skip what is not there",
     )
+
+
+def pytest_collection_finish() -> None:
+    """Have the garbage collector pass over what was imported and collected: it all stays."""
+    gc.freeze()
 
 
 @pytest.fixture
