@@ -148,6 +148,15 @@ def xquad(data: Path) -> Iterator[evaluation.Dataset]:
         yield _numbered(evaluation.Dataset(dataset.questions, dataset.documents, name))
 
 
+def japanese_and_thai(data: Path) -> Iterator[evaluation.Dataset]:
+    """Read JSQuAD (1,145 paragraphs, 4,442 questions) and iapp's wiki set (192, 739), if there."""
+    for name, file in (("ja", "jsquad_valid"), ("th", "iapp_thai_test")):
+        path = data / "languages" / f"{file}.json"
+        if path.exists():
+            dataset = evaluation.load_squad(path)
+            yield _numbered(evaluation.Dataset(dataset.questions, dataset.documents, name))
+
+
 def hotpotqa(data: Path) -> evaluation.Dataset:
     """Read 100 questions of HotpotQA over 994 passages; the ids of documents are titles.
 

@@ -1,7 +1,8 @@
 """Retrieval by words in other languages than Chinese and English, and of code, beside the peers.
 
 XQuAD's 240 paragraphs and 1,190 questions in each language of which there is a file, each alone
-and all in one corpus; functions of the standard library by the first line of what documents them.
+and all in one corpus; Wikipedia in Japanese and Thai; functions of the standard library by the
+first line of what documents them.
 """
 
 from __future__ import annotations
@@ -17,11 +18,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from harness import Ranking, arguments, graph_of, rows_of, show
+from harness import Ranking, arguments, graph_of, japanese_and_thai, rows_of, show
 from harness import xquad as read_xquad
 
 from nodekin.nodegraph import Document
-from nodekin.retrievers import Retriever
+from nodekin.retrievers import DefaultRetriever, Retriever
 from nodekin.retrievers.evaluation import Dataset, GoldDocument, Matching, Question
 
 DEPTH = 10
@@ -146,8 +147,13 @@ def grams(text: str) -> list[str]:
     return [word[at : at + 4] for word in padded for at in range(max(1, len(word) - 3))]
 
 
-def nodekin(task: Task) -> Any:
-    """The settings as they come."""
+def default(task: Task) -> Any:
+    """What every command searches by; its passages are the paragraphs."""
+    return DefaultRetriever(graph_of(task.dataset), top_k=DEPTH)
+
+
+def plain(task: Task) -> Any:
+    """Words of the paragraphs, as the peers have them."""
     return Retriever(graph_of(task.dataset), "ROOT", top_k=DEPTH)
 
 
@@ -190,7 +196,8 @@ def bm25s(task: Task) -> Any:
 
 
 SYSTEMS: dict[str, Callable[[Task], Any]] = {
-    "**nodekin**": nodekin,
+    "**nodekin**, default": default,
+    "**nodekin**, plain words": plain,
     "rank-bm25, words": rank_bm25(words),
     "rank-bm25, 4-grams": rank_bm25(grams),
     "bm25s, Snowball": bm25s,
@@ -214,9 +221,10 @@ def main() -> None:
     parser = arguments(__doc__)
     parser.add_argument("--functions", type=int, default=1500, help="how many, of those there are")
     options = parser.parse_args()
-    tasks = [*xquad(options.data), *code(options.functions)]
+    others = [Task(dataset, None) for dataset in japanese_and_thai(options.data)]
+    tasks = [*xquad(options.data), *others, *code(options.functions)]
     if len(tasks) == 2:
-        print(f"\nskipped: no xquad in {options.data}")
+        print(f"\nskipped: no xquad and no languages in {options.data}")
     sizes = (f"{t.name}: {len(t.documents)}, {len(t)}" for t, _ in tasks)
     columns = ["questions", "system", *METRICS]
     show(f"Passages and questions: {', '.join(sizes)}", columns, measured(tasks))

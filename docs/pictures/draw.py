@@ -1,4 +1,4 @@
-"""Draw the pictures of the README: from a real run, and from the tables of the benchmarks.
+"""Draw the pictures of the README from a real run.
 
 ``python docs/pictures/draw.py`` writes them beside this file; a test compares them.
 """
@@ -6,15 +6,12 @@
 from __future__ import annotations
 
 import contextlib
-import math
 import os
-import re
 import shutil
 import sys
 import tempfile
 import unicodedata
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from xml.sax.saxutils import escape
 
@@ -146,104 +143,7 @@ def _two_lines(words: str, width: int = 24) -> list[str]:
     return [words[:cut], rest if len(rest) <= width else rest[: width - 1] + "…"]
 
 
-@dataclass(frozen=True)
-class Bars:
-    """A panel of horizontal bars: names and values, and how a value is written."""
-
-    title: str
-    rows: Sequence[tuple[str, float, str]]
-    logarithmic: bool = False
-
-    def draw(self, left: float, top: float, width: float = 250) -> list[str]:
-        """Draw the panel with its upper left corner at a place."""
-        values = [value for _, value, _ in self.rows]
-        least = min(values) / 2
-
-        def share(value: float) -> float:
-            if self.logarithmic:
-                return math.log(value / least) / math.log(max(values) / least)
-            return value / max(values)
-
-        parts = [text(left, top, self.title, more='font-weight="600"')]
-        for number, (name, value, shown) in enumerate(self.rows):
-            y = top + 14 + 27 * number
-            colour = OURS if name.startswith("nodekin") else PEERS
-            length = max(2.0, share(value) * width)
-            parts += [
-                f'<rect x="{left:g}" y="{y:g}" width="{length:.1f}" height="19" fill="{colour}"/>',
-                text(left + length + 6, y + 14.5, shown, more='font-size="13"'),
-            ]
-        return parts
-
-
-def rows_of(section: str) -> list[list[str]]:
-    """Return the cells of the first table of a section of the benchmarks' page."""
-    page = (REPO / "benchmarks" / "README.md").read_text(encoding="utf-8")
-    body = page.split(f"\n## {section}\n", 1)[1].split("\n## ")[0]
-    table = re.findall(r"(?:^\|.*\|\n)+", body, re.MULTILINE)[0]
-    lines = [line.strip("|\n").split("|") for line in table.splitlines(keepends=True)]
-    return [[cell.replace("**", "").strip() for cell in line] for line in lines[2:]]
-
-
-def panels(first: Bars, second: Bars, note: Sequence[str], alt: str) -> str:
-    """Draw two panels with common names of rows, and what was compared."""
-    parts = first.draw(290, 32, 235) + second.draw(630, 32, 235)
-    for number, (name, _, _) in enumerate(first.rows):
-        parts.append(text(20, 60.5 + 27 * number, name, more='font-size="13"'))
-    bottom = 60 + 27 * len(first.rows)
-    for number, line in enumerate(note):
-        parts.append(text(20, bottom + 18 * number, line, "#52606d", 'font-size="12"'))
-    return svg(940, bottom + 18 * len(note), parts, alt)
-
-
-def quality() -> str:
-    """Draw recall of nodekin and its peers, from the table of the benchmarks."""
-    table = {row[0]: row for row in rows_of("Quality")}
-    both: list[list[tuple[str, float, str]]] = [[], []]
-    for panel, column in zip(both, (1, 6), strict=True):
-        for name, shown in (
-            ("nodekin, paragraphs, following links", "nodekin, words and links"),
-            ("rank-bm25, words", "rank-bm25"),
-            ("bm25s (lucene), words", "bm25s"),
-        ):
-            value = table[name][column]
-            panel.append((shown, float(value), value))
-        for framework in ("LangChain", "LlamaIndex"):
-            cell = table[f"{framework} BM25Retriever, as it comes / words"][column]
-            for value, how in zip(cell.split(" / "), ("as it comes", "words"), strict=True):
-                panel.append((f"{framework} BM25Retriever, {how}", float(value), value))
-    note = (
-        "Left: CMRC 2018, 1,002 Chinese questions. Right: HotpotQA, 100 English questions that two",
-        "passages answer. Without a model. “words”: peers cut by jieba, or by \\w+ in lower case.",
-    )
-    first = Bars("The right paragraph comes first", both[0])
-    second = Bars("Both passages are in the first five", both[1])
-    return panels(first, second, note, "Quality beside other retrievers")
-
-
-def speed() -> str:
-    """Draw times of a query and a change at 100,000 passages, from the table."""
-    rows = rows_of("Speed")
-    start = next(i for i, row in enumerate(rows) if row[0] == "100,000")
-    end = next(i for i, row in enumerate(rows) if row[0] == "1,000,000")
-    same = {row[0]: float(row[3]) for row in rows_of("The same terms")}
-    ready = same["bm25s (numpy), terms ready"] / same["nodekin"]
-    query, change = [], []
-    for _, name, _, milliseconds, one in rows[start:end]:
-        value = milliseconds.split(" ")[0]
-        query.append((name, float(value), f"{value} ms"))
-        number, unit = one.split(" (")[0].split(" ")
-        change.append((name, float(number) * (1000 if unit == "s" else 1), f"{number} {unit}"))
-    note = (
-        "100,000 Chinese passages in memory, two cores, logarithmic; peers cut with jieba; that is",
-        f"in their times. Given its terms, bm25s takes {ready:.1f} of our time: “the same terms”.",
-    )
-    first = Bars("One question", query, logarithmic=True)
-    second = Bars("One passage more, searchable", change, logarithmic=True)
-    return panels(first, second, note, "Speed beside other retrievers")
-
-
-PICTURES = {"graph": graph_picture, "terminal": terminal, "quality": quality, "speed": speed}
+PICTURES = {"graph": graph_picture, "terminal": terminal}
 
 
 def main(folder: Path) -> None:
