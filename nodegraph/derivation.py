@@ -11,7 +11,7 @@ from .document import Document
 from .groups import NodeGroup
 from .hashing import digest, digester, full_digest, metadata_digest
 from .node import NO_METADATA, ROOT, Link, Node
-from .source_names import file_name_of, source_of
+from .search_text import file_name_of, source_of
 from .transforms import Draft, PatternRule
 
 CORPUS = ""

@@ -16,7 +16,7 @@ from .corpus import Corpus, Refresh
 from .document import as_document, flatten
 from .document_files import report_changed_files, stable_document
 from .errors import DiskFullError, explain_names, nearest_names
-from .graph_reader import GraphReader, OnError
+from .graph_reader import GraphReader, OnError, SearchEngine, as_engine
 from .groups import PREDEFINED_STRUCTURE, GroupRegistry, GroupSummary, Scope, make_group
 from .hashing import digest
 from .imported_groups import ImportedGroups
@@ -27,7 +27,6 @@ from .models.embedding_cache import EmbeddingCache
 from .navigation import as_node, find, outlines_of, pages_of, place_of
 from .node import ROOT, Link, Node
 from .readers.source_files import ReadOptions, ReadReport
-from .search_engine import SearchEngine, as_engine
 from .search_text import SearchTextOption, as_search_text
 from .splitters.sentences import SentenceSplitter
 from .store import NodeStore

@@ -11,8 +11,14 @@ from .errors import UnknownGroupError, nearest_names
 from .hashing import digest, fingerprint
 from .node import ROOT, Node
 from .readers.text import PAGE_BREAK
-from .search_text import DEFAULT, SearchText, SearchTextRule, as_search_text, rule_version
-from .source_names import file_name_of
+from .search_text import (
+    DEFAULT,
+    SearchText,
+    SearchTextRule,
+    as_search_text,
+    file_name_of,
+    rule_version,
+)
 from .splitters.chunking import strip_span
 from .splitters.headings import headings_in, sections_of
 from .transforms import AnyRule, FollowingTransform, PatternRule, as_rule

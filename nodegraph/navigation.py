@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 from .errors import StoreError
 from .node import MEMBER, ROOT, Kin, Node
 from .readers.text import PAGE_BREAK
-from .source_names import file_name_of, headings_of, source_title
+from .search_text import file_name_of, headings_of, source_title
 from .splitters.headings import headings_in
 
 

@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol
 
-from .search_text import DEFAULT, SearchText, as_stored_search_text
-from .source_names import file_name_of, headings_of
+from .search_text import DEFAULT, SearchText, as_stored_search_text, file_name_of, headings_of
 
 if TYPE_CHECKING:
     import numpy as np

@@ -11,8 +11,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from .document import declared_search_text
 from .node import NO_METADATA, LinkedText, Node
-from .search_text import SearchText
-from .source_names import file_name_of, source_of
+from .search_text import SearchText, file_name_of, source_of
 from .splitters.chunking import Span, locate
 
 Transform = Callable[[Any], Any]

@@ -14,7 +14,7 @@ import click
 
 from ...nodegraph.node import Node
 from ...nodegraph.readers.formats import has_lines
-from ...nodegraph.source_names import file_name_of
+from ...nodegraph.search_text import file_name_of
 from ...retrievers.results import Evidence, ScoredNode
 from ...retrievers.tracing import Span
 from .exit_status import escaped, printable

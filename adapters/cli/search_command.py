@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -15,13 +16,15 @@ from ...nodegraph.graph import NodeGraph
 from ...retrievers.composite.default_retriever import DefaultRetriever
 from ...retrievers.composite.fusion import FusionRetriever
 from ...retrievers.composite.recursive import RecursiveRetriever
+from ...retrievers.conditions import OPERATORS
+from ...retrievers.filters import Filters, all_of, metadata_key, parse_filters
 from ...retrievers.protocols import RetrieverProtocol
 from ...retrievers.results import ScoredNode
 from ...retrievers.retriever import Retriever
 from ...retrievers.similarities.registry import get_similarity
 from ...retrievers.tracing import trace
+from ..tool_filters import pattern_within
 from .exit_status import EXIT_STATUSES, CommandError, ExitStatus, printable
-from .filter_conditions import parse_conditions
 from .models import embedding_model
 from .options import as_text, common_options, search_options
 from .output import FORMAT, LineNumbers, echo, listing, place, result_record, stage_record, to_json
@@ -29,6 +32,7 @@ from .workspace import IndexSettings, Workspace, build_if_outdated, find_index, 
 
 if TYPE_CHECKING:
     from ...retrievers.evaluation.setups.opening import SetupOpener
+
 
 JSON_FORMAT = """\b
 With --json: {"format": 1, "command": "search", "query", "count", "results":
@@ -298,3 +302,86 @@ def similarities_of(names: Sequence[str], embed: str) -> tuple[str, ...]:
             ExitStatus.USAGE_ERROR,
         )
     return tuple(dict.fromkeys(names)) or (("bm25", "cosine") if embed else ("bm25",))
+
+
+_SIGN = re.compile(r"[!><]=|!~|[=~<>]")
+
+_SIGNS = {">=": "gte", "<=": "lte", ">": "gt", "<": "lt", "!=": "nin", "~": "like", "!~": "like"}
+
+_LISTS = ("in", "nin", "any", "all")
+
+
+def parse_conditions(conditions: Iterable[str]) -> dict[str, Any]:
+    """Make filters of conditions, all of which must hold; ``=`` of one field again allows more.
+
+    A condition is a field, a sign (``=``, ``!=``, ``>=``, ``<=``, ``>``, ``<``; ``~`` for a part
+    of a text, or a pattern with ``%``; ``!~``) and a value; or a field, an operator of filters
+    and a value, with spaces between: ``tags any tea,ice``, ``author exists true``. A value that
+    reads as a number or a truth value also means that: ``year=2020`` finds the number and the
+    text.
+
+    Raises:
+        ValueError: If one is no condition.
+
+    Example:
+        >>> parse_conditions(["author=Lu Yu", "author=Li Bai"])
+        {'author': ['Lu Yu', 'Li Bai']}
+        >>> parse_conditions(["file_size>=100", "title~tea"])
+        {'and': [{'file_size': {'gte': 100}}, {'title': {'like': '%tea%'}}]}
+    """
+    equal: dict[str, list[Any]] = {}
+    others: list[Filters] = []
+    for condition in conditions:
+        field, operator, text = _split_condition(condition)
+        name = field if field.startswith(("document.id", "metadata.")) else metadata_key(field)
+        if operator == "=":
+            equal.setdefault(name, []).extend(_values(text))
+            continue
+        part = {name: {_SIGNS.get(operator, operator): _operand(operator, text)}}
+        others.append({"not": part} if operator == "!~" else part)
+    filters = all_of(*({name: values} for name, values in equal.items()), *others)
+    parse_filters(filters)
+    return dict(filters or {})
+
+
+def _split_condition(condition: str) -> tuple[str, str, str]:
+    """Return the field, the sign or operator, and the value of a condition."""
+    words = condition.split(None, 2)
+    if len(words) == 3 and words[1] in OPERATORS:
+        return words[0], words[1], words[2].strip()
+    sign = _SIGN.search(condition)
+    field = condition[: sign.start()].strip() if sign else ""
+    text = condition[sign.end() :].strip() if sign else ""
+    if sign is None or not field or not text:
+        raise ValueError(
+            f"the filter {condition!r:.80} is no condition; write field=value, with one of =, !=, "
+            f">=, <=, >, <, ~, !~, or 'field operator value' with one of {', '.join(OPERATORS)}"
+        )
+    return field, sign[0], text
+
+
+def _operand(operator: str, text: str) -> Any:
+    """Return what an operator compares with."""
+    if operator in _LISTS:
+        return [value for part in text.split(",") for value in _values(part.strip())]
+    if operator == "!=":
+        return _values(text)
+    if operator in ("~", "!~"):
+        return text if "%" in text else pattern_within(text)
+    if operator in ("like", "like_case"):
+        return text
+    return _values(text)[0]
+
+
+def _values(text: str) -> list[Any]:
+    """Return what a text may mean, the likeliest first."""
+    if text.lower() in ("true", "false"):
+        return [text.lower() == "true", text]
+    for number in (int, float):
+        try:
+            value = number(text)
+        except ValueError:
+            continue
+        if value == value:  # not NaN, which equals nothing
+            return [value, text]
+    return [text]

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from urllib.parse import quote, unquote
 
 from ...nodegraph.graph import NodeGraph
-from ...nodegraph.source_names import source_title
+from ...nodegraph.search_text import source_title
 from ...retrievers.corpus_tools.tool_output import ToolError, ToolOutput, ToolSession
 from ...retrievers.corpus_tools.toolset import CorpusTools
 from ..extras import extra

@@ -10,7 +10,7 @@ from typing import Any
 
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.node import ROOT, Node
-from ...nodegraph.source_names import source_title
+from ...nodegraph.search_text import source_title
 from ...retrievers.analysis.text_analyzer import TextAnalyzer
 from ...retrievers.base_retriever import BaseRetriever
 from ...retrievers.corpus_tools.corpus_view import CorpusView

@@ -11,12 +11,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
+from ..concurrency import SingleFlight
 from ..locking import awaited, mutex
 from ..memory_store import as_store
 from ..store import NodeStore
 from .llm import LLM, as_llm
 from .model_objects import in_thread
-from .single_flight import SingleFlight
 
 _KIND = "answers"
 

@@ -8,14 +8,13 @@ from concurrent.futures import Future
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
-from ..concurrency import Workers, ended_by_interruption
+from ..concurrency import SingleFlight, Workers, ended_by_interruption
 from ..errors import nearest_names
 from ..hashing import digest
 from ..locking import awaited, mutex
 from ..store import NodeStore
 from .embedder import Embedder, Vectors, split_batches
 from .passage_vectors import DIMENSION, KIND, PassageVectors, check_dimension
-from .single_flight import SingleFlight
 
 if TYPE_CHECKING:
     import numpy as np

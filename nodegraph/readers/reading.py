@@ -2,21 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import io
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any, TypeVar
 
+from ..codec import decode, encode
 from ..document import Document
 from ..errors import ReadError, nearest_names
+from ..workers.process_workers import Limits, ProcessWorkers, available_cores
+from ..workers.remote_calls import ask_caller
 from .formats import (
     FileFormat,
     RegisteredReader,
     UnloadableError,
     find_reader,
     how_to_read_more,
+    readers_to_send,
+    receive_readers,
     registered_reader,
     supported_suffixes,
 )
-from .source_files import ReadOptions, Records, SourceFile, documents_of
+from .source_files import Ocr, ReadOptions, Records, SourceFile, documents_of
+
+K = TypeVar("K")
 
 
 def read_file(path: Path, file_id: str, options: ReadOptions | None = None) -> list[Document]:
@@ -54,7 +67,6 @@ def read_files(
             isolated.append((file_id, path))
         else:
             unisolated[file_id] = reader
-    from .isolated import parsing  # which loads what starts processes
 
     with parsing(isolated, options) as parsed:
         for file_id, reader in unisolated.items():
@@ -125,3 +137,158 @@ def _read_in_process(
         raise ReadError(f"can't read {path}: {error.strerror or error}", "unreadable") from error
     except Exception as error:  # a registered reader's own
         raise ReadError(f"can't read {path}: {type(error).__name__}: {error}") from error
+
+
+@contextmanager
+def parsing(
+    files: Sequence[tuple[K, Path]], options: ReadOptions
+) -> Iterator[Iterator[tuple[K, Records | ReadError | UnloadableError]]]:
+    """Start to parse files on all cores. Give each as it is ready, with what it holds.
+
+    What is not parsed at the end of the block is left alone.
+
+    Args:
+        files: The files, each with its key.
+        options: How they are read.
+    """
+    if not files:
+        yield iter(())
+        return
+    count = min(len(files), options.workers or available_cores())
+    memory_bytes = options.memory_bytes or _share_of_memory(count)
+    workers = ProcessWorkers(count, Limits(options.seconds, memory_bytes))
+    options = replace(options, memory_bytes=memory_bytes)
+    parse = workers.remote(
+        FileParser(replace(options, ocr=None), tuple(readers_to_send()), options.ocr is not None),
+        "the reader of files",
+        "register it with isolated=False",
+        caller=_ImageReader(options.ocr) if options.ocr else None,
+    )
+    pool = ThreadPoolExecutor(count, "nodekin reading")
+    futures = {pool.submit(_parsed, parse, path, options): key for key, path in files}
+    try:
+        yield ((futures[future], future.result()) for future in as_completed(futures))
+    finally:
+        for future in futures:
+            future.cancel()
+        workers.close()
+        pool.shutdown()
+        workers.close()  # a call that had just started has another process
+
+
+MEMORY_BYTES = 512 * 2**20
+"""How much memory a parser may take, unless the options say otherwise."""
+
+
+def _share_of_memory(count: int) -> int:
+    """Return how much memory each of some parsers may take."""
+    try:
+        physical = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):  # not everywhere
+        return MEMORY_BYTES
+    return min(MEMORY_BYTES, max(64 * 2**20, physical // (2 * count)))
+
+
+def _parsed(
+    parse: Callable[[str], list[Any]], path: Path, options: ReadOptions
+) -> Records | ReadError | UnloadableError:
+    """Return what a file holds, or why it can't be read."""
+    try:
+        kind, *values = parse(str(path))
+    except TimeoutError:
+        return ReadError(
+            f"can't read {path}: its parser took more than {options.seconds:g} seconds; "
+            "leave it out, or give it more: ReadOptions(seconds=...)",
+            "too slow to parse",
+        )
+    except ChildProcessError as error:
+        return ReadError(
+            f"can't read {path}: {error}, as it does where a file is damaged or takes more memory "
+            "than ReadOptions(memory_bytes=...)",
+            "crashing their parser",
+        )
+    except Exception as error:  # what it sent is no reply
+        return ReadError(f"can't read {path}: {type(error).__name__}: {error}")
+    if kind == "unloadable":
+        return UnloadableError(*values)
+    if kind == "error":
+        message, reason, skippable = values
+        return ReadError(message, reason, skippable=skippable)
+    records: Records = decode(values[0])
+    return records
+
+
+class _ImageReader:
+    """Read the images of pages in this process, for parsers in others."""
+
+    def __init__(self, ocr: Ocr) -> None:
+        self._ocr = ocr
+
+    def recognize(self, image: bytes) -> str:
+        """Return the text of the image of a page, a PNG."""
+        from PIL import Image
+
+        with Image.open(io.BytesIO(image)) as picture:
+            return str(self._ocr(picture))
+
+
+@dataclass(frozen=True)
+class FileParser:
+    """Read a file where it may crash: the function that other processes get.
+
+    Attributes:
+        options: How files are read.
+        readers: Readers of the program, by pattern, pickled.
+        has_ocr: Whether the caller reads images.
+    """
+
+    options: ReadOptions
+    readers: tuple[tuple[str, bytes], ...]
+    has_ocr: bool
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _received, (self.options, self.readers, self.has_ocr)
+
+    def __call__(self, file: str) -> list[Any]:
+        """Return plain data: what a file holds, or why it can't be read."""
+
+        def ocr(image: bytes) -> str:
+            try:
+                return str(ask_caller("recognize", image))
+            except Exception as error:  # of a user's function
+                reason = f"ocr failed on a page: {type(error).__name__}: {error}"
+                raise ReadError(f"can't read {file}: {reason}") from error
+
+        source = SourceFile(Path(file), self.options, ocr if self.has_ocr else None)
+        try:
+            reader = find_reader(source.path)
+            if reader is None:
+                raise ReadError(f"{file} has no format that is known here")
+            records = reader.records(source)
+            try:
+                return ["read", encode(records)]
+            except TypeError as error:  # a user's reader gave metadata of a class of its own
+                return ["unloadable", str(error)]
+        except UnloadableError as error:
+            return ["unloadable", str(error)]
+        except ReadError as error:
+            return ["error", str(error), error.kind, error.skippable]
+        except MemoryError:
+            message = (
+                f"can't read {file}: it takes more memory than "
+                f"ReadOptions(memory_bytes={self.options.memory_bytes})"
+            )
+            return ["error", message, "too large for the memory limit", False]
+        except OSError as error:
+            return ["error", f"can't read {file}: {error.strerror or error}", "unreadable", False]
+        except BaseException as error:  # a parser's own, some of which derive from nothing else
+            reason = " ".join(str(error).split())[:300]
+            message = f"can't read {file}: {type(error).__name__}: {reason}"
+            return ["error", message, "damaged", False]
+
+
+def _received(
+    options: ReadOptions, readers: Sequence[tuple[str, bytes]], has_ocr: bool
+) -> FileParser:
+    receive_readers(readers)
+    return FileParser(options, tuple(readers), has_ocr)

@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import Any, ClassVar
 
 from ..node import Node
-from ..source_names import file_name_of
+from ..search_text import file_name_of
 from .chunking import Length, RecursiveSplitter, Span, check_sizes, count_tokens, pack, strip_span
 from .headings import Section, headings_in, sections_of
 from .sentences import paragraph_spans

@@ -13,8 +13,7 @@ import numpy.typing as npt
 
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.node import Link
-from ..indexes.bm25_scores import Floats
-from ..indexes.word_search import Meets, Passages
+from ..indexes.bm25_scores import Floats, Meets, Passages
 from ..validation import number, whole
 
 UNTITLED = 2 / 3

@@ -15,7 +15,7 @@ from ...nodegraph.node import Node
 from ..filters import Filters, all_of, parse_filters
 from ..foreign.coercion import as_retriever
 from ..foreign.foreign_retriever import check_in_graph
-from ..indexes.word_search import Meets, Passages
+from ..indexes.bm25_scores import Meets, Passages
 from ..planned_retriever import PlannedRetriever
 from ..plans.effects import Compute, Find
 from ..plans.plan import Plan

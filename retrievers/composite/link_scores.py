@@ -11,8 +11,7 @@ import numpy.typing as npt
 
 from ...nodegraph.extractors.entity_names import has_name
 from ...nodegraph.graph import NodeGraph
-from ..indexes.bm25_scores import Floats
-from ..indexes.word_search import Passages, WordSearch
+from ..indexes.bm25_scores import Floats, Passages, WordSearch
 from ..results import Results, ScoredNode
 from ..similarities.bm25 import Bm25
 from .link_graph import LinkMatrix, PassageLink

@@ -9,7 +9,7 @@ from itertools import islice
 from ...nodegraph.errors import nearest_names
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.node import Node
-from ...nodegraph.source_names import file_name_of
+from ...nodegraph.search_text import file_name_of
 from ..filters import Filters, parse_filters
 from .tool_output import ToolError, span_of
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ...nodegraph.node import Node
-from ...nodegraph.source_names import headings_of, source_title
+from ...nodegraph.search_text import headings_of, source_title
 from ...nodegraph.splitters.chunking import count_tokens
 
 

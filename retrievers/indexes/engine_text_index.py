@@ -22,10 +22,9 @@ from ...nodegraph.search_tables import (
 )
 from ..analysis.text_analyzer import Analyzer
 from ..filters import Filter
-from .bm25_scores import Floats, Saturation, TermWeights
+from .bm25_scores import Floats, Meets, Saturation, TermWeights
 from .engine_index import EngineIndex, Recent, Scored, Version, View
 from .text_index import analysis_version, batches, inverted
-from .word_search import Meets
 
 Numbers = npt.NDArray[np.int64]
 

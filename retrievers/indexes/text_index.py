@@ -16,16 +16,14 @@ from ...nodegraph.concurrency import track
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.hashing import fingerprint
 from ...nodegraph.node import Node
-from ..analysis.inversion import MAX_TEXTS, InvertedTexts, invert
 from ..analysis.text_analyzer import Analyzer
 from ..filters import Filter
 from ..results import Hits
 from .array_files import Arrays, grown
-from .bm25_scores import Floats, QueryPostings, Saturation, TermWeights, best_rows
+from .bm25_scores import Floats, Meets, QueryPostings, Saturation, TermWeights, best_rows
 from .node_table import NodeTable
-from .postings import Counts, Ints, Postings
+from .postings import MAX_TEXTS, Counts, Ints, InvertedTexts, Postings, invert
 from .synced_index import SyncedIndex, portions
-from .word_search import Meets
 
 _LONG = 1_000  # nodes whose indexing is worth a progress bar
 

@@ -20,7 +20,7 @@ from ...nodegraph.models.templates import (
 )
 from ...nodegraph.models.templates import neutralize as neutralize_tags
 from ...nodegraph.node import Node
-from ...nodegraph.source_names import headings_of, source_title
+from ...nodegraph.search_text import headings_of, source_title
 from .effects import Ask, Work
 from .plan import Plan
 

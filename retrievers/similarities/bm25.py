@@ -15,9 +15,8 @@ from ..analysis.text_analyzer import Analyzer, TextAnalyzer
 from ..validation import choice, number
 
 if TYPE_CHECKING:
-    from ..indexes.bm25_scores import TermWeights
+    from ..indexes.bm25_scores import TermStatistics, TermWeights, WordSearch
     from ..indexes.text_index import TextIndex
-    from ..indexes.word_search import TermStatistics, WordSearch
 
 _Terms = Iterable[tuple[str | tuple[str, ...], float]]
 

@@ -15,7 +15,7 @@ import pytest
 from hostile_server import WAYS, hostile
 from scripted_server import ChatServer, serving
 
-from nodekin.adapters import http_limits
+from nodekin.adapters import openai as http_limits
 from nodekin.adapters.openai import OpenAIEmbedder
 from nodekin.adapters.openai_chat import OpenAIChat
 from nodekin.adapters.rerank_endpoint import RerankEndpoint

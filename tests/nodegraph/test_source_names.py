@@ -1,6 +1,6 @@
 import pytest
 
-from nodekin.nodegraph.source_names import file_name_of, headings_of, source_of, source_title
+from nodekin.nodegraph.search_text import file_name_of, headings_of, source_of, source_title
 
 
 @pytest.mark.parametrize(

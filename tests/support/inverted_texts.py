@@ -4,7 +4,7 @@ from collections import Counter
 
 import numpy as np
 
-from nodekin.retrievers.analysis.inversion import InvertedTexts
+from nodekin.retrievers.indexes.postings import InvertedTexts
 
 
 def counted(inverted: InvertedTexts) -> list[Counter]:

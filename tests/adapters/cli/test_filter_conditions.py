@@ -1,6 +1,6 @@
 import pytest
 
-from nodekin.adapters.cli.filter_conditions import parse_conditions
+from nodekin.adapters.cli.search_command import parse_conditions
 from nodekin.nodegraph import Node
 from nodekin.retrievers.filters import parse_filters
 

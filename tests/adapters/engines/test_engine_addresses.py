@@ -7,7 +7,7 @@ from memory_engine import MemoryEngine
 
 from nodekin.adapters.engines.milvus import MilvusEngine
 from nodekin.nodegraph import NodeGraph
-from nodekin.nodegraph.search_engine import as_engine
+from nodekin.nodegraph.graph_reader import as_engine
 
 
 def test_an_address_or_an_engine_is_taken() -> None:

@@ -19,7 +19,7 @@ from nodekin.adapters.engines import milvus
 from nodekin.adapters.engines.index_engine import EngineRow, EngineUnavailableError, RowSelection
 from nodekin.adapters.engines.milvus import MilvusAddress, MilvusEngine
 from nodekin.nodegraph import Document, NodeGraph, StoreError
-from nodekin.nodegraph.search_engine import StoreEngine
+from nodekin.nodegraph.graph_reader import StoreEngine
 from nodekin.nodegraph.search_tables import ValueMatch
 from nodekin.retrievers import Retriever
 from nodekin.retrievers.indexes import engine_vector_index

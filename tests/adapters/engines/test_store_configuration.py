@@ -7,7 +7,7 @@ import pytest
 
 from nodekin.adapters.engines.store_configuration import store_options
 from nodekin.nodegraph import Embedder, NodeGraph
-from nodekin.nodegraph.search_engine import as_engine
+from nodekin.nodegraph.graph_reader import as_engine
 from nodekin.retrievers import Retriever
 
 LazyConf = dict[str, Any]

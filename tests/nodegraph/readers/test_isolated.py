@@ -10,7 +10,8 @@ import outside_readers
 import pytest
 
 from nodekin.nodegraph import NodeGraph, ReadError, ReadOptions, register_reader
-from nodekin.nodegraph.readers import formats, isolated
+from nodekin.nodegraph.readers import formats
+from nodekin.nodegraph.readers import reading as isolated
 from nodekin.nodegraph.workers.process_workers import Limits, ProcessWorkers
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals")

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodekin.retrievers.composite.references import rescale
+from nodekin.retrievers.composite.recursive import rescale
 
 FINITE = st.floats(-1e6, 1e6, allow_nan=False)
 

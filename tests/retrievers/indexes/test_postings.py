@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nodekin.retrievers.analysis.inversion import invert
-from nodekin.retrievers.indexes.postings import Postings
+from nodekin.retrievers.indexes.postings import Postings, invert
 
 TEXTS = st.text(st.characters(categories=None), max_size=6)  # lone surrogates too
 BATCHES = st.lists(st.lists(st.lists(st.sampled_from("abcdefgh"), max_size=7), max_size=6))

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodekin.retrievers.analysis.inversion import count_keys, invert
+from nodekin.retrievers.indexes.postings import count_keys, invert
 from tests.support.inverted_texts import counted
 
 TERMS = st.lists(st.lists(st.one_of(st.sampled_from("abc"), st.text(max_size=3)), max_size=9))

@@ -2,7 +2,7 @@
 
 import threading
 
-from nodekin.nodegraph.models.single_flight import SingleFlight
+from nodekin.nodegraph.concurrency import SingleFlight
 
 
 def in_another_thread(call):
