@@ -437,6 +437,7 @@ def map_rerank(context: AnswerContext) -> Plan[FinalAnswer]:
     """
     max_parts = context.settings.max_calls
     parts, prompts = yield from Work(partial(_single_prompts, context, "rank", max_parts))
+    schema = schema_of(_RANK_FORM)
     ranked = yield from context.gather(
         [
             ask_and_parse(
@@ -444,7 +445,7 @@ def map_rerank(context: AnswerContext) -> Plan[FinalAnswer]:
                 prompt,
                 parse_ranked_answer,
                 context.language,
-                schema=schema_of(_RANK_FORM),
+                schema=schema,
                 timeout=context.settings.timeout,
             )
             for prompt in prompts

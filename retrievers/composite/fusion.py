@@ -11,7 +11,7 @@ from ..base_retriever import inner_retrievers
 from ..filters import Filters
 from ..foreign.coercion import as_retriever
 from ..planned_retriever import PlannedRetriever
-from ..plans.effects import Each, Find
+from ..plans.effects import Each, Find, Work
 from ..plans.plan import Plan
 from ..protocols import RetrieverLike, RetrieverProtocol
 from ..ranking import RANK_CONSTANT, Mode, check_mode, fuse
@@ -163,13 +163,9 @@ class FusionRetriever(PlannedRetriever):
                     rankings.append(outcome)
                     weights.append(weight)
             top_k = self.top_k if limit is None else limit
-            results = [
-                fuse(
-                    *(query_rankings, self.mode, weights, top_k),
-                    *(self.rank_constant, self.merge_by),
-                )
-                for query_rankings in zip(*rankings, strict=True)
-            ]
+            options = self.mode, weights, top_k, self.rank_constant, self.merge_by
+            per_query = zip(*rankings, strict=True)
+            results = yield from Work(lambda: [fuse(ranked, *options) for ranked in per_query])
             span.set_results(results)
         return results
 

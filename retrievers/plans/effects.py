@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import contextvars
+import itertools
 import math
 import queue
 import threading
@@ -396,6 +397,9 @@ def run_with_timeout(function: Callable[[], T], seconds: float | None) -> T:
     return future.result(seconds)
 
 
+_TURN = 100
+"""Items of a stream that came at once, after which an event loop goes on with other tasks."""
+
 GROWTH = 4
 """How many times as many candidates each further search is for."""
 
@@ -505,6 +509,9 @@ async def astream_with_timeout(
 ) -> AsyncGenerator[T, None]:
     """Async version of ``stream_with_timeout``. What is waited for is cancelled in the end.
 
+    Items that are there without waiting, as of a client that buffers them, keep no other task
+    from the event loop.
+
     Raises:
         asyncio.TimeoutError: If it takes longer.
     """
@@ -512,7 +519,9 @@ async def astream_with_timeout(
     iterator = aiter(function())
     allowed = math.inf  # for the next item
     try:
-        while True:
+        for number in itertools.count(1):
+            if number % _TURN == 0:
+                await asyncio.sleep(0)
             remaining = max(0.0, end - time.monotonic())
             wait = min(remaining, allowed)
             try:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 from ...nodegraph.models.output.lines import normalize
 from ..filters import Filters
 from ..foreign.coercion import as_retriever
 from ..planned_retriever import PlannedRetriever, join_notes
-from ..plans.effects import Find, gather
+from ..plans.effects import Find, Work, gather
 from ..plans.limits import Budget, BudgetExceededError
 from ..plans.plan import Plan, arun, run
 from ..plans.prompting import PromptMixin
@@ -171,7 +172,9 @@ class MultiStepRetriever(PromptMixin, PlannedRetriever):
             search.report_steps()
             steps = search.steps
             note = join_notes(note, *(step.note for step in steps))
-            ranking = merge_steps(_with_notes(steps, ended, note), ended == "answered", limit)
+            noted = partial(_with_notes, steps, ended, note)
+            answered = ended == "answered"
+            ranking = yield from Work(lambda: merge_steps(noted(), answered, limit))
             outcome = MultiStep(
                 *(query, tuple(plain), tuple(steps[1:]), tuple(ranking)),
                 ended=ended,

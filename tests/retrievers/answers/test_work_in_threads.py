@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from typing import Any, get_args
 
 import pytest
@@ -86,6 +86,32 @@ async def test_nothing_is_counted_in_the_thread_of_the_loop(mode: AnswerMode) ->
     answer = await answering.aquery(QUESTION)
     assert answer.answered
     assert threading.get_ident() not in length.threads
+
+
+async def test_other_tasks_go_on_while_a_model_that_never_waits_is_streamed() -> None:
+    class Buffered:
+        def complete(self, prompt: str) -> str:
+            raise AssertionError("it is streamed")
+
+        async def astream(self, prompt: str) -> AsyncIterator[str]:
+            for number in range(3_000):
+                yield f"word{number} "
+
+    turns = 0
+
+    async def count_turns() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    counting = asyncio.create_task(count_turns())
+    pieces, most, before = 0, 0, 0
+    async for _ in engine("stuff", 40, Length(), Buffered()).astream(QUESTION):
+        pieces = 1 if turns != before else pieces + 1
+        before, most = turns, max(most, pieces)
+    counting.cancel()
+    assert most <= 200
 
 
 async def test_no_answer_is_parsed_in_the_thread_of_the_loop() -> None:

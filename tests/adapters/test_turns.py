@@ -1,0 +1,198 @@
+"""No turn of an event loop is long, whatever is answered from 400 sources.
+
+What is counted is how many functions one turn calls: 10,000 are some 2 ms of the processor. A
+fusion of two times 400 calls 30,000, which is why it works in a thread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+from fixed_retriever import FixedRetriever, scored
+
+from nodekin.nodegraph import Document, NodeGraph
+from nodekin.nodegraph.node import Node
+from nodekin.retrievers import CorpusTools, FusionRetriever, QueryEngine, Retriever, as_retriever
+from nodekin.retrievers.answers.settings import AnswerMode, AnswerSettings
+from nodekin.retrievers.strategies.strategy_registry import make_strategy, simple_strategies
+
+COUNT = 400
+
+MOST_CALLS = 15_000
+
+QUESTION = "Where does tea grow?"
+
+TEXT = "In place {} tea is dried and rolled by hand, and much of it is sent to other places."
+
+QUERIES = "\n".join(f"Where does tea number {number} grow?" for number in range(2_600))  # 100 kB
+
+Call = Callable[[], Awaitable[object]]
+
+
+@pytest.fixture
+def longest_turn(monkeypatch: pytest.MonkeyPatch) -> Callable[[Call], Awaitable[int]]:
+    """Return what says how many functions the longest turn of a call's loop calls."""
+    run = asyncio.Handle._run  # type: ignore[attr-defined]
+    turns = [0]
+
+    def count(frame: object, event: str, argument: object) -> None:
+        turns[-1] += event in ("call", "c_call")
+
+    def counting(handle: asyncio.Handle) -> None:
+        turns.append(0)
+        sys.setprofile(count)
+        try:
+            run(handle)
+        finally:
+            sys.setprofile(None)
+
+    async def measured(call: Call) -> int:
+        await call()  # builds and imports
+        turns[:] = [0]
+        monkeypatch.setattr(asyncio.Handle, "_run", counting)
+        await call()
+        sys.setprofile(None)
+        monkeypatch.undo()
+        return max(turns)
+
+    return measured
+
+
+class Model:
+    """Says at once, without waiting, what a strategy or an engine asks for."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def complete(self, prompt: str) -> str:
+        return self.text
+
+    async def acomplete(self, prompt: str) -> str:
+        return self.text
+
+    async def astream(self, prompt: str) -> Any:
+        for word in self.text.split(" "):
+            yield word + " "
+
+
+ANSWER = Model("It grows in hills [1].\nConfidence: 80")
+
+
+def fixed(count: int = COUNT) -> FixedRetriever:
+    return FixedRetriever(scored([Node(TEXT.format(n), id=f"n{n}") for n in range(count)]))
+
+
+def graph() -> NodeGraph:
+    graph = NodeGraph(progress=False)
+    lines = [[TEXT.format(f"{n}.{line}") for line in range(2)] for n in range(COUNT)]
+    graph.add(Document("\n".join(text), id=f"d{n}") for n, text in enumerate(lines))
+    graph.create_node_group("line", str.splitlines)
+    return graph
+
+
+def engine(mode: AnswerMode, model: object = ANSWER) -> QueryEngine:
+    window = 60 * COUNT if mode in ("stuff", "refine") else 4096
+    settings = AnswerSettings(context_window=window, max_calls=2 * COUNT)
+    return QueryEngine(fixed(), model, mode, top_k=COUNT, settings=settings)
+
+
+def read(stream: Any) -> Awaitable[object]:
+    async def all_of() -> list[object]:
+        return [item async for item in stream]
+
+    return all_of()
+
+
+@pytest.mark.parametrize("mode", get_args(AnswerMode))
+async def test_answers(mode: AnswerMode, longest_turn: Any) -> None:
+    assert await longest_turn(lambda: engine(mode).aquery(QUESTION)) < MOST_CALLS
+
+
+async def test_a_stream(longest_turn: Any) -> None:
+    answering = engine("stuff", Model("Tea grows in hills. " * 5_000))
+    assert await longest_turn(lambda: read(answering.astream(QUESTION))) < MOST_CALLS
+
+
+async def test_retrievers_and_tools(longest_turn: Any) -> None:
+    reverse, searched = fixed(), graph()
+    reverse.results.reverse()
+    lines = Retriever(searched, "line", top_k=COUNT)
+    tools = CorpusTools(searched, max_tokens=50_000)
+    retrievers = {
+        "fusion": FusionRetriever([fixed(), reverse], top_k=COUNT),
+        "fusion of 400": FusionRetriever([fixed(20) for _ in range(COUNT)], top_k=COUNT),
+        "retriever": lines,
+        "default": as_retriever(searched),
+        **{name: make_strategy(name, lines, Model(QUERIES)) for name in simple_strategies()},
+    }
+    calls: dict[str, Call] = {
+        name: lambda retriever=retriever: retriever.aretrieve(QUESTION, top_k=COUNT)  # type: ignore[misc]
+        for name, retriever in retrievers.items()
+    }
+    calls["search"] = lambda: tools.acall("search", {"query": QUESTION})
+    calls["grep"] = lambda: tools.acall("grep", {"pattern": "tea"})
+    turns = {name: await longest_turn(call) for name, call in calls.items()}
+    assert {name: calls for name, calls in turns.items() if calls >= MOST_CALLS} == {}
+
+
+async def test_langchain(longest_turn: Any) -> None:
+    pytest.importorskip("langchain_core")
+    from nodekin.adapters.langchain import NodeGraphQueryEngine, NodeGraphRetriever
+
+    answering = NodeGraphQueryEngine(engine=engine("map_rerank"), output="dict")
+    assert await longest_turn(lambda: answering.ainvoke(QUESTION)) < MOST_CALLS
+    retriever = NodeGraphRetriever(retriever=Retriever(graph(), "line"), k=COUNT)
+    assert await longest_turn(lambda: retriever.ainvoke(QUESTION)) < MOST_CALLS
+
+
+async def test_llama_index(longest_turn: Any) -> None:
+    pytest.importorskip("llama_index.core")
+    from nodekin.adapters.llama_index import NodeGraphQueryEngine, NodeGraphRetriever
+
+    answering = NodeGraphQueryEngine(engine("map_rerank"))
+    assert await longest_turn(lambda: answering.aquery(QUESTION)) < MOST_CALLS
+    retriever = NodeGraphRetriever(Retriever(graph(), "line", top_k=COUNT))
+    assert await longest_turn(lambda: retriever.aretrieve(QUESTION)) < MOST_CALLS
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [("/api/ask", {"question": QUESTION}), ("/api/search", {"query": QUESTION, "top_k": 50})],
+)
+async def test_the_page(
+    path: str, body: dict[str, object], tmp_path: Path, longest_turn: Any
+) -> None:
+    pytest.importorskip("starlette")
+    from nodekin.adapters.serve.page_app import PageApp
+    from nodekin.adapters.serve.tried_setups import TriedSetups
+    from nodekin.retrievers.evaluation.setups.opening import SetupOpener
+    from nodekin.retrievers.evaluation.setups.setup_file import SetupFile
+
+    setups = SetupFile({"lines": {"type": "Retriever", "group_name": "line"}})
+    tried = TriedSetups(SetupOpener(setups, graph()), tmp_path / "setups.toml")
+    app = PageApp(tried, Model("Tea grows in hills. " * 1_000))
+    headers = [(b"host", b"127.0.0.1"), (b"content-type", b"application/json")]
+    scope = {"type": "http", "method": "POST", "scheme": "http", "path": path, "headers": headers}
+    scope |= {"query_string": b"", "root_path": "", "asgi": {"version": "3.0"}}
+
+    async def request() -> None:
+        messages = [{"type": "http.request", "body": json.dumps(body).encode()}]
+        sent: list[Any] = []
+
+        async def receive() -> Any:
+            return messages.pop() if messages else await asyncio.Event().wait()
+
+        async def send(message: Any) -> None:
+            sent.append(message)
+
+        await app(scope, receive, send)
+        assert sent[0]["status"] == 200
+        assert sum(len(message.get("body", b"")) for message in sent) > 1_000
+
+    assert await longest_turn(request) < MOST_CALLS
