@@ -7,10 +7,12 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from stress import LONG
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -58,27 +60,34 @@ QUICK = (
 """Tests of what stays, which take seconds."""
 
 IMPORT = """
-import importlib, pkgutil, nodekin
-names = [m.name for m in pkgutil.walk_packages(nodekin.__path__, "nodekin.")]
-assert len(names) > 150, names
-for name in names:
-    if name.endswith("__main__"):
-        continue
-    try:
-        importlib.import_module(name)
-    except ImportError as error:
-        if "pip install" not in str(error):
-            raise
+import importlib, pkgutil, sys
+for site in sys.argv[1:]:
+    sys.path.insert(0, site)
+    import nodekin
+    assert nodekin.__file__.startswith(site), nodekin.__file__
+    names = [m.name for m in pkgutil.walk_packages(nodekin.__path__, "nodekin.")]
+    assert len(names) > 150, names
+    for name in names:
+        if name.endswith("__main__"):
+            continue
+        try:
+            importlib.import_module(name)
+        except ImportError as error:
+            if "pip install" not in str(error):
+                raise
+    sys.path.remove(site)
+    for name in [name for name in sys.modules if name.partition(".")[0] == "nodekin"]:
+        del sys.modules[name]
 """
+"""Imports all modules of several copies, each anew; what others made is imported once."""
 
 
-def without(island: str, folder: Path) -> tuple[Path, Path]:
-    """Install a copy without a part, and what needs it; return its place and that of its tests."""
-    deleted = [one for name, one in ISLANDS.items() if island in (name, *one.needs)]
+def without(islands: Iterable[str], folder: Path) -> tuple[Path, Path]:
+    """Install a copy without parts, and what needs them; return its place and that of its tests."""
+    deleted = [one for name, one in ISLANDS.items() if {*islands} & {name, *one.needs}]
     tree, site = folder / "tree", folder / "site"
-    ignored = shutil.ignore_patterns("__pycache__", "*.pyc")
     for name in ("nodegraph", "retrievers", "adapters", "root", "tests", "docs", "examples"):
-        shutil.copytree(REPO / name, tree / name, ignore=ignored)
+        shutil.copytree(REPO / name, tree / name)  # with the bytecode
     for name in ("pyproject.toml", "README.md"):
         shutil.copy(REPO / name, tree / name)
     for path in (p for one in deleted for p in (*one.code, *one.tests)):
@@ -124,10 +133,16 @@ def run(site: Path, tree: Path, *arguments: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("island", ISLANDS)
-def test_the_rest_works_without_it(island: str, tmp_path: Path) -> None:
-    site, tree = without(island, tmp_path)
-    run(site, tree, "-c", IMPORT)
+def test_the_rest_is_imported_without_any_of_them(tmp_path: Path) -> None:
+    copies = [without([name], tmp_path / name) for name in ISLANDS]
+    run(*copies[0], "-c", IMPORT, *(str(site) for site, _ in copies))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("islands", [[*ISLANDS], *([name] for name in ISLANDS if LONG)], ids=str)
+def test_the_rest_works_without_them(islands: list[str], tmp_path: Path) -> None:
+    """All are deleted at once; with ``make stress`` each alone, too."""
+    site, tree = without(islands, tmp_path)
     run(site, tree, "-m", "pytest", "-n", "0", "-q", "-x", "-m", "not slow and not models", *QUICK)
 
 

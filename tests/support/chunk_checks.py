@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from hypothesis import strategies as st
+from stress import LONG
 
 from nodekin.nodegraph import count_tokens
 
@@ -66,12 +67,14 @@ def check_chunks(
     assert starts == sorted(set(starts))
 
 
+MANY = 1_000_000 if LONG else 200_000
+
 LONG_LINES = {
-    "no punctuation": "a" * 10_000_000,
-    "Chinese without punctuation": "茶" * 3_333_333,
-    "words": "tea " * 250_000,
-    "sentences": "In the year 3. He came. " * 40_000,
-    "Chinese sentences": "茶是一种饮料，用叶子泡。" * 30_000,
-    "full stops": "." * 1_000_000,
-    "white space": "# a" + " " * 1_000_000 + "b",
+    "no punctuation": "a" * 10 * MANY,
+    "Chinese without punctuation": "茶" * 3 * MANY,
+    "words": "tea " * (MANY // 4),
+    "sentences": "In the year 3. He came. " * (MANY // 24),
+    "Chinese sentences": "茶是一种饮料，用叶子泡。" * (MANY // 36),
+    "full stops": "." * MANY,
+    "white space": "# a" + " " * MANY + "b",
 }
