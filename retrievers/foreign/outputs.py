@@ -97,8 +97,9 @@ def read_plain(output: Any) -> Any:
     and ``score``.
 
     Example:
-        >>> read_plain(["Tea", {"text": "Milk", "document_id": "m", "score": 0.5}])[1]
-        (Node('Milk', group='', id='59e8b87f'), 0.5)
+        >>> _, (milk, score) = read_plain(["Tea", {"text": "Milk", "id": "m", "score": 0.5}])
+        >>> milk, score
+        (Node('Milk', group='', id='m'), 0.5)
     """
     if not _is_list(output):
         return output
