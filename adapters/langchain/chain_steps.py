@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 from langchain_core.documents import Document
 from langchain_core.runnables import RunnableConfig, RunnableSerializable
@@ -11,9 +11,12 @@ from pydantic import ConfigDict, Field, PrivateAttr, SkipValidation, model_valid
 
 from ...retrievers.foreign.outputs import fuse_outputs
 from ...retrievers.strategies.model_prompt import QueryTransform
-from ...retrievers.strategies.strategy_registry import make_transform
+from ...retrievers.strategies.strategy_registry import RouteOptions, make_transform
 from .callbacks import achild_runs, child_runs
 from .documents import Details, to_document
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 Mode: TypeAlias = Literal["rrf", "relative", "distribution", "concat"]
 
@@ -79,7 +82,11 @@ class TransformQuery(ChainStep):
 
 
 def transform_query(
-    llm: object, transform: str, *, output: Literal["texts", "text"] = "texts", **options: Any
+    llm: object,
+    transform: str,
+    *,
+    output: Literal["texts", "text"] = "texts",
+    **options: Unpack[RouteOptions],
 ) -> TransformQuery:
     """Return a step that transforms a query with a language model, to be composed with ``|``.
 
@@ -123,7 +130,7 @@ def transform_query(
         >>> chain.invoke("Is tea fermented?")
         'is tea fermented?'
     """
-    return TransformQuery(llm=llm, transform_name=transform, output=output, options=options)
+    return TransformQuery(llm=llm, transform_name=transform, output=output, options={**options})
 
 
 class FuseDocuments(ChainStep):

@@ -18,7 +18,7 @@ from collections.abc import (
 from contextlib import aclosing
 from functools import reduce
 from itertools import chain
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypedDict
 
 from langchain_core.messages import (
     AIMessage,
@@ -44,10 +44,13 @@ from ...retrievers.answers.engine import QueryEngine
 from ...retrievers.base_retriever import child_k_override
 from ...retrievers.foreign.coercion import as_retriever
 from ...retrievers.foreign.foreign_retriever import configured
-from ...retrievers.protocols import RetrieverProtocol
+from ...retrievers.protocols import RetrieverLike, RetrieverProtocol
 from .callbacks import achild_runs, child_runs
 from .documents import Details, check_count, check_kwargs, to_document
 from .filter_translation import as_filters, merge_filters
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 from .retriever import draw_runnable
 
 EngineInput = (
@@ -61,6 +64,19 @@ EngineInput = (
 )
 
 
+class EngineFields(TypedDict, total=False):
+    """Fields of a ``NodeGraphQueryEngine``, to type ``**fields``. See there."""
+
+    output: Literal["text", "dict"]
+    k: int | None
+    child_k: int | None
+    filter: Mapping[str, Any] | None
+    question_key: str | None
+    history_key: str
+    details: Details
+    name: str | None
+
+
 class NodeGraphQueryEngine(RunnableSerializable[EngineInput, Any]):
     """Use a query engine in LangChain: questions in, answers with sources out, streamed.
 
@@ -68,7 +84,8 @@ class NodeGraphQueryEngine(RunnableSerializable[EngineInput, Any]):
         Install the extra: ``pip install "nodekin[langchain]"``.
 
     Key init args:
-        engine: The ``QueryEngine``.
+        engine: The ``QueryEngine``. Or, with ``llm``, a retriever to make one of.
+        llm: The model, where a retriever is given.
         output: ``"text"`` for the answer's text. ``"dict"`` for a mapping with ``answer``,
             ``question``, ``context`` (the documents, in the order of their numbers), ``sources``
             (number, whether it is cited, title, ids, score, and the text the model was shown),
@@ -89,7 +106,11 @@ class NodeGraphQueryEngine(RunnableSerializable[EngineInput, Any]):
         >>> graph = NodeGraph()
         >>> ids = graph.add(["The Nile is 6,650 km long.", "Tea is a drink."])
         >>> model = FakeListChatModel(responses=["It has 6,650 km [1]."])
-        >>> engine = NodeGraphQueryEngine(engine=QueryEngine(Retriever(graph, "ROOT"), model))
+        >>> engine = NodeGraphQueryEngine(Retriever(graph, "ROOT"), model)
+
+        With a mode, prompts and settings of yours:
+
+        >>> engine = NodeGraphQueryEngine(QueryEngine(Retriever(graph, "ROOT"), model, "refine"))
 
     Usage:
         >>> engine.invoke("How long is the Nile?")
@@ -150,6 +171,18 @@ class NodeGraphQueryEngine(RunnableSerializable[EngineInput, Any]):
     details: Details = False
     """What the metadata of documents has besides its own fields."""
 
+    def __init__(
+        self,
+        engine: QueryEngine | RetrieverLike | None = None,
+        llm: object = None,
+        **fields: Unpack[EngineFields],
+    ) -> None:
+        if isinstance(engine, QueryEngine) and llm is not None:
+            raise TypeError("engine has its model; leave out llm, or give a retriever with it")
+        made = engine if llm is None or engine is None else QueryEngine(engine, llm)
+        values: dict[str, Any] = {"engine": made, **fields}
+        super().__init__(**values)
+
     @field_validator("filter")
     @classmethod
     def _check_filter(cls, value: dict[str, Any] | None) -> dict[str, Any] | None:
@@ -161,8 +194,8 @@ class NodeGraphQueryEngine(RunnableSerializable[EngineInput, Any]):
     def _check_engine(cls, value: object) -> object:
         if not all(callable(getattr(value, name, None)) for name in ("query", "aquery", "stream")):
             raise TypeError(
-                f"engine is a QueryEngine(retriever, llm), not {value!r:.80}; a retriever alone "
-                "goes into NodeGraphRetriever"
+                f"engine is a QueryEngine, or a retriever with a model: "
+                f"NodeGraphQueryEngine(retriever, llm), not {value!r:.80}"
             )
         return value
 

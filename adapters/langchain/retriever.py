@@ -176,6 +176,8 @@ class NodeGraphRetriever(GraphDocuments):
     @field_validator("retriever", mode="before")
     @classmethod
     def _check_retriever(cls, value: object) -> object:
+        if isinstance(value, list) and all(isinstance(item, Document) for item in value):
+            raise TypeError("retriever is no list; write NodeGraphRetriever.from_documents([...])")
         return as_retriever(value, "retriever")
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -15,6 +16,7 @@ from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.tools import StructuredTool, ToolException
+from langchain_core.tools.base import _is_injected_arg_type as is_injected
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 from pydantic.v1 import ValidationError as ValidationErrorV1
 
@@ -34,8 +36,8 @@ from .retriever import NodeGraphRetriever
 
 T = TypeVar("T")
 
-MakeConditions: TypeAlias = Callable[[RunnableConfig], Mapping[str, Any]]
-"""Returns the conditions of a run from its config."""
+MakeConditions: TypeAlias = Callable[..., Mapping[str, Any]]
+"""Returns the conditions of a run from its config, its LangGraph state or its ``ToolRuntime``."""
 
 logger = logging.getLogger(__name__)
 
@@ -70,9 +72,10 @@ def retriever_tool(
             are added, and the model can't change them. A value that is not allowed is an error
             that the model reads.
         conditions: Returns the conditions of a run from its config, for an agent that many people
-            use: ``lambda config: {"tenant": config["configurable"]["tenant"]}``. In LangGraph it
-            may read ``get_runtime(Context).context``. The model neither sees nor changes them.
-            Where it raises, or returns none, nothing is searched.
+            use: ``lambda config: {"tenant": config["configurable"]["tenant"]}``. In LangGraph its
+            argument may be annotated as those of tools are: ``ToolRuntime``, or
+            ``Annotated[dict, InjectedState]``. The model neither sees nor changes them. Where it
+            raises, or returns none, or there is no such state, nothing is searched.
         show: Metadata fields that the model sees with each passage.
         nothing: The text for the model if nothing was found.
 
@@ -209,12 +212,15 @@ def _tool(
         output: Returns the text for the model, and the artifact.
     """
     key, _ = argument
-    filters = ToolFilters(filter_by, [key, *_RESERVED], [*dir(BaseModel), *kwlist])
+    injected = {} if conditions is None else _injected_arguments(conditions)
+    reserved = [key, *_RESERVED, *injected]
+    filters = ToolFilters(filter_by, reserved, [*dir(BaseModel), *kwlist])
 
-    def options(values: Mapping[str, Any], config: RunnableConfig) -> dict[str, Any]:
+    def options(values: dict[str, Any], config: RunnableConfig) -> dict[str, Any]:
+        of_framework = {name: values.pop(name) for name in injected}
         filter = filters.conditions(values)
         if conditions is not None:
-            of_run = conditions(config)
+            of_run = conditions(**of_framework) if injected else conditions(config)
             if not of_run:
                 raise ValueError(
                     f"conditions of the tool {name!r} returned {of_run!r} for a run, which would "
@@ -241,7 +247,7 @@ def _tool(
         description=description,
         func=call,
         coroutine=acall,
-        args_schema=_arguments(name, argument, filters.arguments),
+        args_schema=_arguments(name, argument, filters.arguments, injected),
         response_format="content_and_artifact",
         handle_tool_error=True,
         handle_validation_error=_validation_message,
@@ -291,15 +297,35 @@ _KINDS: Mapping[type[Any] | None, Any] = {
 
 
 def _arguments(
-    tool: str, argument: tuple[str, str], filters: Sequence[ToolArgument]
+    tool: str,
+    argument: tuple[str, str],
+    filters: Sequence[ToolArgument],
+    injected: Mapping[str, Any],
 ) -> type[BaseModel]:
-    """Return the schema of a tool's arguments: a text, and optional values to filter by."""
+    """Return the schema of a tool's arguments: a text, and optional values to filter by.
+
+    Those that LangGraph injects are in it, too, and are not shown to the model.
+    """
     fields: dict[str, Any] = {argument[0]: (str, Field(description=argument[1]))}
+    fields |= {name: (annotation, ...) for name, annotation in injected.items()}
     for item in filters:
         kind: Any = _SCALAR if item.field.values else _KINDS.get(item.field.type, _SCALAR)
         allowed = kind | None if item.bound is not None else kind | list[kind] | None
         fields[item.name] = (allowed, Field(default=None, description=item.description))
-    return create_model(f"{tool}_arguments", __config__=ConfigDict(extra="forbid"), **fields)
+    config = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
+    return create_model(f"{tool}_arguments", __config__=config, **fields)
+
+
+def _injected_arguments(conditions: MakeConditions) -> dict[str, Any]:
+    """Return the annotations of the arguments that LangGraph injects, by their names."""
+    try:
+        parameters = inspect.signature(conditions, eval_str=True).parameters.values()
+    except NameError as error:
+        raise TypeError(
+            f"the annotations of {conditions!r:.80} can't be read: {error}; import what they name "
+            "outside of TYPE_CHECKING"
+        ) from error
+    return {item.name: item.annotation for item in parameters if is_injected(item.annotation)}
 
 
 def _validation_message(error: ValidationError | ValidationErrorV1) -> str:

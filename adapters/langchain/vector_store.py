@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import inspect
 from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
 
 from langchain_core.callbacks import (
     AsyncCallbackManagerForRetrieverRun,
@@ -43,6 +42,9 @@ from .documents import (
     to_document,
 )
 from .filter_translation import as_filters, listing, merge_filters
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 
 class NodeGraphVectorStoreRetriever(VectorStoreRetriever):
@@ -83,6 +85,22 @@ _IN_A_FILE = (
     'embedding, store="corpus.nodekin"); the same line with [] opens it again'
 )
 
+
+class StoreOptions(TypedDict, total=False):
+    """Arguments of a ``NodeGraphVectorStore``, to type ``**kwargs``. See there."""
+
+    group: str
+    similarity: str | Similarity | None
+    target: str | None
+    embed_key: str | None
+    index: str | MakeIndex
+    filter: Filters | None
+    details: Details
+    relevance_score_fn: Callable[[float], float] | None
+
+
+_FIRST_LINE = ("ids", "store", *StoreOptions.__annotations__)
+
 _DIVERSE = ("k", "fetch_k", "lambda_mult", "filter")
 _RETRIEVER = ("search_type", "search_kwargs", "tags", "metadata", "name")
 
@@ -103,7 +121,7 @@ class NodeGraphVectorStore(VectorStore):
 
     Key init args:
         graph: The node graph. With an embedding model for search by meaning. One without is
-            searched by its words.
+            searched by its words. Or the embedding model, for a new graph.
         group: The group to search.
         similarity: As in ``Retriever``. None for ``"cosine"`` where the graph has an
             embedding model, else ``"bm25"``.
@@ -121,6 +139,8 @@ class NodeGraphVectorStore(VectorStore):
         ...     return [[text.count(letter) for letter in "aeiou"] for text in texts]
         >>> store = NodeGraphVectorStore(NodeGraph(embed=letters))
 
+        ``NodeGraphVectorStore(embedding)`` is a new one of a LangChain model, in memory.
+
     Usage:
         >>> store.add_documents([Document("banana", id="1"), Document("lemon tree", id="2")])
         ['1', '2']
@@ -137,14 +157,14 @@ class NodeGraphVectorStore(VectorStore):
         [Document(id='2', metadata={}, page_content='lemon tree')]
 
     Raises:
-        TypeError: If ``graph`` is no ``NodeGraph``.
+        TypeError: If ``graph`` is no ``NodeGraph`` and no embedding model.
         UnknownGroupError: If the graph has no such group.
         ValueError: If the similarity compares embeddings and the graph has none.
     """
 
     def __init__(
         self,
-        graph: NodeGraph,
+        graph: NodeGraph | Embeddings,
         group: str = ROOT,
         *,
         similarity: str | Similarity | None = None,
@@ -155,11 +175,10 @@ class NodeGraphVectorStore(VectorStore):
         details: Details = False,
         relevance_score_fn: Callable[[float], float] | None = None,
     ) -> None:
+        if isinstance(graph, Embeddings):
+            graph = NodeGraph(embed=graph)
         if not isinstance(graph, NodeGraph):
-            raise TypeError(
-                f"graph is a NodeGraph, not {graph!r:.80}; for an embedding model write "
-                "NodeGraphVectorStore.from_documents([], embedding)"
-            )
+            raise TypeError(f"graph is a NodeGraph or an embedding model, not {graph!r:.80}")
         if similarity is None:
             similarity = default_similarity(graph)
         self.graph = graph
@@ -394,7 +413,7 @@ class NodeGraphVectorStore(VectorStore):
         raise NotImplementedError(_IN_A_FILE)
 
     @classmethod
-    def from_texts(
+    def from_texts(  # type: ignore[override]  # LangChain's has **kwargs: Any
         cls: type[StoreT],
         texts: Iterable[str],
         embedding: Embeddings | None = None,
@@ -402,7 +421,7 @@ class NodeGraphVectorStore(VectorStore):
         *,
         ids: Sequence[str | None] | None = None,
         store: str | Path | None = None,
-        **kwargs: Any,
+        **kwargs: Unpack[StoreOptions],
     ) -> StoreT:
         """Create a graph of texts, and its vector store.
 
@@ -417,19 +436,19 @@ class NodeGraphVectorStore(VectorStore):
         Raises:
             TypeError: If there is an unknown argument, such as the place of another store.
         """
-        _check_options(cls, "from_texts", kwargs)
+        check_kwargs("from_texts", kwargs, _FIRST_LINE)
         documents = text_documents(texts, metadatas)
         return cls.from_documents(documents, embedding, ids=ids, store=store, **kwargs)
 
     @classmethod
-    def from_documents(
+    def from_documents(  # type: ignore[override]
         cls: type[StoreT],
         documents: Iterable[Document],
         embedding: Embeddings | None = None,
         *,
         ids: Sequence[str | None] | None = None,
         store: str | Path | None = None,
-        **kwargs: Any,
+        **kwargs: Unpack[StoreOptions],
     ) -> StoreT:
         """Create a graph of documents, and its vector store.
 
@@ -440,7 +459,7 @@ class NodeGraphVectorStore(VectorStore):
             store: The path of a file to store the graph in. Memory by default.
             **kwargs: Arguments of the class: ``group``, ``target`` and others.
         """
-        _check_options(cls, "from_documents", kwargs)
+        check_kwargs("from_documents", kwargs, _FIRST_LINE)
         vector_store = cls(NodeGraph(embed=embedding, store=store), **kwargs)
         vector_store.add_documents(documents, ids=ids)
         return vector_store
@@ -517,16 +536,3 @@ class NodeGraphVectorStore(VectorStore):
 def _check(method: str, kwargs: Iterable[str], k: int, allowed: Collection[str] = _SEARCH) -> None:
     check_kwargs(method, kwargs, allowed)
     check_count("k", k)
-
-
-def _check_options(store: type[VectorStore], method: str, options: Iterable[str]) -> None:
-    """Check the arguments that a first line passes on to a class.
-
-    Raises:
-        TypeError: If there is one that the class does not know.
-    """
-    _, *parameters = inspect.signature(store).parameters.values()
-    if not any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
-        check_kwargs(
-            method, options, ("ids", "store", *(parameter.name for parameter in parameters))
-        )

@@ -8,7 +8,7 @@ from abc import abstractmethod
 from collections.abc import AsyncGenerator, Callable, Collection, Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, TypedDict
+from typing import TYPE_CHECKING, Any, Literal
 
 from llama_index.core.base.base_query_engine import BaseQueryEngine
 from llama_index.core.base.response.schema import (
@@ -36,7 +36,7 @@ from llama_index.core.settings import Settings
 from llama_index.core.tools import QueryEngineTool
 from llama_index.core.vector_stores.types import MetadataFilters
 
-from ...nodegraph.models.templates import Language, language_of
+from ...nodegraph.models.templates import language_of
 from ...retrievers.answers.answer import Answer
 from ...retrievers.answers.engine import QueryEngine
 from ...retrievers.filters import Filters
@@ -48,7 +48,6 @@ from ...retrievers.plans.plan import Plan, arun, run
 from ...retrievers.protocols import RetrieverLike, RetrieverProtocol
 from ...retrievers.ranking import Mode
 from ...retrievers.results import ScoredNode
-from ...retrievers.strategies.model_prompt import OnError
 from ...retrievers.strategies.multi_step import MultiStepRetriever
 from ...retrievers.strategies.outcome import (
     OutcomeObserver,
@@ -56,7 +55,11 @@ from ...retrievers.strategies.outcome import (
     answer_texts,
     without_answers,
 )
-from ...retrievers.strategies.strategy_registry import StrategyName, make_strategy
+from ...retrievers.strategies.strategy_registry import (
+    StrategyName,
+    TransformOptions,
+    make_strategy,
+)
 from ...retrievers.strategies.sub_question import PartialAnswers, SubQuestionRetriever
 from ...retrievers.strategies.transform_retriever import is_tools
 from ...retrievers.tracing import observe
@@ -69,27 +72,17 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 
-class StrategyOptions(TypedDict, total=False):
+class StrategyOptions(TransformOptions, total=False):
     """The options of strategies, to type ``**options``. See the class of the strategy."""
 
-    domain: str | None
-    glossary: Mapping[str, str] | None
-    count: int | None
     mode: Mode
     query_weight: float
     mean: bool | None
-    limit: int | None
     answers: bool | PartialAnswers
     max_steps: int
     max_calls: int
     max_seconds: float | None
     depth: int
-    prompt: object
-    language: Language | None
-    retries: int
-    timeout: float | None
-    on_error: OnError
-    include_query: bool | None
 
 
 class EngineOptions(StrategyOptions, total=False):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, get_args
+from typing import Any, get_args
 
 from llama_index.core.callbacks import CallbackManager
 from llama_index.core.indices.query.query_transform.base import BaseQueryTransform
@@ -20,10 +20,6 @@ from ...retrievers.strategies.strategy_registry import TransformName, make_trans
 from ...retrievers.strategies.sub_question import QueryDecomposition
 from .instrumentation import report_spans
 from .prompt_templates import changed_prompts, llm_or_settings, to_templates
-
-if TYPE_CHECKING:
-    pass
-
 
 dispatcher = get_dispatcher(__name__)
 

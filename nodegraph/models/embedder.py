@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Se
 from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass, field
 from functools import partial
+from types import MethodType
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from ..concurrency import run_in_tasks
@@ -69,13 +70,13 @@ def adapt_embedder(model: Any) -> EmbedderCalls:
     )
     for passages, query, overridden in _FRAMEWORKS:
         if has(model, passages, query):
-            aquery = getattr(model, f"a{query}", None)
+            aquery = _method(model, f"a{query}")
             has_async = has(model, overridden) and owner_of(model, overridden) not in _DEFAULTS
             return EmbedderCalls(
-                getattr(model, passages),
-                partial(_sequentially, getattr(model, query)),
+                _method(model, passages),
+                partial(_sequentially, _method(model, query)),
                 partial(_all_at_once, aquery) if callable(aquery) else None,
-                getattr(model, f"a{passages}", None) if has_async else None,
+                _method(model, f"a{passages}") if has_async else None,
             )
     if has(model, "encode"):  # sentence-transformers and its relatives
         encoder = Encoder(model)
@@ -100,6 +101,16 @@ def adapt_embedder(model: Any) -> EmbedderCalls:
 
 _DEFAULTS = ("Embeddings", "BaseEmbedding")
 """LangChain's and LlamaIndex's base classes, whose async methods call the others."""
+
+
+def _method(model: object, name: str) -> Any:
+    """Return a method that can be pickled, as LlamaIndex's, which are wrapped, can't. Or None."""
+    method = getattr(model, name, None)
+    return method if method is None or type(method) is MethodType else partial(_call, model, name)
+
+
+def _call(model: object, name: str, *args: object) -> Any:
+    return getattr(model, name)(*args)
 
 
 def _sequentially(call: Callable[[str], Any], texts: Iterable[str]) -> list[Any]:

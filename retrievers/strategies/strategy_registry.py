@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Literal
+from typing import Literal, TypedDict
 
 from ...nodegraph.errors import nearest_names
+from ...nodegraph.models.templates import Language
 from ..planned_retriever import PlannedRetriever
+from ..plans.prompting import PromptReplacement
 from ..protocols import RetrieverLike
 from ..validation import with_settings
 from .hyde import HyDE, HyDERetriever
-from .model_prompt import QueryTransform
+from .model_prompt import OnError, QueryTransform
 from .multi_query import MultiQueryRetriever, QueryExpansion
 from .multi_step import MultiStepRetriever
 from .rewrite import QueryRewrite, QueryRewriteRetriever
@@ -26,6 +28,30 @@ TransformName = Literal["rewrite", "expand", "hyde", "decompose"]
 """The query transforms that need nothing but a model, by their own names."""
 
 _SIMPLE = ("inner", "llm")
+
+
+class TransformOptions(TypedDict, total=False):
+    """The options of query transforms, to type ``**options``. See the class of the transform."""
+
+    domain: str | None
+    glossary: Mapping[str, str] | None
+    count: int | None
+    limit: int | None
+    prompt: PromptReplacement | None
+    language: Language | None
+    retries: int
+    timeout: float | None
+    on_error: OnError
+    include_query: bool | None
+
+
+class RouteOptions(TransformOptions, total=False):
+    """The options of query transforms, those of ``"route"`` among them."""
+
+    routes: Mapping[str, str]
+    default: str | None
+    multiple: bool
+    choose: Callable[[str], object]
 
 
 @dataclass(frozen=True, slots=True)

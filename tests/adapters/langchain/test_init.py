@@ -1,5 +1,6 @@
 import subprocess
 import sys
+from inspect import signature
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,17 @@ except ImportError as error:
 def test_the_public_names_are_there():
     assert all(hasattr(adapter, name) for name in adapter.__all__)
     assert not hasattr(adapter, "NodeGraphRetreiver")
+
+
+def test_options_are_typed():
+    """A type checker flags ``k="3"`` and ``kk=3`` where classes are made."""
+    for name in adapter.__all__:
+        thing = getattr(adapter, name)
+        makers = [call for key, call in vars(thing).items() if key.startswith("from_")]
+        for call in (thing, *(getattr(call, "__func__", call) for call in makers)):
+            for parameter in signature(call).parameters.values():
+                if parameter.kind is parameter.VAR_KEYWORD:
+                    assert "Unpack[" in str(parameter.annotation), (name, call)
 
 
 def test_without_langchain_the_error_says_what_to_install():

@@ -60,6 +60,16 @@ def full(native_engine):
     return NodeGraphQueryEngine(engine=native_engine, output="dict")
 
 
+def test_first_lines(native, native_engine, model, retriever):
+    for engine in (NodeGraphQueryEngine(native, model), NodeGraphQueryEngine(retriever, model)):
+        assert engine.invoke("Which tea is fermented?") == ANSWER
+    assert NodeGraphQueryEngine(native_engine).engine is native_engine
+    with pytest.raises(TypeError, match=r"NodeGraphQueryEngine\(retriever, llm\)"):
+        NodeGraphQueryEngine(native)
+    with pytest.raises(TypeError, match="engine has its model"):
+        NodeGraphQueryEngine(native_engine, model)
+
+
 WAYS = ["invoke", "ainvoke", "stream", "astream", "batch", "abatch"]
 every_way = pytest.mark.parametrize("way", WAYS)
 

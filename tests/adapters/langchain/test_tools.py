@@ -1,5 +1,8 @@
 """A retriever, and a query engine, as an agent's tool."""
 
+from contextlib import suppress
+from typing import Annotated
+
 import pytest
 from blockbuster import blockbuster_ctx
 from langchain_core.documents import Document
@@ -351,22 +354,58 @@ async def test_a_configurable_retriever_is_a_tool(tenants, mode):
     assert (document.metadata["tenant"], document.metadata["year"]) == ("B", 1999)
 
 
-async def test_conditions_by_the_context_of_a_langgraph_run(tenants):
+@pytest.mark.filterwarnings("ignore:Pydantic serializer warnings")  # LangChain's own of contexts
+def test_conditions_by_the_context_and_the_state_of_a_langgraph_run(tenants):
     graphs = pytest.importorskip("langgraph.graph", reason="the test needs langgraph")
-    from langgraph.prebuilt import ToolNode
+    from langgraph import prebuilt
+    from langgraph.prebuilt import InjectedState, ToolNode
     from langgraph.runtime import get_runtime
 
-    tool = retriever_tool(
-        NodeGraphRetriever(retriever=Retriever(tenants, "ROOT")), "t", "d",
-        conditions=lambda config: {"tenant": get_runtime(dict).context["tenant"]},
-    )  # fmt: skip
-    steps = graphs.StateGraph(graphs.MessagesState, context_schema=dict)
-    steps.add_node("tools", ToolNode([tool]))
-    steps.add_edge(graphs.START, "tools")
-    asked = {"name": "t", "args": {"query": "tea"}, "id": "1", "type": "tool_call"}
-    state = {"messages": [AIMessage("", tool_calls=[asked])]}
-    found = steps.compile().invoke(state, context={"tenant": "A"})["messages"][-1].artifact
-    assert {document.metadata["tenant"] for document in found} == {"A"}
+    class State(graphs.MessagesState):
+        tenant: str
+
+    def of_state(state: Annotated[dict, InjectedState]):
+        return {"tenant": state["tenant"]}
+
+    def of_field(tenant: Annotated[str, InjectedState("tenant")]):
+        return {"tenant": tenant}
+
+    def of_runtime(runtime: getattr(prebuilt, "ToolRuntime", InjectedState)):  # since 1.0.2
+        return {"tenant": runtime.state["tenant"]}
+
+    def of_context(config):
+        return {"tenant": get_runtime(dict).context["tenant"]}
+
+    for conditions, forged in (
+        (of_state, {"state": {"tenant": "B"}}),
+        (of_field, {"tenant": "B"}),
+        (of_context, {}),
+        (of_runtime, {"runtime": {"state": {"tenant": "B"}}}),
+    )[: 4 if hasattr(prebuilt, "ToolRuntime") else 3]:
+        retriever = NodeGraphRetriever(retriever=Retriever(tenants, "ROOT"))
+        tool = retriever_tool(retriever, "t", "d", conditions=conditions)
+        assert set(tool.tool_call_schema.model_json_schema()["properties"]) == {"query"}
+        steps = graphs.StateGraph(State, context_schema=dict)
+        steps.add_node("tools", ToolNode([tool]))
+        steps.add_edge(graphs.START, "tools")
+        for asked in ({"query": "tea"}, {"query": "tea", **forged}):
+            call = {"name": "t", "args": asked, "id": "1", "type": "tool_call"}
+            state = {"messages": [AIMessage("", tool_calls=[call])]}
+            run = steps.compile().invoke({**state, "tenant": "A"}, context={"tenant": "A"})
+            found = run["messages"][-1].artifact
+            assert {document.metadata["tenant"] for document in found} == {"A"}
+            with suppress(KeyError, TypeError):  # or its message, without a tenant
+                assert steps.compile().invoke(state)["messages"][-1].status == "error"
+        if conditions is not of_context:
+            assert "Field required" in tool.invoke({"query": "tea"})
+
+
+def test_conditions_whose_annotations_cant_be_read_are_refused(retriever):
+    def of_state(state: "Unknown"):  # noqa: F821
+        return {}
+
+    with pytest.raises(TypeError, match="import what they name outside of TYPE_CHECKING"):
+        retriever_tool(retriever, "t", "d", conditions=of_state)
 
 
 async def test_what_is_down_is_a_message_that_the_model_reads(mode):

@@ -402,7 +402,7 @@ def test_a_vector_store_with_and_without_an_embedding(embedding):
         (lambda made: made.from_documents(LOADED).add_documents([], size=3), "no argument 'size'"),
         (lambda made: made.from_documents(LOADED).max_marginal_relevance_search("tea", l=1),
          r"no argument 'l'; there is k, fetch_k, lambda_mult, filter"),
-        (lambda made: made(Letters()), r"from_documents\(\[\], embedding\)"),
+        (lambda made: made("tea"), r"^graph is a NodeGraph or an embedding model, not 'tea'"),
         (lambda made: made.from_documents(LOADED[0]), r"a list of LangChain documents, .*write \["),
         (lambda made: made.from_texts("tea"), r"^texts is a list of texts, not 'tea'"),
     ],
@@ -411,3 +411,11 @@ def test_first_lines_of_other_stores_are_errors_that_say_what_there_is(call, say
     """LangChain's own stores pass over some of them, or take a text for its letters."""
     with pytest.raises(TypeError, match=says):
         call(NodeGraphVectorStore)
+
+
+def test_an_empty_store_of_a_model():
+    stores = [InMemoryVectorStore(Letters()), NodeGraphVectorStore(Letters())]
+    for store in stores:
+        store.add_documents(peers.DOCUMENTS)
+    found = [ids(store.similarity_search("Coffee is roasted.", k=2)) for store in stores]
+    assert found[0] == found[1]

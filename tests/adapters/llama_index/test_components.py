@@ -366,11 +366,12 @@ def test_a_parent_is_there_once_and_equal_texts_of_different_documents_stay() ->
     fusion: dict[str, Any] = {"num_queries": 1, "use_async": False, "llm": MockLLM()}
     merged = QueryFusionRetriever([theirs.as_retriever()] * 2, **fusion).retrieve("prices")
     assert len(merged) == 1  # equal hashes, so that one document is lost
-    for other in (ours, theirs.as_retriever()):
-        both = FusionRetriever([other, theirs.as_retriever()])
-        assert sorted(ids(NodeGraphRetriever(both).retrieve("prices"))) == ["a", "b"]
-    again = [VectorStoreIndex(splitter(99).get_nodes_from_documents(twins), embed_model=Words())]
-    again += [VectorStoreIndex(splitter(99).get_nodes_from_documents(twins), embed_model=Words())]
+    both = FusionRetriever([ours, theirs.as_retriever()])
+    assert sorted(ids(NodeGraphRetriever(both).retrieve("prices"))) == ["a", "b"]
+    again = [
+        VectorStoreIndex(splitter(99).get_nodes_from_documents([twin]), embed_model=Words())
+        for twin in twins
+    ]
     parts = FusionRetriever(again).retrieve("prices")  # chunks with random ids
     assert sorted(result.node.document_id for result in parts) == ["a", "b"]
 

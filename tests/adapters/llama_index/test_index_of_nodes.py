@@ -141,7 +141,8 @@ def test_nodes_with_and_without_documents_are_found() -> None:
 
 
 def test_all_levels_of_a_hierarchy_are_found_and_leaves_are_merged() -> None:
-    document = Document(text=" ".join(f"{text} It was long ago." for text in TEXTS * 2))
+    texts = (f"{text[:-1]} in {at}. It was {at} ago." for at, text in enumerate(TEXTS * 2))
+    document = Document(text=" ".join(texts))
     parser = HierarchicalNodeParser.from_defaults([48, 12], chunk_overlap=0)
     nodes = parser.get_nodes_from_documents([document])
     index = NodeGraphIndex.from_nodes(nodes, similarity="bm25")
