@@ -8,7 +8,7 @@ unexport PYTHONDONTWRITEBYTECODE  # without bytecode every process compiles 300 
 OLDEST := .venv/oldest/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
-.PHONY: demo test test-all test-oldest stress mutants first-hour one suites test-models test-milvus test-opensearch inspector lint docs \
+.PHONY: demo test test-all test-oldest stress mutants first-hour release-check one suites test-models test-milvus test-opensearch inspector lint docs \
 	fix bench clean
 
 demo: .venv/.demo  ## the main job on real text, quicker the second time; DOCS=folder ASK="question" for your own
@@ -36,6 +36,10 @@ stress: .venv/.ci  ## what should be unbreakable, for hours; each test says how 
 
 first-hour:  ## what README.md says, in a clean environment, with the time of each step
 	$(PYTHON) tests/support/first_hour.py
+
+release-check: .venv/.ci  ## a dry run of a release: tests of what is built, build, check, install for each Python, first hour
+	$(BIN)/python -m pytest -n 0 tests/test_distributions.py
+	$(PYTHON) tests/support/release_check.py
 
 one: .venv/.dev  ## one file of tests, or one test: make one T=tests/test_docs.py::test_docstring_examples
 	@test -n "$(T)" || { echo "say which: make one T=tests/test_docs.py"; exit 2; }

@@ -1,13 +1,15 @@
 """Write a repository's address into what is about to be built from it.
 
 ``python packaging/project_urls.py https://github.com/OWNER/NAME`` gives nodekin and its partner
-packages their project URLs, and the index's README absolute links to the files of this version.
+packages their project URLs, the index's README absolute links to the files of this version, and
+the MCP registry's ``server.json`` the owner's name, which the README has to say, too.
 The release workflow calls it with the address of the repository that it runs in, so that a fork's
 packages name the fork, and no address is believed that is not there.
 """
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 
@@ -44,6 +46,12 @@ def main() -> None:
         section = f"[project.urls]\n{lines}\n[tool.setuptools]\n"
         path.write_text(text.replace("[tool.setuptools]\n", section, 1), encoding="utf-8")
     readme = index_readme(f"{address}/blob/v{version}", f"{address}/raw/v{version}")
+    server = REPO / "packaging" / "server.json"
+    entry = json.loads(server.read_text(encoding="utf-8"))
+    entry["name"] = entry["name"].replace("OWNER", address.split("/")[-2])
+    entry["repository"] = {"url": address, "source": "github"}
+    server.write_text(json.dumps(entry, indent=2) + "\n", encoding="utf-8")
+    readme += f"\n<!-- mcp-name: {entry['name']} -->\n"
     (REPO / "packaging" / "README.md").write_text(readme, encoding="utf-8")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import json
 import os
 import re
 import runpy
@@ -108,7 +109,8 @@ def test_the_source_distribution_has_tests_documentation_and_examples(
         for path in (source / folder).rglob("*.*"):
             if path.is_file() and "__pycache__" not in path.parts and path.suffix != ".pyc":
                 assert path.relative_to(source).as_posix() in names
-    assert {"CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "README.md", "Makefile"} <= names
+    assert {"CHANGELOG.md", "CITATION.cff", "CONTRIBUTING.md", "LICENSE", "Makefile"} <= names
+    assert {"README.md", "SECURITY.md"} <= names
 
 
 def test_the_readme_of_the_index_is_the_readme_without_relative_links() -> None:
@@ -148,6 +150,10 @@ def test_what_a_release_builds_names_its_repository(source: Path, tmp_path: Path
         re.findall(r"\]\((?!https://)", (copy / "README.md").read_text("utf-8"))
     )
     assert f"raw/v{version}/docs/pictures/graph.svg" in below
+    entry = json.loads((copy / "packaging" / "server.json").read_text(encoding="utf-8"))
+    assert entry["name"] == "io.github.someone/nodekin"
+    assert entry["repository"]["url"] == address
+    assert f"mcp-name: {entry['name']} " in readme  # by which the registry knows the owner
     for link in below:
         kind, tag, path = link.partition("#")[0].split("/", 2)
         assert (kind in ("blob", "raw"), tag) == (True, f"v{version}")
@@ -238,6 +244,11 @@ def test_the_release_steps_name_what_is_there() -> None:
     assert version
     changes = (REPO / "CHANGELOG.md").read_text(encoding="utf-8")
     assert re.search(rf"^## {re.escape(version[1])}\b", changes, re.M)  # its release notes
+    entry = json.loads((REPO / "packaging" / "server.json").read_text(encoding="utf-8"))
+    (package,) = entry["packages"]
+    assert entry["version"] == package["version"] == version[1]
+    assert package["runtimeArguments"][0]["value"] == f"nodekin[mcp]=={version[1]}"
+    assert f"\nversion: {version[1]}\n" in (REPO / "CITATION.cff").read_text(encoding="utf-8")
     for name in PARTNERS:
         partner = (REPO / "packaging" / name / "pyproject.toml").read_text(encoding="utf-8")
         assert f'version = "{version[1]}"' in partner

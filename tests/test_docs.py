@@ -13,6 +13,7 @@ import re
 import runpy
 import shlex
 import shutil
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -313,6 +314,47 @@ def test_the_example_of_an_agent_in_plain_python(
         assert any(line.startswith(f"read | {document} [") for line in rest)
         assert rest[-1].startswith("answer | ")
         assert answer in rest[-1]
+
+
+@pytest.mark.parametrize("notebook", [*(REPO / "examples").glob("*.ipynb")], ids=lambda p: p.name)
+def test_notebooks_print_what_they_show(notebook: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(notebook.parent)
+    scope: dict[str, object] = {"__name__": "__main__"}
+    cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
+    for cell in (cell for cell in cells if cell["cell_type"] == "code"):
+        output = io.StringIO()
+        with contextlib.redirect_stdout(output):
+            exec(compile("".join(cell["source"]), str(notebook), "exec"), scope)
+        assert output.getvalue() == "".join("".join(o["text"]) for o in cell["outputs"])
+
+
+def test_the_example_of_pages(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["pages.py"])
+    runpy.run_path(str(REPO / "examples" / "pages.py"), run_name="__main__")
+    shown = capsys.readouterr().out
+    assert "handbook.pdf, page 2, 2 Serving: The kettle is emptied every evening" in shown
+    assert "手册.docx, 第一章 茶室手册: 同一个茶箱" in shown
+
+
+@pytest.mark.allow_hosts(["127.0.0.1"])
+@pytest.mark.usefixtures("socket_enabled")
+def test_the_example_of_an_mcp_client() -> None:
+    pytest.importorskip("mcp")
+    command = [sys.executable, "-W", "ignore", str(REPO / "examples" / "mcp_client.py")]
+    done = subprocess.run(command, capture_output=True, text=True, encoding="utf-8")
+    assert done.returncode == 0, done.stderr
+    tools, first, *_ = done.stdout.splitlines()
+    assert tools == "tools: search, grep, outline, read, related"
+    assert first.startswith("zh/tea.md [")
+
+
+def test_every_example_is_in_the_list_of_examples() -> None:
+    listed = (REPO / "examples" / "README.md").read_text(encoding="utf-8")
+    for path in (REPO / "examples").iterdir():
+        if path.suffix in (".py", ".ipynb"):
+            assert f"]({path.name})" in listed
 
 
 def test_the_chinese_corpus_answers_its_questions() -> None:

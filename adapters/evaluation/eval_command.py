@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from ...nodegraph.document import Document
 from ...retrievers.evaluation.dataset import Dataset
 from ...retrievers.evaluation.dataset_forms import load_dataset
 from ...retrievers.evaluation.gate import compare_with_baseline
@@ -22,6 +23,7 @@ from ..cli.exit_status import EXIT_STATUSES, CommandError, ExitStatus, printable
 from ..cli.options import common_options, question_options
 from ..cli.output import FORMAT, echo, to_json
 from ..named_models import chat_model as named_chat
+from .python_objects import load_retriever, refuse_unless_typed
 from .setup_session import declared_models, open_setups
 
 JSON_FORMAT = """\b
@@ -56,6 +58,15 @@ _FILE = click.Path(path_type=Path, dir_okay=False, allow_dash=True)
     multiple=True,
     metavar="NAME",
     help="Measure only this set-up. Repeatable; the first is what others are compared with.",
+)
+@click.option(
+    "--retriever",
+    "retrievers",
+    multiple=True,
+    metavar="MODULE:NAME",
+    help="Measure a retriever of your own: a retriever, chain or query engine of LangChain or "
+    "LlamaIndex, a function from a question to texts, or a function that makes one, perhaps of the "
+    "argument documents. Its set-up is called NAME. Repeatable.",
 )
 @click.option(
     "-m",
@@ -127,6 +138,7 @@ def eval_command(
     match: Any,
     document_key: str | None,
     names: tuple[str, ...],
+    retrievers: tuple[str, ...],
     metrics: tuple[str, ...],
     judge: str | None,
     results: Path | None,
@@ -145,13 +157,22 @@ def eval_command(
 
     \b
     nodekin eval setups.toml --data questions.jsonl
+    nodekin eval --data q.jsonl --docs docs --retriever search:make_retriever
     nodekin eval --data q.jsonl --docs docs --save-baseline baseline.jsonl
     nodekin eval --data q.jsonl --docs docs --baseline baseline.jsonl --max-loss recall@5=.02
     """
     limits = _parse_limits(max_losses, baseline)
     file = SetupFile() if setups is None else SetupFile.read(setups)
-    chosen = list(names or file.setups)
-    engines = [name for name in chosen if file.table(name)["type"] in ENGINES]
+    refuse_unless_typed("retrievers", "--retriever")
+    given = {retriever.rpartition(":")[2]: retriever for retriever in retrievers}
+    chosen = list(names or [*given, *file.setups])
+    if len(given) < len(retrievers) or given.keys() & file.setups.keys():
+        raise CommandError(
+            f"two set-ups have one name among {', '.join([*retrievers, *file.setups])}; give each "
+            "another one",
+            ExitStatus.USAGE_ERROR,
+        )
+    engines = [n for n in chosen if n not in given and file.table(n)["type"] in ENGINES]
     for name in (*metrics, *limits):  # what there is not is said before anything is read
         if name.partition("@")[0] not in JUDGED_METRICS:
             get_metric(name)
@@ -165,14 +186,22 @@ def eval_command(
         says_how_to_go_on(results),
         open_setups(file, docs, store, quiet=quiet, documents=dataset.documents) as opened,
     ):
+        graph = opened.graph
+
+        def documents() -> list[Document]:
+            return [Document(n.text, n.metadata, id=n.id) for n in graph.nodes("ROOT")]
+
         result = evaluate(
-            {name: opened.open(name) for name in chosen},
+            {
+                name: load_retriever(given[name], documents) if name in given else opened.open(name)
+                for name in chosen
+            },
             dataset,
             measures or None,
             matching=Matching(match, document_key=document_key),
             documents=opened.graph,
             path=results,
-            descriptions={name: file.describe(name) for name in chosen},
+            descriptions={n: given.get(n) or file.describe(n) for n in chosen},
             max_workers=workers,
             progress=False if quiet else None,
         )

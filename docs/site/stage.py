@@ -13,7 +13,14 @@ from pathlib import Path
 
 REPO = Path(__file__).parents[2]
 STAGE = REPO / "build" / "docs"
-PAGES = ("README.md", "README.zh.md", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE")
+PAGES = (
+    "README.md",
+    "README.zh.md",
+    "CHANGELOG.md",
+    "CONTRIBUTING.md",
+    "SECURITY.md",
+    "LICENSE",
+)
 ROOMS = ("nodegraph", "retrievers", "adapters")
 # What a module offers beside its package, which has no list of names.
 MODULES = {

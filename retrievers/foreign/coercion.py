@@ -35,6 +35,7 @@ def as_retriever(
     - of LangChain: a retriever, a vector store, any other Runnable from a text to documents or an
       answer, a tool with one argument;
     - of LlamaIndex: a retriever, an index, a query engine, and the tools of these;
+    - a function from a query to texts, mappings with a ``text``, documents, or an answer;
     - a ``NodeGraph``: a ``DefaultRetriever``, which answers with passages;
     - a ``QueryEngine``: its answer is the only result, with the evidence of its sources.
 
@@ -87,8 +88,8 @@ def as_retriever(
             )
         raise TypeError(
             f"{what} is an object with retrieve() and aretrieve() that take a query, top_k and "
-            "filters, or a retriever, vector store, index or query engine of LangChain or "
-            f"LlamaIndex, not {source!r:.80}{remedy}"
+            "filters, a function of a query, or a retriever, vector store, index or query "
+            f"engine of LangChain or LlamaIndex, not {source!r:.80}{remedy}"
         )
     calls = calls if name is None else replace(calls, name=name)
     return ForeignRetriever(source, calls, score_key=score_key, push_filters=push_filters)

@@ -86,6 +86,40 @@ def text_node(text: str, title: str = "", metadata: Mapping[str, Any] | None = N
     return ForeignNode(text, fields, id=_made_id(text, fields, None))
 
 
+TEXT_KEYS = ("text", "page_content", "content")
+"""Where a mapping that a function returns has the text."""
+
+
+def read_plain(output: Any) -> Any:
+    """Return what a function returned, texts and mappings in its list as nodes.
+
+    A mapping has a text, and may have ``id``, ``document_id``, ``start``, ``end``, ``metadata``
+    and ``score``.
+
+    Example:
+        >>> _, (milk, score) = read_plain(["Tea", {"text": "Milk", "id": "m", "score": 0.5}])
+        >>> milk, score
+        (Node('Milk', group='', id='m'), 0.5)
+    """
+    if not _is_list(output):
+        return output
+    return [_plain_item(item) for item in output]
+
+
+def _plain_item(item: Any) -> Any:
+    if isinstance(item, str):
+        return text_node(item)
+    if isinstance(item, tuple) and len(item) == 2 and isinstance(item[0], str):
+        return text_node(item[0]), item[1]
+    name = next((name for name in TEXT_KEYS if isinstance(item, Mapping) and name in item), None)
+    if name is None:
+        return item
+    node = text_node(str(item[name]), metadata=item.get("metadata"))
+    fields = {key: item[key] for key in ("id", "document_id", "start", "end") if key in item}
+    node = replace(node, **fields)
+    return (node, item["score"]) if "score" in item else node
+
+
 def _is_llama_index(item: object) -> bool:
     return callable(getattr(item, "get_content", None)) and hasattr(item, "node_id")
 

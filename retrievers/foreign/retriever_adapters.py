@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import copy
 import inspect
 from collections.abc import Awaitable, Callable, Mapping
@@ -11,6 +12,7 @@ from typing import Any
 
 from ...nodegraph.models.model_objects import has, owner_of
 from ..filters import Filters
+from .outputs import read_plain
 
 Search = Callable[[str, int | None], Any]
 """Searches for a query; the number is how many results, None for its own number."""
@@ -53,6 +55,8 @@ def adapt_retriever(source: Any) -> RetrieverCalls | None:
     """Return how to call a retriever or query engine of any supported kind; None for any other."""
     if inspect.isclass(source):
         return None
+    if inspect.isroutine(source) or isinstance(source, partial):
+        return _function(source)
     if has(source, "similarity_search", "as_retriever"):  # a vector store of LangChain
         return _vector_store(source)
     if has(source, "invoke", "ainvoke"):  # a Runnable of LangChain
@@ -84,6 +88,34 @@ def is_native(source: Any) -> bool:
         and all(
             _takes(getattr(source, name), "top_k", "filters") for name in ("retrieve", "aretrieve")
         )
+    )
+
+
+# Functions
+
+
+def _function(function: Callable[..., Any]) -> RetrieverCalls:
+    """Call a function of a query, and of a number of results if it has ``top_k`` or ``k``."""
+    named = [name for name in ("top_k", "k") if _takes(function, name)][:1]
+
+    def options(top_k: int | None) -> dict[str, Any]:
+        return {} if top_k is None else dict.fromkeys(named, top_k)
+
+    def search(query: str, top_k: int | None) -> Any:
+        return read_plain(function(query, **options(top_k)))
+
+    async def asearch(query: str, top_k: int | None) -> Any:
+        return read_plain(await function(query, **options(top_k)))
+
+    def wait(query: str, top_k: int | None) -> Any:
+        return asyncio.run(asearch(query, top_k))
+
+    is_async = inspect.iscoroutinefunction(function)
+    return RetrieverCalls(
+        getattr(function, "__name__", "function"),
+        wait if is_async else search,
+        asearch if is_async else None,
+        takes_top_k=bool(named),
     )
 
 

@@ -1,0 +1,27 @@
+"""Measure LlamaIndex's AutoMergingRetriever beside nodekin's default.
+
+    cd examples/evaluation
+    nodekin eval --docs ../data/zh --data ../data/zh_questions.jsonl --field answers=answer \
+        --retriever llama_index_auto_merging:auto_merging
+"""
+
+from llama_index.core import Document, StorageContext, VectorStoreIndex
+from llama_index.core.node_parser import HierarchicalNodeParser, get_leaf_nodes
+from llama_index.core.retrievers import AutoMergingRetriever
+from llama_index.core.storage.docstore import SimpleDocumentStore
+from small_embeddings import LlamaIndexEmbeddings
+
+
+def auto_merging(documents) -> AutoMergingRetriever:
+    """Search leaves of 128 tokens, and return their parents where most of their leaves match."""
+    whole = [Document(text=d.text, doc_id=d.id) for d in documents]
+    nodes = HierarchicalNodeParser.from_defaults(
+        chunk_sizes=[1024, 512, 128]
+    ).get_nodes_from_documents(whole)
+    stored = SimpleDocumentStore()
+    stored.add_documents(nodes)
+    context = StorageContext.from_defaults(docstore=stored)
+    leaves = VectorStoreIndex(
+        get_leaf_nodes(nodes), storage_context=context, embed_model=LlamaIndexEmbeddings()
+    )
+    return AutoMergingRetriever(leaves.as_retriever(similarity_top_k=6), context)

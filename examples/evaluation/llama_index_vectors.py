@@ -1,0 +1,19 @@
+"""Measure LlamaIndex's VectorStoreIndex beside nodekin's default.
+
+    cd examples/evaluation
+    nodekin eval --docs ../data/zh --data ../data/zh_questions.jsonl --field answers=answer \
+        --retriever llama_index_vectors:vector_index
+"""
+
+from llama_index.core import Document, VectorStoreIndex
+from llama_index.core.node_parser import SentenceSplitter
+from small_embeddings import LlamaIndexEmbeddings
+
+
+def vector_index(documents) -> VectorStoreIndex:
+    """Return the index itself: it is searched by its own retriever."""
+    whole = [Document(text=d.text, doc_id=d.id) for d in documents]
+    splitter = SentenceSplitter(chunk_size=256, chunk_overlap=20)
+    return VectorStoreIndex.from_documents(
+        whole, transformations=[splitter], embed_model=LlamaIndexEmbeddings()
+    )

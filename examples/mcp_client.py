@@ -1,0 +1,28 @@
+"""A program as an MCP client: it starts ``nodekin mcp`` on a folder and calls its tools.
+
+Editors and desktop assistants do the same; ``nodekin mcp install`` prints their configuration.
+Needs the SDK: pip install "nodekin[mcp]"
+"""
+
+import asyncio
+import sys
+from pathlib import Path
+
+from mcp import Client, StdioServerParameters, stdio_client
+
+PAGES = Path(__file__).parent / "data" / "zh"
+
+
+async def main(folder: Path, question: str) -> None:
+    """List the tools, search, and read the document that was found first."""
+    command = [sys.executable, "-m", "nodekin"]
+    server = StdioServerParameters(command=command[0], args=[*command[1:], "mcp", str(folder)])
+    async with Client(stdio_client(server)) as client:
+        print("tools:", ", ".join(tool.name for tool in (await client.list_tools()).tools))
+        found = await client.call_tool("search", {"query": question})
+        print(found.content[0].text)
+
+
+if __name__ == "__main__":
+    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else PAGES
+    asyncio.run(main(folder, sys.argv[2] if len(sys.argv) > 2 else "谁最早把茶写成书？"))

@@ -1,0 +1,30 @@
+"""Search files that have pages: sentences are found, and their pages are returned.
+
+python examples/pages.py [folder], with PDF, Word, slides or books in it. Needs what reads them:
+pip install "nodekin[files]"
+"""
+
+import sys
+from pathlib import Path
+
+from nodekin import NodeGraph, Retriever
+from nodekin.nodegraph import split_sentences
+
+FILES = Path(__file__).parent / "files"
+QUESTIONS = ["When is the kettle cleaned with vinegar?", "谁付运费？"]
+
+
+def main(folder: Path) -> None:
+    """Show the page of the best sentence, and which pages there are."""
+    graph = NodeGraph(folder, progress=False)
+    graph.create_node_group("sentence", split_sentences)
+    search = Retriever(graph, "sentence", "bm25", target="page", top_k=1)
+    for question in QUESTIONS if folder == FILES else [input("? ")]:
+        for result in search(question):
+            print(f"? {question}\n  {result.place}: {result.evidence[0].node.text.strip()}")
+    for page in graph.nodes("page"):
+        print(f"{page.place}: {len(page.text)} characters")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]) if len(sys.argv) > 1 else FILES)

@@ -1,0 +1,79 @@
+"""Rehearse a release: ``make release-check`` builds, checks, installs and uses the packages.
+
+Source distributions and wheels of nodekin and its partner packages are built from a copy, checked
+by twine, and the wheel is installed into an empty environment of each Python that is found. There
+the first commands of the README have to work. Then comes the first hour (``first_hour.py``).
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import first_hour
+
+PYTHONS = ("3.10", "3.11", "3.12", "3.13", "3.14")
+
+
+def built(folder: Path) -> list[Path]:
+    """Build all packages and have twine check them; returns the files."""
+    ignored = shutil.ignore_patterns(".*", "build", "dist", "*.egg-info", "__pycache__")
+    source = shutil.copytree(first_hour.REPO, folder / "source", ignore=ignored)
+    python = _environment(sys.executable, folder / "tools")
+    first_hour.run("install build, twine", [*_pip(python), "build", "twine"], folder)
+    packages = [source, *(path.parent for path in source.glob("packaging/*/pyproject.toml"))]
+    for package in packages:
+        command = [python, "-m", "build", "--outdir", str(folder / "dist"), str(package)]
+        first_hour.run(f"build {package.name}", command, folder)
+    files = sorted((folder / "dist").iterdir())
+    check = [python, "-m", "twine", "check", "--strict", *map(str, files)]
+    first_hour.run(f"twine check {len(files)} files", check, folder)
+    return files
+
+
+def install_and_use(version: str, wheel: Path, folder: Path) -> bool:
+    """Install a wheel into an empty environment and search by it; False without this Python."""
+    name = shutil.which(f"python{version}")
+    works = name and not subprocess.run([name, "-c", ""], capture_output=True).returncode
+    if not name or not works:
+        sys.stdout.write(f"          python{version} is not here: not tried\n")
+        return False
+    here = folder / version
+    shutil.copytree(first_hour.REPO / "examples" / "files", here / "docs")
+    python = _environment(name, here / "environment")
+    first_hour.run(f"python{version}: pip install", [*_pip(python), f"{wheel}[files]"], here)
+    nodekin = str(Path(python).with_name("nodekin"))
+    first_hour.run(f"python{version}: nodekin index docs", [nodekin, "index", "docs"], here)
+    question = [nodekin, "search", "who pays the freight", "-k", "1"]
+    printed = first_hour.run(f"python{version}: nodekin search", question, here)
+    if "pays the freight" not in printed:
+        sys.exit(f"python{version}: the search printed {printed!r}")
+    return True
+
+
+def main() -> None:
+    """Do all of it; ends with an error where a step fails."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (wheel,) = (file for file in built(folder) if file.match("nodekin-*.whl"))
+        tried = [version for version in PYTHONS if install_and_use(version, wheel, folder)]
+    if not tried:
+        sys.exit(f"none of Python {', '.join(PYTHONS)} is here: nothing was tried")
+    first_hour.main()
+    sys.stdout.write(f"ready to be released; tried with Python {', '.join(tried)}\n")
+
+
+def _environment(python: str, folder: Path) -> str:
+    subprocess.run([python, "-m", "venv", str(folder)], check=True)
+    return str(folder / "bin" / "python")
+
+
+def _pip(python: str) -> list[str]:
+    return [python, "-m", "pip", "install", "-q"]
+
+
+if __name__ == "__main__":
+    main()

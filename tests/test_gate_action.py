@@ -1,0 +1,108 @@
+"""The GitHub Action and the pre-commit hook: their steps are run as a runner would."""
+
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+yaml = pytest.importorskip("yaml", reason="the action and the hook are YAML")
+
+REPO = Path(__file__).parents[1]
+ACTION = REPO / "packaging" / "action" / "action.yml"
+TEXTS = [f"The tea of hill {n} is called {'abcdefghijkl'[n] * 4}." for n in range(12)]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Make a folder with documents, questions and a baseline."""
+    tmp_path = tmp_path_factory.mktemp("gate")
+    (tmp_path / "docs").mkdir()
+    for n, text in enumerate(TEXTS):
+        (tmp_path / "docs" / f"{n}.txt").write_text(text, encoding="utf-8")
+    rows = [
+        {"id": str(n), "question": f"How is the tea of hill {n} called?", "answers": [text[-5:-1]]}
+        for n, text in enumerate(TEXTS)
+    ]
+    lines = "\n".join(map(json.dumps, rows))
+    (tmp_path / "q.jsonl").write_text(lines, encoding="utf-8")
+    save = "eval --data q.jsonl --docs docs --save-baseline b.jsonl -q -m answer_in_context@1"
+    assert run(f"nodekin {save}", tmp_path).returncode == 0
+    return tmp_path
+
+
+def run(program, folder, **environment):
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    return subprocess.run(
+        ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", program],  # as GitHub does
+        cwd=folder,
+        env={**os.environ, "PATH": path, **environment},
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+    )
+
+
+def run_action(folder, **inputs):
+    """Run the steps with these inputs; return the last, the summary and the outputs."""
+    action = yaml.safe_load(ACTION.read_text(encoding="utf-8"))
+    values = {name: str(entry.get("default", "")) for name, entry in action["inputs"].items()}
+    values.update({name.replace("_", "-"): value for name, value in inputs.items()})
+    assert set(values) == set(action["inputs"])
+    for path in folder.glob("github_*"):
+        path.unlink()
+    files = {name: str(folder / name.lower()) for name in ("GITHUB_STEP_SUMMARY", "GITHUB_OUTPUT")}
+    ran = None
+    for step in action["runs"]["steps"]:
+        if step.get("if") == "inputs.install != ''" and not values["install"]:
+            continue
+        environment = {
+            name: re.sub(r"\$\{\{ inputs\.([\w-]+) \}\}", lambda m: values[m[1]], value)
+            for name, value in step["env"].items()
+        }
+        assert "${{" not in step["run"]
+        ran = run(step["run"], folder, **environment, **files)
+    summary, output = (Path(path).read_text(encoding="utf-8") for path in files.values())
+    return ran, summary, output
+
+
+ARGUMENTS = {
+    "data": "q.jsonl",
+    "baseline": "b.jsonl",
+    "max_loss": "answer_in_context@1=.05",
+    "docs": "docs",
+    "args": "-m answer_in_context@1",
+    "install": "",
+}
+
+
+def test_inputs_are_not_run(folder):
+    hostile = {**ARGUMENTS, "docs": "docs$(touch owned)", "args": "-m `touch owned` *"}
+    ran, _, output = run_action(folder, **hostile)
+    assert (ran.returncode, output) == (2, "passed=false\n")
+    assert not (folder / "owned").exists()
+
+
+def test_the_hook_runs_the_gate(folder):
+    (hook,) = yaml.safe_load((REPO / ".pre-commit-hooks.yaml").read_text(encoding="utf-8"))
+    assert not hook["pass_filenames"]
+    options = "--data q.jsonl --docs docs --baseline b.jsonl --max-loss answer_in_context@1=.05"
+    program = f"{hook['entry']} {shlex.join(options.split())} -m answer_in_context@1"
+    ran = run(program, folder)
+    assert (ran.returncode, ran.stdout.splitlines()[-1]) == (0, "the gate passed")
+
+
+def test_the_action_passes_and_fails_with_a_summary(folder):
+    ran, summary, output = run_action(folder, **ARGUMENTS)
+    assert (ran.returncode, output) == (0, "passed=true\n"), ran.stderr
+    assert summary.startswith("### Retrieval: the gate passed")
+    for n in range(0, 12, 2):
+        (folder / "docs" / f"{n}.txt").write_text("Milk.", encoding="utf-8")
+    ran, summary, output = run_action(folder, **ARGUMENTS, html="page.html")
+    assert (ran.returncode, output) == (1, "passed=false\n"), ran.stderr
+    assert "6 lost by answer_in_context@1 of default" in summary
+    assert (folder / "page.html").exists()
