@@ -71,4 +71,5 @@ from .strategies.step_reader import StepReader as StepReader
 from .strategies.sub_question import QueryDecomposition as QueryDecomposition
 from .strategies.sub_question import SubQuestionRetriever as SubQuestionRetriever
 from .strategies.transform_retriever import TransformRetriever as TransformRetriever
+from .token_budget import BudgetResults as BudgetResults
 from .tracing import trace as trace

@@ -14,6 +14,7 @@ from ..nodegraph.errors import explain_names
 from .filters import Filters, all_of
 from .protocols import RetrieverProtocol
 from .results import OutputFormat, ScoredNode, formatted
+from .token_budget import Order, TokenBudget
 from .validation import check_output, whole
 
 if TYPE_CHECKING:
@@ -35,6 +36,9 @@ class BaseRetriever:
 
     calls_model: ClassVar[bool] = False
     """Whether it calls a language model, and may search for other queries than the one it gets."""
+
+    has_windows: bool = False
+    """Whether it returns windows within a budget of tokens, as the default search does."""
 
     output_format: OutputFormat | None = None
     join: bool | str = False
@@ -130,12 +134,18 @@ class BaseRetriever:
     async def aretrieve(
         self, query: str, *, top_k: int | None = None, filters: Filters | None = None
     ) -> list[ScoredNode]:
-        """Return the same without blocking the event loop."""
+        """Async version of ``retrieve``."""
         raise NotImplementedError
 
     @overload
     def __call__(
-        self, query: str, *, top_k: int | None = None, filters: Filters | None = None
+        self,
+        query: str,
+        *,
+        top_k: int | None = None,
+        filters: Filters | None = None,
+        max_tokens: int | None = None,
+        order: Order = "score",
     ) -> list[ScoredNode]: ...
     @overload
     def __call__(
@@ -144,6 +154,8 @@ class BaseRetriever:
         *,
         top_k: int | None = None,
         filters: Filters | None = None,
+        max_tokens: int | None = None,
+        order: Order = "score",
         output_format: Literal["content"],
         join: Literal[False] = False,
     ) -> list[Any]: ...
@@ -154,6 +166,8 @@ class BaseRetriever:
         *,
         top_k: int | None = None,
         filters: Filters | None = None,
+        max_tokens: int | None = None,
+        order: Order = "score",
         output_format: Literal["content"],
         join: Literal[True] | str,
     ) -> str: ...
@@ -164,6 +178,8 @@ class BaseRetriever:
         *,
         top_k: int | None = None,
         filters: Filters | None = None,
+        max_tokens: int | None = None,
+        order: Order = "score",
         output_format: Literal["dict"],
     ) -> list[dict[str, Any]]: ...
     def __call__(
@@ -172,6 +188,8 @@ class BaseRetriever:
         *,
         top_k: int | None = None,
         filters: Filters | None = None,
+        max_tokens: int | None = None,
+        order: Order = "score",
         output_format: OutputFormat | None = None,
         join: bool | str = False,
         **unknown: object,
@@ -182,6 +200,8 @@ class BaseRetriever:
             query: The question.
             top_k: How many results at most, in place of the retriever's own.
             filters: Conditions, beside the retriever's own.
+            max_tokens: How many tokens all results may have together; see ``BudgetResults``.
+            order: ``"document"`` puts results of one document into its order.
             output_format: ``"content"`` for contents, ``"dict"`` for plain dicts; None for the
                 retriever's own, which is scored nodes unless it was given another. Type checkers
                 know the form from the call alone.
@@ -196,7 +216,11 @@ class BaseRetriever:
             output_format, join = self.output_format, self.join
         check_output(output_format, join)
         retrieve = explain_names(self.retrieve) if unknown else self.retrieve
-        results = retrieve(query, top_k=top_k, filters=filters, **unknown)
+        budget = TokenBudget(max_tokens, order, top_k)
+        limit = budget.candidates(self)
+        with budget.holding():
+            results = retrieve(query, top_k=limit, filters=filters, **unknown)
+        results = budget.fit(results) if budget else results
         return formatted(results, output_format, join)
 
     def batch(

@@ -13,6 +13,7 @@ from .filters import Filters, parse_filters
 from .plans.effects import Compute
 from .plans.plan import Payments, Plan, UnpaidError, arun, current_payments, run
 from .results import OutputOptions, Results, ScoredNode
+from .token_budget import Order, TokenBudget
 from .validation import check_top_k
 
 if TYPE_CHECKING:
@@ -43,7 +44,13 @@ class PlannedRetriever(BaseRetriever):
         raise NotImplementedError
 
     def retrieve(
-        self, query: str, *, top_k: int | None = None, filters: Filters | None = None
+        self,
+        query: str,
+        *,
+        top_k: int | None = None,
+        filters: Filters | None = None,
+        max_tokens: int | None = None,
+        order: Order = "score",
     ) -> list[ScoredNode]:
         """Return the best nodes, best first.
 
@@ -51,20 +58,39 @@ class PlannedRetriever(BaseRetriever):
             query: What to look for.
             top_k: In place of the retriever's own.
             filters: Conditions, given to the retrievers within.
+            max_tokens: How many tokens all results may have together. The results are
+                ``BudgetResults``, as many as fit where no ``top_k`` is given.
+            order: ``"document"`` puts results of one document into its order.
 
         Raises:
+            TypeError: If a number is no whole number.
+            ValueError: If a number is out of range, or there is no such order.
             ModelError: If the model fails, with ``on_error="raise"``.
         """
-        return run(in_one_state(self._plans_of(top_k, filters), [query]))[0]
+        return run(in_one_state(self._plans_of(top_k, filters, max_tokens, order), [query]))[0]
 
     async def aretrieve(
-        self, query: str, *, top_k: int | None = None, filters: Filters | None = None
+        self,
+        query: str,
+        *,
+        top_k: int | None = None,
+        filters: Filters | None = None,
+        max_tokens: int | None = None,
+        order: Order = "score",
     ) -> list[ScoredNode]:
         """Async version of ``retrieve``."""
-        return (await arun(in_one_state(self._plans_of(top_k, filters), [query])))[0]
+        return (
+            await arun(in_one_state(self._plans_of(top_k, filters, max_tokens, order), [query]))
+        )[0]
 
     def batch(
-        self, queries: Sequence[str], *, top_k: int | None = None, filters: Filters | None = None
+        self,
+        queries: Sequence[str],
+        *,
+        top_k: int | None = None,
+        filters: Filters | None = None,
+        max_tokens: int | None = None,
+        order: Order = "score",
     ) -> list[list[ScoredNode]]:
         """Return the results of each query, in the order of the queries.
 
@@ -78,20 +104,38 @@ class PlannedRetriever(BaseRetriever):
         check_queries(queries)
         if not queries:
             return []
-        return run(in_one_state(self._plans_of(top_k, filters), list(queries)))
+        return run(in_one_state(self._plans_of(top_k, filters, max_tokens, order), list(queries)))
 
     async def abatch(
-        self, queries: Sequence[str], *, top_k: int | None = None, filters: Filters | None = None
+        self,
+        queries: Sequence[str],
+        *,
+        top_k: int | None = None,
+        filters: Filters | None = None,
+        max_tokens: int | None = None,
+        order: Order = "score",
     ) -> list[list[ScoredNode]]:
         """Async version of ``batch``."""
         check_queries(queries)
         if not queries:
             return []
-        return await arun(in_one_state(self._plans_of(top_k, filters), list(queries)))
+        return await arun(
+            in_one_state(self._plans_of(top_k, filters, max_tokens, order), list(queries))
+        )
 
-    def _plans_of(self, top_k: int | None, filters: Filters | None) -> PlanOf:
-        limit = self.check_limit(top_k, filters)
-        return lambda queries: self.plans(queries, limit, filters)
+    def _plans_of(
+        self, top_k: int | None, filters: Filters | None, max_tokens: int | None, order: Order
+    ) -> PlanOf:
+        budget = TokenBudget(max_tokens, order, top_k)
+        limit = self.check_limit(budget.candidates(self), filters)
+
+        def plans_within(queries: Sequence[str]) -> Plan[list[Results]]:
+            with budget.holding():
+                results = yield from self.plans(queries, limit, filters)
+            fit: Compute[list[Results]] = Compute(lambda: [*map(budget.fit, results)])
+            return (yield from fit)
+
+        return plans_within if budget else lambda queries: self.plans(queries, limit, filters)
 
     def check_limit(self, top_k: int | None, filters: Filters | None) -> int | None:
         """Check the arguments of a call. Return how many results at most."""

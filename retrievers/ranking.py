@@ -149,6 +149,23 @@ def merge(node: Node, results: Sequence[ScoredNode], score: float) -> ScoredNode
     return ScoredNode(node, score, tuple(evidence))
 
 
+def joined_span(first: Node, last: Node, template: Node, text: str, content: str) -> Node:
+    """Return a node for the text from one node to another, which the graph does not have.
+
+    It has the group, parent and metadata of the template.
+    """
+    return replace(
+        template,
+        text=text,
+        content=content,
+        start=None,
+        end=None,
+        offset=None,
+        id=f"{first.id}..{last.id}",
+        order=first.order,
+    )
+
+
 def check_mode(mode: Mode) -> Mode:
     """Return what is a mode.
 

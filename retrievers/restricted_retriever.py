@@ -103,6 +103,7 @@ class RestrictedRetriever(PlannedRetriever):
         self.inner = as_retriever(inner)
         self.filters = filters if callable(filters) else check_restriction(filters)
         check_takes_filters(self.inner, "a restriction")
+        self.has_windows = getattr(self.inner, "has_windows", False)
 
     def __repr__(self) -> str:
         return f"RestrictedRetriever({self.inner!r}, {self.filters!r})"

@@ -274,7 +274,7 @@ def formatted(
         return ("\n" if join is True else join).join(str(content) for content in contents)
     if output_format == "dict":
         return [as_dict(result) for result in results]
-    return list(results)
+    return results
 
 
 def as_dict(result: ScoredNode) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from .results import OutputOptions, ScoredNode
 from .retrieval_conditions import Conditions, check_restriction
 from .search import Plans, Search, SearchScope, check_cut_off, search_scopes
 from .similarities.registry import DEFAULT, MakeIndex, Unranked, get_similarity, with_index
+from .token_budget import Order, TokenBudget
 from .validation import check_options, check_top_k, choice, whole
 
 if TYPE_CHECKING:
@@ -141,7 +142,13 @@ class Retriever(BaseRetriever):
         )
 
     def retrieve(
-        self, query: str, *, top_k: int | None = None, filters: Filters | None = None
+        self,
+        query: str,
+        *,
+        top_k: int | None = None,
+        filters: Filters | None = None,
+        max_tokens: int | None = None,
+        order: Order = "score",
     ) -> list[ScoredNode]:
         """Return the best nodes, best first; fewer than ``top_k`` where fewer match.
 
@@ -150,12 +157,19 @@ class Retriever(BaseRetriever):
                 order, with the score 0; nothing, where there are none.
             top_k: In place of the retriever's own.
             filters: Conditions beside the retriever's own; all must hold.
+            max_tokens: How many tokens all results may have together. The results are
+                ``BudgetResults``, as many as fit where no ``top_k`` is given.
+            order: ``"document"`` puts results of one document into its order.
 
         Raises:
             TypeError: If the query is no text.
             ValueError: If a number is out of range, a filter no filter.
             TransformError: If a group has to be built and its transform raises.
         """
+        if max_tokens is not None or order != "score":
+            return self.batch(
+                [query], top_k=top_k, filters=filters, max_tokens=max_tokens, order=order
+            )[0]
         queries = [query]
         search = self._search(queries, top_k, filters)
         if not query.strip():
@@ -163,17 +177,32 @@ class Retriever(BaseRetriever):
         return search(queries, self._query_vectors(queries) if self._embedded else ())[0]
 
     async def aretrieve(
-        self, query: str, *, top_k: int | None = None, filters: Filters | None = None
+        self,
+        query: str,
+        *,
+        top_k: int | None = None,
+        filters: Filters | None = None,
+        max_tokens: int | None = None,
+        order: Order = "score",
     ) -> list[ScoredNode]:
         """Do the same without blocking the event loop.
 
         The query is embedded by the model's async form where it has one; all else runs in a
         worker thread.
         """
-        return (await self.abatch([query], top_k=top_k, filters=filters))[0]
+        results = await self.abatch(
+            [query], top_k=top_k, filters=filters, max_tokens=max_tokens, order=order
+        )
+        return results[0]
 
     def batch(
-        self, queries: Sequence[str], *, top_k: int | None = None, filters: Filters | None = None
+        self,
+        queries: Sequence[str],
+        *,
+        top_k: int | None = None,
+        filters: Filters | None = None,
+        max_tokens: int | None = None,
+        order: Order = "score",
     ) -> list[list[ScoredNode]]:
         """Return the results of each query, in the order of the queries.
 
@@ -184,7 +213,10 @@ class Retriever(BaseRetriever):
             TypeError: If the queries are one text, or one of them is none.
         """
         check_queries(queries)
-        return self._answers(self._search(queries, top_k, filters), queries)
+        budget = TokenBudget(max_tokens, order, top_k)
+        top_k = budget.candidates(self)
+        results = self._answers(self._search(queries, top_k, filters), queries)
+        return [*map(budget.fit, results)] if budget else results
 
     def _answers(self, search: Search, queries: Sequence[str]) -> list[list[ScoredNode]]:
         texts = [query for query in queries if query.strip()]
@@ -252,17 +284,25 @@ class Retriever(BaseRetriever):
         return await self._asearch(search, queries, vectors)
 
     async def abatch(
-        self, queries: Sequence[str], *, top_k: int | None = None, filters: Filters | None = None
+        self,
+        queries: Sequence[str],
+        *,
+        top_k: int | None = None,
+        filters: Filters | None = None,
+        max_tokens: int | None = None,
+        order: Order = "score",
     ) -> list[list[ScoredNode]]:
         """Do what ``batch`` does without blocking the event loop."""
         check_queries(queries)
-        search = self._search(queries, top_k, filters)
+        budget = TokenBudget(max_tokens, order, top_k)
+        search = self._search(queries, budget.candidates(self), filters)
         texts = [query for query in queries if query.strip()]
         vectors = await self._aquery_vectors(texts)
         listed = []
         if len(texts) < len(queries):
             listed = await in_thread(_listed, search, queries)
-        return _spread(queries, await self._asearch(search, texts, vectors), listed)
+        results = _spread(queries, await self._asearch(search, texts, vectors), listed)
+        return [*map(budget.fit, results)] if budget else results
 
     async def _asearch(
         self, search: Search, queries: Sequence[str], vectors: Sequence[Sequence[Vectors]]

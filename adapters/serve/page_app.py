@@ -52,7 +52,7 @@ _QUESTION = 20_000  # characters
 
 _HISTORY = 20  # questions of a conversation that are passed on
 
-_PASSAGES = 6  # from which an answer is
+_PASSAGES = 6  # that are shown where there is no model
 
 _MAX_SOURCE = 1_200  # characters of a source
 
@@ -234,7 +234,7 @@ async def answer_events(
             yield _sources((n, r, r.text, None) for n, r in enumerate(results, 1))
             yield {"type": "end", "answered": bool(results), "notes": []}
             return
-        engine = QueryEngine(retriever, llm, top_k=_PASSAGES)
+        engine = QueryEngine(retriever, llm)
         stream = engine.astream(question, history=list(history) or None)
         displayed = False
         async with aclosing(stream):

@@ -195,6 +195,33 @@ def count_tokens(text: str) -> int:
     return len("".join(runs)) + runs.count("")
 
 
+def shorten(text: str, tokens: int) -> str:
+    """Return the beginning of a text, of no more than so many tokens, without half a word."""
+    if len(text) <= tokens:
+        return text
+    low, high = 0, 4 * tokens + 1
+    while high < len(text) and count_tokens(text[:high]) <= tokens:  # however long the text is
+        low, high = high, 2 * high
+    if high >= len(text):
+        if count_tokens(text) <= tokens:
+            return text
+        high = len(text)
+    while low < high:
+        middle = (low + high + 1) // 2
+        if count_tokens(text[:middle]) <= tokens:
+            low = middle
+        else:
+            high = middle - 1
+    stop = low
+    while (
+        stop
+        and text[stop - 1 : stop + 1].isalnum()
+        and count_tokens(text[stop - 1 : stop + 1]) == 1
+    ):
+        stop -= 1
+    return text[: stop or low]
+
+
 SEPARATORS = (
     r"\n\s*\n",
     r"\n",

@@ -16,7 +16,7 @@ from .sentences import paragraph_spans
 
 _FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})")
 
-_LIST_ITEM = re.compile(r"(?:[-*+•]|\d{1,3}[.)])\s|(?:\d{1,3}|[一二三四五六七八九十]+)、")
+LIST_ITEM = re.compile(r"(?:[-*+•]|\d{1,3}[.)])\s|(?:\d{1,3}|[一二三四五六七八九十]+)、")
 
 _UNDERLINED = re.compile(r"[^\n]+\n([*=~^\"+#-])\1{2,}\s*")
 
@@ -269,7 +269,7 @@ def _bond(text: str, block: Span, following: Span, section: Section) -> int:
     if _FENCE.match(text, next_start):
         return 2 if touching else 1
     if next_indent or (
-        _LIST_ITEM.match(text, next_start) and (touching or _LIST_ITEM.match(text, start))
+        LIST_ITEM.match(text, next_start) and (touching or LIST_ITEM.match(text, start))
     ):
         return 1
     return 0

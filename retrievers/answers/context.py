@@ -20,7 +20,7 @@ from ..plans.prompting import Prompt, neutralize
 from ..results import ScoredNode
 from ..strategies.outcome import SubResults, answer_texts
 from .answer import Answer, OmissionReason, OmittedResult, Source, only_cites
-from .settings import AnswerMode, AnswerSettings
+from .settings import PASSAGE_PROMPTS, AnswerMode, AnswerSettings
 
 T = TypeVar("T")
 
@@ -122,6 +122,11 @@ class AnswerContext:
     def is_short(self, prompt: str, reserve: int = 0) -> bool:
         """Return whether a prompt is short enough, also with so much more."""
         return self.settings.length(prompt) + reserve <= self.settings.prompt_limit
+
+    def passage_limit(self) -> int:
+        """Return how long all passages of a prompt may be together, at least 1."""
+        prompts = (self.prompt(n, passages="", answer="") for n in PASSAGE_PROMPTS[self.mode])
+        return max(1, self.settings.prompt_limit - max(map(self.settings.length, prompts)))
 
     def check_space(self, name: str) -> None:
         """Check that there is room for a passage in a prompt.

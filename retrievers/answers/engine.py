@@ -26,7 +26,8 @@ from ..plans.plan import Plan, arun, astream, run, stream
 from ..plans.prompting import Prompt, PromptMixin, PromptReplacement, replace_prompts
 from ..protocols import RetrieverLike
 from ..restricted_retriever import restrict
-from ..validation import check_min_score, check_top_k
+from ..token_budget import TokenBudget
+from ..validation import check_min_score, check_top_k, whole
 from .answer import Answer, Source
 from .chat_history import Pair, parse_history
 from .context import AnswerContext
@@ -62,6 +63,9 @@ class QueryEngine(PromptMixin):
             ``"not_found"`` and ``"extract"``. Each is a text, or texts by language. A prompt of
             yours should request the marks that ``Answer.answered`` is set by: NO_ANSWER, or 无答案.
         top_k: How many results to retrieve. None for the retriever's own number.
+        max_tokens: How many tokens of passages the model gets at most; see ``BudgetResults``. None
+            for 1,600 where the default search (a graph) is asked and no ``top_k`` is given, and
+            for no limit but the context window otherwise.
         min_score: Leaves out results that score less; without any the answer says that nothing
             was found, and no model is asked. Scores of the default search are from 0 to 1, and
             0.5 is the place to begin with; see docs/scores.md. None takes all results.
@@ -98,6 +102,7 @@ class QueryEngine(PromptMixin):
         qa: QaRetriever | None = None,
         prompts: Mapping[str, PromptReplacement] | None = None,
         top_k: int | None = None,
+        max_tokens: int | None = None,
         min_score: float | None = None,
         settings: AnswerSettings | None = None,
     ) -> None:
@@ -113,6 +118,7 @@ class QueryEngine(PromptMixin):
         self.mode: AnswerMode = mode
         self.qa = qa
         self.top_k = None if top_k is None else check_top_k(top_k)
+        self.max_tokens = None if max_tokens is None else whole(max_tokens, "max_tokens", 1)
         self.min_score = check_min_score(min_score, self.retriever)
         self.settings = settings or AnswerSettings()
         self._prompts = replace_prompts(PROMPTS, {} if prompts is None else prompts)
@@ -246,8 +252,9 @@ class QueryEngine(PromptMixin):
             language_of(question) if language == "auto" else language,
             notes=notes,
         )
+        budget = TokenBudget(self.max_tokens, top_k=limit)
         plan = answer_question(
-            context, self.retriever, self.qa, pairs, limit, filters, self.min_score
+            context, self.retriever, self.qa, pairs, budget, filters, self.min_score
         )
         return plan, context
 

@@ -21,8 +21,9 @@ from ..plans.plan import Plan
 from ..plans.prompting import ask_and_parse, neutralize
 from ..protocols import RetrieverProtocol
 from ..ranking import cut_scores
-from ..results import ScoredNode
+from ..results import Results, ScoredNode
 from ..strategies.outcome import OutcomeObserver
+from ..token_budget import TokenBudget
 from ..tracing import observe, start_span
 from .answer import Answer, AnswerError, Source, flag_cited
 from .chat_history import Pair, condense
@@ -32,6 +33,9 @@ from .settings import PASSAGE_PROMPTS, AnswerMode
 
 logger = logging.getLogger(__name__)
 
+ANSWER_TOKENS = 1_600
+"""How many tokens of passages an answer is made from, if the default search finds them."""
+
 _EXTRACTED = 3  # passages of an answer without a model
 
 
@@ -40,7 +44,7 @@ def answer_question(
     retriever: RetrieverProtocol,
     qa: QaRetriever | None,
     pairs: Sequence[Pair],
-    top_k: int | None,
+    budget: TokenBudget,
     filters: Filters | None,
     min_score: float | None = None,
 ) -> Plan[Answer]:
@@ -51,7 +55,7 @@ def answer_question(
         retriever: Retrieves the passages.
         qa: Has preset answers.
         pairs: The conversation so far.
-        top_k: How many results to retrieve.
+        budget: How many results, of how many tokens together.
         filters: Conditions, for the retriever and for preset answers.
         min_score: Leaves out results that score less.
 
@@ -62,7 +66,7 @@ def answer_question(
     with start_span("answer", question=context.question, mode=context.mode) as span:
         context.budget = Budget(max_seconds=context.settings.max_seconds, fatal=False)
         steps = context.budget.enforce(
-            _steps(context, retriever, qa, pairs, top_k, filters, min_score)
+            _steps(context, retriever, qa, pairs, budget, filters, min_score)
         )
         try:
             answer = context.answer = yield from steps
@@ -86,7 +90,7 @@ def _steps(
     retriever: RetrieverProtocol,
     qa: QaRetriever | None,
     pairs: Sequence[Pair],
-    top_k: int | None,
+    budget: TokenBudget,
     filters: Filters | None,
     min_score: float | None,
 ) -> Plan[Answer]:
@@ -102,11 +106,11 @@ def _steps(
             return preset
         with start_span("retrieve", queries=[context.searched]) as span:
             if getattr(retriever, "is_free", False):  # no strategy within asks a model
-                (results,) = yield from Find(retriever, [context.searched], top_k, filters)
+                results = yield from _retrieved(context, retriever, budget, filters)
             else:
                 observer = OutcomeObserver()
                 with observe(observer):
-                    (results,) = yield from Find(retriever, [context.searched], top_k, filters)
+                    results = yield from _retrieved(context, retriever, budget, filters)
                 if observer.outcome is not None:
                     context.use_sub_answers(observer.outcome.parts)
             results = cut_scores(results, min_score)
@@ -132,6 +136,32 @@ def _steps(
             partial_answer = context.partial_answer(f"the model failed: {error}")
             raise AnswerError(str(error), partial_answer) from error
         return _extracted_answer(context, error)
+
+
+def _retrieved(
+    context: AnswerContext,
+    retriever: RetrieverProtocol,
+    budget: TokenBudget,
+    filters: Filters | None,
+) -> Plan[Results]:
+    """Return the results within a budget; that of the default search if none is given."""
+    if not budget and budget.top_k is None and getattr(retriever, "has_windows", False):
+        budget = TokenBudget(min(ANSWER_TOKENS, (yield from Work(context.passage_limit))))
+    elif budget.max_tokens is not None:
+        limit = yield from Work(context.passage_limit)
+        if budget.max_tokens > limit:
+            context.notes.append(
+                f"max_tokens={budget.max_tokens} is more than a prompt has room for ({limit}); "
+                "raise context_window"
+            )
+    with budget.holding():
+        top_k = budget.candidates(retriever)
+        (results,) = yield from Find(retriever, [context.searched], top_k, filters)
+    if not budget:
+        return results
+    fitting = yield from Work(partial(budget.fit, results))
+    context.notes += fitting.notes
+    return fitting
 
 
 def _preset_answer(

@@ -30,6 +30,7 @@ from ..retriever import Retriever
 from ..search import in_a_newer_state
 from ..similarities.bm25 import Bm25
 from ..similarities.registry import DEFAULT, MakeIndex, get_similarity
+from ..token_budget import BUDGET
 from ..tracing import start_span, summarize_queries
 from ..validation import check_top_k
 from .default_settings import (
@@ -52,6 +53,7 @@ from .relevance import (
     with_scores,
     word_scores,
 )
+from .windows import search_windows
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -171,6 +173,7 @@ class DefaultRetriever(PlannedRetriever):
                 "embeddings alone there is Retriever(graph, group, similarity, target=...)"
             )
         self.bm25 = similarity if isinstance(similarity, Bm25) else None
+        self.has_windows = self.bm25 is not None
         branch = partial(Retriever, graph, target=target, top_k=DEPTH, filters=filters)
         self._words = [branch(group, similarity) for group in (self.sentences, target)]
         self._vectors = [
@@ -257,7 +260,13 @@ class DefaultRetriever(PlannedRetriever):
             rankings = yield from Find(retriever, queries, max(limit, COMPARED), filters)
             score = partial(self._scored, queries, rankings, measured)
             scored = partial(in_a_newer_state, score)
-            return [results[:limit] for results in (yield from Compute(scored))]
+            results = [of_query[:limit] for of_query in (yield from Compute(scored))]
+            max_tokens = BUDGET.get()
+            if max_tokens is None or self.bm25 is None:
+                return results
+            search = partial(self._windows, self.bm25, queries, results, rankings)
+            search = partial(search, max_tokens=max_tokens, weights=weights[2:])
+            return (yield from Compute(partial(in_a_newer_state, search)))
 
     def _scored(
         self, queries: Sequence[str], rankings: Sequence[Results], measured: MeasuredSettings
@@ -303,6 +312,37 @@ class DefaultRetriever(PlannedRetriever):
                 vector = unit(self.graph.embeddings.query_vectors([query], key)[0])
                 nearest = np.maximum(nearest, vector_scores(cosines, vector, background))
         return nearest
+
+    def _windows(
+        self,
+        bm25: Bm25,
+        queries: Sequence[str],
+        found: Sequence[Results],
+        rankings: Sequence[Results],
+        max_tokens: int,
+        weights: Sequence[float],
+    ) -> list[Results]:
+        """Return windows of the passages that were found for each query."""
+        words, full = (bm25.open(self.graph, group) for group in (self.sentences, self.target))
+        for index in (words, full):
+            index.ready()
+        keys = [branch.embed_keys[0] for branch in self._vectors]
+        vectors = dict(zip(keys, weights, strict=True))
+        with self.graph.reader.reading(self.sentences, self.target):
+            words.sync()
+            full.sync()
+            passages = words.passages()
+            windows = []
+            for query, results, ranking in zip(queries, found, rankings, strict=True):
+                strengths = {result.node.id: result.score for result in ranking}
+                terms = bm25.prepare(query, [full])
+                windows.append(
+                    search_windows(
+                        *(self.graph, self.sentences, results, strengths, terms, passages),
+                        *(max_tokens, vectors),
+                    )
+                )
+            return windows
 
     def _retriever(self, weights: Sequence[float], links: bool) -> RetrieverProtocol:
         branches = [*self._words, *self._vectors]

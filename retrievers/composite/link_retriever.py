@@ -24,6 +24,7 @@ from ..results import Evidence, OutputOptions, Results, ScoredNode
 from ..retrieval_conditions import HitConditions
 from ..search import in_a_newer_state
 from ..similarities.bm25 import Bm25
+from ..token_budget import without_budget
 from ..tracing import start_span
 from ..validation import check_top_k
 from .link_graph import LinkGraph, LinkMatrix, LinkOptions
@@ -153,7 +154,8 @@ class LinkRetriever(PlannedRetriever):
         assert limit is not None
         conditions = all_of(self.filters, filters)
         hit_count = max(limit, self.options.seeds)
-        hits = yield from Find(self.inner, queries, hit_count, conditions)
+        with without_budget():
+            hits = yield from Find(self.inner, queries, hit_count, conditions)
         hit_conditions = HitConditions(conditions)
         return (
             yield from Compute(

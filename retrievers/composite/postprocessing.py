@@ -16,9 +16,10 @@ from ..planned_retriever import PlannedRetriever
 from ..plans.effects import Compute, Find, fetch_until_full
 from ..plans.plan import Plan
 from ..protocols import RetrieverLike
-from ..ranking import merge
+from ..ranking import joined_span, merge
 from ..results import OutputOptions, Results, ScoredNode
 from ..retrieval_conditions import HitConditions
+from ..token_budget import without_budget
 from ..tracing import start_span
 
 if TYPE_CHECKING:
@@ -92,7 +93,7 @@ class PostprocessRetriever(PlannedRetriever):
             )
             return [(created, limit is not None and len(created) < limit) for created in results]
 
-        with start_span(self.name, queries=queries) as span:
+        with start_span(self.name, queries=queries) as span, without_budget():
             if hit_count is None:
                 hits = yield from Find(self.inner, queries, None, filters)
                 results = [created for created, _ in (yield from select(queries, hits))]
@@ -132,25 +133,11 @@ def span_node(nodes: Sequence[Node], template: Node, text: str) -> Node | None:
         return nodes[0]  # it contains the others
     content = text[start:end]
     last = nodes[ends.index(end)]
-    return replace(_new_node(nodes[0], last, template, content, content), start=start, end=end)
+    return replace(joined_span(nodes[0], last, template, content, content), start=start, end=end)
 
 
 def joined_node(nodes: Sequence[Node], template: Node) -> Node:
     """Join the texts of nodes that are no span of a document to one node, with line breaks."""
     text = "\n".join(node.text for node in nodes)
     content = "\n".join(str(node.content) for node in nodes)
-    return _new_node(nodes[0], nodes[-1], template, text, content)
-
-
-def _new_node(first: Node, last: Node, template: Node, text: str, content: str) -> Node:
-    """Return a node that the graph does not have."""
-    return replace(
-        template,
-        text=text,
-        content=content,
-        start=None,
-        end=None,
-        offset=None,
-        id=f"{first.id}..{last.id}",
-        order=first.order,
-    )
+    return joined_span(nodes[0], nodes[-1], template, text, content)

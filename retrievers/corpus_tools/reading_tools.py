@@ -9,7 +9,7 @@ from typing import Any
 
 from ...nodegraph.node import Node
 from ...nodegraph.search_text import source_title
-from ...nodegraph.splitters.chunking import count_tokens
+from ...nodegraph.splitters.chunking import count_tokens, shorten
 from ...nodegraph.splitters.headings import markdown_headings
 from .corpus_view import CorpusView
 from .tool_output import (
@@ -23,7 +23,6 @@ from .tool_output import (
     location_of,
     quoted,
     reference_line,
-    shorten,
     span_of,
 )
 

@@ -10,7 +10,7 @@ from typing import Any, Literal, get_args
 
 from ...nodegraph.extractors.entity_extractor import EntityExtractor
 from ...nodegraph.node import Node
-from ...nodegraph.splitters.chunking import count_tokens
+from ...nodegraph.splitters.chunking import count_tokens, shorten
 from ..composite.default_retriever import DefaultRetriever
 from ..filters import Filters, parse_filters
 from ..protocols import RetrieverProtocol
@@ -30,7 +30,6 @@ from .tool_output import (
     location_of,
     quoted,
     reference_line,
-    shorten,
     span_of,
 )
 

@@ -110,6 +110,10 @@ class NodeTable:
             self._rows = dict(zip(self.ids.take(alive), alive.tolist(), strict=True))
         return self._rows
 
+    def rows_of(self, ids: Collection[str]) -> dict[str, int]:
+        """Return the rows of some nodes, by their ids, without memory for those of all."""
+        return self._rows or self.ids.rows_of(ids, self._alive.__getitem__)
+
     def remove(self, ids: Collection[str]) -> list[int]:
         """Empty the rows of nodes; return these rows. Unknown ids do nothing."""
         rows = self.ids.rows_of(ids, self._alive.__getitem__) if ids else {}

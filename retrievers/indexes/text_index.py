@@ -226,17 +226,17 @@ class _TablePassages:
 
     def __init__(self, index: TextIndex) -> None:
         self._index = index
-        self._rows = index.table.rows()
 
     def known(self, ids: Iterable[str]) -> Container[str]:
-        return self._rows
+        return self._index.table.rows()
 
     def meeting(self, filter: Filter) -> Meets | None:
-        mask, rows = self._index.table.matching(filter), self._rows
+        mask, rows = self._index.table.matching(filter), self._index.table.rows()
         return None if mask is None else lambda passage: mask.item(rows[passage])
 
     def term_scores(self, ids: Sequence[str], query: TermWeights) -> Floats:
-        rows = np.fromiter(map(self._rows.__getitem__, ids), np.int64, len(ids))
+        by_id = self._index.table.rows_of(ids)
+        rows = np.fromiter(map(by_id.__getitem__, ids), np.int64, len(ids))
         return self._index.term_scores(rows, query)
 
 

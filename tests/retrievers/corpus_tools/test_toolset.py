@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nodekin.nodegraph import Document, Embedder, NodeGraph
+from nodekin.nodegraph.splitters.chunking import shorten
 from nodekin.retrievers import DefaultRetriever, Retriever
 from nodekin.retrievers.corpus_tools import reading_tools, tool_output
 from nodekin.retrievers.corpus_tools.tool_output import ToolError, ToolSession
@@ -155,7 +156,7 @@ def test_pages_of_a_search_are_parts_of_the_same_results() -> None:
     ],
 )
 def test_no_half_words(text, beginning) -> None:
-    assert tool_output.shorten(text, 4) == beginning
+    assert shorten(text, 4) == beginning
 
 
 def test_chinese(graph, tools) -> None:

@@ -1,0 +1,94 @@
+"""How many tokens of passages an answer is made from."""
+
+import pytest
+
+from nodekin.nodegraph import Document, NodeGraph, count_tokens
+from nodekin.retrievers import AnswerSettings, QueryEngine, Retriever, as_retriever, restrict
+
+TOWN = " ".join(
+    f"House number {number} was built by Anna Lind. The harbour was busy in those years."
+    for number in range(300)
+)
+
+QUESTION = "Which houses did Anna Lind build?"
+
+
+@pytest.fixture(scope="module")
+def graph() -> NodeGraph:
+    graph = NodeGraph(progress=False)
+    graph.add([Document(TOWN, {"tenant": "a"}), "Rivers run to the sea."])
+    return graph
+
+
+def read(engine: QueryEngine, **options) -> list[str]:
+    return [source.text for source in engine.query(QUESTION, **options).sources]
+
+
+def tokens(texts: list[str]) -> int:
+    return sum(map(count_tokens, texts))
+
+
+def model(prompt: str) -> str:
+    return "All [1]."
+
+
+def test_the_default_search_gives_so_many_tokens(graph) -> None:
+    assert 1_500 < tokens(read(QueryEngine(graph, model))) <= 1_600
+    assert 190 < tokens(read(QueryEngine(graph, model, max_tokens=200))) <= 200
+    restricted = restrict(as_retriever(graph), {"tenant": "a"})
+    assert 1_500 < tokens(read(QueryEngine(restricted, model))) <= 1_600
+
+
+def test_a_number_of_results_gives_passages(graph) -> None:
+    passages = {node.text for node in graph.nodes("passage")}
+    for texts in (
+        read(QueryEngine(graph, model, top_k=2)),
+        read(QueryEngine(graph, model), top_k=2),
+    ):
+        assert len(texts) == 2
+        assert set(texts) <= passages
+
+
+def test_both_hold_together(graph) -> None:
+    texts = read(QueryEngine(graph, model, top_k=1, max_tokens=100))
+    assert len(texts) == 1
+    assert tokens(texts) <= 100
+
+
+def test_a_retriever_of_ones_own_stays_as_it_is(graph) -> None:
+    plain = Retriever(graph, "passage sentence", top_k=3)
+    assert tokens(read(QueryEngine(plain, model))) < 40
+    assert 190 < tokens(read(QueryEngine(plain, model, max_tokens=200))) <= 200
+
+
+def test_a_prompt_that_has_no_room_for_it_says_so(graph) -> None:
+    settings = AnswerSettings(context_window=900, num_output=100)
+    answer = QueryEngine(graph, model, max_tokens=2_000, settings=settings).query(QUESTION)
+    assert answer.notes[0].startswith("max_tokens=2000 is more than a prompt has room for (")
+    assert answer.notes[0].endswith("); raise context_window")
+    assert answer.sources
+    fitting = QueryEngine(graph, model, settings=settings).query(QUESTION)
+    assert fitting.sources
+    assert not fitting.notes
+
+
+def test_a_text_that_is_cut_is_noted(graph) -> None:
+    answer = QueryEngine(graph, model, max_tokens=3).query(QUESTION)
+    assert [count_tokens(source.text) for source in answer.sources] == [3]
+    assert any("was cut to fit max_tokens=3" in note for note in answer.notes)
+
+
+async def test_the_same_in_an_event_loop_and_as_a_stream(graph) -> None:
+    engine = QueryEngine(graph, model, max_tokens=300)
+    texts = read(engine)
+    answer = await engine.aquery(QUESTION)
+    assert [source.text for source in answer.sources] == texts
+    stream = engine.stream(QUESTION)
+    assert "".join(stream) == "All [1]."
+    assert [source.text for source in stream.answer.sources] == texts
+
+
+@pytest.mark.parametrize(("number", "error"), [(0, ValueError), ("9", TypeError), (1.5, TypeError)])
+def test_wrong_numbers(graph, number, error) -> None:
+    with pytest.raises(error, match="max_tokens"):
+        QueryEngine(graph, model, max_tokens=number)

@@ -1,0 +1,276 @@
+"""Windows of whole sentences: what the default search returns within a number of tokens."""
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nodekin.nodegraph import Document, NodeGraph, count_tokens, split_sentences
+from nodekin.retrievers import (
+    DefaultRetriever,
+    FusionRetriever,
+    LinkRetriever,
+    Retriever,
+    as_retriever,
+    restrict,
+)
+from nodekin.retrievers.composite.windows import token_counts
+from nodekin.retrievers.similarities.registry import CustomSimilarity
+
+FILLER = "The harbour was busy in those years, and ships came from far away. "
+
+HISTORY = (
+    "# The town\n\n"
+    + FILLER * 12
+    + "\n\n# The bridge\n\n"
+    + FILLER * 5
+    + "The stone bridge was built by Anna Lind in 1741. It cost nine hundred silver coins. "
+    + FILLER * 5
+    + "\n\n# The mill\n\n"
+    + FILLER * 12
+)
+
+CHINESE = (
+    "本镇历史悠久，港口十分繁忙，各地的船只常常来到这里。" * 12
+    + "石桥由林安娜于一七四一年建成。造桥花了九百枚银币。"
+    + "本镇历史悠久，港口十分繁忙，各地的船只常常来到这里。" * 12
+)
+
+
+@given(st.lists(st.text(st.characters(max_codepoint=127)) | st.text()))
+def test_tokens_are_counted_as_one_by_one(strings) -> None:
+    assert token_counts(strings) == [count_tokens(text) for text in strings]
+
+
+def graph_of(*documents, **options) -> NodeGraph:
+    graph = NodeGraph(progress=False, **options)
+    graph.add(list(documents))
+    return graph
+
+
+def texts(results) -> list[str]:
+    return [item.node.text for item in results]
+
+
+@pytest.fixture(scope="module")
+def graph() -> NodeGraph:
+    return graph_of(
+        Document(HISTORY, {"tenant": "a"}, id="history"), Document(CHINESE, id="chinese")
+    )
+
+
+@pytest.mark.parametrize(
+    ("question", "answer", "document"),
+    [
+        ("Who built the stone bridge?", "Anna Lind in 1741. It cost nine", "history"),
+        ("石桥是谁建成的？", "林安娜于一七四一年建成。造桥", "chinese"),
+    ],
+)
+def test_a_window_is_whole_sentences_of_the_document(graph, question, answer, document) -> None:
+    found = as_retriever(graph).retrieve(question, max_tokens=60)
+    assert sum(count_tokens(item.node.text) for item in found) == found.tokens <= 60
+    node = found[0].node
+    assert answer in node.text
+    assert (node.document_id, node.root.id) == (document, document)
+    assert graph.node(document).text[node.start : node.end] == node.text
+    sentences = {sentence.text: sentence for sentence in graph.nodes("passage sentence")}
+    assert set(split_sentences(node.text)) <= set(sentences)
+    assert node.parent.group == "passage"
+    assert node.text in node.parent.text
+
+
+def test_windows_take_less_than_passages(graph) -> None:
+    default = as_retriever(graph)
+    (passage,) = default.retrieve("stone bridge silver coins", top_k=1)
+    assert count_tokens(passage.node.text) > 100
+    (window,) = default.retrieve("stone bridge silver coins", max_tokens=100, top_k=1)
+    assert "silver coins" in window.node.text
+    assert window.node.text in passage.node.text
+
+
+def test_a_window_that_is_a_passage_or_a_sentence_is_that_node() -> None:
+    graph = graph_of("Green tea is not fermented. Black tea is.", "Rivers run. So do noses.")
+    default = as_retriever(graph)
+    (found,) = default.retrieve("green black tea fermented", max_tokens=400)
+    assert found.node in graph.nodes("passage")
+    (found,) = default.retrieve("green tea", max_tokens=7)
+    assert found.node in graph.nodes("passage sentence")
+
+
+def test_a_budget_below_the_shortest_sentence_cuts_the_best_one(graph) -> None:
+    found = as_retriever(graph).retrieve("Who built the stone bridge?", max_tokens=4)
+    assert texts(found) == ["The stone bridge was"]
+    assert "was cut to fit max_tokens=4" in found.notes[0]
+
+
+def test_what_else_would_have_been_there(graph) -> None:
+    found = as_retriever(graph).retrieve("stone bridge harbour", max_tokens=40)
+    assert found.omitted
+    shown = {(item.node.start, item.node.end) for item in found}
+    assert not shown & {(item.node.start, item.node.end) for item in found.omitted}
+    more = as_retriever(graph).retrieve("stone bridge harbour", max_tokens=80)
+    assert found.omitted[0].node.text in " ".join(texts(more))
+
+
+def test_headings_and_introductions_stay_with_what_they_introduce() -> None:
+    text = (
+        "# Tea\n\n"
+        + FILLER * 3
+        + "\n\n## Brewing sencha\n\nThe water is boiled and left to cool down.\n\n"
+        + FILLER * 8
+        + "\n\nThe leaves are kept:\n\n- in tin boxes, away from all light. Never in glass.\n"
+        + "- without salt, sugar\n\n"
+        + FILLER * 8
+    )
+    default = as_retriever(graph_of(text))
+    (found,) = default.retrieve("Is water boiled?", max_tokens=25, top_k=1)
+    assert found.node.text.startswith("## Brewing sencha\n\nThe water is boiled")
+    for item in ("tin boxes away from light", "never in glass", "without salt and sugar"):
+        (found,) = default.retrieve(item, max_tokens=35, top_k=1)
+        assert found.node.text.startswith("The leaves are kept:\n\n- in tin boxes")
+    (found,) = default.retrieve("without salt and sugar", max_tokens=6)  # it has no room for more
+    assert found.node.text == "- without salt, sugar"
+    for question in ("How is sencha brewed?", "How are leaves kept?"):
+        for max_tokens in range(12, 120, 9):
+            found = default.retrieve(question, max_tokens=max_tokens)
+            assert not any(text.endswith((":", "Brewing sencha")) for text in texts(found))
+
+
+def test_a_sentence_that_is_there_twice_is_returned_once() -> None:
+    repeated = "The stone bridge was built by Anna Lind. "
+    default = as_retriever(graph_of(repeated + FILLER * 40 + repeated))
+    found = default.retrieve("Who built the stone bridge?", max_tokens=24)
+    assert sum(repeated.strip() in text for text in texts(found)) == 1
+
+
+def test_other_words_than_those_of_bm25_find_passages(graph) -> None:
+    def shared(query, node):
+        return float(len(set(query.split()) & set(node.text.split())))
+
+    default = DefaultRetriever(graph, words=CustomSimilarity(shared, "shared", "text"))
+    found = default.retrieve("stone bridge", max_tokens=2_000)
+    assert {item.node.group for item in found} == {"passage"}
+    assert 0 < found.tokens <= 2_000
+
+
+def test_a_document_that_is_a_heading_alone_is_found() -> None:
+    graph = graph_of("# Sencha", "Sencha:", "Rivers run to the sea.")
+    assert sorted(texts(as_retriever(graph).retrieve("sencha", max_tokens=20))) == [
+        "# Sencha",
+        "Sencha:",
+    ]
+
+
+def test_a_window_reaches_from_a_passage_into_the_next_one() -> None:
+    text = "\n\n".join(
+        f"Ibsen wrote play number {number} in Rome. {FILLER}" for number in range(40)
+    )
+    graph = graph_of(text)
+    found = as_retriever(graph).retrieve("Which plays did Ibsen write in Rome?", max_tokens=700)
+    assert len(graph.nodes("passage")) > 2
+    starts = [passage.start for passage in graph.nodes("passage")[1:]]
+    spans = [(item.node.start, item.node.end) for item in found]
+    assert any(first < at < last for first, last in spans for at in starts)
+    assert all(
+        text[first:last] == item.node.text for (first, last), item in zip(spans, found, strict=True)
+    )
+    assert all(end <= start for (_, end), (start, _) in pairwise(sorted(spans)))
+
+
+def test_filters_and_restrictions_hold_for_windows(graph) -> None:
+    default = as_retriever(graph)
+    question = "stone bridge 石桥"
+    assert {r.node.document_id for r in default.retrieve(question, max_tokens=200)} == {
+        "history",
+        "chinese",
+    }
+    found = default.retrieve(question, max_tokens=200, filters={"tenant": "a"})
+    assert {item.node.document_id for item in found} == {"history"}
+    restricted = restrict(default, {"tenant": "a"}).retrieve(question, max_tokens=200)
+    assert texts(restricted) == texts(found)
+    assert restricted[0].node.id == found[0].node.id
+
+
+async def test_async_batches_and_files_return_the_same(graph, tmp_path) -> None:
+    questions = ["Who built the stone bridge?", "石桥是谁建成的？", " ", "xyzzy"]
+    found = as_retriever(graph).batch(questions, max_tokens=80)
+    assert await as_retriever(graph).abatch(questions, max_tokens=80) == found
+    documents = [graph.node(i).text for i in ("history", "chinese")]
+    stored = graph_of(store=tmp_path / "graph.db")
+    stored.add(
+        [Document(text, id=i) for i, text in zip(("history", "chinese"), documents, strict=True)]
+    )
+    of_file = as_retriever(stored)
+    for question, expected in zip(questions, found, strict=True):
+        results = await of_file.aretrieve(question, max_tokens=80)
+        assert [(r.node.id, r.node.text) for r in results] == [
+            (r.node.id, r.node.text) for r in expected
+        ]
+    stored.close()
+
+
+def test_windows_have_the_same_ids_after_changes_elsewhere() -> None:
+    graph = graph_of(Document(HISTORY, id="history"))
+    default = as_retriever(graph)
+    question = "Who built the stone bridge, and what did it cost in silver coins?"
+    (before,) = default.retrieve(question, max_tokens=28, top_k=1)
+    graph.add(Document("Rivers run to the sea.", id="rivers"))
+    (after,) = default.retrieve(question, max_tokens=28, top_k=1)
+    assert (after.node.id, after.node.text) == (before.node.id, before.node.text)
+    assert ".." in after.node.id
+
+
+def test_a_window_is_of_the_text_as_it_is_now() -> None:
+    graph = graph_of(Document(HISTORY, id="history"))
+    default = as_retriever(graph)
+    default.retrieve("stone bridge", max_tokens=60)
+    graph.add(Document(HISTORY.replace("Anna Lind", "Olof Berg"), id="history"))
+    node = default.retrieve("Who built the stone bridge?", max_tokens=60)[0].node
+    assert "Olof Berg" in node.text
+    assert graph.node("history").text[node.start : node.end] == node.text
+
+
+def test_a_passage_to_which_a_link_leads_is_a_window() -> None:
+    graph = graph_of(
+        Document("Brand is a play by Henrik Ibsen. " + FILLER, {"title": "Brand"}),
+        Document("Henrik Ibsen was born in Skien. " + FILLER, {"title": "Henrik Ibsen"}),
+    )
+    found = DefaultRetriever(graph, follow_links=True).retrieve("Brand", max_tokens=200)
+    assert set(texts(found)) == {node.text for node in graph.nodes("passage")}
+
+
+def test_sentences_that_only_vectors_find_make_windows() -> None:
+    def about_cats(texts):
+        return [[1.0, 0.0] if "feline" in text or "cat" in text else [0.0, 1.0] for text in texts]
+
+    text = FILLER * 5 + "A feline slept on the quay. " + FILLER * 5
+    graph = graph_of(text, embed=about_cats)
+    found = DefaultRetriever(graph).retrieve("a cat", max_tokens=30)
+    assert "A feline slept on the quay." in found[0].node.text
+
+
+def test_those_who_hold_the_default_pass_the_budget_on(graph) -> None:
+    default = as_retriever(graph)
+    question = "Who built the stone bridge?"
+    windows = texts(default.retrieve(question, max_tokens=60))
+    fusion = FusionRetriever([default, default])
+    assert texts(fusion.retrieve(question, max_tokens=60)) == windows
+    assert all(len(text) > 300 for text in texts(fusion.retrieve(question)))
+
+
+def test_those_who_go_on_from_passages_get_passages(graph) -> None:
+    linked = LinkRetriever(as_retriever(graph), graph)
+    found = linked.retrieve("Who built the stone bridge?", max_tokens=600)
+    assert {item.node.group for item in found} == {"passage"}
+
+
+def test_sentences_of_other_targets(graph) -> None:
+    graph = graph_of(Document(HISTORY, id="history"))
+    found = DefaultRetriever(graph, "ROOT").retrieve("stone bridge", max_tokens=40)
+    assert "built by Anna Lind" in found[0].node.text
+    assert graph.node("history").text[found[0].node.start : found[0].node.end] == found[0].node.text
+    graph.create_node_group("upper", lambda text: [text.upper()])
+    found = DefaultRetriever(graph, "upper").retrieve("stone bridge", max_tokens=40)
+    assert "BUILT BY ANNA LIND" in found[0].node.text
+    assert Retriever(graph, "upper").retrieve("bridge", max_tokens=9).notes
