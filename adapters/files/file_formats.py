@@ -90,13 +90,7 @@ def _is_packed(*folders: str, types: tuple[bytes, ...] = ()) -> Callable[[Path, 
             with zipfile.ZipFile(path) as archive:
                 names = archive.namelist()
                 mime_type = archive.read("mimetype")[:80] if "mimetype" in names else b""
-        except (
-            zipfile.BadZipFile,
-            OSError,
-            ValueError,
-            NotImplementedError,
-            RuntimeError,
-        ) as error:
+        except _BROKEN_ZIP as error:
             by_name = format_by_name(path)
             if by_name is None or not by_name.binary:
                 return False

@@ -13,7 +13,7 @@ from ...nodegraph.node import ROOT, Node
 from ...nodegraph.search_text import source_title
 from ...retrievers.analysis.text_analyzer import TextAnalyzer
 from ...retrievers.base_retriever import BaseRetriever
-from ...retrievers.corpus_tools.corpus_view import CorpusView
+from ...retrievers.corpus_tools.reading_tools import CorpusView
 from ...retrievers.results import Evidence, ScoredNode
 from ...retrievers.tracing import Span, trace
 

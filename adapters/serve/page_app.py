@@ -18,7 +18,7 @@ from ...nodegraph.node import ROOT
 from ...retrievers.answers.answer import Answer
 from ...retrievers.answers.engine import QueryEngine
 from ...retrievers.base_retriever import BaseRetriever
-from ...retrievers.corpus_tools.corpus_view import CorpusView
+from ...retrievers.corpus_tools.reading_tools import CorpusView
 from ...retrievers.corpus_tools.tool_output import ToolError
 from ...retrievers.results import ScoredNode
 from ..cli.exit_status import printable

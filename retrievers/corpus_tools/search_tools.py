@@ -17,7 +17,7 @@ from ..protocols import RetrieverProtocol
 from ..restricted_retriever import restrict
 from ..results import ScoredNode
 from ..retriever import Retriever
-from .corpus_view import CorpusView
+from .reading_tools import CorpusView
 from .tool_output import (
     Interval,
     OutputBuilder,

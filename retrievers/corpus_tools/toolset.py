@@ -12,8 +12,7 @@ from ...nodegraph.graph import NodeGraph
 from ..composite.default_retriever import DefaultRetriever
 from ..filters import Filters
 from ..foreign.coercion import as_retriever
-from .corpus_view import CorpusView
-from .reading_tools import ReadingTools
+from .reading_tools import CorpusView, ReadingTools
 from .search_tools import SearchTools
 from .tool_output import ToolError, ToolOutput, ToolSession
 

@@ -25,7 +25,6 @@ from nodekin.nodegraph.models.output.queries import (
 from nodekin.nodegraph.models.output.verdicts import (
     is_yes,
     parse_numbers,
-    parse_verdict,
     parse_verdicts,
 )
 from nodekin.retrievers.answers.pipeline import parse_ranked_answer
@@ -62,7 +61,6 @@ READERS: dict[str, Callable[[str], Any]] = {
     "parse_routes": lambda text: parse_routes(text, ["docs", "web"]),
     "parse_sub_questions": lambda text: parse_sub_questions(text, "What is tea?", 5),
     "parse_tool_questions": lambda text: parse_tool_questions(text, ["docs", "what"]),
-    "parse_verdict": parse_verdict,
     "parse_verdicts": lambda text: parse_verdicts(text, 3),
     "one of parse_verdicts": lambda text: parse_verdicts(text, 1),
     "parse_numbers": lambda text: parse_numbers(text, 3),

@@ -12,8 +12,8 @@ from typing import Any, TypeVar
 from ....nodegraph.database import Database, StateCache
 from ....nodegraph.errors import StoreError
 from ....nodegraph.locking import WAIT_LIMIT
-from .columns import NodeContext
 from .server_connection import (
+    NodeContext,
     Portions,
     PostgresAddress,
     ServerConnection,

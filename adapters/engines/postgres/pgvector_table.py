@@ -13,9 +13,18 @@ from ....nodegraph.locking import Lock
 from ....nodegraph.search_tables import Nearest, TableState, ValueMatch, VectorRow
 from ..index_engine import EF_CONSTRUCTION, EF_SEARCH, HNSW_FROM, M
 from ..value_numbers import ValueNumbers
-from .columns import from_bytes, from_id, portions, to_bytes, to_id
 from .graph_database import GraphDatabase, random_name
-from .server_connection import BinaryValue, ServerConnection, ServerLostError, Values
+from .server_connection import (
+    BinaryValue,
+    ServerConnection,
+    ServerLostError,
+    Values,
+    from_bytes,
+    from_id,
+    portions,
+    to_bytes,
+    to_id,
+)
 
 if TYPE_CHECKING:
     from ....nodegraph.search_tables import Vectors

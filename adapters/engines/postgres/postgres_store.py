@@ -17,8 +17,13 @@ from ....nodegraph.locking import retried
 from ....nodegraph.node import ROOT, Link, Node
 from ....nodegraph.search_tables import VectorTable
 from ..value_numbers import ValueNumbers
-from .columns import (
+from .graph_database import GraphDatabase
+from .pgvector_table import PostgresVectorTable, drop_outdated, find_pgvector
+from .server_connection import (
     NodeContext,
+    PostgresAddress,
+    ServerConnection,
+    Values,
     context_hash,
     from_bytes,
     from_id,
@@ -29,9 +34,6 @@ from .columns import (
     to_link,
     to_metadata,
 )
-from .graph_database import GraphDatabase
-from .pgvector_table import PostgresVectorTable, drop_outdated, find_pgvector
-from .server_connection import PostgresAddress, ServerConnection, Values
 
 _CONTEXTS = 100_000  # in memory, above which reading begins anew
 

@@ -119,22 +119,6 @@ def is_yes(answer: object) -> bool:
     return _yes_or_no(answer) is True
 
 
-def parse_verdict(answer: str) -> bool:
-    """Return whether a judge's answer is a yes or a no.
-
-    Raises:
-        ValueError: If it is neither, so that the judge should be asked again.
-
-    Example:
-        >>> parse_verdict("Verdict: yes"), parse_verdict("尚未回答")
-        (True, False)
-    """
-    verdict = _yes_or_no(answer)
-    if verdict is None:
-        raise ValueError("the answer is neither a clear yes nor a no")
-    return verdict
-
-
 def _yes_or_no(answer: object) -> bool | None:
     """Return True for a yes, False for a no, None for neither."""
     if isinstance(answer, bool):
