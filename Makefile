@@ -30,9 +30,7 @@ test-oldest: .venv/oldest/.dev  ## the adapters on the oldest frameworks that th
 		tests/adapters/langchain tests/adapters/llama_index tests/suites
 
 stress: .venv/.ci  ## what should be unbreakable, for hours; each test says how much it tried and what failed
-	NODEKIN_STRESS=1 $(BIN)/python -m pytest -n 0 -s --data="$(DATA)" $(ARGS) \
-		tests/stress tests/test_tenants.py tests/adapters/test_http_limits.py \
-		tests/nodegraph/test_scale.py tests/retrievers/test_many_nodes.py
+	NODEKIN_STRESS=1 $(BIN)/python -m pytest -n 0 -s -m "not models" --data="$(DATA)" $(ARGS)
 
 first-hour:  ## what README.md says, in a clean environment, with the time of each step
 	$(PYTHON) tests/support/first_hour.py

@@ -13,15 +13,18 @@ from hypothesis import HealthCheck, settings
 from milvus_server import RunningMilvus, running_milvus
 from opensearch_double import OpenSearchDouble, running_double
 from postgres_server import RunningServer, running_server
+from stress import amount
 
 from nodekin.nodegraph import plugins as plugin_groups
 from nodekin.nodegraph.plugins import STORES, plugins
 
 # No test depends on the clock: it passes on a busy machine, too. Everyone's runs look for new
-# counterexamples; CI judges a change by the same ones each time.
+# counterexamples; CI judges a change by the same ones each time. ``make stress`` tries three times
+# as many.
 settings.register_profile(
     "nodekin",
     deadline=None,
+    max_examples=amount(35, 100),
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
     derandomize=bool(os.environ.get("CI")),
 )

@@ -15,6 +15,7 @@ from langchain_core.stores import InMemoryStore
 from langchain_core.vectorstores import InMemoryVectorStore
 from langchain_text_splitters import RecursiveCharacterTextSplitter
 from letters import Letters
+from stress import amount
 from vector_stores import QUERIES, TEXTS, CountingStore, library, rows
 
 from nodekin.adapters.langchain import NodeGraphRetriever, as_index
@@ -496,7 +497,7 @@ class InStep(RuleBasedStateMachine):
 TestInStep = InStep.TestCase
 
 
-TestInStep.settings = settings(max_examples=30, stateful_step_count=15)
+TestInStep.settings = settings(max_examples=amount(10, 30), stateful_step_count=15)
 
 
 def test_more_nodes_than_a_store_takes_at_once_are_given_in_parts():

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from stress import amount
 
 from nodekin.nodegraph.codec import MARK, decode, encode
 
@@ -59,7 +60,7 @@ def shape(value: Any) -> Any:
     return kind, repr(value)
 
 
-@settings(max_examples=150)
+@settings(max_examples=amount(50, 150))
 @given(VALUES)
 def test_every_value_comes_back_as_it_was(value: Any) -> None:
     text = encode(value)

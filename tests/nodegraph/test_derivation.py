@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from stress import amount
 
 from nodekin.nodegraph import (
     Document,
@@ -205,7 +206,7 @@ SPLITTERS = st.sampled_from(
 
 
 @given(DEEP_TEXTS, st.lists(SPLITTERS, min_size=1, max_size=3))
-@settings(max_examples=200)
+@settings(max_examples=amount(66, 200))
 def test_splitters_below_splitters(text: str, splitters: Sequence[Any]) -> None:
     graph = NodeGraph(progress=False)
     graph.add(Document(text, id="doc"))

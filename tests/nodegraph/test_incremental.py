@@ -8,6 +8,7 @@ from typing import Any
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+from stress import amount
 
 from nodekin.nodegraph import Document, Node, NodeGraph
 
@@ -133,7 +134,7 @@ class Incremental(RuleBasedStateMachine):
 
 
 TestIncremental = Incremental.TestCase
-TestIncremental.settings = settings(max_examples=60, stateful_step_count=25)
+TestIncremental.settings = settings(max_examples=amount(20, 60), stateful_step_count=25)
 
 
 class IncrementalInFile(Incremental):
@@ -155,4 +156,4 @@ class IncrementalInFile(Incremental):
 
 
 TestIncrementalInFile = IncrementalInFile.TestCase
-TestIncrementalInFile.settings = settings(max_examples=25, stateful_step_count=25)
+TestIncrementalInFile.settings = settings(max_examples=amount(8, 25), stateful_step_count=25)

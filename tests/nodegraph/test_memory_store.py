@@ -5,11 +5,12 @@ from typing import Any
 import pytest
 from hypothesis import settings
 from store_machine import StoreMachine
+from stress import amount
 
 from nodekin.nodegraph import NodeGraph
 
 TestMemoryStore = StoreMachine.TestCase
-TestMemoryStore.settings = settings(max_examples=60, stateful_step_count=30)
+TestMemoryStore.settings = settings(max_examples=amount(20, 60), stateful_step_count=30)
 
 
 @pytest.mark.parametrize("store", [{}, {"type": "map", "path": "x"}, 3, [], ("graph.db",), b"x"])

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from langchain_core.vectorstores import utils
+from stress import amount
 
 from nodekin.nodegraph import Document, Node, NodeGraph
 from nodekin.retrievers import Evidence, Retriever, ScoredNode
@@ -206,7 +207,7 @@ LINES = st.lists(
 
 
 @pytest.mark.slow
-@settings(max_examples=150)
+@settings(max_examples=amount(50, 150))
 @given(
     st.lists(LINES, min_size=1, max_size=6),
     st.integers(1, 5),

@@ -5,6 +5,7 @@ import pickle
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from stress import amount
 
 from nodekin.nodegraph import Document, NodeGraph, TransformError, UnknownGroupError
 from nodekin.retrievers import Bm25, Retriever, TextAnalyzer
@@ -245,7 +246,7 @@ def test_pickle() -> None:
     assert retriever("tea") == before
 
 
-@settings(max_examples=60)
+@settings(max_examples=amount(20, 60))
 @example(["I", "ÃÃ"], "I\u0e00", 1)
 @given(st.lists(st.text(max_size=30), max_size=8), st.text(max_size=20), st.integers(1, 5))
 def test_any_texts_and_any_query(texts: list[str], query: str, top_k: int) -> None:

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from stress import amount
 
 from nodekin.nodegraph import Document, NodeGraph, UnknownGroupError
 from nodekin.retrievers import Retriever
@@ -32,7 +33,7 @@ def seen(results) -> list[tuple[str, float]]:
 
 
 @pytest.mark.slow
-@settings(max_examples=300)
+@settings(max_examples=amount(100, 300))
 @given(
     st.lists(st.lists(LINES, max_size=4), min_size=1, max_size=3),
     st.lists(st.sampled_from("abcdz"), min_size=1, max_size=4).map(" ".join),

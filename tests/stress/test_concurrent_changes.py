@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from built_anew import GROUPS, TIMEOUT, check_as_anew, declare, halves
+from stress import amount
 
 from nodekin.nodegraph import Document, NodeGraph
 
@@ -103,7 +104,8 @@ class Threads:
 @pytest.mark.slow
 @pytest.mark.parametrize("num_workers", [1, 2])
 @pytest.mark.parametrize(
-    ("store", "seed"), [*(("memory", seed) for seed in range(8)), ("file", 8), ("file", 9)]
+    ("store", "seed"),
+    [*(("memory", seed) for seed in range(amount(2, 8))), ("file", 8), ("file", 9)],
 )
 def test_threads_leave_a_graph_as_one_that_is_built_anew(
     store: str, seed: int, num_workers: int, tmp_path: Path

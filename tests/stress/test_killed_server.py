@@ -33,14 +33,14 @@ def mortal_milvus(tmp_path: Path) -> Iterator[RunningMilvus]:
 
 @pytest.mark.slow
 def test_nothing_acknowledged_is_lost(mortal: RunningServer) -> None:
-    check_kills(mortal, amount(3, 200), "killed server", store=mortal.address())
+    check_kills(mortal, amount(2, 200), "killed server", store=mortal.address())
 
 
 @pytest.mark.slow
 def test_nothing_is_lost_when_milvus_is_killed(
     mortal_milvus: RunningMilvus, tmp_path: Path
 ) -> None:
-    kills = amount(3, 200)
+    kills = amount(2, 200)
     store, index = tmp_path / "graph.db", f"{mortal_milvus.address}?timeout=5"
     check_kills(mortal_milvus, kills, "killed Milvus", store=store, index=index)
 
@@ -50,6 +50,6 @@ def test_nothing_is_lost_when_opensearch_is_killed(
     opensearch_double: OpenSearchDouble, tmp_path: Path
 ) -> None:
     """As far as a double shows it, which has on its disk what it has acknowledged."""
-    kills, store = amount(3, 200), tmp_path / "graph.db"
+    kills, store = amount(2, 200), tmp_path / "graph.db"
     address = f"{opensearch_double.address}?timeout=5"
     check_kills(opensearch_double, kills, "killed OpenSearch", store=store, index=address)

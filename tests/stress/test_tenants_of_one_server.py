@@ -28,7 +28,7 @@ from nodekin.retrievers.indexes import synced_index
 
 TENANTS = 50 if LONG else 12
 THREADS = 8
-CALLS = amount(1_200, 100_000)
+CALLS = amount(500, 100_000)
 QUERIES = ("green tea", "river bank", "who has milk", "the mark")
 TOPICS = ("green tea", "the river bank", "milk and money")
 

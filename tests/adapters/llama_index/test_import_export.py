@@ -42,6 +42,7 @@ from llama_index.core.schema import (
     TextNode,
 )
 from llama_index.core.storage.docstore import SimpleDocumentStore
+from stress import amount
 
 from nodekin.adapters.llama_index import (
     LiftPostprocessor,
@@ -281,7 +282,7 @@ def forests(draw: Any) -> tuple[list[BaseNode], list[BaseNode]]:
 
 
 @pytest.mark.slow
-@settings(max_examples=60)
+@settings(max_examples=amount(20, 60))
 @given(forest=forests())
 def test_there_and_back_loses_nothing(forest: tuple[list[BaseNode], list[BaseNode]]) -> None:
     documents, nodes = forest

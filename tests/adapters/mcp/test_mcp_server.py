@@ -19,6 +19,7 @@ from mcp import Client, StdioServerParameters
 from mcp.server.subscriptions import ResourcesListChanged
 from mcp.shared.exceptions import MCPError
 from mcp_types import INVALID_PARAMS, METHOD_NOT_FOUND
+from stress import amount
 
 from nodekin.adapters.mcp.mcp_server import SCHEME, CorpusServer
 from nodekin.adapters.source_refresh import SourceRefresh
@@ -311,7 +312,7 @@ JSON = st.recursive(
 ARGUMENTS = "query mode skip filters pattern document start end regex conversation id".split()
 
 
-@settings(max_examples=20)
+@settings(max_examples=amount(8, 20))
 @given(st.lists(st.tuples(st.text(max_size=9), st.dictionaries(st.sampled_from(ARGUMENTS), JSON))))
 def test_whatever_a_client_sends_is_answered(calls) -> None:
     graph = NodeGraph(progress=False)

@@ -71,8 +71,13 @@ def read(folder: Path) -> dict[str, str]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("loader", [MessageLoader, lambda path: MessageLoader(str(path))])
-@pytest.mark.parametrize("pattern", ["*.msg", ".msg", "a.*", "A.MSG"])
+@pytest.mark.parametrize(
+    ("pattern", "loader"),
+    [
+        *((pattern, MessageLoader) for pattern in ("*.msg", ".msg", "a.*", "A.MSG")),
+        ("*.msg", lambda path: MessageLoader(str(path))),
+    ],
+)
 def test_a_loader_of_langchain(folder: Path, pattern: str, loader) -> None:
     register_reader(pattern, loader)
     graph = NodeGraph(folder, progress=False)

@@ -11,12 +11,13 @@ from chunk_checks import (
     check_chunks,
 )
 from hypothesis import given, settings
+from stress import amount
 
 from nodekin.nodegraph import RecursiveSplitter
 
 
 @given(TEXTS, SIZES, LENGTHS)
-@settings(max_examples=300)
+@settings(max_examples=amount(100, 300))
 def test_recursive_splitter(text: str, sizes: tuple[int, int], length: Callable) -> None:
     splitter = RecursiveSplitter(*sizes, length=length)
     spans = splitter.spans(text)

@@ -5,13 +5,14 @@ from collections.abc import Callable
 import pytest
 from chunk_checks import LENGTHS, SIZES, TEXTS, check_chunks
 from hypothesis import given, settings
+from stress import amount
 
 from nodekin.nodegraph import SentenceSplitter
 from nodekin.nodegraph.splitters.sentences import sentence_spans
 
 
 @given(TEXTS, SIZES, LENGTHS)
-@settings(max_examples=300)
+@settings(max_examples=amount(100, 300))
 def test_sentence_splitter(text: str, sizes: tuple[int, int], length: Callable) -> None:
     splitter = SentenceSplitter(*sizes, length=length)
     spans = splitter.spans(text)

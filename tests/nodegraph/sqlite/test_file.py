@@ -356,7 +356,7 @@ def run():
 threads = [threading.Thread(target=run) for _ in range(4)]
 for thread in threads:
     thread.start()
-for _ in range(400):
+for _ in range(100):
     graph.close()
     graph.add(Document("cup", id="d1"))
 done.set()

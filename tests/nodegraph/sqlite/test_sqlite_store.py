@@ -6,6 +6,7 @@ from pathlib import Path
 from hypothesis import settings
 from hypothesis.stateful import rule
 from store_machine import StoreMachine
+from stress import amount
 
 from nodekin.nodegraph import Document, Node, NodeGraph, NodeStore
 from nodekin.nodegraph.sqlite.sqlite_store import SQLiteStore
@@ -33,7 +34,7 @@ class FileMachine(StoreMachine):
 
 
 TestSQLiteStore = FileMachine.TestCase
-TestSQLiteStore.settings = settings(max_examples=25, stateful_step_count=25)
+TestSQLiteStore.settings = settings(max_examples=amount(8, 25), stateful_step_count=25)
 
 
 def test_siblings_share_what_they_inherit_and_no_one_else_does(tmp_path: Path) -> None:

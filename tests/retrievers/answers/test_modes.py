@@ -7,6 +7,7 @@ import pytest
 from fixed_retriever import FixedRetriever, candidates, passage
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from stress import amount
 
 from nodekin.nodegraph import Document, NodeGraph, count_tokens
 from nodekin.retrievers import AnswerSettings, Retriever
@@ -28,7 +29,7 @@ def accounted_for(answer: Answer) -> list[int]:
     return sorted(shown + [id(item.result.node) for item in answer.omitted])
 
 
-@settings(max_examples=40)
+@settings(max_examples=amount(13, 40))
 @given(
     texts=st.lists(TEXTS, min_size=1, max_size=8),
     mode=st.sampled_from(["stuff", "refine", "map_reduce", "map_rerank"]),

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from llama_index.core import StorageContext
 from llama_index.core.retrievers import AutoMergingRetriever, BaseRetriever
 from llama_index.core.schema import NodeRelationship, NodeWithScore
+from stress import amount
 
 from nodekin.adapters.llama_index import export_nodes
 from nodekin.nodegraph import Document, Node, NodeGraph, UnknownGroupError
@@ -190,7 +191,7 @@ def numbered(shape) -> NodeGraph:
     )
 
 
-@settings(max_examples=80)
+@settings(max_examples=amount(26, 80))
 @given(DOCUMENTS, st.data(), st.sampled_from([0.0, 0.3, 0.5, 0.9]))
 def test_nothing_is_lost_and_nothing_twice(shape, data, ratio) -> None:
     graph = numbered(shape)
@@ -221,7 +222,7 @@ def test_nothing_is_lost_and_nothing_twice(shape, data, ratio) -> None:
         assert asyncio.run(merging.aretrieve("q")) == results
 
 
-@settings(max_examples=40)
+@settings(max_examples=amount(13, 40))
 @given(DOCUMENTS, st.data(), st.sampled_from([0.3, 0.5, 0.9]))
 def test_llama_index_merges_the_same_but_nests(shape, data, ratio) -> None:
     graph = numbered(shape)

@@ -7,6 +7,7 @@ from composite_graphs import DOCUMENTS, numbered, pick, words
 from fixed_retriever import fixed, texts
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from stress import amount
 
 from nodekin.retrievers import Retriever
 from nodekin.retrievers.composite.document_completion import DocumentCompletionRetriever
@@ -62,7 +63,7 @@ def test_completion_around_windows_and_filters(tmp_path) -> None:
     assert asyncio.run(completed.aretrieve("tea")) == completed.retrieve("tea")
 
 
-@settings(max_examples=60)
+@settings(max_examples=amount(20, 60))
 @given(DOCUMENTS, st.data(), st.sampled_from([0.2, 0.5, 1.0]), st.integers(1, 40))
 def test_completion_loses_nothing(shape, data, share, limit) -> None:
     graph = numbered(shape)

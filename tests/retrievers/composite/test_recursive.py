@@ -9,6 +9,7 @@ import pytest
 from fixed_retriever import ids, texts
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from stress import amount
 
 from nodekin.nodegraph import Document, NodeGraph, UnknownGroupError, split_sentences
 from nodekin.retrievers import (
@@ -82,7 +83,7 @@ LINES = st.lists(
 )
 
 
-@settings(max_examples=80)
+@settings(max_examples=amount(26, 80))
 @given(
     st.lists(LINES, min_size=1, max_size=5),
     st.integers(1, 4),
@@ -365,7 +366,7 @@ def test_an_empty_part_leaves_nothing_and_an_error_reaches_the_caller() -> None:
 NAMES = st.sampled_from("abcd")
 
 
-@settings(max_examples=80)
+@settings(max_examples=amount(26, 80))
 @given(
     st.dictionaries(NAMES, st.lists(st.one_of(st.none(), NAMES), max_size=4), min_size=4),
     st.integers(1, 12),

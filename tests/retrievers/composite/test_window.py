@@ -9,6 +9,7 @@ from composite_graphs import DOCUMENTS, numbered, pick, words
 from fixed_retriever import fixed, scored, texts
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from stress import amount
 
 from nodekin.nodegraph import Document, Node, NodeGraph, split_sentences
 from nodekin.nodegraph.node import LinkedText
@@ -128,7 +129,7 @@ def test_on_retrievers_with_filters_and_two_languages(tmp_path) -> None:
     assert "它入海。" in content("最长")
 
 
-@settings(max_examples=80)
+@settings(max_examples=amount(26, 80))
 @given(
     DOCUMENTS,
     st.data(),

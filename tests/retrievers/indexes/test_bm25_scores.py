@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from stress import amount
 
 from nodekin.retrievers.indexes import bm25_scores
 from nodekin.retrievers.indexes.bm25_scores import QueryPostings, Saturation, add, best_rows
@@ -54,7 +55,7 @@ def check(seed: int, limit: int | None, density: float | None, lowest: float) ->
 @pytest.mark.parametrize("sparse", [0, 1])
 @pytest.mark.parametrize("few", [0, 30_000])
 @pytest.mark.parametrize("cost", [0, 16])
-@settings(max_examples=100)
+@settings(max_examples=amount(33, 100))
 @given(SEEDS, LIMITS, DENSITIES, st.sampled_from([1e-9, 0.1, 0.0, -0.5]))
 def test_the_best_are_those_of_brute_force(sparse, few, cost, seed, limit, density, low) -> None:
     with pytest.MonkeyPatch.context() as patched:

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from stress import amount
 
 from nodekin.retrievers.indexes.postings import Postings, invert
 
@@ -52,7 +53,7 @@ def test_what_was_added_is_there(batches) -> None:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("small_limits")
-@settings(max_examples=200)
+@settings(max_examples=amount(66, 200))
 @given(BATCHES, st.randoms(use_true_random=False))
 def test_merged_and_compacted_all_the_time(batches, random) -> None:
     postings, texts = Postings(), []

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from stress import amount
 
 from nodekin.nodegraph import Document, Node, NodeGraph
 from nodekin.retrievers import Retriever
@@ -130,7 +131,7 @@ def run(steps: list[tuple]) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=60)
+@settings(max_examples=amount(20, 60))
 @given(STEPS)
 def test_any_history_gives_what_a_fresh_graph_gives(steps) -> None:
     run(steps)
@@ -138,7 +139,7 @@ def test_any_history_gives_what_a_fresh_graph_gives(steps) -> None:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("small_limits")
-@settings(max_examples=60)
+@settings(max_examples=amount(20, 60))
 @given(STEPS)
 def test_also_where_blocks_are_merged_and_gaps_closed_all_the_time(steps) -> None:
     run(steps)

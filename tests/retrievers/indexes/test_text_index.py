@@ -7,6 +7,7 @@ from random import Random
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from stress import amount
 
 from nodekin.nodegraph import Document, Node, NodeGraph
 from nodekin.retrievers import Retriever, ScoredNode
@@ -92,7 +93,7 @@ def run(brute: Callable, steps: list[tuple]) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=100)
+@settings(max_examples=amount(33, 100))
 @given(STEPS)
 def test_any_history_gives_what_a_fresh_graph_gives(brute, steps) -> None:
     run(brute, steps)
@@ -100,7 +101,7 @@ def test_any_history_gives_what_a_fresh_graph_gives(brute, steps) -> None:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("small_limits")
-@settings(max_examples=300)
+@settings(max_examples=amount(100, 300))
 @given(STEPS)
 def test_also_where_blocks_are_merged_and_gaps_closed_all_the_time(brute, steps) -> None:
     run(brute, steps)

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from stress import amount
 
 from nodekin.nodegraph import Document, NodeGraph
 from nodekin.nodegraph.errors import EmbeddingError
@@ -124,14 +125,14 @@ def run(steps: list[tuple]) -> None:
                 )
 
 
-@settings(max_examples=50)
+@settings(max_examples=amount(16, 50))
 @given(STEPS)
 def test_any_history(steps: list[tuple]) -> None:
     run(steps)
 
 
 @pytest.mark.usefixtures("small")
-@settings(max_examples=50)
+@settings(max_examples=amount(16, 50))
 @given(STEPS)
 def test_any_history_with_switching_and_gaps(steps: list[tuple]) -> None:
     run(steps)

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from rank_bm25 import BM25Okapi
+from stress import amount
 
 from nodekin.nodegraph import Document, NodeGraph
 from nodekin.retrievers import Retriever
@@ -32,7 +33,7 @@ def matching(texts: list[str], query: str) -> set[int]:
     return {i for i, text in enumerate(texts) if set(text.split()) & set(query.split())}
 
 
-@settings(max_examples=150)
+@settings(max_examples=amount(50, 150))
 @given(TEXTS, QUERIES, K1.filter(bool), B, st.sampled_from([0.0, 0.25, 1.0]))
 def test_okapi_gives_the_numbers_of_rank_bm25(texts, query, k1, b, epsilon) -> None:
     peer = BM25Okapi([text.split() for text in texts], k1=k1, b=b, epsilon=epsilon)
@@ -60,7 +61,7 @@ def test_okapi_where_even_the_average_is_negative() -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=150)
+@settings(max_examples=amount(50, 150))
 @given(TEXTS, QUERIES, K1, B)
 def test_lucene_gives_the_numbers_of_the_formula(texts, query, k1, b) -> None:
     split = [text.split() for text in texts]

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from stress import amount
 
 from nodekin.nodegraph import Document, ModelError, NodeGraph
 from nodekin.retrievers import Retriever, StrategySettings, trace
@@ -398,7 +399,7 @@ REPLY = st.one_of(
 
 
 @pytest.mark.slow
-@settings(max_examples=150)
+@settings(max_examples=amount(50, 150))
 @given(
     replies=st.lists(REPLY, min_size=1, max_size=8),
     max_steps=st.integers(0, 4),

@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import psycopg
 import pytest
 from postgres_server import RunningServer, running_server
+from stress import amount
 
 from nodekin.adapters.engines.postgres import server_connection
 from nodekin.adapters.engines.postgres.postgres_store import PostgresStore
@@ -105,7 +106,7 @@ def test_nothing_acknowledged_is_lost_when_the_server_is_killed(mortal: RunningS
     threads = [threading.Thread(target=work) for work in (write, read)]
     for thread in threads:
         thread.start()
-    for _ in range(5):
+    for _ in range(amount(2, 5)):
         target = len(acknowledged) + 20
         end = time.monotonic() + 60
         while len(acknowledged) < target and time.monotonic() < end and not errors:

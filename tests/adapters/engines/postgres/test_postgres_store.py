@@ -20,11 +20,13 @@ from hypothesis.stateful import run_state_machine_as_test
 from old_graphs import check_old, declared, embed, formats, write_schema
 from postgres_server import RunningServer
 from store_machine import StoreMachine
+from stress import amount
 
 from nodekin.adapters.engines.postgres.graph_database import MIGRATIONS
 from nodekin.adapters.engines.postgres.postgres_store import PostgresStore
 from nodekin.adapters.engines.postgres.server_connection import PostgresAddress
 from nodekin.nodegraph import Document, Embedder, NodeGraph, NodeStore, StoreError
+from nodekin.nodegraph.testing import check_store
 from nodekin.retrievers import Retriever
 
 
@@ -40,12 +42,26 @@ def test_random_writes_leave_what_a_model_has(postgres_server: RunningServer) ->
     run_state_machine_as_test(
         Machine,
         settings=settings(
-            max_examples=15,
+            max_examples=amount(8, 15),
             stateful_step_count=20,
             deadline=None,
             database=None,
             suppress_health_check=list(HealthCheck),
         ),
+    )
+
+
+@pytest.mark.slow
+def test_it_keeps_what_a_graph_relies_on(postgres_server: RunningServer) -> None:
+    addresses: dict[int, str] = {}
+
+    def opened(address: str) -> PostgresStore:
+        store = PostgresStore(address)
+        addresses[id(store)] = address
+        return store
+
+    check_store(
+        lambda: opened(postgres_server.address()), reopen=lambda store: opened(addresses[id(store)])
     )
 
 
