@@ -6,7 +6,8 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
-from typing import Literal, get_args
+from operator import itemgetter
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -80,6 +81,58 @@ def fuse(
         for same in by_node(shares, merge_by)
     ]
     return sorted(fused, key=lambda result: -result.score)[:top_k]
+
+
+class FusedNode(NamedTuple):
+    """A node of a fusion by its id.
+
+    Attributes:
+        id: The node's id.
+        score: The sum of the shares, or the highest.
+        shares: The number of each ranking that has it, with what that gave to the score.
+    """
+
+    id: str
+    score: float
+    shares: Sequence[tuple[int, float]]
+
+
+def fuse_ids(
+    rankings: Sequence[Mapping[str, float]],
+    mode: Mode,
+    weights: Sequence[float],
+    top_k: int | None = None,
+    rank_constant: float = RANK_CONSTANT,
+) -> list[FusedNode]:
+    """Do what ``fuse`` does for nodes of one graph by their ids.
+
+    Args:
+        rankings: The scores of each ranking, by id, best first.
+        mode: How scores are made.
+        weights: What each ranking counts, above 0.
+        top_k: How many nodes at most, None for all.
+        rank_constant: For ``"rrf"``.
+    """
+    total = sum(weights) if mode in ("relative", "distribution") else 1.0
+    by_ranking = []
+    parts: dict[str, list[float]] = {}
+    for ranking, weight in zip(rankings, weights, strict=True):
+        scores = _SCORES[mode]([*ranking.values()], rank_constant)
+        of_ranking = [score * weight if score >= 0 else score / weight for score in scores]
+        by_ranking.append(dict(zip(ranking, of_ranking, strict=True)))
+        for node_id, part in by_ranking[-1].items():
+            parts.setdefault(node_id, []).append(part)
+    join = max if mode == "concat" else math.fsum
+    joined = [(join(of_node) / total, node_id) for node_id, of_node in parts.items()]
+    joined.sort(key=itemgetter(0), reverse=True)
+    return [
+        FusedNode(
+            node_id,
+            score,
+            [(n, part[node_id] / total) for n, part in enumerate(by_ranking) if node_id in part],
+        )
+        for score, node_id in joined[:top_k]
+    ]
 
 
 def by_node(results: Iterable[ScoredNode], merge_by: str | None = None) -> list[list[ScoredNode]]:
@@ -182,7 +235,8 @@ def _relative(scores: Sequence[float], rank_constant: float) -> list[float]:
     if high <= low:
         return [1.0] * len(scores)
     # Rounded, so that what is equally far up ties.
-    return [round((score - low) / (high - low), 12) for score in scores]
+    width = high - low
+    return [round((score - low) / width, 12) for score in scores]
 
 
 def _distribution(scores: Sequence[float], rank_constant: float) -> list[float]:

@@ -68,6 +68,10 @@ class Evidence:
         return self.node.group
 
 
+COPY = "also in"
+"""The ``similarity`` of evidence for another node with nearly the same text, which is left out."""
+
+
 class Match(NamedTuple):
     """Tell how nodes were found for a query: what the evidence of all of them has in common.
 
@@ -172,6 +176,9 @@ class ScoredNode(_DeferredEvidence):
         """
         lines = [f"{self.score:.4f}  {self.node.group}  {_quoted(self.node.text)}"]
         for match in self.evidence:
+            if match.similarity == COPY:
+                lines.append(f"  also in {match.node.place or match.node.document_id}")
+                continue
             key = "" if match.embed_key is None else f" ({match.embed_key})"
             share = "" if match.share is None else f", which gave {match.share:.4f}"
             matches = "itself" if match.node == self.node else _quoted(match.node.text)

@@ -62,7 +62,8 @@ class Retriever(BaseRetriever):
         graph: A node graph, or several, searched as one.
         group_name: The group to search.
         similarity: A name (``"bm25"``, ``"bm25_chinese"``: both analyse Chinese, English and
-            mixed text; ``"cosine"`` compares embeddings) or an object (``Bm25(k1=1.2)``).
+            mixed text; ``"cosine"`` compares embeddings) or an object (``Bm25(k1=1.2)``). None
+            for ``"cosine"`` where there are ``embed_keys``, else for ``"bm25"``.
         similarity_cut_off: Keeps hits that score this or more; for embeddings a number for
             all, or a dict with one for each key that is to have one.
         index: How the similarity is made fast: ``"default"`` is its own, ``"map"`` looks up exact
@@ -122,6 +123,8 @@ class Retriever(BaseRetriever):
         for item in self.graphs:
             item.reader.lineage(self.group_name)
             item.reader.lineage(self.target)
+        if similarity is None and embed_keys is not None:
+            similarity = "cosine"
         self.similarity = with_index(get_similarity(similarity), index)
         self._scopes = search_scopes(self.similarity, self.graphs, embed_keys)
         self._embedded = [(p.key, p.graphs) for p in self._scopes if p.key is not None]
@@ -171,10 +174,10 @@ class Retriever(BaseRetriever):
                 [query], top_k=top_k, filters=filters, max_tokens=max_tokens, order=order
             )[0]
         queries = [query]
-        search = self._search(queries, top_k, filters)
+        search = self.search_for(queries, top_k, filters)
         if not query.strip():
             return self._answers(search, queries)[0]
-        return search(queries, self._query_vectors(queries) if self._embedded else ())[0]
+        return search(queries, self.query_vectors(queries) if self._embedded else ())[0]
 
     async def aretrieve(
         self,
@@ -215,15 +218,15 @@ class Retriever(BaseRetriever):
         check_queries(queries)
         budget = TokenBudget(max_tokens, order, top_k)
         top_k = budget.candidates(self)
-        results = self._answers(self._search(queries, top_k, filters), queries)
+        results = self._answers(self.search_for(queries, top_k, filters), queries)
         return [*map(budget.fit, results)] if budget else results
 
     def _answers(self, search: Search, queries: Sequence[str]) -> list[list[ScoredNode]]:
         texts = [query for query in queries if query.strip()]
         if len(texts) == len(queries):
-            return search(queries, self._query_vectors(queries))
+            return search(queries, self.query_vectors(queries))
         listed = _listed(search, queries)
-        return _spread(queries, search(texts, self._query_vectors(texts)), listed)
+        return _spread(queries, search(texts, self.query_vectors(texts)), listed)
 
     def batch_vectors(
         self,
@@ -259,7 +262,7 @@ class Retriever(BaseRetriever):
             'lemon tree'
         """
         check_queries(queries)
-        search = self._search(queries, top_k, filters)
+        search = self.search_for(queries, top_k, filters)
         vectors = [
             [self._checked(vectors_of(graph, key), queries) for graph in graphs]
             for key, graphs in self._comparing(queries)
@@ -276,7 +279,7 @@ class Retriever(BaseRetriever):
     ) -> list[list[ScoredNode]]:
         """Do the same without blocking the event loop; ``vectors_of`` is an async function."""
         check_queries(queries)
-        search = self._search(queries, top_k, filters)
+        search = self.search_for(queries, top_k, filters)
         vectors = []
         for key, graphs in self._comparing(queries):  # one after the other, as the sync form does
             arrays = [await vectors_of(graph, key) for graph in graphs]
@@ -295,9 +298,9 @@ class Retriever(BaseRetriever):
         """Do what ``batch`` does without blocking the event loop."""
         check_queries(queries)
         budget = TokenBudget(max_tokens, order, top_k)
-        search = self._search(queries, budget.candidates(self), filters)
+        search = self.search_for(queries, budget.candidates(self), filters)
         texts = [query for query in queries if query.strip()]
-        vectors = await self._aquery_vectors(texts)
+        vectors = await self.aquery_vectors(texts)
         listed = []
         if len(texts) < len(queries):
             listed = await in_thread(_listed, search, queries)
@@ -308,10 +311,15 @@ class Retriever(BaseRetriever):
         self, search: Search, queries: Sequence[str], vectors: Sequence[Sequence[Vectors]]
     ) -> list[list[ScoredNode]]:
         """Search in a thread; new passages are embedded by the model's async form before."""
-        embedded = ((key, graph) for key, graphs in self._embedded for graph in graphs)
-        if queries and any(graph.embeddings.embedder(k).aembed for k, graph in embedded):
+        if queries and self.embeds_by_async_model:
             await embed_ahead(search.ready)
         return await in_thread(search, queries, vectors)
+
+    @property
+    def embeds_by_async_model(self) -> bool:
+        """Whether new passages can be embedded without a thread."""
+        embedded = ((key, graph) for key, graphs in self._embedded for graph in graphs)
+        return any(graph.embeddings.embedder(key).aembed for key, graph in embedded)
 
     @property
     def filters(self) -> Filters | None:
@@ -355,13 +363,13 @@ class Retriever(BaseRetriever):
 
         A graph remembers the last 512. Does nothing where texts are compared.
         """
-        self._query_vectors(queries)
+        self.query_vectors(queries)
 
     async def aembed(self, queries: Sequence[str]) -> None:
         """Do the same without blocking the event loop."""
-        await self._aquery_vectors(queries)
+        await self.aquery_vectors(queries)
 
-    def _query_vectors(self, queries: Sequence[str]) -> list[list[Vectors]]:
+    def query_vectors(self, queries: Sequence[str]) -> list[list[Vectors]]:
         """Return the queries' vectors, by embedding and graph."""
         embedded = self._embedded if queries else []
         return [
@@ -369,7 +377,8 @@ class Retriever(BaseRetriever):
             for key, graphs in embedded
         ]
 
-    async def _aquery_vectors(self, queries: Sequence[str]) -> list[list[Vectors]]:
+    async def aquery_vectors(self, queries: Sequence[str]) -> list[list[Vectors]]:
+        """Async version of ``query_vectors``."""
         embedded = self._embedded if queries else []
         calls = [
             partial(graph.embeddings.aquery_vectors, queries, key)
@@ -400,8 +409,10 @@ class Retriever(BaseRetriever):
             )
         return array
 
-    def _search(self, queries: Sequence[str], top_k: int | None, filters: Filters | None) -> Search:
-        """Check what a call is given; return the search it wants."""
+    def search_for(
+        self, queries: Sequence[str], top_k: int | None, filters: Filters | None
+    ) -> Search:
+        """Check what a call is given; return the search for it, without the vectors."""
         for query in queries:
             if not isinstance(query, str):
                 raise TypeError(f"a query is a str, not {type(query).__name__} {query!r:.80}")

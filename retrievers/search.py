@@ -29,7 +29,8 @@ T = TypeVar("T")
 
 _ATTEMPTS = 5  # to search a table that another process is changing
 
-_MAX_QUERIES = 64  # queries that are searched while the graphs are held once
+MAX_QUERIES = 64
+"""Queries that are searched while the graphs are held once."""
 
 
 def in_a_newer_state(search: Callable[[], T]) -> T:
@@ -128,11 +129,11 @@ class Search:
     def _search(
         self, queries: Sequence[str], vectors: Sequence[Sequence[Any]]
     ) -> list[list[ScoredNode]]:
-        if len(queries) <= _MAX_QUERIES:
+        if len(queries) <= MAX_QUERIES:
             return self._search_together(queries, vectors)
         results: list[list[ScoredNode]] = []
-        for start in range(0, len(queries), _MAX_QUERIES):
-            part = slice(start, start + _MAX_QUERIES)
+        for start in range(0, len(queries), MAX_QUERIES):
+            part = slice(start, start + MAX_QUERIES)
             part_vectors = [[of_graph[part] for of_graph in scope] for scope in vectors]
             results += self._search_together(queries[part], part_vectors)
         return results
@@ -140,29 +141,7 @@ class Search:
     def _search_together(
         self, queries: Sequence[str], vectors: Sequence[Sequence[Any]]
     ) -> list[list[ScoredNode]]:
-
-        def search() -> list[list[ScoredNode]]:
-            try:
-                return self._search_once(queries, vectors)
-            except StaleSnapshotError:
-                self.plans.latest = None
-                raise
-
-        return in_a_newer_state(search)
-
-    def _search_once(
-        self, queries: Sequence[str], vectors: Sequence[Sequence[Any]]
-    ) -> list[list[ScoredNode]]:
-        """Hold the graphs, with all that is needed of them built and up to date, and search."""
-        plan = self.plans.latest
-        if plan is not None and plan.serves(self):
-            with reading(plan.groups):
-                if plan.is_current():
-                    return self._search_held(queries, vectors, plan)
-        plan = self.plans.latest = self.ready()
-        with reading(plan.groups):
-            plan.sync()
-            return self._search_held(queries, vectors, plan)
+        return search_held([self], lambda plans: self._search_held(queries, vectors, plans[0]))
 
     def ready(self) -> SearchPlan:
         """Open all indexes, and do what may take long: build groups, embed nodes."""
@@ -212,14 +191,14 @@ class Search:
         """Search indexes, for more hits as long as a query's hits give too few targets."""
         lifting = self.lifting
         exactly = self.hits if lifting else None
-        cut_off, targets = self._cut_off(scope.key), self._targets()
+        cut_off, targets = self.cut_off_of(scope.key), self._targets()
         results: list[list[ScoredNode]] = [[] for _ in queries]
         fetch = 4 * self.limit if lifting else self.limit
         open_queries = list(range(len(queries)))
         while open_queries:
             limit = exactly or (None if lifting and self.lift != "max" else fetch)
             hits_by_index = [
-                _search_index(
+                search_index(
                     index, [ready[at] for at in open_queries], limit, self.conditions.filter
                 )
                 for index, ready in zip(indexes, prepared, strict=True)
@@ -241,7 +220,8 @@ class Search:
             open_queries, fetch = short, 4 * fetch
         return results
 
-    def _match(self, scope: SearchScope, query: str, index: Index[Any]) -> Match:
+    def match(self, scope: SearchScope, query: str, index: Index[Any]) -> Match:
+        """Return what the evidence of all hits of a query has in common."""
         searched = getattr(index, "uses_search_text", False)
         filters = self.conditions.filters
         return Match(self.similarity.name, query, scope.key, None, (), searched, filters)
@@ -254,7 +234,7 @@ class Search:
         indexes: Sequence[Index[Any]],
     ) -> Iterator[ScoredNode]:
         graphs = [graph for graph, _ in self._searched(scope)]
-        matches = [self._match(scope, query, index) for index in indexes]
+        matches = [self.match(scope, query, index) for index in indexes]
         for start in range(0, len(rows), self.limit):  # as many as may be enough, at once
             batch = rows[start : start + self.limit]
             if len(graphs) == 1:
@@ -284,7 +264,8 @@ class Search:
         """Whether hits are answered with their kin in another group."""
         return {*self.groups} != {self.target}
 
-    def _cut_off(self, key: str | None) -> float:
+    def cut_off_of(self, key: str | None) -> float:
+        """Return the least score of a scope's hits."""
         number = self.cut_off
         if number is None:
             return -math.inf
@@ -313,7 +294,7 @@ class Search:
         return targets
 
 
-def _search_index(
+def search_index(
     index: Index[Any],
     prepared: Sequence[Any],
     limit: int | None,
@@ -325,6 +306,57 @@ def _search_index(
         hits: list[Hits] = search_many(prepared, limit, filter)
         return hits
     return [index.search(query, limit, filter) for query in prepared]
+
+
+def search_held(searches: Sequence[Search], work: Callable[[Sequence[SearchPlan]], T]) -> T:
+    """Hold the graphs of searches, with all that these need built and up to date, and do some work.
+
+    Args:
+        searches: The searches.
+        work: Gets the plan of each.
+    """
+
+    def attempt() -> T:
+        plans = [search.plans.latest for search in searches]
+        known = [
+            plan
+            for plan, search in zip(plans, searches, strict=True)
+            if plan is not None and plan.serves(search)
+        ]
+        if len(known) == len(searches):
+            with reading(_groups_of(known)):
+                if all(plan.is_current() for plan in known):
+                    return work(known)
+        known = []
+        for search in searches:
+            search.plans.latest = search.ready()
+            known.append(search.plans.latest)
+        with reading(_groups_of(known)):
+            for plan in known:
+                plan.sync()
+            return work(known)
+
+    def forgetting() -> T:
+        try:
+            return attempt()
+        except StaleSnapshotError:
+            for search in searches:
+                search.plans.latest = None
+            raise
+
+    return in_a_newer_state(forgetting)
+
+
+def _groups_of(plans: Sequence[SearchPlan]) -> Mapping[NodeGraph, Sequence[str]]:
+    """Return the groups that plans build and hold, by graph."""
+    if len(plans) == 1:
+        return plans[0].groups
+    groups: dict[NodeGraph, list[str]] = {}
+    for plan in plans:
+        for graph, names in plan.groups.items():
+            held = groups.setdefault(graph, [])
+            held += [name for name in names if name not in held]
+    return groups
 
 
 class SearchPlan:

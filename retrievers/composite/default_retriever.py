@@ -22,16 +22,17 @@ from ..filters import Filters, parse_filters
 from ..indexes.bm25_scores import Floats
 from ..indexes.nearest_vectors import unit
 from ..planned_retriever import PlannedRetriever
-from ..plans.effects import Compute, Find
+from ..plans.effects import Compute, Find, Work
 from ..plans.plan import Plan
 from ..protocols import RetrieverProtocol, Similarity
+from ..ranking import FusedNode, fuse_ids
 from ..results import Hits, OutputOptions, QueryVariant, Results, ScoredNode
 from ..retriever import Retriever
 from ..search import in_a_newer_state
 from ..similarities.bm25 import Bm25
 from ..similarities.registry import DEFAULT, MakeIndex, get_similarity
 from ..token_budget import BUDGET
-from ..tracing import start_span, summarize_queries
+from ..tracing import is_observed, start_span, summarize_queries
 from ..validation import check_top_k
 from .default_settings import (
     MeasuredSettings,
@@ -41,16 +42,20 @@ from .default_settings import (
     sentence_group,
 )
 from .fusion import FusionRetriever, check_weights
+from .joint_search import Found, joint_search
 from .link_choice import measure_links, sample
 from .link_graph import LinkOptions
 from .link_retriever import LinkRetriever
 from .relevance import (
     COMPARED,
     Vectors,
+    descending,
     joined,
     linked_from,
+    rescaled,
     vector_scores,
     with_scores,
+    without_copies,
     word_scores,
 )
 from .windows import search_windows
@@ -65,6 +70,8 @@ DEPTH = 50
 
 SENTENCES, WHOLE = 1.0, 3.0
 """The weights of the words of sentences and of their targets."""
+
+_SPARE = 4  # results beyond those that are wanted, in place of copies
 
 _PROBES = 64  # sentences by which vectors are measured
 
@@ -255,18 +262,97 @@ class DefaultRetriever(PlannedRetriever):
                 links = measured.links.follow
                 span.attributes.update(measured.links.attributes)
             span.attributes.update(weights=weights, links=links)
-            retriever = self._retriever(weights, links)
             assert limit is not None
-            rankings = yield from Find(retriever, queries, max(limit, COMPARED), filters)
-            score = partial(self._scored, queries, rankings, measured)
-            scored = partial(in_a_newer_state, score)
-            results = [of_query[:limit] for of_query in (yield from Compute(scored))]
             max_tokens = BUDGET.get()
-            if max_tokens is None or self.bm25 is None:
-                return results
-            search = partial(self._windows, self.bm25, queries, results, rankings)
-            search = partial(search, max_tokens=max_tokens, weights=weights[2:])
-            return (yield from Compute(partial(in_a_newer_state, search)))
+            if max_tokens is not None and self.bm25 is not None:
+                retriever = self._retriever(weights, links)
+                rankings, scored = yield from self._fused(
+                    retriever, queries, limit, filters, measured
+                )
+                search = partial(self._windows, self.bm25, queries, scored, rankings)
+                search = partial(search, max_tokens=max_tokens, weights=weights[2:])
+                return (yield from Compute(partial(in_a_newer_state, search)))
+            depth = limit + _SPARE
+            while True:
+                rankings = yield from self._ranked(
+                    queries, depth, filters, measured, weights, links
+                )
+                results = yield from Work(partial(_collapsed, queries, rankings))
+                is_full = (
+                    len(of_query) >= limit or len(ranking) < depth
+                    for of_query, ranking in zip(results, rankings, strict=True)
+                )
+                if all(is_full):
+                    return [of_query[:limit] for of_query in results]
+                depth *= 2
+
+    def _ranked(
+        self,
+        queries: Sequence[str],
+        limit: int,
+        filters: Filters | None,
+        measured: MeasuredSettings,
+        weights: Sequence[float],
+        links: bool,
+    ) -> Plan[list[Results]]:
+        """Return so many scored results of each query, copies included."""
+        own_words = self.bm25 is self._words[1].similarity and weights[1]
+        if not links and own_words and all(map(str.strip, queries)) and not is_observed():
+            return (yield from self._search_together(queries, limit, filters, measured, weights))
+        retriever = self._retriever(weights, links)
+        return (yield from self._fused(retriever, queries, limit, filters, measured))[1]
+
+    def _fused(
+        self,
+        retriever: RetrieverProtocol,
+        queries: Sequence[str],
+        limit: int,
+        filters: Filters | None,
+        measured: MeasuredSettings,
+    ) -> Plan[tuple[list[Results], list[Results]]]:
+        """Return what a fusion of all branches returns, and the same with other scores."""
+        rankings = yield from Find(retriever, queries, max(limit, COMPARED), filters)
+        score = partial(self._scored, queries, rankings, measured)
+        scored = yield from Compute(partial(in_a_newer_state, score))
+        return rankings, [results[:limit] for results in scored]
+
+    def _search_together(
+        self,
+        queries: Sequence[str],
+        limit: int,
+        filters: Filters | None,
+        measured: MeasuredSettings,
+        weights: Sequence[float],
+    ) -> Plan[list[Results]]:
+        """Do what the fusion of all branches does, and score it, in one go."""
+        every = [*self._words, *self._vectors]
+        used = [(item, weight) for item, weight in zip(every, weights, strict=True) if weight]
+        branches = [branch for branch, _ in used]
+        of_words = branches.index(self._words[1])
+
+        def rank(founds: Sequence[Found]) -> list[FusedNode]:
+            fused = fuse_ids(
+                [found.scores for found in founds],
+                "relative",
+                [weight for _, weight in used],
+                max(limit, COMPARED),
+            )
+            ids = [node.id for node in fused]
+            index, terms = founds[of_words].index, founds[of_words].query
+            scores = word_scores(terms, index.passages().term_scores(ids, terms))
+            nearest = np.zeros(len(ids))
+            for branch, found in zip(branches, founds, strict=True):
+                for key in branch.embed_keys if measured.backgrounds else ():
+                    cosines = np.array([found.scores.get(node_id, 0.0) for node_id in ids])
+                    near = vector_scores(cosines, unit(found.query), measured.backgrounds[key])
+                    nearest = np.maximum(nearest, near)
+            scores = joined(scores, nearest)
+            kept = [node for node, score in zip(fused, scores, strict=True) if score > 0]
+            ranked = zip(kept[:limit], descending(scores[scores > 0]).tolist(), strict=False)
+            return [FusedNode(n.id, score, rescaled(n.shares, score)) for n, score in ranked]
+
+        limits = [limit if limit > DEPTH else None] * len(branches)
+        return joint_search(branches, rank, queries, limits, filters)
 
     def _scored(
         self, queries: Sequence[str], rankings: Sequence[Results], measured: MeasuredSettings
@@ -427,6 +513,14 @@ class DefaultRetriever(PlannedRetriever):
 
 
 _ALL = parse_filters(None)
+
+
+def _collapsed(queries: Sequence[str], rankings: Sequence[Results]) -> list[Results]:
+    """Return rankings without copies, except of what only meets the filters."""
+    return [
+        without_copies(ranking, query) if query.strip() else ranking
+        for query, ranking in zip(queries, rankings, strict=True)
+    ]
 
 
 def _noted(result: ScoredNode, variant: QueryVariant) -> ScoredNode:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import logging
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from ..base_retriever import inner_retrievers
@@ -14,10 +15,12 @@ from ..planned_retriever import PlannedRetriever
 from ..plans.effects import Each, Find, Work
 from ..plans.plan import Plan
 from ..protocols import RetrieverLike, RetrieverProtocol
-from ..ranking import RANK_CONSTANT, Mode, check_mode, fuse
+from ..ranking import RANK_CONSTANT, FusedNode, Mode, check_mode, fuse, fuse_ids
 from ..results import OutputOptions, Results
-from ..tracing import start_span
+from ..retriever import Retriever
+from ..tracing import is_observed, start_span
 from ..validation import check_top_k, choice, number
+from .joint_search import Found, can_join, joint_search
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -35,7 +38,8 @@ class FusionRetriever(PlannedRetriever):
     one kind, from several groups or corpora. A node that several retrievers return is one result,
     with the evidence of all of them.
 
-    The retrievers run in parallel, in threads or tasks; one after the other if the calling thread
+    Plain retrievers of one graph and target are searched in one go, in one state of the graph.
+    Others run in parallel, in threads or tasks; one after the other if the calling thread
     holds a graph's lock (``graph.reading``), since they could then wait for that lock forever.
 
     Args:
@@ -146,6 +150,17 @@ class FusionRetriever(PlannedRetriever):
             for retriever, weight in zip(self.retrievers, self.weights, strict=True)
             if weight
         ]
+        top_k = self.top_k if limit is None else limit
+        joined = [retriever for retriever, _ in branches if isinstance(retriever, Retriever)]
+        if (
+            can_join([retriever for retriever, _ in branches])
+            and (self.merge_by, self.on_error) == (None, "raise")
+            and all(map(str.strip, queries))
+            and not is_observed()  # each retriever would show what it has found
+        ):
+            rank = partial(self._rank, [weight for _, weight in branches], top_k)
+            limits = [_limit_of(retriever, limit) for retriever in joined]
+            return (yield from joint_search(joined, rank, queries, limits, filters))
         with start_span(self.name, mode=self.mode, queries=queries) as span:
             outcomes = yield from Each(
                 [_search(retriever, queries, limit, filters) for retriever, _ in branches],
@@ -162,12 +177,17 @@ class FusionRetriever(PlannedRetriever):
                 else:
                     rankings.append(outcome)
                     weights.append(weight)
-            top_k = self.top_k if limit is None else limit
             options = self.mode, weights, top_k, self.rank_constant, self.merge_by
             per_query = zip(*rankings, strict=True)
             results = yield from Work(lambda: [fuse(ranked, *options) for ranked in per_query])
             span.set_results(results)
         return results
+
+    def _rank(
+        self, weights: Sequence[float], top_k: int | None, founds: Sequence[Found]
+    ) -> list[FusedNode]:
+        rankings = [found.scores for found in founds]
+        return fuse_ids(rankings, self.mode, weights, top_k, self.rank_constant)
 
     def check_limit(self, top_k: int | None, filters: Filters | None) -> int | None:
         """Return the ``top_k`` of a call: without one every retriever returns its own."""
@@ -178,10 +198,14 @@ class FusionRetriever(PlannedRetriever):
 def _search(
     retriever: RetrieverProtocol, queries: Sequence[str], top_k: int | None, filters: Filters | None
 ) -> Plan[list[Results]]:
-    """Search for the ``top_k`` of a call, but never for fewer than the retriever's own."""
+    return (yield from Find(retriever, queries, _limit_of(retriever, top_k), filters))
+
+
+def _limit_of(retriever: RetrieverProtocol, top_k: int | None) -> int | None:
+    """Return the ``top_k`` of a call, but None where the retriever's own is not less."""
     own = getattr(retriever, "top_k", None)
     fewer = top_k is not None and isinstance(own, int) and own >= top_k
-    return (yield from Find(retriever, queries, None if fewer else top_k, filters))
+    return None if fewer else top_k
 
 
 def check_weights(weights: Sequence[float] | None, count: int) -> list[float]:

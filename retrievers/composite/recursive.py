@@ -381,10 +381,13 @@ class _GroupPool(Retriever):
         """Return the conditions of a call together with the retriever's own."""
         return super().conditions(filters).with_leads(self._leads)
 
-    def _search(self, queries: Sequence[str], top_k: int | None, filters: Filters | None) -> Search:
+    def search_for(
+        self, queries: Sequence[str], top_k: int | None, filters: Filters | None
+    ) -> Search:
+        """Return the search of a retriever, of all groups of the pool."""
         owner = self._owner
         return replace(
-            super()._search(queries, top_k, filters),
+            super().search_for(queries, top_k, filters),
             groups=owner.groups,
             stays=None if owner.references is None else lambda n: owner._reference(n) is not None,
             pooled=owner.settings.statistics == "pool",

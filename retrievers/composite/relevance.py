@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from ...nodegraph.node import Node
 from ..indexes.bm25_scores import Floats, TermWeights
-from ..results import ScoredNode
+from ..rerankers.keyword_filter import shingles_of
+from ..results import COPY, Evidence, ScoredNode
+
+T = TypeVar("T")
 
 Vectors = npt.NDArray[np.float32]
 
@@ -35,6 +40,14 @@ _FAR = 0.02  # of a cosine that is not above them, so that what vectors find sta
 
 _VECTORS = 0.5  # of what is missing to 1, what equal vectors add
 
+_ALIKE = 0.9  # of the shingles of texts that are nearly the same
+
+_CLOSE = 0.1  # how far their lengths and the scores of their words are apart at most
+
+_RUN = 12  # letters in which texts are compared before their shingles are
+
+_NUMBER = re.compile(r"\d+")
+
 _LINKED = 0.5  # of the score of a passage, what one is worth at least that a link leads to
 
 
@@ -56,6 +69,11 @@ def word_scores(query: TermWeights, term_scores: Floats) -> Floats:
     covered = np.sqrt(np.minimum(impacts / _FULL_IMPACT, 1.0)) @ weights[usable]
     total = weights[usable].sum() + query.missing + _MORE * query.highest
     scores: Floats = np.minimum(covered / (total or 1.0), 1.0) ** _EXPONENT
+    if query.parts:
+        whole = np.array([term not in query.parts for term in query.weights])
+        has_word = (term_scores[:, whole] > 0).any(axis=1)
+        if has_word.any():  # a word that was found silences parts of words
+            scores[~has_word] = 0.0
     return scores
 
 
@@ -92,19 +110,19 @@ def descending(scores: Floats) -> Floats:
     return np.minimum.accumulate(np.concatenate([first, scores[COMPARED:]]))
 
 
+def rescaled(shares: Sequence[tuple[T, float]], score: float) -> list[tuple[T, float]]:
+    """Return shares that add up to a score; they are alike where there was nothing to share."""
+    total = sum(share for _, share in shares)
+    return [(of, score * share / total if total else score / len(shares)) for of, share in shares]
+
+
 def rescored(result: ScoredNode, score: float) -> ScoredNode:
     """Return a result with another score, to which the shares of its evidence add up again."""
-    shares = [match.share for match in result.evidence if match.share is not None]
-    if not shares:
-        return ScoredNode(result.node, score, result.evidence)
-    total = sum(shares)
-    evidence = tuple(
-        match
-        if match.share is None
-        else replace(match, share=score * match.share / total if total else score / len(shares))
-        for match in result.evidence
-    )
-    return ScoredNode(result.node, score, evidence)
+    shares = [(at, e.share) for at, e in enumerate(result.evidence) if e.share is not None]
+    evidence = list(result.evidence)
+    for at, share in rescaled(shares, score):
+        evidence[at] = replace(evidence[at], share=share)
+    return ScoredNode(result.node, score, tuple(evidence))
 
 
 def linked_from(result: ScoredNode) -> Node | None:
@@ -128,8 +146,64 @@ def with_scores(results: Sequence[ScoredNode], scores: Mapping[str, float]) -> l
         else max(scores[result.node.id], _LINKED * scores[partner.id])
         for result in results
     ]
+    kept = [(result, score) for result, score in zip(results, own, strict=True) if score > 0]
+    scores_of_kept = descending(np.array([score for _, score in kept])).tolist()
     return [
-        rescored(result, score)
-        for result, score in zip(results, descending(np.array(own)).tolist(), strict=True)
-        if score > 0
+        rescored(result, score) for (result, _), score in zip(kept, scores_of_kept, strict=True)
     ]
+
+
+def without_copies(results: Sequence[ScoredNode], query: str) -> list[ScoredNode]:
+    """Leave out results with nearly the text of one before them, which notes where they are.
+
+    Nearly the same are texts of which nine tenths of the shingles are, and all numbers: bills and
+    logs differ in nothing else.
+    """
+    kept: list[tuple[ScoredNode, float]] = []
+    copies: dict[int, list[Evidence]] = {}
+    for result in results:
+        score = _own_score(result)
+        first = next(
+            (
+                at
+                for at, (other, of_other) in enumerate(kept)
+                if abs(score - of_other) <= _CLOSE * score
+                and _is_copy(result.node.text, other.node.text)
+            ),
+            None,
+        )
+        if first is None:
+            kept.append((result, score))
+        else:
+            filters = result.evidence[0].filters if result.evidence else None
+            also = Evidence(result.node, result.score, COPY, query, filters=filters)
+            copies.setdefault(first, []).append(also)
+    return [
+        replace(result, evidence=(*result.evidence, *copies[at])) if at in copies else result
+        for at, (result, _) in enumerate(kept)
+    ]
+
+
+def _own_score(result: ScoredNode) -> float:
+    """Return what the words of a result score, which those of a copy score, too, more or less."""
+    own = (e.score for e in result.evidence if e.node is result.node and e.embed_key is None)
+    return next(own, 0.0)
+
+
+def _is_copy(text: str, other: str) -> bool:
+    if text == other:
+        return True
+    if not _CLOSE * len(text) >= abs(len(text) - len(other)):
+        return False
+    text, other = _normalized(text), _normalized(other)
+    middle = len(text) // 2
+    if text[:_RUN] not in other and text[middle : middle + _RUN] not in other:
+        return False  # what is nearly the same has most runs of letters in common
+    shingles, others = shingles_of(text), shingles_of(other)
+    return len(shingles & others) >= _ALIKE * len(shingles | others) and _NUMBER.findall(
+        text
+    ) == _NUMBER.findall(other)
+
+
+def _normalized(text: str) -> str:
+    return "".join(text.casefold().split())

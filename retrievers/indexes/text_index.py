@@ -144,16 +144,19 @@ class TextIndex(SyncedIndex):
 
     def term_scores(self, rows: npt.NDArray[np.int64], query: TermWeights) -> Floats:
         """Return what each term of a query adds to the scores of some rows, (rows, terms)."""
-        scores = np.zeros((len(rows), len(query.weights)))
-        for column, (term, weight) in enumerate(query.weights.items()):
-            of_term, counts = self._postings.get(term)
+        counts = np.zeros((len(rows), len(query.weights)))
+        sought = rows.astype(np.int32)
+        for of_query, term in zip(counts.T, query.weights, strict=True):
+            of_term, of_rows = self._postings.get(term)
             if len(of_term):
-                at = np.searchsorted(of_term, rows.astype(np.int32)).clip(max=len(of_term) - 1)
-                there = (of_term[at] == rows).nonzero()[0]
-                lengths = self._lengths[rows[there]]
-                impacts = query.saturation.impacts(counts[at[there]], lengths)
-                scores[there, column] = weight * impacts
-        return scores
+                at = of_term.searchsorted(sought)
+                at[at == len(of_term)] = 0
+                np.copyto(of_query, of_rows[at], where=of_term[at] == sought)
+        norms = query.saturation.norms(self._lengths[rows])[:, np.newaxis]
+        weights = np.array([*query.weights.values()])
+        with np.errstate(invalid="ignore"):  # nothing of nothing, where lengths don't count
+            impacts = query.saturation.weighed(counts, norms)
+        return np.where(counts > 0, weights * impacts, 0.0)
 
     # Following the graph
 

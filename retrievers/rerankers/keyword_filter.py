@@ -234,7 +234,7 @@ class NearDuplicateFilter:
         sizes: dict[int, int] = {}
         having: dict[str, list[int]] = {}  # a shingle to the places of the kept texts that have it
         for position, text in enumerate(texts):
-            shingles = _shingles(text)
+            shingles = shingles_of(text)
             shared = Counter(other for shingle in shingles for other in having.get(shingle, ()))
             like = (
                 other
@@ -262,7 +262,8 @@ class NearDuplicateFilter:
             yield first
 
 
-def _shingles(text: str) -> set[str]:
+def shingles_of(text: str) -> set[str]:
+    """Return the shingles of a text, without case, width and white space."""
     letters = "".join(unicodedata.normalize("NFKC", text).casefold().split())
     return {letters[at : at + SHINGLE] for at in range(max(1, len(letters) - SHINGLE + 1))}
 

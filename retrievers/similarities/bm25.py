@@ -108,10 +108,13 @@ class Bm25:
         weights: dict[str, float] = {}
         highest = self._idf(0, size, statistics[0]) if size else 0.0
         missing = 0.0
+        parts: set[str] = set()
+        whole: set[str] = set()
         for term, occurrences in self._weigh(query, frequency, size):
             # A form in a language may be another word in the others: it is no rarer than the word
             # in the index's main language, so that it does not outweigh that.
             first = 0
+            (parts if occurrences < 1 else whole).update((term,) if isinstance(term, str) else term)
             for form in (term,) if isinstance(term, str) else term:
                 if count := frequency(form):
                     first = first or count
@@ -120,7 +123,7 @@ class Bm25:
             if not first:
                 missing += occurrences * highest
         saturation = Saturation(self.k1, self.b, length / size if size else 0.0)
-        return TermWeights(weights, saturation, missing, highest)
+        return TermWeights(weights, saturation, missing, highest, frozenset(parts - whole))
 
     def _weigh(self, query: str, frequency: Callable[[str], int], size: int) -> _Terms:
         """Return the terms of a query, and how often each counts."""

@@ -125,3 +125,10 @@ def test_several_graphs_with_different_keys() -> None:
         Retriever([first, second], "ROOT", "cosine", embed_keys=["vowels"])
     with pytest.raises(ValueError, match="has none"):
         Retriever([first, NodeGraph()], "ROOT", "cosine")
+
+
+def test_keys_without_a_similarity_are_compared_by_cosine() -> None:
+    graph = NodeGraph(embed={"one": lambda texts: [[len(text), 1.0] for text in texts]})
+    graph.add(["Tea.", "A longer text."])
+    retriever = Retriever(graph, "ROOT", embed_keys=["one"])
+    assert {match.similarity for r in retriever("Tea!") for match in r.evidence} == {"cosine"}

@@ -138,7 +138,7 @@ def test_what_is_no_graph(graph: object) -> None:
 
 def test_embed_keys_are_for_embeddings(library) -> None:
     with pytest.raises(ValueError, match=r"embed_keys=\['key'\] .* 'bm25' compares texts"):
-        Retriever(library, "line", embed_keys=["key"])
+        Retriever(library, "line", similarity="bm25", embed_keys=["key"])
 
 
 def test_an_unknown_index(library) -> None:

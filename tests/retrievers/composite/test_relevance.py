@@ -153,3 +153,52 @@ def test_each_query_of_a_large_batch_is_embedded_once() -> None:
     results = DefaultRetriever(graph).batch([f"tea {n}" for n in range(600)])
     assert len(results) == 600
     assert sum(calls) == 600
+
+
+def test_copies_are_one_result_that_says_where_they_are() -> None:
+    graph = NodeGraph(progress=False)
+    text = "The ferry to the island leaves at nine from the old harbour, and at noon from the new."
+    graph.add([Document(text, id="a"), Document(f"  {text.upper()}", id="b")])
+    graph.add([Document(f"Of {name}: the ferry is late.", id=name) for name in "ABCDEF"])
+    for links in (False, True):
+        results = DefaultRetriever(graph, follow_links=links).retrieve("When does the ferry leave")
+        assert len(results) == 6
+        first = results[0]
+        assert first.node.document_id == "a"
+        (also,) = [match for match in first.evidence if match.similarity == "also in"]
+        assert (also.node.document_id, first.explain().splitlines()[-1]) == ("b", "  also in b")
+        assert "b" not in {result.node.document_id for result in results}
+        shares = [match.share for match in first.evidence if match.share is not None]
+        assert sum(shares) == pytest.approx(first.score)
+
+
+def test_many_copies_leave_room_for_others() -> None:
+    graph = NodeGraph(progress=False)
+    text = "Green tea is steamed soon after it was picked, and black tea is left to ferment."
+    graph.add([Document(text, id=str(number)) for number in range(30)])
+    graph.add([f"There is some tea in the {place}." for place in "cup pot bag box jar tin".split()])
+    results = as_retriever(graph).retrieve("green tea")
+    assert len(results) == 6
+    assert [result.text for result in results].count(text) == 1
+
+
+def test_what_differs_in_a_number_is_no_copy() -> None:
+    graph = NodeGraph(progress=False)
+    letter = "Dear customer, please pay the bill for the water that you used in the year {} soon."
+    graph.add([letter.format(year) for year in range(2001, 2007)])
+    assert len(as_retriever(graph).retrieve("bill for water")) == 6
+
+
+def test_a_word_that_was_found_silences_parts_of_words() -> None:
+    graph = NodeGraph(progress=False)
+    graph.add(
+        [
+            "Die Donau ist ein langer Fluss, der durch viele Länder fließt.",
+            "Das Wort Xyzzyplugh steht in einem alten Spiel und in keinem Buch.",
+            "In der Höhle sagt man Xyzzyplugh, und die Tür zum Gang geht auf.",
+            "Der Pflug und die Plughäfen sind nicht das, was hier gesucht wird.",
+        ]
+    )
+    results = as_retriever(graph).retrieve("xyzzyplugh")
+    assert ["Xyzzyplugh" in result.text for result in results] == [True, True]
+    assert as_retriever(graph).retrieve("Plughafen")  # no text has the word, one has its parts

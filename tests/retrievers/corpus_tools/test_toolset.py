@@ -84,8 +84,9 @@ def test_of_a_long_passage_the_sentences_that_matched(graph, tools) -> None:
 
 def test_the_best_passage_has_most_of_the_room() -> None:
     graph = NodeGraph(progress=False)
-    filler = " ".join(f"The weather of day {day} was fine in the mountains." for day in range(7))
     for n in range(4):
+        days = range(10 * n, 10 * n + 7)
+        filler = " ".join(f"The weather of day {day} was fine in the mountains." for day in days)
         graph.add(Document(f"Ibsen {'wrote plays ' * (4 - n)}here. {filler}", id=str(n)))
     tools = CorpusTools(graph)
     whole = {}

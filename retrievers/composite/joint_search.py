@@ -1,0 +1,196 @@
+"""Search plain retrievers of one graph together: ids and scores, then nodes of what is returned."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from ...nodegraph.models.passage_vectors import embed_ahead
+from ...nodegraph.navigation import kin, path_to
+from ...nodegraph.node import Node
+from ..filters import Filters
+from ..plans.effects import Compute
+from ..plans.plan import Plan
+from ..protocols import Index
+from ..ranking import FusedNode
+from ..results import Evidence, Results, ScoredNode
+from ..retriever import Retriever
+from ..search import MAX_QUERIES, Search, SearchPlan, search_held, search_index
+
+_FETCH = 3  # hits for each target that is wanted, at first
+
+
+def can_join(retrievers: Sequence[object]) -> bool:
+    """Return whether retrievers can be searched together.
+
+    They are plain ones of one graph and target, each with one index, and score by the best hit.
+    """
+    plain = [item for item in retrievers if type(item) is Retriever]
+    return len(plain) == len(retrievers) and all(
+        item.graphs == plain[0].graphs
+        and item.target == plain[0].target
+        and item.lift == "max"
+        and len(item.graphs) == 1
+        and len(item.embed_keys) < 2
+        for item in plain
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a retriever has found for a query.
+
+    Attributes:
+        query: The query as its index takes it: a vector, or weighed terms.
+        index: The index.
+        scores: Those of the targets, best first, by id.
+        hits: The nodes that were found for each target, None for itself, with their scores.
+    """
+
+    query: Any
+    index: Any
+    scores: dict[str, float]
+    hits: dict[str, list[tuple[Node | None, float]]]
+
+
+Rank = Callable[[Sequence[Found]], list[FusedNode]]
+"""Makes one ranking of what each retriever has found for a query, while the graph is held."""
+
+
+def joint_search(
+    retrievers: Sequence[Retriever],
+    rank: Rank,
+    queries: Sequence[str],
+    limits: Sequence[int | None],
+    filters: Filters | None,
+) -> Plan[list[Results]]:
+    """Return the results of each query as a plan, all of one state of the graph.
+
+    Args:
+        retrievers: Those that ``can_join``.
+        rank: Makes one ranking of theirs, no longer than it has to be.
+        queries: The queries, none of them blank.
+        limits: How many targets each retriever finds at most; None for its own number.
+        filters: Conditions beside the retrievers' own.
+    """
+    branches: list[_Branch] = []
+    for retriever, limit in zip(retrievers, limits, strict=True):
+        search = retriever.search_for(queries, limit, filters)
+        vectors: Any = queries
+        if retriever.embed_keys:
+            of_graphs = yield from Compute.of(
+                retriever.query_vectors, retriever.aquery_vectors, queries
+            )
+            vectors = of_graphs[0][0]
+            if retriever.embeds_by_async_model:
+                yield from Compute(lambda: None, partial(embed_ahead, search.ready))
+        branches.append(_Branch(search, vectors))
+    searches = [branch.search for branch in branches]
+
+    def find() -> list[Results]:
+        results: list[Results] = []
+        for start in range(0, len(queries), MAX_QUERIES):
+            part = slice(start, start + MAX_QUERIES)
+            results += search_held(searches, partial(_results, branches, rank, queries[part], part))
+        return results
+
+    return (yield from Compute(find))
+
+
+def _results(
+    branches: Sequence[_Branch],
+    rank: Rank,
+    queries: Sequence[str],
+    part: slice,
+    plans: Sequence[SearchPlan],
+) -> list[Results]:
+    """Return the results of some queries; the graph is held, and the indexes are up to date."""
+    founds = [
+        branch.find(part, plan.indexes[0][0]) for branch, plan in zip(branches, plans, strict=True)
+    ]
+    reader = branches[0].search.graphs[0].reader
+    results: list[Results] = []
+    for query, *found in zip(queries, *founds, strict=True):
+        ranking = rank(found)
+        nodes = reader.nodes_by_id([fused.id for fused in ranking])
+        matches = [
+            branch.search.match(branch.search.scopes[0], query, of_branch.index)
+            for branch, of_branch in zip(branches, found, strict=True)
+        ]
+        results.append([])
+        for node, fused in zip(nodes, ranking, strict=True):
+            evidence = [
+                Evidence(hit or node, score, *matches[number]._replace(share=share))
+                for number, share in fused.shares
+                for hit, score in found[number].hits[fused.id]
+            ]
+            results[-1].append(ScoredNode(node, fused.score, tuple(dict.fromkeys(evidence))))
+    return results
+
+
+@dataclass(frozen=True, slots=True)
+class _Branch:
+    """A search, and the queries as its similarity takes them."""
+
+    search: Search
+    queries: Sequence[Any]
+
+    def find(self, part: slice, index: Index[Any]) -> list[Found]:
+        """Return what is found for some queries, searched again where hits give too few targets."""
+        search = self.search
+        condition, lift = search.conditions.filter, self._lifting()
+        cut_off = search.cut_off_of(search.scopes[0].key)
+        limit = (search.hits or _FETCH * search.limit) if search.lifting else search.limit
+        prepared = [search.similarity.prepare(query, [index]) for query in self.queries[part]]
+        founds = []
+        for query, hits in zip(
+            prepared, search_index(index, prepared, limit, condition), strict=True
+        ):
+            fetch = limit
+            while True:
+                more = len(hits.ids) == fetch and hits.scores[-1] >= cut_off
+                targets = lift([hit for hit in zip(*hits, strict=True) if hit[1] >= cut_off])
+                if not more or limit == search.limit or search.hits or len(targets) >= search.limit:
+                    break
+                fetch *= 4
+                (hits,) = search_index(index, [query], fetch, condition)
+            scores = {target: of_target[0][1] for target, of_target in targets.items()}
+            founds.append(Found(query, index, scores, targets))
+        return founds
+
+    def _lifting(
+        self,
+    ) -> Callable[[Sequence[tuple[str, float]]], dict[str, list[tuple[Node | None, float]]]]:
+        """Return what turns hits, best first, into targets with their hits."""
+        search = self.search
+        if not search.lifting:
+            return lambda hits: {i: [(None, score)] for i, score in hits[: search.limit]}
+        graph, conditions = search.graphs[0], search.conditions
+        group = graph.reader.lineage(search.groups[0])[-1]
+        is_child = group.scope != "group" and group.parent == search.target
+        path = path_to(graph, search.target)
+
+        def target_ids(node: Node) -> Sequence[str | None]:
+            if is_child and conditions.filters is None:
+                return (node.parent_id,)
+            return [r.id for r in kin(graph, path, node) if conditions.allow(r, node)]
+
+        def lift(hits: Sequence[tuple[str, float]]) -> dict[str, list[tuple[Node | None, float]]]:
+            targets: dict[str, list[tuple[Node | None, float]]] = {}
+            maximum = len(hits) if search.hits else search.limit
+            for start in range(0, len(hits), search.limit):  # as many as may be enough, at once
+                part = hits[start : start + search.limit]
+                nodes = graph.reader.nodes_by_id([node_id for node_id, _ in part])
+                for node, (_, score) in zip(nodes, part, strict=True):
+                    for target in filter(None, target_ids(node)):
+                        if target in targets:
+                            targets[target].append((node, score))
+                        elif len(targets) < maximum:
+                            targets[target] = [(node, score)]
+                    if len(targets) == maximum and not search.hits:
+                        return targets
+            return dict(list(targets.items())[: search.limit])
+
+        return lift
