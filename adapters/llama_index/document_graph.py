@@ -27,7 +27,7 @@ from ...retrievers.retriever import Retriever
 from ...retrievers.similarities.registry import get_similarity
 from ..frameworks import document_search
 from .docstore import NodeGraphDocstore
-from .import_export import EMBEDDED_NODES, import_flat
+from .import_export import EMBEDDED_NODES, import_flat, put_documents, with_image_vectors
 from .ingestion import as_transform
 from .vector_store_backend import as_index
 
@@ -85,7 +85,7 @@ def graph_of_documents(
     parser = _chain(Settings.transformations if passed is None else passed)
     graph = _new_graph(options)
     graph.create_node_group(CHUNKS, as_transform(parser))
-    graph.add(list(documents))
+    put_documents(graph, documents)
     return graph, _search(graph, CHUNKS, options)
 
 
@@ -104,6 +104,8 @@ def graph_of_nodes(
         raise TypeError("transformations are for documents; apply them to the nodes before")
     graph = _new_graph(options, has_nodes=bool(nodes))
     if nodes:
+        if not _is_of_words(options):
+            nodes = with_image_vectors(nodes, _embed_model(options))
         return graph, _search(graph, import_flat(graph, nodes), options)
     imported = [name for name in graph.groups if name in graph.imports]
     return graph, _search(graph, imported[-1] if imported else ROOT, options)
@@ -172,12 +174,17 @@ def _new_graph(options: GraphOptions, *, has_nodes: bool = False) -> NodeGraph:
                 "the docstore out of it, or index what it has: "
                 "NodeGraphIndex.from_nodes([*docstore.docs.values()])"
             )
-    model = options.get("embed_model")
-    if model is None and not by_words:
-        model = default_embed_model()
     return NodeGraph(
-        embed=model, store=options.get("store"), progress=options.get("show_progress", False)
+        embed=_embed_model(options),
+        store=options.get("store"),
+        progress=options.get("show_progress", False),
     )
+
+
+def _embed_model(options: GraphOptions) -> object:
+    """Return the model to embed with, None where words alone are compared."""
+    model = options.get("embed_model")
+    return default_embed_model() if model is None and not _is_of_words(options) else model
 
 
 def _search(graph: NodeGraph, target: str, options: GraphOptions) -> RetrieverProtocol:

@@ -34,7 +34,14 @@ from .document_graph import (
     graph_of_nodes,
     objects_of,
 )
-from .import_export import EMBEDDED_NODES, NODES, import_flat, import_nodes
+from .import_export import (
+    EMBEDDED_NODES,
+    NODES,
+    import_flat,
+    import_nodes,
+    put_documents,
+    with_image_vectors,
+)
 from .nodes import find_node
 from .prompt_templates import default_llm
 from .query_engine import EngineOptions, NodeGraphQueryEngine
@@ -105,6 +112,7 @@ class NodeGraphIndex:
         self._retriever = as_retriever(graph if retriever is None else retriever, "retriever")
         self._callback_manager = callback_manager
         self._storage_context = options.get("storage_context")
+        self._embed_model = options.get("embed_model")
 
     def __repr__(self) -> str:
         return f"NodeGraphIndex({self.graph!r}, {self._retriever!r})"
@@ -152,7 +160,8 @@ class NodeGraphIndex:
         stands for, and leads LlamaIndex's ``RecursiveRetriever`` there. Its ``obj`` is followed by
         this index itself. Where nodes have embeddings, these are searched and not those of
         sentences. They have to be of the embedding model. Media are kept with their nodes, which
-        are found by their texts. ``import_nodes`` makes a group of each level.
+        are found by their texts, and images by their vectors, too, where the embedding model is a
+        ``MultiModalEmbedding``. ``import_nodes`` makes a group of each level.
 
         Args:
             nodes: The nodes. Parents that are to be merged but not found stay in the docstore of
@@ -313,7 +322,9 @@ class NodeGraphIndex:
         if group is None:
             import_nodes(self.graph, nodes)
         else:
-            import_flat(self.graph, nodes, use_vectors=group == EMBEDDED_NODES)
+            with_vectors = group == EMBEDDED_NODES
+            nodes = with_image_vectors(nodes, self._embed_model) if with_vectors else nodes
+            import_flat(self.graph, nodes, use_vectors=with_vectors)
 
     def refresh_ref_docs(self, documents: Sequence[Document]) -> list[bool]:
         """Add documents that are new, replace those that have changed; all or none.
@@ -333,7 +344,7 @@ class NodeGraphIndex:
                 "parse them and call import_nodes(index.graph, nodes)"
             )
         before = self.graph.reader.revision(ROOT)
-        ids = self.graph.add([*documents])
+        ids = put_documents(self.graph, documents)
         changed = {node.id for node in self.graph.reader.changes(ROOT, before).added}
         return [id in changed for id in ids]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import deepcopy
@@ -11,6 +12,7 @@ from graphlib import CycleError, TopologicalSorter
 from itertools import pairwise
 from typing import Any
 
+from llama_index.core.embeddings import MultiModalEmbedding
 from llama_index.core.schema import (
     BaseNode,
     IndexNode,
@@ -45,6 +47,8 @@ from .nodes import (
     to_text_node,
     user_fields,
 )
+
+logger = logging.getLogger(__name__)
 
 GroupName = Callable[[BaseNode], str]
 """Returns the name of a node's group."""
@@ -411,9 +415,12 @@ def _other_class(node: BaseNode) -> dict[str, Any]:
     return {"class": kind.class_name(), "more": json.loads(json.dumps(fields, default=str))}
 
 
+_MEDIA = ("image_resource", "audio_resource", "video_resource")
+
+
 def _add_media(fields: dict[str, Any], node: BaseNode) -> None:
     """Add the bytes of a node's media to its dumped fields; LlamaIndex leaves them out."""
-    for name in ("image_resource", "audio_resource", "video_resource"):
+    for name in _MEDIA:
         if data := getattr(getattr(node, name, None), "data", None):
             fields[name]["data"] = data.decode()
 
@@ -563,6 +570,44 @@ NODES, EMBEDDED_NODES = "node", "embedded node"
 """The group of an index of nodes; of those that came with vectors, which are searched then."""
 
 
+def put_documents(graph: NodeGraph, documents: Sequence[LlamaIndexDocument]) -> list[str]:
+    """Add documents to a graph, with the images of those that have some; return their ids."""
+    if blank := [item.doc_id for item in documents if _has_media(item) and not item.text.strip()]:
+        logger.warning("the images of %s can't be found, as they have no text", ", ".join(blank))
+    return graph.add([document_of(item) if _has_media(item) else item for item in documents])
+
+
+def _has_media(node: BaseNode) -> bool:
+    return any(getattr(node, name, None) for name in (*_MEDIA, "image", "image_path", "image_url"))
+
+
+def with_image_vectors(nodes: Sequence[BaseNode], model: object) -> Sequence[BaseNode]:
+    """Return nodes with the vectors of their images, where the model embeds images.
+
+    Raises:
+        ValueError: If two images have the same text, under which their vectors are kept.
+    """
+    if not isinstance(model, MultiModalEmbedding):
+        return nodes
+    images: dict[str, Any] = {}
+    for node in nodes:
+        if hasattr(node, "resolve_image") and node.embedding is None and _has_media(node):
+            text = node.get_content(MetadataMode.EMBED)
+            if text in images:
+                raise ValueError(
+                    f"the images {images[text].node_id!r} and {node.node_id!r} have the same text, "
+                    f"{text!r:.80}, under which vectors are kept; give them a metadata field that "
+                    "differs, such as their file_name"
+                )
+            images[text] = node
+    vectors = model.get_image_embedding_batch([node.resolve_image() for node in images.values()])
+    by_id = {
+        node.node_id: node.model_copy(update={"embedding": vector})
+        for node, vector in zip(images.values(), vectors, strict=True)
+    }
+    return [by_id.get(node.node_id, node) for node in nodes]
+
+
 def import_flat(
     graph: NodeGraph, nodes: Sequence[BaseNode], *, use_vectors: bool | None = None
 ) -> str:
@@ -588,6 +633,8 @@ def import_flat(
     embed_keys = [*graph.embeddings.embedders] if use_vectors else []
     group = EMBEDDED_NODES if embed_keys else NODES
     families = hierarchy.families(dict.fromkeys(hierarchy.nodes, group))
+    if hierarchy.blank:
+        logger.warning("left out, as they have no text: %s", ", ".join(hierarchy.blank))
     graph.add(list(hierarchy.documents.values()))
     graph.imports.add(group, families.get(group, []), id_field=LLAMA_INDEX_ID)
     graph.build(group)

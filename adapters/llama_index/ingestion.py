@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import json
 import types
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
@@ -19,6 +20,7 @@ from llama_index.core.node_parser import HierarchicalNodeParser, NodeParser
 from llama_index.core.readers.base import BaseReader
 from llama_index.core.schema import (
     BaseNode,
+    ImageNode,
     NodeRelationship,
     RelatedNodeInfo,
     TextNode,
@@ -34,10 +36,12 @@ from ...nodegraph.readers.source_files import ReadOptions
 from ...nodegraph.search_text import SearchText
 from ..frameworks import is_start, own_metadata
 from .nodes import (
+    LLAMA_INDEX_PROPERTIES,
     NamedByClass,
     embed_properties,
     hidden_fields,
     link_neighbours,
+    original_properties,
     related,
     to_text_node,
 )
@@ -293,6 +297,13 @@ def _node(chunk: BaseNode, parent: Node, use_start: bool) -> Node:
         excluded_llm=tuple(chunk.excluded_llm_metadata_keys),
     )
     metadata = own_metadata(chunk.metadata, parent.metadata)
+    if image := original_properties(parent).get("more", {}).get("image_resource"):
+        # As LlamaIndex's own parsers do, each chunk has the image of its document.
+        fields = {"image": "data", "image_path": "path", "image_url": "url"}
+        more = {name: image[key] for name, key in fields.items() if image.get(key) is not None}
+        properties = {} if declared is None else embed_properties(declared, chunk.metadata)
+        properties |= {"class": ImageNode.class_name(), "more": more}
+        metadata[LLAMA_INDEX_PROPERTIES] = json.dumps(properties, ensure_ascii=False)
     return Node(text, metadata, start=start, search_text=None if own == declared else own)
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import base64
 from itertools import pairwise
 from typing import Any
 
 import pytest
 from llama_index.core import StorageContext, VectorStoreIndex
+from llama_index.core.embeddings import MultiModalEmbedding
 from llama_index.core.ingestion import IngestionPipeline
 from llama_index.core.llms import MockLLM
 from llama_index.core.node_parser import HierarchicalNodeParser, SentenceSplitter, get_leaf_nodes
@@ -220,3 +222,46 @@ def test_images_are_found_by_their_texts_and_come_back_as_images() -> None:
         for name in ("image_resource" if isinstance(node, Document) else "image", "image_resource"):
             assert getattr(result.node, name, None) == getattr(node, name, None)
         assert load_nodes(dump_nodes([result])) == [result]
+
+
+class Pictures(Words, MultiModalEmbedding):
+    """Embed an image as the words that its bytes are."""
+
+    def _get_image_embedding(self, img_file_path: Any) -> list[float]:
+        return self._get_query_embedding(img_file_path.getvalue().decode())
+
+    async def _aget_image_embedding(self, img_file_path: Any) -> list[float]:
+        return self._get_image_embedding(img_file_path)
+
+
+def picture(shows: str, name: str, text: str) -> ImageNode:
+    return ImageNode(text=text, id_=name, image=base64.b64encode(shows.encode()).decode())
+
+
+def test_images_are_found_by_their_vectors_where_the_model_has_them() -> None:
+    nodes = [picture("panda bamboo", "1", "Figure 1"), picture("tea cup", "2", "Figure 2")]
+    index = NodeGraphIndex(nodes, embed_model=Pictures())
+    index.insert_nodes([picture("river bridge", "3", "Figure 3")])
+    for question, name in (("bamboo", "1"), ("a cup of tea", "2"), ("the bridge", "3")):
+        assert ids(index.as_retriever(similarity_top_k=1).retrieve(question)) == [name]
+    with pytest.raises(ValueError, match=r"'1' and '4' have the same text, 'Figure 1'"):
+        NodeGraphIndex([*nodes, picture("river", "4", "Figure 1")], embed_model=Pictures())
+
+
+def test_images_of_documents_stay_with_their_chunks(caplog: Any) -> None:
+    given = [ImageDocument(text="A panda. It eats.", image="aGVsbG8=", id_="p", metadata={"n": 1})]
+    for kind in (VectorStoreIndex, NodeGraphIndex):
+        index: Any = kind.from_documents(given, embed_model=Words())
+        (result, *_) = index.as_retriever().retrieve("panda")
+        assert (type(result.node), result.node.image) == (ImageNode, "aGVsbG8=")
+        assert (result.metadata, result.node.ref_doc_id) == ({"n": 1}, "p")
+    index.insert(ImageDocument(text="A bridge.", image="dGVh", id_="b"))
+    assert index.as_retriever().retrieve("bridge")[0].node.image == "dGVh"
+    assert index.refresh_ref_docs(given) == [False]
+    assert not caplog.text
+    index.insert(ImageDocument(text="", image="dGVh", id_="blank"))
+    index = NodeGraphIndex(
+        [picture("tea", "none", ""), picture("tea", "cup", "A cup")], similarity="bm25"
+    )
+    assert "the images of blank can't be found" in caplog.text
+    assert "left out, as they have no text: none" in caplog.text
