@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from nodekin.retrievers.evaluation import GoldSpan
+from nodekin.retrievers.evaluation import DocumentTexts, GoldSpan, locate_gold
 
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 
@@ -38,7 +38,7 @@ def test_gold_is_in_the_documents(data, harness, name, documents, questions, mis
     except (FileNotFoundError, SystemExit) as error:
         pytest.skip(f"no data: {error}")
     assert (len(dataset.documents), len(dataset)) == (documents, questions)
-    assert len(dataset.missing_gold(dataset.documents)) == missing
+    assert len(locate_gold(dataset, DocumentTexts(dataset.documents)).missing) == missing
 
 
 @pytest.mark.data

@@ -165,11 +165,11 @@ _QUESTIONS = (
     ),
     click.option(
         "--match",
-        type=click.Choice(("edit", "contains")),
+        type=click.Choice(("edit", "contains", "place")),
         default="edit",
         show_default=True,
-        help="When a result is a gold passage: it resembles it by edit distance, or one contains "
-        "the other.",
+        help="When a result is a gold passage: it resembles it by edit distance, one contains "
+        "the other, or it overlaps the passage in its document, however that is split.",
     ),
     click.option(
         "--document-key",

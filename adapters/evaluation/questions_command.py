@@ -9,6 +9,7 @@ import click
 
 from ...retrievers.evaluation.dataset import Dataset
 from ...retrievers.evaluation.generation import generate_questions
+from ...retrievers.evaluation.gold_places import DocumentTexts, locate_gold
 from ...retrievers.evaluation.loaders import load_log, save_jsonl
 from ...retrievers.evaluation.setups.setup_file import SetupFile
 from ..cli.exit_status import EXIT_STATUSES, CommandError, ExitStatus, printable
@@ -188,7 +189,7 @@ def _missing(
     if not docs and store is None and not Workspace.is_near():
         return []
     with open_setups(SetupFile(), docs, store, quiet=quiet) as opened:
-        missing = dataset.missing_gold(opened.graph)
+        missing = locate_gold(dataset, DocumentTexts(opened.graph)).missing
     if not quiet:
         for gold in missing[:_MAX_LISTED]:
             click.echo(f"nodekin: {printable(' '.join(str(gold).split()))}", err=True)

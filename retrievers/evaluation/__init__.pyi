@@ -1,5 +1,6 @@
 from .dataset import Dataset as Dataset
 from .dataset import GoldDocument as GoldDocument
+from .dataset import GoldPart as GoldPart
 from .dataset import GoldPassage as GoldPassage
 from .dataset import GoldSpan as GoldSpan
 from .dataset import Question as Question
@@ -13,6 +14,8 @@ from .gate import MetricCheck as MetricCheck
 from .gate import compare_with_baseline as compare_with_baseline
 from .generation import GeneratedQuestions as GeneratedQuestions
 from .generation import generate_questions as generate_questions
+from .gold_places import DocumentTexts as DocumentTexts
+from .gold_places import locate_gold as locate_gold
 from .intervals import Figure as Figure
 from .judges import Judge as Judge
 from .loaders import load_csv as load_csv

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from ...nodegraph.document import Document
-from ...nodegraph.graph import NodeGraph
-from ...nodegraph.splitters.sentences import split_paragraphs
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +62,32 @@ class GoldSpan:
             )
 
 
-Gold: TypeAlias = GoldPassage | GoldDocument | GoldSpan
+@dataclass(frozen=True, slots=True)
+class GoldPart:
+    """Hold a page of a document, or the section below a heading.
+
+    An evaluation turns it into a ``GoldSpan``, for which it has to know the documents.
+
+    Attributes:
+        document_id: The id of the document.
+        page: The page, counted from 1. None for a heading.
+        heading: The heading. ``"Tea > Black tea"`` is one below another.
+        grade: How relevant it is, above 0. What nDCG weighs it by.
+    """
+
+    document_id: str
+    page: int | None = None
+    heading: str = ""
+    grade: float = 1.0
+
+    def __post_init__(self) -> None:
+        if (self.page is None) == (not self.heading.strip()):
+            raise ValueError(f"a part of {self.document_id!r} has a page or a heading, give one")
+        if self.page is not None and self.page < 1:
+            raise ValueError(f"pages are counted from 1, not {self.page!r}")
+
+
+Gold: TypeAlias = GoldPassage | GoldDocument | GoldSpan | GoldPart
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,70 +183,3 @@ class Dataset:
 
     def __repr__(self) -> str:
         return f"Dataset({self.name!r}, {len(self)} questions, {len(self.documents)} documents)"
-
-    def missing_gold(
-        self, documents: NodeGraph | Sequence[Document], document_key: str | None = None
-    ) -> list[MissingGold]:
-        """List the gold that is in no document: it can never be retrieved.
-
-        A passage is in a document whose text has it, white space apart. A span in one that is as
-        long. What resembles a missing passage most is searched for by words.
-
-        Args:
-            documents: What is searched: a graph, or its documents.
-            document_key: The metadata field with the ids of documents, see ``Matching``.
-        """
-        if isinstance(documents, NodeGraph):
-            documents = [Document(n.text, n.metadata, id=n.id) for n in documents.nodes("ROOT")]
-        if document_key is not None:
-            documents = [
-                Document(d.text, id=str(d.metadata.get(document_key, d.id))) for d in documents
-            ]
-        lengths = {document.id: len(document.text) for document in documents}
-        texts = "\0".join(_squeezed(document.text) for document in documents)
-        present: dict[str, bool] = {}
-        missing = []
-        for question in self.questions:
-            for gold in question.gold:
-                if isinstance(gold, GoldPassage):
-                    if gold.text not in present:
-                        present[gold.text] = _squeezed(gold.text) in texts
-                    if present[gold.text]:
-                        continue
-                elif gold.document_id in lengths and (
-                    isinstance(gold, GoldDocument) or gold.end <= lengths[gold.document_id]
-                ):
-                    continue
-                missing.append((question.id, gold))
-        nearest = _nearest([gold for _, gold in missing], documents) if missing else {}
-        return [MissingGold(identity, gold, nearest[gold]) for identity, gold in missing]
-
-
-def _squeezed(text: str) -> str:
-    return " ".join(text.split())
-
-
-def _nearest(missing: Sequence[Gold], documents: Sequence[Document]) -> dict[Gold, str]:
-    """Return the paragraph or document id that each missing gold resembles most."""
-    import difflib
-
-    from ..retriever import Retriever
-
-    ids = [document.id for document in documents]
-    nearest: dict[Gold, str] = {}
-    passages = []
-    for gold in dict.fromkeys(missing):
-        if isinstance(gold, GoldPassage):
-            passages.append(gold)
-        else:
-            nearest[gold] = next(iter(difflib.get_close_matches(gold.document_id, ids, 1)), "")
-    if passages:
-        with NodeGraph(progress=False) as graph:
-            graph.add(documents)
-            graph.create_node_group("paragraph", split_paragraphs)
-            search = Retriever(graph, "paragraph", "bm25", top_k=1)
-            for gold, results in zip(
-                passages, search.batch([gold.text for gold in passages]), strict=True
-            ):
-                nearest[gold] = results[0].node.text if results else ""
-    return nearest

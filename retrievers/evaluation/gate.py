@@ -11,9 +11,11 @@ from typing import Any, Literal, TypeAlias
 
 from ...nodegraph.errors import check_integer, nearest_names
 from .dataset import Dataset
+from .gold_places import DocumentTexts
 from .intervals import Difference, format_value
+from .matching import RetrievedItem
 from .metrics import Metric
-from .records import RecordFile, document_changes
+from .records import Record, RecordFile, document_changes
 from .report import Evaluation
 
 Verdict: TypeAlias = Literal["lost", "ok", "can't tell", "not judged", "no limit"]
@@ -386,7 +388,7 @@ def _joined(evaluation: Evaluation, file: RecordFile, setups: Sequence[str]) -> 
             )
         was = baseline_name(setup)
         records[was] = {
-            identity: replace(record, setup=was)
+            identity: _placed(replace(record, setup=was), file, evaluation.texts)
             for identity, record in file.of(setup, common, count).items()
         }
         records[setup] = {question.id: now[question.id] for question in common}
@@ -394,7 +396,27 @@ def _joined(evaluation: Evaluation, file: RecordFile, setups: Sequence[str]) -> 
     ids = {question.id for question in common}
     missing = [item for item in evaluation.missing_gold if item.question_id in ids]
     metrics = [*evaluation.metrics.values()]
-    return Evaluation(dataset, metrics, records, evaluation.matching, missing)
+    return Evaluation(
+        dataset, metrics, records, evaluation.matching, missing, texts=evaluation.texts
+    )
+
+
+def _placed(record: Record, file: RecordFile, texts: DocumentTexts) -> Record:
+    """Return a record of the baseline with results where they stand in the documents of today.
+
+    What is in none of them any more stands nowhere, and is no gold.
+    """
+    if not texts.documents:
+        return record
+
+    def place(item: RetrievedItem) -> RetrievedItem:
+        before = file.documents.get(item.document_id)
+        if item.start is None or before == texts.hashes.get(item.document_id):
+            return item
+        placed = texts.place(replace(item, start=None, end=None))
+        return placed if placed.start is not None else replace(placed, start=0, end=0)
+
+    return replace(record, items=tuple(map(place, record.items)))
 
 
 def _check(both: Evaluation, setup: str, metric: Metric, limit: float | None) -> MetricCheck:
@@ -440,8 +462,8 @@ def _question_notes(evaluation: Evaluation, file: RecordFile, setup: str) -> Ite
 
 def _setup_notes(evaluation: Evaluation, file: RecordFile, setups: Sequence[str]) -> Iterable[str]:
     """Say what else has changed: documents, and what set-ups are."""
-    known = file.documents and evaluation.documents
-    if known and (changes := document_changes(file.documents, evaluation.documents)):
+    hashes = evaluation.texts.hashes
+    if file.documents and hashes and (changes := document_changes(file.documents, hashes)):
         yield f"documents since the baseline: {changes}"
     for name in evaluation.records:
         if name not in setups:

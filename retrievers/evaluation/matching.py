@@ -6,7 +6,7 @@ import functools
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, get_args
@@ -14,9 +14,9 @@ from typing import Literal, get_args
 from ...nodegraph.splitters.chunking import UNSPACED, count_tokens
 from ..results import ScoredNode
 from ..validation import choice
-from .dataset import Gold, GoldDocument, GoldPassage, GoldSpan, Question
+from .dataset import Gold, GoldDocument, GoldPart, GoldPassage, GoldSpan, Question
 
-PassageMatch = Literal["edit", "contains"]
+PassageMatch = Literal["edit", "contains", "place"]
 """How a result is compared with the text of a gold passage."""
 
 
@@ -83,6 +83,8 @@ class Matching:
       without a model. It is for results of about the size of the gold, and says no to a document
       that contains a passage, and to a sentence of it.
     - ``"contains"``: text has the passage in it, or is in it, white space apart.
+    - ``"place"``: overlaps the passage where it stands in its document, by a token or more. It
+      needs the documents, and is for any way to split them.
 
     Args:
         passages: How a gold passage is compared.
@@ -108,6 +110,8 @@ class Matching:
         Raises:
             NotJudgedError: If the result lacks what it takes to tell.
         """
+        if isinstance(gold, GoldPart):
+            raise NotJudgedError("gold by page or heading needs the documents: give documents=")
         if isinstance(gold, GoldPassage):
             if self.passages == "edit":
                 return is_similar(item.text, gold.text, self.threshold)
@@ -252,24 +256,56 @@ def _letters(text: str) -> Counter[str]:
     return Counter(text)
 
 
+def similar_part(text: str, content: str) -> tuple[float, int, int]:
+    """Return the part of a content that is most like a text: its similarity, start and end.
+
+    The similarity is one minus the edit distance divided by the length of the text.
+
+    Example:
+        >>> similar_part("black tea", "We drink a blak tea.")
+        (0.8888888888888888, 11, 19)
+    """
+    distances = list(_distances(text, content, anywhere=True))
+    end = min(range(len(content) + 1), key=lambda at: distances[at])
+    back = list(_distances(text[::-1], content[:end][::-1], anywhere=True))
+    length = min(range(len(back)), key=lambda at: back[at])
+    return 1 - distances[end] / len(text), end - length, end
+
+
 def _distance(entry: str, other: str) -> int:
-    """Return the edit distance by bit vectors (Myers, 1999, in the form of Hyyrö, 2003)."""
-    if not entry:
-        return len(other)
+    """Return the edit distance of two texts."""
+    distance = len(entry)
+    for distance in _distances(entry, other):  # noqa: B007 - the last one counts
+        pass
+    return distance
+
+
+def _distances(entry: str, other: str, *, anywhere: bool = False) -> Iterator[int]:
+    """Yield the edit distance of a text to nothing, and to each beginning of another one.
+
+    By bit vectors (Myers, 1999, in the form of Hyyrö, 2003).
+
+    Args:
+        entry: The text.
+        other: The other one.
+        anywhere: Whether it is compared with what ends there and starts anywhere.
+    """
     positions: dict[str, int] = {}
     for position, letter in enumerate(entry):
         positions[letter] = positions.get(letter, 0) | 1 << position
-    every, last = (1 << len(entry)) - 1, 1 << len(entry) - 1
+    every, last = (1 << len(entry)) - 1, 1 << len(entry) >> 1
     up, down, distance = every, 0, len(entry)  # where a column of the table rises and falls
+    first = not anywhere or not entry
+    yield distance
     for letter in other:
         equal = positions.get(letter, 0)
         vertical = equal | down
         horizontal = (((equal & up) + up) ^ up) | equal
         rises, falls = (down | ~(horizontal | up)) & every, up & horizontal
-        distance += bool(rises & last) - bool(falls & last)
-        rises, falls = rises << 1 | 1, falls << 1
+        distance += bool(rises & last) - bool(falls & last) if entry else 1
+        rises, falls = rises << 1 | first, falls << 1
         up, down = (falls | ~(vertical | rises)) & every, rises & vertical & every
-    return distance
+        yield distance
 
 
 def covered_tokens(gold: GoldSpan, items: Sequence[RetrievedItem]) -> int:

@@ -21,7 +21,7 @@ from ...nodegraph.errors import nearest_names
 from ...nodegraph.models.output.free_text import is_unknown
 from ...nodegraph.splitters.chunking import count_tokens
 from ...nodegraph.splitters.sentences import split_sentences
-from .dataset import GoldDocument, GoldSpan
+from .dataset import GoldPassage, GoldSpan
 from .matching import NotJudgedError, RetrievalCase, check_threshold, covered_tokens, is_similar
 
 
@@ -352,7 +352,7 @@ def _by_ranks(value: float, ranks: tuple[int | None, ...]) -> Judgement:
 def _passages(case: RetrievalCase) -> list[str]:
     """Return the texts of the gold."""
     gold = case.question.gold
-    texts = [entry.text for entry in gold if not isinstance(entry, GoldDocument) and entry.text]
+    texts = [e.text for e in gold if isinstance(e, GoldPassage | GoldSpan) and e.text]
     if not texts or len(texts) < len(gold):
         raise NotJudgedError("the question has gold without text" if gold else "it has no gold")
     return texts

@@ -15,6 +15,7 @@ from typing import Any
 
 from ...nodegraph.errors import check_integer, nearest_names
 from .dataset import Dataset, MissingGold
+from .gold_places import DocumentTexts, MovedGold
 from .intervals import Difference, Figure, make_difference, make_figure
 from .judges import Judgements, judge_records
 from .matching import Matching
@@ -35,8 +36,10 @@ class Evaluation:
         metrics: The metrics.
         records: What was returned, by set-up and question id.
         matching: When a result is gold.
-        missing_gold: Gold that is in no document, where the documents are known.
-        documents: A hash of each document's text by its id, where the documents are known.
+        missing_gold: Gold that is in no document, where the documents are known. It is listed,
+            and not counted.
+        moved_gold: Gold that was found elsewhere than the questions say.
+        texts: The documents, as far as they are known.
         described: What each set-up is, in words, by name.
     """
 
@@ -48,7 +51,8 @@ class Evaluation:
         matching: Matching,
         missing_gold: Sequence[MissingGold] = (),
         *,
-        documents: Mapping[str, str] | None = None,
+        moved_gold: Sequence[MovedGold] = (),
+        texts: DocumentTexts | None = None,
         described: Mapping[str, str] | None = None,
     ) -> None:
         self.dataset = dataset
@@ -56,7 +60,8 @@ class Evaluation:
         self.records = records
         self.matching = matching
         self.missing_gold = list(missing_gold)
-        self.documents = documents or {}
+        self.moved_gold = list(moved_gold)
+        self.texts = texts or DocumentTexts(())
         self.described = described or {}
 
     def __repr__(self) -> str:
@@ -69,12 +74,26 @@ class Evaluation:
     @cached_property
     def judgements(self) -> Judgements:
         """What each metric says of each question, by metric, set-up and question id."""
-        return judge_records(self.dataset, [*self.metrics.values()], self.records, self.matching)
+        return judge_records(
+            self._with_gold_there_is, [*self.metrics.values()], self.records, self.matching
+        )
+
+    @cached_property
+    def _with_gold_there_is(self) -> Dataset:
+        """The questions without gold that is in no document."""
+        missing = {(item.question_id, item.gold) for item in self.missing_gold}
+        if not missing:
+            return self.dataset
+        questions = [
+            replace(q, gold=tuple([gold for gold in q.gold if (q.id, gold) not in missing]))
+            for q in self.dataset.questions
+        ]
+        return Dataset(questions, self.dataset.documents, self.dataset.name)
 
     def judge(self, max_workers: int = 1, progress: bool | None = None) -> None:
         """Judge all questions now, in threads where a metric asks a model."""
         self.judgements = judge_records(
-            *(self.dataset, [*self.metrics.values()], self.records, self.matching),
+            *(self._with_gold_there_is, [*self.metrics.values()], self.records, self.matching),
             max_workers=max_workers,
             progress=progress,
         )
@@ -133,7 +152,10 @@ class Evaluation:
             notes.append(f"{have} like all others: {', '.join(map(repr, blank[:5]))}")
         if count := len(self.missing_gold):
             items = "1 gold item is" if count == 1 else f"{count} gold items are"
-            notes.append(f"{items} in no document; {self.missing_gold[0]}")
+            notes.append(f"{items} in no document, and not counted; {self.missing_gold[0]}")
+        if count := len(self.moved_gold):
+            items = "1 gold item was" if count == 1 else f"{count} gold items were"
+            notes.append(f"{items} found again elsewhere; {self.moved_gold[0]}")
         return notes
 
     def _notes_on(self, setup: str) -> Iterator[str]:
@@ -180,7 +202,7 @@ class Evaluation:
         new = Path(f"{path}.new")
         new.unlink(missing_ok=True)
         described = {name: self.described.get(name, name) for name in self.records}
-        file = RecordFile(new, described, self.documents)
+        file = RecordFile(new, described, self.texts.hashes)
         for records in self.records.values():
             for record in records.values():
                 items = tuple([replace(item, explanation="") for item in record.items])
@@ -218,6 +240,7 @@ class Evaluation:
             "costs": {setup: self.costs(setup) for setup in self.records},
             "differences": [{**asdict(d), "sentence": str(d)} for d in self.differences()],
             "notes": self.notes(),
+            "moved_gold": [{**asdict(m), "sentence": str(m)} for m in self.moved_gold],
             "missing_gold": [{**asdict(m), "sentence": str(m)} for m in self.missing_gold],
             "results": {
                 setup: [self._result(setup, record) for record in records.values()]

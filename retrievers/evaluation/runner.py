@@ -15,11 +15,12 @@ from ..foreign.coercion import as_retriever
 from ..foreign.foreign_retriever import ForeignRetriever
 from ..protocols import RetrieverLike, RetrieverProtocol
 from ..tracing import ASKS, Span
-from .dataset import Dataset, MissingGold, Question
+from .dataset import Dataset, Question
+from .gold_places import DocumentTexts, LocatedGold, locate_gold
 from .judges import model_tokens, run_all
 from .matching import Matching, RetrievedItem
 from .metrics import Metric, MetricLike, get_metric
-from .records import Record, RecordFile, document_hashes
+from .records import Record, RecordFile
 from .report import Evaluation
 
 _logger = logging.getLogger("nodekin")
@@ -70,8 +71,9 @@ def evaluate(
         top_k: How many results to request. None for the highest number in a metric's name, 10
             where none has one.
         matching: When a result is gold. None for ``Matching()``.
-        documents: What is searched, to list gold that is in no document. None for the data set's
-            own, if it has any.
+        documents: What is searched, to find gold in it, also where it was moved or edited a
+            little, and results of other frameworks. Gold that is in no document is listed and not
+            counted. None for the data set's own, if it has any.
         path: A file of JSON lines to which results are written as they come. With the same file
             an evaluation that was interrupted goes on where it was. Other metrics cost nothing.
         descriptions: What a set-up is, by name, where its ``repr`` does not show it. A set-up that
@@ -106,12 +108,15 @@ def evaluate(
     check_integer(max_workers, "max_workers", 1)
     matching = matching or Matching()
     sources = {name: as_retriever(item, repr(name)) for name, item in retrievers.items()}
-    searched = _documents(dataset.documents if documents is None else documents)
+    texts = DocumentTexts(
+        dataset.documents if documents is None else documents, matching.document_key
+    )
     described = _described(sources, descriptions or {}, matching)
-    file = RecordFile(path, described, document_hashes(searched))
-    missing = _missing_gold(dataset, searched, matching)
+    file = RecordFile(path, described, texts.hashes)
+    gold = _located(dataset, texts, matching)
+    dataset = gold.dataset
     work = [
-        partial(search, sources[name], name, question, count, matching)
+        partial(search, sources[name], name, question, count, matching, texts)
         for name in sources
         for question in dataset.questions
         if not file.done(name, question, count)
@@ -119,8 +124,9 @@ def evaluate(
     run_all(work, "evaluate", max_workers, progress, file.add)
     records = {name: file.of(name, dataset.questions, count) for name in sources}
     evaluation = Evaluation(
-        *(dataset, measures, records, matching, missing),
-        documents=file.documents,
+        *(dataset, measures, records, matching, gold.missing),
+        moved_gold=gold.moved,
+        texts=texts,
         described=file.setups,
     )
     if any(measure.asks_model for measure in measures):
@@ -162,33 +168,33 @@ def _described(
     return described
 
 
-def _documents(documents: NodeGraph | Sequence[Document]) -> Sequence[Document]:
-    if isinstance(documents, NodeGraph):
-        return [Document(n.text, n.metadata, id=n.id) for n in documents.nodes("ROOT")]
-    return documents
-
-
-def _missing_gold(
-    dataset: Dataset, searched: Sequence[Document], matching: Matching
-) -> list[MissingGold]:
-    """Return the gold that is in no document, and log it. Nothing if there are no documents."""
-    if not searched:
-        return []
-    missing = dataset.missing_gold(searched, matching.document_key)
-    if missing:
+def _located(dataset: Dataset, texts: DocumentTexts, matching: Matching) -> LocatedGold:
+    """Return the questions with gold as it is in the documents, and log what is missing."""
+    if not texts.documents:
+        return LocatedGold(dataset, (), ())
+    gold = locate_gold(dataset, texts, as_spans=matching.passages == "place")
+    if missing := gold.missing:
         is_single = len(missing) == 1
         _logger.warning(
             "%s of %s %s in no document and can't be retrieved; see missing_gold; the first: %s",
             "1 gold item" if is_single else f"{len(missing)} gold items",
             *(dataset.name, "is" if is_single else "are", missing[0]),
         )
-    return missing
+    return gold
 
 
 def search(
-    retriever: RetrieverProtocol, name: str, question: Question, top_k: int, matching: Matching
+    retriever: RetrieverProtocol,
+    name: str,
+    question: Question,
+    top_k: int,
+    matching: Matching,
+    texts: DocumentTexts | None = None,
 ) -> Record:
-    """Return what a retriever returns for a question, or what it raises, as a record."""
+    """Return what a retriever returns for a question, or what it raises, as a record.
+
+    With the texts of documents results of other frameworks are found in these.
+    """
     answer: str | None = None
     items: tuple[RetrievedItem, ...] = ()
     error = ""
@@ -202,6 +208,8 @@ def search(
             results = retriever.retrieve(question.text, top_k=top_k)
         seconds = time.perf_counter() - start
         items = tuple([RetrievedItem.of(r, matching.document_key) for r in results[:top_k]])
+        if texts is not None and texts.documents:
+            items = tuple(map(texts.place, items))
     except Exception as raised:
         seconds = time.perf_counter() - start
         error = f"{type(raised).__name__}: {raised}"

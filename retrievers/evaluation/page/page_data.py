@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, Protocol, TypeAlias
 
-from ..dataset import Dataset, Gold, GoldDocument, GoldPassage, MissingGold, Question
+from ..dataset import Dataset, Gold, GoldDocument, GoldPart, GoldPassage, MissingGold, Question
 from ..intervals import Difference, Figure
 from ..matching import Matching, NotJudgedError, RetrievalCase, RetrievedItem
 from ..metrics import Judgement, Metric
@@ -240,6 +240,9 @@ class PageData:
         if isinstance(gold, GoldPassage):
             return [self._text(gold.text), None, None, None, *ends]
         document = self._text(gold.document_id)
+        if isinstance(gold, GoldPart):
+            part = gold.heading or f"{gold.document_id}, {gold.page}"
+            return [self._text(part), document, None, None, *ends]
         if isinstance(gold, GoldDocument):
             text = self._documents.get(gold.document_id)
             return [self._optional(text), document, None, None, *ends]

@@ -154,12 +154,16 @@ def test_nothing_to_search_is_said(measured, here):
 
 
 def test_gold_in_no_document_is_counted_and_listed_with_the_nearest(measured, here):
-    rows = [{**row, "document_ids": [row["document_ids"][0][5:]]} for row in QUESTIONS]
-    write_questions(here, rows)
+    rows = [{**row, "document_ids": [f"{row['document_ids'][0]}x"]} for row in QUESTIONS]
+    write_questions(here, [*rows[:2], QUESTIONS[2]])
     ran = measured("eval", "setups.toml", "--data", "q.jsonl", "-m", "recall@5")
-    assert "3 gold items are in no document" in ran.out
-    assert "2: 'river.txt' is in no document; nearest: 'docs/river.txt'" in ran.err
-    assert ran.status == 0
+    assert "2 gold items are in no document, and not counted" in ran.out
+    assert "2: 'docs/river.txtx' is in no document; nearest: 'docs/river.txt'" in ran.err
+    assert (ran.status, ran.out.splitlines()[1].split()[5]) == (0, "1")
+    moved = [{**row, "document_ids": [row["document_ids"][0][5:]]} for row in QUESTIONS]
+    write_questions(here, moved)
+    ran = measured("eval", "setups.toml", "--data", "q.jsonl", "-m", "recall@5")
+    assert "3 gold items were found again elsewhere; 1: 'tea.md' is now 'docs/tea.md'" in ran.out
 
 
 class _Failing:

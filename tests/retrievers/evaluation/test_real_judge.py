@@ -17,11 +17,13 @@ from nodekin.nodegraph import NodeGraph
 from nodekin.retrievers import QueryEngine, Retriever, ScoredNode
 from nodekin.retrievers.evaluation import (
     Dataset,
+    DocumentTexts,
     GoldSpan,
     Judge,
     evaluate,
     generate_questions,
     load_squad,
+    locate_gold,
 )
 
 _logger = logging.getLogger(__name__)  # --log-cli-level=INFO shows what the model wrote
@@ -75,7 +77,7 @@ def test_questions_have_their_answers_where_they_say(graph: NodeGraph, language_
             assert isinstance(gold, GoldSpan)
             assert texts[gold.document_id][gold.start : gold.end] == gold.text
     assert generated.counts["single"] >= 2
-    assert not generated.dataset.missing_gold(graph)
+    assert not locate_gold(generated.dataset, DocumentTexts(graph)).missing
 
 
 def test_right_passages_are_judged_better_and_nothing_is_nan(

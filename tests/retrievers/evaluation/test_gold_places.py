@@ -1,0 +1,215 @@
+"""Gold that survives: moved, renamed, split anew or edited a little, it is found again."""
+
+import random
+
+import pytest
+from fixed_retriever import fixed
+
+from nodekin.nodegraph import Document, Node, NodeGraph, SentenceSplitter, split_sentences
+from nodekin.retrievers import Retriever
+from nodekin.retrievers.evaluation import (
+    Dataset,
+    DocumentTexts,
+    GoldDocument,
+    GoldPart,
+    GoldPassage,
+    GoldSpan,
+    Matching,
+    Question,
+    compare_with_baseline,
+    evaluate,
+    load_jsonl,
+    locate_gold,
+    save_jsonl,
+)
+
+TEA = "# Tea\n\nGreen tea is heated in iron pans soon after it is picked.\n\n"
+TEA += "## Black tea\n\nBlack tea is fermented for hours in a warm and damp room.\n\n"
+TEA += "### Keemun\n\nIt is from Anhui.\n\n## White tea\n\nIt is only withered.\n"
+CHINESE = "绿茶采下以后马上放进铁锅里炒，不经过发酵。\n\n红茶要在温暖潮湿的屋子里发酵几个小时。"
+PAGES = "The first page is on rivers.\fThe second page is on lakes and ponds.\f"
+SENTENCE = "Black tea is fermented for hours in a warm and damp room."
+
+
+def located(gold, *documents, **options):
+    data = Dataset([Question("1", "a?", (gold,))])
+    return locate_gold(data, DocumentTexts(documents), **options)
+
+
+def span(text, content, name="docs/tea.md"):
+    return GoldSpan(name, content.index(text), content.index(text) + len(text), text)
+
+
+@pytest.mark.parametrize(
+    ("content", "now"),
+    [
+        ("A new first line.\n\n" + TEA, SENTENCE),
+        (TEA.replace("fermented for hours", "fermented\nfor hours"), None),
+        (TEA.replace("for hours in a warm", "for some hours in the warm"), None),
+        (TEA.replace("Black tea is fermented", "Black tea gets fermented"), None),
+    ],
+)
+@pytest.mark.parametrize("name", ["docs/tea.md", "handbook/drinks/tea.md", "drinks/of-china.md"])
+def test_a_span_is_found_after_edits_and_moves(content, now, name):
+    gold = located(
+        span(SENTENCE, TEA), Document("Milk is white.", id="m"), Document(content, id=name)
+    )
+    assert not gold.missing
+    (place,) = gold.dataset.questions[0].gold
+    assert (place.document_id, content[place.start : place.end]) == (name, place.text)
+    assert place.text.startswith("Black tea")
+    assert place.text.endswith("damp room.")
+    assert now is None or place.text == now
+    assert [moved.now for moved in gold.moved] == [place]
+
+
+def test_chinese_gold_is_found_after_edits():
+    gold = span("红茶要在温暖潮湿的屋子里发酵几个小时。", CHINESE, "茶.md")
+    edited = CHINESE.replace("几个小时", "好几个小时").replace("绿茶", "中国绿茶")
+    found = located(gold, Document(edited, id="饮料/茶.md"))
+    (place,) = found.dataset.questions[0].gold
+    assert place.text == "红茶要在温暖潮湿的屋子里发酵好几个小时。"
+    assert "1: '红茶要在" in str(found.moved[0])
+
+
+def test_of_equal_texts_the_nearest_to_the_old_place_is_taken():
+    text = "It is tea. " * 40
+    before = GoldSpan("a", 220, 230, "It is tea.")
+    (place,) = located(before, Document("Milk. " + text, id="a")).dataset.questions[0].gold
+    assert abs(place.start - 220) <= 6
+
+
+def test_what_is_gone_is_listed_and_not_counted():
+    data = Dataset(
+        [
+            Question("1", "Which tea is heated?", (span(TEA[7:60], TEA), GoldDocument("gone.md"))),
+            Question("2", "Which milk is white?", (GoldPassage("Milk of goats is whiter still."),)),
+        ],
+        [Document(TEA, id="docs/tea.md")],
+    )
+    node = Node(TEA, id="docs/tea.md")
+    result = evaluate({"search": fixed([node])}, data, ["recall@1"])
+    assert [gold.question_id for gold in result.missing_gold] == ["1", "2"]
+    figure = result.figure("search", "recall@1")
+    assert (figure.judged, figure.not_judged) == (1, 1)
+    assert any("2 gold items are in no document, and not counted" in n for n in result.notes())
+
+
+@pytest.mark.parametrize(
+    ("part", "starts", "ends"),
+    [
+        (GoldPart("docs/tea.md", heading="Black tea"), "## Black", "from Anhui.\n\n"),
+        (GoldPart("docs/tea.md", heading="Tea > Black tea > Keemun"), "### Keemun", "Anhui.\n\n"),
+        (GoldPart("tea.md", heading="black teas"), "## Black", "from Anhui.\n\n"),
+        (GoldPart("pages.pdf", page=2), "The second page", "lakes and ponds."),
+        (GoldPart("pages.pdf", page=3), None, None),
+        (GoldPart("docs/tea.md", heading="Coffee"), None, None),
+    ],
+)
+def test_pages_and_headings_are_gold(part, starts, ends, tmp_path):
+    documents = (Document(TEA, id="docs/tea.md"), Document(PAGES, id="pages.pdf"))
+    gold = located(part, *documents)
+    if starts is None:
+        assert [item.gold for item in gold.missing] == [part]
+    else:
+        (place,) = gold.dataset.questions[0].gold
+        assert (place.text.startswith(starts), place.text.endswith(ends)) == (True, True)
+    save_jsonl(Dataset([Question("1", "a?", (part,))]), tmp_path / "q.jsonl")
+    assert load_jsonl(tmp_path / "q.jsonl").questions[0].gold == (part,)
+
+
+def test_a_part_is_a_page_or_a_heading(tmp_path):
+    for arguments in ({}, {"page": 1, "heading": "Tea"}, {"page": 0}):
+        with pytest.raises(ValueError, match="page"):
+            GoldPart("a", **arguments)
+    (tmp_path / "q.jsonl").write_text('{"question": "a?", "parts": "tea.md"}', encoding="utf-8")
+    with pytest.raises(ValueError, match="a part is document#page=2 or document#Heading"):
+        load_jsonl(tmp_path / "q.jsonl")
+
+
+def corpus():
+    """Return 60 documents of three paragraphs each, and a question on the second of each."""
+    documents, questions = [], []
+    for n in range(60):
+        name = "".join(random.Random(n).choices("aeioklmnrst", k=8))
+        fact = (
+            f"The harvest of {name} begins in week {n} and is brought to the town of {name[::-1]}."
+        )
+        texts = [f"A word on {n}. Nothing is known of it.", fact, "Weather decides. So do prices."]
+        documents.append(Document("\n\n".join(texts), id=f"farms/{n}.txt"))
+        start = len(texts[0]) + 2
+        gold = GoldSpan(f"farms/{n}.txt", start, start + len(fact), fact)
+        questions.append(Question(str(n), f"When does the harvest of {name} begin?", (gold,)))
+    return documents, questions
+
+
+def search(documents, transform):
+    graph = NodeGraph(progress=False)
+    graph.add(documents)
+    graph.create_node_group("part", transform)
+    return graph, Retriever(graph, "part", "bm25")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda d: d,
+        lambda d: Document(d.text, id=f"archive/{d.id.rpartition('/')[2]}"),
+        lambda d: Document("A new preface for everybody.\n\n" + d.text, id=d.id),
+        lambda d: Document(d.text.replace("and is brought to", "and gets carried to"), id=d.id),
+        lambda d: Document(d.text.replace(" ", "  "), id=d.id.replace("farms", "fields")),
+    ],
+    ids=["split anew", "moved", "preface", "edited", "all"],
+)
+def test_a_gate_is_quiet_where_documents_are_edited_moved_and_split_anew(change, tmp_path):
+    documents, questions = corpus()
+    graph, retriever = search(documents, split_sentences)
+    with graph:
+        before = evaluate({"search": retriever}, Dataset(questions), ["recall@3"], documents=graph)
+        before.save(tmp_path / "b.jsonl")
+    assert before.figure("search", "recall@3").value == 1
+    graph, retriever = search(map(change, documents), SentenceSplitter(40, 0))
+    with graph:
+        after = evaluate({"search": retriever}, Dataset(questions), ["recall@3"], documents=graph)
+        gate = compare_with_baseline(after, tmp_path / "b.jsonl", {"recall@3": 0.0})
+    assert not after.missing_gold
+    assert after.figure("search", "recall@3").value == 1
+    assert gate.passed
+    assert gate.checks[0].difference.questions == 60
+    assert not gate.checks[0].lost
+
+
+def test_results_without_ids_are_found_in_the_documents():
+    documents, questions = corpus()
+
+    def texts(question):  # knows no document, and decorates what it returns
+        name = question.split()[-2]
+        return [d.text.replace("\n\n", "\n")[20:] for d in documents if name in d.text]
+
+    data = Dataset(questions, documents)
+    result = evaluate({"mine": texts}, data, ["recall@1"])
+    assert result.figure("mine", "recall@1").value == 1
+    by_document = [
+        Question(q.id, q.text, (GoldDocument(q.gold[0].document_id),)) for q in questions
+    ]
+    result = evaluate({"mine": texts}, Dataset(by_document, documents), ["recall@1"])
+    assert result.figure("mine", "recall@1").value == 1
+
+
+def test_passages_by_their_place_however_documents_are_split():
+    documents, questions = corpus()
+    passages = [Question(q.id, q.text, (GoldPassage(q.gold[0].text),)) for q in questions]
+    figures = {}
+    for transform in (split_sentences, SentenceSplitter(6, 0), lambda text: [text]):
+        graph, retriever = search(documents, transform)
+        with graph:
+            for way in ("edit", "place"):
+                result = evaluate(
+                    {"search": retriever},
+                    Dataset(passages, documents),
+                    ["recall@1"],
+                    matching=Matching(way),
+                )
+                figures.setdefault(way, []).append(result.figure("search", "recall@1").value)
+    assert figures["place"] == [1, 1, 1]
+    assert min(figures["edit"]) < 0.5
