@@ -18,8 +18,7 @@ test: .venv/.dev  ## the demo, then the tests that are quick
 	@$(BIN)/python examples/quickstart.py
 	$(BIN)/python -m pytest -n auto --dist worksteal -m "not models and not slow" --data="$(DATA)" $(ARGS)
 
-test-all: .venv/.ci  ## the demo, then all tests that need no model
-	@$(BIN)/python examples/quickstart.py
+test-all: .venv/.ci  ## all tests that need no model; one of them runs the demo
 	$(BIN)/python -m pytest -n auto --dist worksteal -m "not models" --data="$(DATA)" $(ARGS)
 
 test-oldest: .venv/oldest/.dev  ## the adapters on the oldest frameworks that they support

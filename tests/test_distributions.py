@@ -60,12 +60,12 @@ def installed(source: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("name", PARTNERS)
 def test_a_partner_package_works_as_its_readme_says(name: str, installed: Path) -> None:
     package, adapter = PARTNERS[name]
-    where = f"import nodekin, {package} as p; print(nodekin.__file__, p.__file__)"
-    files = _run(sys.executable, "-W", "ignore", "-c", where, cwd=installed, path=installed)
-    assert all(file.startswith(str(installed)) for file in files.split())
-    listed = f"import {package} as p, {adapter} as a; print(p.__all__ == a.__all__)"
-    shown = _run(sys.executable, "-W", "ignore", "-c", listed, cwd=installed, path=installed)
-    assert shown == "True\n"
+    look = f"import nodekin, {package} as p, {adapter} as a; print(p.__all__ == a.__all__)"
+    look += "; print(nodekin.__file__); print(p.__file__)"
+    shown = _run(sys.executable, "-W", "ignore", "-c", look, cwd=installed, path=installed)
+    same, *files = shown.splitlines()
+    assert same == "True"
+    assert [file.startswith(str(installed)) for file in files] == [True, True]
     readme = (REPO / "packaging" / name / "README.md").read_text(encoding="utf-8")
     ((code, printed),) = re.findall(r"```python\n(.*?)```\n\n```text\n(.*?)```", readme, re.S)
     shown = _run(sys.executable, "-W", "ignore", "-c", code, cwd=installed, path=installed)
