@@ -67,7 +67,6 @@ class GroupBuilder:
         self._session = secrets.token_hex(8)
         self.guard = DeadlockGuard()
         self.answers = AnswerCache(store)  # of models that transforms ask
-        self.read_failures: list[Failure] = []
         release_after_fork(self)
 
     def after_fork(self) -> None:
@@ -80,8 +79,7 @@ class GroupBuilder:
         """The documents left out so far, of those that still exist."""
         failed = [failure for _, failure in list(self._failed.values())]
         existing = self._store.stamps(ROOT, {failure.document for failure in failed})
-        current = [f for f in failed if f.document in existing or f.document == CORPUS]
-        return [*self.read_failures, *current]
+        return [f for f in failed if f.document in existing or f.document == CORPUS]
 
     def fresh(self, lineage: Sequence[NodeGroup]) -> bool:
         """Tell whether a group, the last of its lineage, and those above are built by the rules

@@ -7,7 +7,6 @@ import os
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +16,7 @@ from .concurrency import track
 from .derivation import Stamp, derive_root
 from .document import Document
 from .document_files import rename
-from .errors import ReadError
+from .errors import ReadError, UnsupportedFilesError
 from .locking import Access
 from .node import ROOT
 from .readers.source_files import ReadOptions, ReadReport
@@ -31,6 +30,8 @@ _SOURCES = "source"  # path -> b"folder", b"file", or _EXCLUDED for a part of a 
 _EXCLUDED = b"left out"
 
 _FILES = "file"  # file id -> its record
+
+_LEFT_OUT = "file left out"  # file id, or path of a source -> why
 
 _PARSED = "parsed file"  # hash of a file's content -> what it holds, until it is in the graph
 
@@ -110,6 +111,20 @@ class _Reading:
     errors: dict[str, ReadError] = field(default_factory=dict)
 
 
+def _left_out_to_bytes(name: str, path: Path, error: ReadError) -> bytes:
+    is_kind = isinstance(error, UnsupportedFilesError)
+    row = [name, str(path), str(error), error.kind, error.skippable, is_kind]
+    return encode(row).encode("utf-8", "surrogatepass")
+
+
+def _left_out_from_bytes(value: bytes) -> tuple[Path, Failure]:
+    """Return a file that was left out, or the source of files without a reader, and why."""
+    row = decode(value.decode("utf-8", "surrogatepass"))
+    name, path, message, kind, skippable, is_kind = row
+    error = (UnsupportedFilesError if is_kind else ReadError)(message, kind, skippable=skippable)
+    return Path(path), Failure(name, ROOT, error)
+
+
 class Corpus:
     """Read files into a store, and read them again.
 
@@ -129,21 +144,21 @@ class Corpus:
         self._access = access
         self._options = options
         self._progress = progress
-        self._passed_over: dict[str, dict[str, Failure]] = {}  # by source
         self.report = ReadReport()
 
     @property
-    def passed_over(self) -> list[Failure]:
-        """Files that were skipped because of their type."""
-        return [failure for failures in self._passed_over.values() for failure in failures.values()]
+    def failures(self) -> list[Failure]:
+        """The files that were left out when they were last read."""
+        values = self._store.get_values(_LEFT_OUT)
+        return [_left_out_from_bytes(values[name])[1] for name in sorted(values)]
 
     def add(
-        self, documents: list[Document], paths: list[Path], failures: list[Failure] | None
+        self, documents: list[Document], paths: list[Path], *, skip_errors: bool
     ) -> list[list[str]]:
         """Put documents, and those of files and folders; return the ids of each path.
 
         Raises:
-            ReadError: If a file can't be read, and failures are not collected.
+            ReadError: If a file can't be read, and errors are not skipped.
             ValueError: If different documents, or different files, have the same id.
         """
         paths = [path.expanduser().absolute() for path in paths]
@@ -154,16 +169,19 @@ class Corpus:
         existing = {i: Path(file.path) for i, file in records.items()}
         kinds: dict[str, bytes] = {}
         readings = []
+        left_out: dict[str, bytes] = {}
         for path in paths:
             folder = next((f for f in folders if f != path and _below(path, f)), None)
             if folder is None:
                 kinds[str(path)] = b"folder" if path.is_dir() else b"file"
-                scan = self._scan(path, existing)
+                scan = self._scan(path, existing, left_out)
             else:  # by the names that its files have in the folder
-                scan = self._scan(folder, existing)
+                scan = self._scan(folder, existing, left_out)
                 scan = replace(scan, files=_files_below(scan.files, path))
             existing.update(scan.files)
-            readings.append(self._read(scan.files, records, failures, [scan]))
+            reading = self._read(scan.files, records)
+            readings.append(reading)
+            left_out |= self._left_out(reading.errors, scan.files, [scan], skip_errors)
         put: dict[str, Document] = {}
         from_files = [d for reading in readings for d in reading.documents.values()]
         for document in (*documents, *from_files):
@@ -183,6 +201,7 @@ class Corpus:
                 self._put_records(reading.files, records)
             self._store.delete_values(_SOURCES, included)
             self._store.put_values(_SOURCES, kinds)
+            self._put_left_out(left_out, paths)
             self._delete_parsed()
 
         self._access.change(apply)
@@ -208,31 +227,35 @@ class Corpus:
         self._store.change_documents([], remove=self._documents_of(records.values()))
         self._store.delete_values(_FILES, records)
         self._store.delete_values(_SOURCES, [str(p) for p in sources if _below(p, path)])
+        self._put_left_out({}, [path])
         if any(p != path and _below(path, p) for p in sources):
             self._store.put_values(_SOURCES, {str(path): _EXCLUDED})
 
-    def follow(self, source: Path, failures: list[Failure] | None) -> Refresh | None:
+    def follow(self, source: Path, *, skip_errors: bool) -> Refresh | None:
         """Bring the documents of one source up to date. None if it was never read before."""
         path = source.expanduser().absolute()
-        return self.refresh(failures, only=path) if path in self.sources() else None
+        if path not in self.sources():
+            return None
+        return self.refresh(skip_errors=skip_errors, only=path)
 
     def sources(self) -> list[Path]:
         """Return the folders and files that are read again."""
         kinds = self._store.get_values(_SOURCES)
         return [Path(path) for path, kind in kinds.items() if kind != _EXCLUDED]
 
-    def refresh(self, failures: list[Failure] | None, only: Path | None = None) -> Refresh:
+    def refresh(self, *, skip_errors: bool, only: Path | None = None) -> Refresh:
         """Read all sources again (or one), and add, update and remove documents.
 
         Raises:
-            ReadError: If a source folder is gone, or a file can't be read, and failures are not
-                collected. Nothing has changed then.
+            ReadError: If a source folder is gone, or a file can't be read, and errors are not
+                skipped. Nothing has changed then.
             ValueError: If two files have come to have the same id. Nothing has changed then.
         """
         self.report = ReadReport()
         records = self._records()
-        scans, files, lost = self._scan_sources(records)
-        if lost and failures is None:
+        left_out: dict[str, bytes] = {}
+        scans, files, lost = self._scan_sources(records, left_out)
+        if lost and not skip_errors:
             raise ReadError(
                 f"the folder {lost[0]} is gone; bring it back, or remove its documents: "
                 "graph.remove(ids)"
@@ -240,19 +263,25 @@ class Corpus:
         if only is not None:
             records = {i: f for i, f in records.items() if _below(Path(f.path), only)}
             files = _files_below(files, only)
-        if failures is not None:  # of a file that is gone there is nothing to say
-            failures[:] = [f for f in failures if f.document in files]
-            failures += [Failure(str(p), ROOT, ReadError(f"{p} is gone")) for p in lost]
-        reading = self._read(files, records, failures, scans)
+        for path in lost:
+            left_out[str(path)] = _left_out_to_bytes(str(path), path, ReadError(f"{path} is gone"))
+        reading = self._read(files, records)
+        left_out |= self._left_out(reading.errors, files, scans, skip_errors)
         retained = {
             i
             for i, file in records.items()
             if i in reading.errors or any(_below(Path(file.path), folder) for folder in lost)
         }
-        return self._access.change(partial(self._apply_refresh, reading, records, retained))
+
+        def apply() -> Refresh:
+            done = self._apply_refresh(reading, records, retained)
+            self._put_left_out(left_out, [only] if only else None)
+            return done
+
+        return self._access.change(apply)
 
     def _scan_sources(
-        self, records: Mapping[str, _File]
+        self, records: Mapping[str, _File], left_out: dict[str, bytes]
     ) -> tuple[list[FolderScan], dict[str, Path], list[Path]]:
         """Return the scans of all sources, their files by id, and the folders that are gone."""
         sources = {Path(p): kind for p, kind in self._store.get_values(_SOURCES).items()}
@@ -264,7 +293,7 @@ class Corpus:
             if kind == _EXCLUDED:
                 continue
             if source.exists():
-                scans.append(self._scan(source, files))
+                scans.append(self._scan(source, files, left_out))
                 for file_id, path in scans[-1].files.items():
                     if not any(_below(path.absolute(), part) for part in excluded):
                         files[file_id] = path
@@ -317,8 +346,10 @@ class Corpus:
                 pairs.append((same.pop(0), document.id))
         return pairs
 
-    def _scan(self, source: Path, existing: Mapping[str, Path]) -> FolderScan:
-        """Find the files of a source.
+    def _scan(
+        self, source: Path, existing: Mapping[str, Path], left_out: dict[str, bytes]
+    ) -> FolderScan:
+        """Find the files of a source. Puts into ``left_out`` which have no reader.
 
         Raises:
             ReadError: If a file has no reader, and reading is strict.
@@ -334,31 +365,18 @@ class Corpus:
                     f"{path} would get the document id {file_id!r}, which {other} has; add it as "
                     "Document(text, id=...), or rename its folder"
                 )
-        passed_over = self._passed_over[str(scan.root)] = {}
         if unsupported := scan.unsupported_error():
             if self._options.strict:
                 raise unsupported
-            passed_over[""] = Failure(scan.root.name, ROOT, unsupported)
+            path = source.absolute()
+            left_out[str(path)] = _left_out_to_bytes(scan.root.name, path, unsupported)
         self.report.passed_over += scan.passed_over
         self.report.unsupported += scan.unsupported
         return scan
 
-    def _read(
-        self,
-        files: Mapping[str, Path],
-        records: Mapping[str, _File],
-        failures: list[Failure] | None,
-        scans: Sequence[FolderScan],
-    ) -> _Reading:
-        """Read the files that have changed, and take the records of the others.
-
-        Raises:
-            ReadError: If files can't be read, and failures are not collected: all of them are
-                named, the first in full.
-        """
+    def _read(self, files: Mapping[str, Path], records: Mapping[str, _File]) -> _Reading:
+        """Read the files that have changed, and take the records of the others."""
         reading = _Reading()
-        if failures is not None:
-            failures[:] = [f for f in failures if f.document not in files]
         changed = self._changed(files, records, reading)
         unchanged = len(reading.files)
         for file_id, documents in self._parse(files, changed):
@@ -374,7 +392,6 @@ class Corpus:
         reading.files = {i: reading.files[i] for i in files if i in reading.files}
         in_order = (i for file in reading.files.values() for i in file.documents)
         reading.documents = {i: reading.documents[i] for i in in_order if i in reading.documents}
-        self._report_errors(reading.errors, files, failures, scans)
         return reading
 
     def _changed(
@@ -458,25 +475,29 @@ class Corpus:
         if self._keeps_parsed and self._store.get_values(_PARSED):
             self._store.delete_values(_PARSED)
 
-    def _report_errors(
+    def _left_out(
         self,
         errors: Mapping[str, ReadError],
         files: Mapping[str, Path],
-        failures: list[Failure] | None,
         scans: Sequence[FolderScan],
-    ) -> None:
-        """List what could not be read, or raise it."""
+        skip_errors: bool,
+    ) -> dict[str, bytes]:
+        """Return what is to be stored of files that can't be read.
+
+        Raises:
+            ReadError: If they are not to be skipped: all of them are counted, the first is named
+                in full.
+        """
+        left_out: dict[str, bytes] = {}
         raised: list[ReadError] = []
-        folders = {i: str(scan.root) for scan in scans if scan.is_folder for i in scan.files}
+        in_folders = {i for scan in scans if scan.is_folder for i in scan.files}
         for file_id, error in ((i, errors[i]) for i in files if i in errors):
             self.report.skipped[str(files[file_id])] = error
-            failure = Failure(file_id, ROOT, error)
-            if error.skippable and file_id in folders and not self._options.strict:
-                self._passed_over[folders[file_id]][file_id] = failure
-            elif failures is None or self._options.strict:
+            is_passed_over = error.skippable and file_id in in_folders
+            if self._options.strict or not (skip_errors or is_passed_over):
                 raised.append(error)
             else:
-                failures.append(failure)
+                left_out[file_id] = _left_out_to_bytes(file_id, files[file_id].absolute(), error)
         if len(raised) > 1:
             raise ReadError(
                 f"{raised[0]}; nor can {len(raised) - 1:,} other files be read ({self.report}); "
@@ -485,6 +506,17 @@ class Corpus:
             ) from raised[0]
         if raised:
             raise raised[0]
+        return left_out
+
+    def _put_left_out(self, new: Mapping[str, bytes], read: Iterable[Path] | None) -> None:
+        """Store which files were left out of what was read: of these paths, None for all."""
+        old = self._store.get_values(_LEFT_OUT)
+        if read is not None:
+            paths = {name: _left_out_from_bytes(value)[0] for name, value in old.items()}
+            old = {i: old[i] for i, p in paths.items() if any(_below(p, each) for each in read)}
+        if old != new:
+            self._store.delete_values(_LEFT_OUT, old)
+            self._store.put_values(_LEFT_OUT, new)
 
     def _documents_of(self, files: Iterable[_File]) -> list[str]:
         """Return the ids of documents of files that are in the store."""

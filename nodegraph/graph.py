@@ -113,7 +113,7 @@ class NodeGraph:
                 raise TypeError(
                     f"source takes paths, not {path!r:.80}; add texts and documents with add()"
                 )
-            if self._corpus.follow(Path(path), self._skipping()) is None:
+            if self._corpus.follow(Path(path), skip_errors=self.on_error == "skip") is None:
                 self.add(Path(path))
 
     def _set_up(self) -> None:
@@ -188,7 +188,7 @@ class NodeGraph:
         self._check_outside()
         documents = [source for source in sources if not isinstance(source, Path)]
         paths = [source for source in sources if isinstance(source, Path)]
-        of_paths = iter(self._corpus.add(documents, paths, self._skipping()))
+        of_paths = iter(self._corpus.add(documents, paths, skip_errors=self.on_error == "skip"))
         report_changed_files(self._store, documents)
         ids = [next(of_paths) if isinstance(source, Path) else [source.id] for source in sources]
         return [i for batch in ids for i in batch]
@@ -249,7 +249,7 @@ class NodeGraph:
             ValueError: If two files have come to have the same id; nothing has changed then.
         """
         self._check_outside()
-        return self._corpus.refresh(self._skipping())
+        return self._corpus.refresh(skip_errors=self.on_error == "skip")
 
     def _check_documents(self, ids: Iterable[str]) -> None:
         requested = list(ids)
@@ -266,9 +266,6 @@ class NodeGraph:
                 f"groups ({self._builder.guard.running!r}); change them after the build"
             )
         self._access.check_write()
-
-    def _skipping(self) -> list[Failure] | None:
-        return self._builder.read_failures if self.on_error == "skip" else None
 
     def compact(self) -> None:
         """Give back the space of what was removed: also the vectors of texts that are gone, and
@@ -367,14 +364,15 @@ class NodeGraph:
 
     @property
     def failures(self) -> list[Failure]:
-        """The documents that were left out because of ``on_error="skip"``, and why.
+        """The documents that were left out because of ``on_error="skip"``, and why. Files that
+        were left out are in the store, until they can be read or are gone.
 
         Of a folder some files are passed over whatever ``on_error`` says, unless it is read
         strictly (``ReadOptions``). Of those without a reader there is one entry for each folder,
         with how many of which kind (``UnsupportedFilesError``); one entry of its own has each that
         is encrypted, too large, or no document.
         """
-        return [*self._corpus.passed_over, *self._builder.failures]
+        return [*self._corpus.failures, *self._builder.failures]
 
     @property
     def sources(self) -> list[Path]:

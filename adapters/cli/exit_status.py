@@ -77,10 +77,10 @@ def as_command_error(error: Exception) -> CommandError:
 
 _HINTS = {
     "; convert it, give its encoding": "; say what it is with --encoding gb18030, or convert it",
+    "; or register a reader: register_reader(": "",
     ": register_reader(": "",
     "; leave it out, or give it more: ReadOptions": "; leave it out",
-    ": give ReadOptions(ocr=...) to read": ": the Python package reads",
-    ": give ReadOptions(ocr=...)": ": put a text layer into it with an OCR program",
+    ": give ReadOptions(ocr=...)": ": nodekin index --ocr reads it, with tesseract installed",
     " of ReadOptions(": "",
     ": declare it first with create_node_group": "; 'nodekin groups' lists them, "
     "'nodekin index --group NAME=TRANSFORM' makes another",

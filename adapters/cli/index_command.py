@@ -106,6 +106,11 @@ With --json: {{"format": 1, "command": "index", "store", "documents", "added": [
     help="What text files are that are not UTF-8, such as gb18030.",
 )
 @click.option(
+    "--ocr/--no-ocr",
+    default=None,
+    help="Read scans, too, from then on: with tesseract installed, and nodekin[ocr].",
+)
+@click.option(
     "--strict",
     is_flag=True,
     help="Files that are left out otherwise (encrypted, too large, without a reader) are errors.",
@@ -132,6 +137,7 @@ def index(
     embed: str | None,
     embed_base_url: str | None,
     encoding: str | None,
+    ocr: bool | None,
     strict: bool,
     watch: bool,
     workers: int,
@@ -159,6 +165,8 @@ def index(
     settings = _settings(old, folders, groups, embed)
     if encoding is not None:
         settings = replace(settings, encoding=check_encoding(encoding))
+    if ocr is not None:
+        settings = replace(settings, ocr=ocr)
     # Before anything is changed:
     model = embedding_model(settings.embed, embed_base_url, workers) if settings.embed else None
     if rebuild:
@@ -277,7 +285,6 @@ def _update(
     indexed = () if old is None else old.sources
     refresh = Refresh([], [], [], 0) if old is None else graph.refresh()
     report = graph.read_report
-    read_failures = failures_of(graph)
     for source in settings.sources:
         if source not in indexed:
             refresh.added.extend(graph.add(source))
@@ -291,8 +298,7 @@ def _update(
         _build_in_processes(graph, settings, default.sentences, workers)
     graph.build(*(rule.name for rule in settings.groups), on_error="skip")
     default.retrieve("nodekin")  # builds what every search needs
-    failures = {(f.document, f.group): f for f in (*read_failures, *failures_of(graph))}
-    return refresh, list(failures.values()), report
+    return refresh, failures_of(graph), report
 
 
 def _build_in_processes(

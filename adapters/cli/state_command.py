@@ -16,16 +16,17 @@ import click
 
 from ...nodegraph.errors import UnsupportedFilesError
 from .documents_command import documents_of
-from .exit_status import EXIT_STATUSES, CommandError, ExitStatus, printable
+from .exit_status import EXIT_STATUSES, CommandError, ExitStatus, printable, shell_message
 from .options import common_options, find_settings, read_settings, store_option
 from .output import FORMAT, echo, to_json
 from .trust import hidden, refused_server
-from .workspace import Workspace, find_index, open_graph
+from .workspace import Workspace, failures_of, find_index, open_graph
 
 STATS_FORMAT = """\b
 With --json: {"format": 1, "command": "stats", "store", "sources": [paths],
   "documents", "characters", "kinds": {suffix: documents}, "groups": {name:
-  nodes}, "embeddings": the model or null, "bytes", "failures", "unread"}
+  nodes}, "embeddings": the model or null, "bytes", "failures": how many
+  were left out, "left_out": [why], "unread": [what has no reader]}
 """
 
 
@@ -44,7 +45,7 @@ def stats(store: Path | None, as_json: bool, quiet: bool) -> int:
             kinds[path.suffix.lower() or "no suffix"] += 1
         groups = {name: group.size for name, group in graph.groups.items() if group.built}
         unread = [f for f in graph.failures if isinstance(f.error, UnsupportedFilesError)]
-        failures = len(graph.failures) - len(unread)
+        left_out = failures_of(graph)
     size = sum(file.stat().st_size for file in home.folder.rglob("*") if file.is_file())
     record = {
         "format": FORMAT,
@@ -57,8 +58,9 @@ def stats(store: Path | None, as_json: bool, quiet: bool) -> int:
         "groups": groups,
         "embeddings": settings.embed or None,
         "bytes": size,
-        "failures": failures,
-        "unread": [str(f.error) for f in unread],
+        "failures": len(left_out),
+        "unread": [shell_message(f.error) for f in unread],
+        "left_out": [shell_message(f.error) for f in left_out],
     }
     if as_json:
         echo(to_json(record))
@@ -75,6 +77,8 @@ def stats(store: Path | None, as_json: bool, quiet: bool) -> int:
         "on disk": f"{size / 1e6:,.1f} MB",
     }.items():
         echo(f"{name:<11} {printable(str(value))}")
+    for reason in map(shell_message, (f.error for f in (*left_out, *unread))):
+        echo(f"{'left out':<11} {printable(reason)}")
     return ExitStatus.SUCCESS
 
 
@@ -221,12 +225,15 @@ def _index(store: Path | None) -> Iterator[Check]:
                 yield Check("damage", "wrong", f"{what}; {remedy}")
             count = sum(1 for _ in documents_of(graph))
             nodes = sum(1 for _ in graph.nodes(settings.main_group))
+            left_out = [shell_message(failure.error) for failure in graph.failures]
     except Exception as error:
         yield Check("index", "wrong", f"{error}; nodekin index --rebuild makes it anew")
         return
     yield Check(
         "index", "ok", f"{count:,} documents, {nodes:,} {settings.main_group} in {home.folder}"
     )
+    for reason in left_out:
+        yield Check("left out", "missing", reason)
     for source in settings.sources:
         if not source.exists():
             remedy = f"bring it back, or: nodekin remove {source}"

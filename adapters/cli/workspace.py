@@ -18,7 +18,7 @@ from ...nodegraph.build_writer import Failure
 from ...nodegraph.errors import UnsupportedFilesError
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.readers.formats import supported_suffixes
-from ...nodegraph.readers.source_files import ReadOptions, ReadReport, check_encoding
+from ...nodegraph.readers.source_files import Ocr, ReadOptions, ReadReport, check_encoding
 from ...retrievers.composite.default_settings import set_default_target
 from .exit_status import CommandError, ExitStatus, printable, shell_message
 from .group_rules import DEFAULT_RULES, GroupRule
@@ -52,12 +52,14 @@ class IndexSettings:
         embed: The embedding model, as ``--embed`` names it; empty where there is none.
         encoding: What text files are that are not UTF-8; empty for none.
         sources: The folders and files that were indexed.
+        ocr: Whether scans are read, by Tesseract.
     """
 
     groups: tuple[GroupRule, ...] = DEFAULT_RULES
     embed: str = ""
     encoding: str = ""
     sources: tuple[Path, ...] = ()
+    ocr: bool = False
 
     @property
     def main_group(self) -> str:
@@ -82,11 +84,12 @@ class IndexSettings:
             groups = tuple(GroupRule(**item) for item in record["groups"])
             embed, encoding = str(record["embed"]), str(record.get("encoding", ""))
             sources = tuple(Path(item) for item in record["sources"])
+            ocr = bool(record.get("ocr", False))
         except (ValueError, KeyError, TypeError) as error:
             raise ValueError(f"it is damaged ({type(error).__name__}: {error})") from error
         if version > _VERSION or not groups:
             raise ValueError("it was written by a newer nodekin")
-        return cls(groups, embed, encoding, sources)
+        return cls(groups, embed, encoding, sources, ocr)
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,7 +263,9 @@ def open_graph(
             embed=model,
             store=None if home is None else home.folder / _GRAPH,
             on_error="skip",
-            reading=ReadOptions(encoding=settings.encoding or None, strict=strict),
+            reading=ReadOptions(
+                encoding=settings.encoding or None, strict=strict, ocr=_ocr(settings)
+            ),
             progress=False if quiet else None,
         ) as graph,
     ):
@@ -279,6 +284,19 @@ def open_graph(
         if home is None:
             print_failures(failures_of(graph), quiet)
         yield graph
+
+
+def _ocr(settings: IndexSettings) -> Ocr | None:
+    """Return what reads scans where they are to be read.
+
+    Raises:
+        ImportError: If it is not installed.
+    """
+    if not settings.ocr:
+        return None
+    from ..files.ocr import tesseract
+
+    return tesseract()
 
 
 def build_if_outdated(graph: NodeGraph, quiet: bool) -> None:

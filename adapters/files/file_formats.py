@@ -104,7 +104,8 @@ def _is_old_spreadsheet(path: Path, head: bytes) -> bool:
     """Return whether a file of old Office formats is a spreadsheet.
 
     Raises:
-        ReadError: If it is encrypted, or another old Office file: nothing reads those.
+        ReadError: If it is encrypted, another old Office file, or a message of Outlook: nothing
+            reads those.
     """
     if not head.startswith(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"):
         return False
@@ -121,9 +122,15 @@ def _is_old_spreadsheet(path: Path, head: bytes) -> bool:
         )
     if any(name.encode("utf-16-le") in data for name in ("Workbook", "Book")):
         return True
+    if "__substg1.0_".encode("utf-16-le") in data:
+        what, remedy = "message of Outlook", "save it as .eml"
+    else:
+        target = "pptx" if "PowerPoint Document".encode("utf-16-le") in data else "docx"
+        what = "file of old Office programs"
+        remedy = f"convert it: soffice --headless --convert-to {target} {path.name!r}"
     raise ReadError(
-        f"{path} has a format of old Office programs, for which there is no reader: save it as "
-        f".docx or .pptx, or register one: register_reader({'*' + path.suffix!r}, SomeLoader)",
+        f"{path} is a {what}, for which there is no reader; {remedy}; or register a reader: "
+        f"register_reader({'*' + path.suffix!r}, SomeLoader)",
         f"old {path.suffix.lower() or 'Office'} file",
         skippable=True,
     )

@@ -61,9 +61,9 @@ def read_pdf(source: SourceFile) -> Document:
         metadata = _properties(pdf)
     if unreadable and not any(pages):
         raise ReadError(
-            f"{source.path} has no text on its {len(pages):,} pages, only images or characters "
-            "without a meaning, as a scan has: give ReadOptions(ocr=...) to read them, or put a "
-            "text layer into it with an OCR program",
+            f"{source.path} has no text on its pages ({len(pages):,}), only pictures or characters "
+            "without a meaning: give ReadOptions(ocr=...), such as tesseract() of "
+            "nodekin.adapters.files.ocr",
             "scanned PDF",
             skippable=True,
         )

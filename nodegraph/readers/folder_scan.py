@@ -65,7 +65,7 @@ def scan_files(source: str | Path, options: ReadOptions | None = None) -> Folder
     A file's id is made of the folder's name and the path below it (``docs/guide/intro.md``), or
     of the last two parts of its path when it is named alone: stable when the whole moves.
     Hidden files and folders, those of installed packages, those that ``.gitignore`` or
-    ``.nodekinignore`` name, and symbolic links out of the folder are passed over and counted. So
+    ``.nodekinignore`` name, and symbolic links are passed over and counted. So
     are files without a reader, with a warning in the log that says how many of which kind.
 
     Raises:
@@ -97,10 +97,12 @@ def scan_files(source: str | Path, options: ReadOptions | None = None) -> Folder
 
 
 def _has_format(file: Path) -> bool:
-    """Return whether a file can be read by what it is, whatever its name."""
+    """Return whether a file is known by what it is, whatever its name."""
     try:
         return format_of(file) is not None
-    except (ReadError, OSError):
+    except ReadError:  # which reading will raise, too, and say what to do
+        return True
+    except OSError:
         return False
 
 
@@ -141,14 +143,12 @@ def _walk(
                 reason = "ignored"
             elif path.is_symlink():
                 target = path.resolve()
-                if full in target.parents and rules.name_with_folders(
+                if not options.links:  # what one leads to in the folder is read there
+                    reason = "links"
+                elif full in target.parents and rules.name_with_folders(
                     root / target.relative_to(full), is_folder
                 ):
                     reason = "ignored"
-                elif not options.links and (
-                    is_folder or not path.is_file() or full not in target.parents
-                ):  # what a link to a folder inside leads to is read there
-                    reason = "links"
             if not reason and not is_folder and not path.is_file():
                 reason = "not regular files"  # a pipe would wait for ever
             if reason:

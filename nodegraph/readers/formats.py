@@ -7,6 +7,7 @@ JSON and CSV are known here. All other formats are registered by entry points of
 
 from __future__ import annotations
 
+import codecs
 import logging
 import os
 import pickle
@@ -191,6 +192,20 @@ def symbol_finder(file_name: str) -> Callable[[str, str], Sequence[Symbol]] | No
     return None if file_format is None else file_format.symbols
 
 
+_FOR_PROGRAMS = frozenset((".svg", ".map", ".lock"))
+"""Suffixes of texts that programs make for programs."""
+
+
+def _reads_as_text(head: bytes) -> bool:
+    """Return whether a file's first bytes are UTF-8 without control characters; no key, no PDF."""
+    try:
+        text = codecs.getincrementaldecoder("utf-8-sig")().decode(head)
+    except UnicodeDecodeError:
+        return False
+    is_plain = all(c >= " " or c in "\t\n\r\f\x1b" for c in text)
+    return bool(text.strip()) and is_plain and not text.startswith(("-----BEGIN ", "%PDF-"))
+
+
 _NOT_DOCUMENTS = (
     (b"PK\x03\x04", "archive"),
     (b"\x1f\x8b", "archive"),
@@ -211,7 +226,8 @@ _NOT_DOCUMENTS = (
 def format_of(path: Path) -> FileFormat | None:
     """Return the format that a file has, None if it is unknown.
 
-    The first bytes of a file count more than its name. A text has the format of its name.
+    The first bytes of a file count more than its name. A text has the format of its name; one
+    whose name says nothing is plain text where it is in UTF-8.
 
     Raises:
         ReadError: If it is no document (an archive, a picture), or not of the format that its
@@ -225,7 +241,8 @@ def format_of(path: Path) -> FileFormat | None:
         if file_format.recognizes is not None and file_format.recognizes(path, head):
             return file_format
     if by_name is None:
-        return None
+        reads = path.suffix.lower() not in _FOR_PROGRAMS and _reads_as_text(head)
+        return TEXT if reads else None
     kind = next((kind for magic, kind in _NOT_DOCUMENTS if head.startswith(magic)), None)
     if kind is not None and (by_name.binary or b"\0" in head):
         raise ReadError(

@@ -212,14 +212,19 @@ def _not_in(source: SourceFile, name: str, data: bytes, error: UnicodeDecodeErro
     )
 
 
+_LONGEST_FIELD = 200  # characters of a text that is metadata, too
+
+
 def read_json_lines(source: SourceFile) -> list[Document]:
     """Read one document a line: an object with ``text``, or ``content``, or ``page_content``.
 
     Its ``id`` (or the line's number) completes the file's id, ``metadata`` and all other fields
-    become metadata. Blank lines are skipped.
+    become metadata. Of an object with other fields the strings are the text, each with the name
+    of its field, and those of up to 200 characters are metadata, too. Of what is no object the
+    text is the JSON. Blank lines are skipped.
 
     Raises:
-        ReadError: If a line is not such an object, or two lines have the same id.
+        ReadError: If a line is not JSON, or two lines have the same id.
     """
     path = source.path
     documents: dict[str, Document] = {}
@@ -231,31 +236,31 @@ def read_json_lines(source: SourceFile) -> list[Document]:
         except (ValueError, RecursionError) as error:  # also numbers too long, too deep a nesting
             raise ReadError(f"{path}, line {number} is not JSON: {error}") from error
         document = _from_record(record, number)
-        if document is None:
-            raise ReadError(
-                f"{path}, line {number} has no text: it needs a string 'text', 'content' or "
-                f"'page_content', not {line[:80]!r}"
-            )
         if document.id in documents:
             raise ReadError(f"{path}, line {number}: the id {document.id!r} was there before")
         documents[document.id] = document
     return list(documents.values())
 
 
-def _from_record(record: Any, number: int) -> Document | None:
+def _from_record(record: Any, number: int) -> Document:
     if not isinstance(record, dict):
-        return None
-    name = next((n for n in ("text", "content", "page_content") if n in record), "")
-    if not isinstance(record.get(name), str):
-        return None
-    metadata = {k: v for k, v in record.items() if k not in (name, "id")}
+        text = record if isinstance(record, str) else json.dumps(record, ensure_ascii=False)
+        return Document(text, id=str(number))
+    metadata = {name: value for name, value in record.items() if name != "id"}
+    names = ("text", "content", "page_content")
+    name = next((name for name in names if isinstance(record.get(name), str)), None)
+    if name is not None:
+        text = metadata.pop(name)
+    else:
+        strings = {n: value for n, value in metadata.items() if isinstance(value, str)}
+        text = "\n".join(f"{n}: {value}" for n, value in strings.items())
+        for n in (n for n, value in strings.items() if len(value) > _LONGEST_FIELD):
+            del metadata[n]
     inner = metadata.get("metadata")
     if inner is None or isinstance(inner, dict):
         metadata.update(metadata.pop("metadata", None) or {})
     record_id = record.get("id")
-    return Document(
-        record[name], metadata, id=str(number if record_id in (None, "") else record_id)
-    )
+    return Document(text, metadata, id=str(number if record_id in (None, "") else record_id))
 
 
 def read_json(source: SourceFile) -> Document:

@@ -28,7 +28,7 @@ def test_no_remedy_names_a_method(nodekin, here):
 
 
 def test_a_file_without_a_reader(nodekin, here):
-    (here / "docs" / "picture.png").write_bytes(b"png")
+    (here / "docs" / "picture.png").write_bytes(b"\x89PNG\0")
     ran = nodekin("search", "tea", "--in", "docs")
     (line,) = ran.err.splitlines()
     assert line.endswith("picture.png; convert it to text")

@@ -17,6 +17,7 @@ def test_stats(indexed, here):
         "embeddings": None,
         "failures": 0,
         "unread": [],
+        "left_out": [],
     }
     lines = indexed("stats").out.splitlines()
     assert "documents   3 (2 .md, 1 .txt)" in lines
@@ -69,3 +70,16 @@ def test_a_damaged_index(indexed, here):
     ran = indexed("doctor", "--json")
     assert ran.status == 3
     assert ("index", "wrong") in states(ran)
+
+
+def test_what_was_left_out_is_listed(nodekin, here):
+    (here / "docs" / "picture.png").write_bytes(b"\x89PNG\0")
+    (here / "docs" / "bad.jsonl").write_text("{")
+    assert nodekin("index", "docs").status == 5
+    for command in ("stats", "doctor"):
+        out = nodekin(command).out
+        assert "bad.jsonl, line 1 is not JSON" in out
+        assert "picture.png; convert it to text" in out
+    (here / "docs" / "bad.jsonl").write_text('{"body": "A walrus."}')
+    assert nodekin("index").status == 0
+    assert "bad.jsonl" not in nodekin("stats").out

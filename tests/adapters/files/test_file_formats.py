@@ -1,6 +1,7 @@
 """All formats from the outside: a folder of them, files of other people's, LibreOffice's files."""
 
 import io
+import re
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -133,7 +134,9 @@ OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(504)
         ("a.docx", zipped(word__document=b"0" * 2_000_000), "too large unpacked"),
         ("a.docx", OLE + "EncryptedPackage".encode("utf-16-le"), "encrypted Word document"),
         ("a.xls", OLE + "EncryptedPackage".encode("utf-16-le"), "encrypted spreadsheet"),
-        ("a.doc", OLE, "without a reader"),
+        ("a.doc", OLE, "old .doc file"),
+        ("a.ppt", OLE + "PowerPoint Document".encode("utf-16-le"), "old .ppt file"),
+        ("a.msg", OLE + "__substg1.0_".encode("utf-16-le"), "old .msg file"),
         ("a.txt", b"\0\1\2\3" * 99, "not text"),
         ("a.pdf", b"", "empty"),
         ("a.docx", zipped(readme=b"x"), "archive"),
@@ -171,3 +174,21 @@ def test_a_truncated_file_is_an_error_that_names_it(tmp_path: Path, name: str) -
     graph = NodeGraph(tmp_path, progress=False, on_error="skip")
     assert len(graph.nodes("ROOT")) == 1
     assert str(graph.read_report) == "1 read, 1 skipped: 1 damaged"
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "remedy"),
+    [
+        ("a b.doc", OLE, "soffice --headless --convert-to docx 'a b.doc'"),
+        ("a.ppt", OLE + "PowerPoint Document".encode("utf-16-le"), "--convert-to pptx 'a.ppt'"),
+        (
+            "a.msg",
+            OLE + "__substg1.0_".encode("utf-16-le"),
+            "Outlook, for which there is no reader",
+        ),
+    ],
+)
+def test_old_formats_name_what_converts_them(tmp_path, name, content, remedy) -> None:
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(ReadError, match=re.escape(remedy)):
+        NodeGraph(tmp_path / name, progress=False)

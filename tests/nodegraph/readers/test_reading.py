@@ -125,9 +125,6 @@ def test_json_lines(docs: Path) -> None:
         (['{"text": "a"}', "", '{"text": '], "line 3 is not JSON"),
         (['{"text": "a"} x'], "line 1 is not JSON: Extra data"),
         (["9" * 5000], "line 1 is not JSON"),
-        (["[1]"], "line 1 has no text: it needs a string 'text', 'content' or 'page_content'"),
-        (['{"text": 3}'], "line 1 has no text"),
-        (['{"title": "a"}'], "line 1 has no text"),
         (['{"text": "a", "id": "x"}', '{"text": "b", "id": "x"}'], "line 2: the id 'x' was there"),
         (['{"text": "a", "id": "2"}', '{"text": "b"}'], "line 2: the id '2' was there"),
     ],
@@ -138,6 +135,28 @@ def test_bad_json_lines(docs: Path, lines: list[str], message: str) -> None:
         NodeGraph(docs)
     assert str(path) in str(error.value)
     assert message in str(error.value)
+
+
+def test_json_lines_with_fields_of_any_name(docs: Path) -> None:
+    long = "The leaves are heated. " * 20
+    lines = [
+        {"title": "Tea", "body": long, "year": 1999},
+        {"id": "b", "question": "谁付运费？", "answer": "茶园"},
+        ["a", "茶"],
+        "Only a text.",
+    ]
+    write(docs / "a.ndjson", "\n".join(json.dumps(line) for line in lines))
+    graph = NodeGraph(docs)
+    assert texts(graph) == {
+        "docs/a.ndjson#1": f"title: Tea\nbody: {long}",
+        "docs/a.ndjson#3": '["a", "茶"]',
+        "docs/a.ndjson#4": "Only a text.",
+        "docs/a.ndjson#b": "question: 谁付运费？\nanswer: 茶园",
+    }
+    metadata = graph.node("docs/a.ndjson#1").metadata
+    assert (metadata["title"], metadata["year"]) == ("Tea", 1999)
+    assert "body" not in metadata
+    assert graph.node("docs/a.ndjson#b").metadata["answer"] == "茶园"
 
 
 def test_facts(docs: Path) -> None:
@@ -177,7 +196,7 @@ def test_relative_paths(docs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_unknown_suffix(
     docs: Path, name: str, suffix: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    path = write(docs / name, "x")
+    path = write(docs / name, "x\0")
     with pytest.raises(ReadError, match=f"no reader for {suffix} files .*@register_reader"):
         NodeGraph(path)
     write(docs / "a.txt", "a")
@@ -397,7 +416,7 @@ def test_files_of_a_folder_without_a_reader_are_among_the_failures(tmp_path, on_
     folder.mkdir()
     (folder / "tea.md").write_text("Tea.")
     for name in ("a.pdf7", "b.pdf7", "c.pdf7", "d.docx7", "Makefile7"):
-        (folder / name).write_text("?")
+        (folder / name).write_bytes(b"\0")
     graph = NodeGraph(folder, progress=False, on_error=on_error)
     (failure,) = graph.failures
     assert (failure.document, failure.group) == ("docs", "ROOT")
@@ -408,3 +427,26 @@ def test_files_of_a_folder_without_a_reader_are_among_the_failures(tmp_path, on_
         (folder / name).unlink()
     graph.refresh()
     assert graph.failures == []
+
+
+def test_what_was_left_out_is_remembered_until_it_can_be_read(tmp_path: Path) -> None:
+    folder, store = tmp_path / "docs", tmp_path / "graph.nodekin"
+    folder.mkdir()
+    write(folder / "tea.md", "Tea.")
+    (folder / "a.bin7").write_bytes(b"\0")
+    (folder / "late.txt").write_bytes(b"\0\1\2\3" * 99)
+    (folder / "bad.jsonl").write_text("{")
+    with NodeGraph(folder, store=store, progress=False, on_error="skip") as graph:
+        before = [(f.document, f.group, str(f.error)) for f in graph.failures]
+        assert [name for name, _, _ in before] == ["docs", "docs/bad.jsonl", "docs/late.txt"]
+    with NodeGraph(store=store, progress=False, on_error="skip") as graph:
+        assert [(f.document, f.group, str(f.error)) for f in graph.failures] == before
+        kinds = [f.error.kind for f in graph.failures]
+        assert kinds == ["without a reader", "damaged", "not text"]
+        write(folder / "late.txt", "Late tea.")
+        (folder / "a.bin7").unlink()
+        graph.refresh()
+        assert [failure.document for failure in graph.failures] == ["docs/bad.jsonl"]
+        assert texts(graph)["docs/late.txt"] == "Late tea."
+        graph.remove(folder)
+        assert graph.failures == []

@@ -1,0 +1,43 @@
+"""Read scans by Tesseract, for ``ReadOptions(ocr=tesseract())`` and ``nodekin index --ocr``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..extras import extra
+
+
+def tesseract(languages: str = "") -> Callable[[Any], str]:
+    """Return a function from the image of a page to its text, for ``ReadOptions(ocr=...)``.
+
+    Tesseract is a program of its own: ``apt install tesseract-ocr tesseract-ocr-chi-sim``, or
+    ``brew install tesseract tesseract-lang``. Pages should have 300 dots an inch.
+
+    Args:
+        languages: Tesseract's names of languages, such as ``"chi_sim+eng"``. All that are
+            installed by default, which is slower and less exact than those of the pages.
+
+    Raises:
+        ImportError: If ``pytesseract`` or Tesseract is not installed, or has no language.
+    """
+    with extra("ocr", "pytesseract"):
+        import pytesseract
+    try:
+        installed = [name for name in pytesseract.get_languages() if name != "osd"]
+    except pytesseract.TesseractNotFoundError:
+        installed = []
+    names = languages.split("+") if languages else installed
+    missing = [name for name in names if name not in installed]
+    if missing or not names:
+        raise ImportError(
+            f"Tesseract has no language {', '.join(missing)}; it has {', '.join(installed)}"
+            if installed
+            else "the program tesseract is not installed, or has no language; get it with your "
+            "system's packages, such as: apt install tesseract-ocr tesseract-ocr-chi-sim"
+        )
+
+    def read(image: Any) -> str:
+        return str(pytesseract.image_to_string(image, "+".join(names)))
+
+    return read

@@ -1,0 +1,52 @@
+"""Scans are read by Tesseract where it is installed."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from nodekin.adapters.files.ocr import tesseract
+from nodekin.nodegraph import NodeGraph, ReadError, ReadOptions
+
+TEXT = "Walruses pay half the price on Sundays."
+
+
+@pytest.fixture
+def scan(tmp_path: Path) -> Path:
+    """Return a PDF that is a picture of a text."""
+    image = pytest.importorskip("PIL.Image")
+    from PIL import ImageDraw, ImageFont
+
+    page = image.new("L", (1240, 400), 255)
+    font = ImageFont.load_default(size=44)
+    ImageDraw.Draw(page).text((60, 120), TEXT, fill=0, font=font)
+    path = tmp_path / "docs" / "scan.pdf"
+    path.parent.mkdir()
+    page.save(path, resolution=150)
+    return path
+
+
+def test_a_scan_says_how_it_can_be_read(scan: Path) -> None:
+    pytest.importorskip("pypdfium2")
+    with pytest.raises(ReadError, match="only pictures or characters without a meaning"):
+        NodeGraph(scan, progress=False)
+
+
+def test_tesseract_reads_a_scan(scan: Path) -> None:
+    pytest.importorskip("pytesseract")
+    if shutil.which("tesseract") is None:
+        pytest.skip("the program tesseract is not installed")
+    graph = NodeGraph(scan, progress=False, reading=ReadOptions(ocr=tesseract("eng")))
+    (node,) = graph.nodes("ROOT")
+    assert node.text.strip() == TEXT
+    with pytest.raises(ImportError, match="Tesseract has no language xyz; it has "):
+        tesseract("xyz")
+
+
+def test_without_tesseract_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("pytesseract")
+    monkeypatch.setattr("pytesseract.pytesseract.tesseract_cmd", "no-such-program")
+    with pytest.raises(ImportError, match="apt install tesseract-ocr"):
+        tesseract()
