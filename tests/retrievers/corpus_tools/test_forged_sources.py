@@ -3,6 +3,7 @@
 import random
 
 import pytest
+from stress import amount
 
 from nodekin.nodegraph import Document, NodeGraph
 from nodekin.retrievers.corpus_tools.tool_output import QUOTED
@@ -52,8 +53,9 @@ def document(choose: random.Random, number: int) -> Document:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(amount(5, 20)))
 def test_ten_thousand_documents_that_try(seed: int) -> None:
+    """All of them with ``make stress``, and a fourth in CI."""
     choose = random.Random(seed)
     graph = NodeGraph(progress=False)
     evil = [document(choose, number) for number in range(500)]
