@@ -185,7 +185,7 @@ class Gate:
                 lines += [f"  {what} {change}" for change in changes[:MAX_LISTED]]
                 if len(changes) > MAX_LISTED:
                     lines.append(f"  {what} {len(changes) - MAX_LISTED} more")
-        return "\n".join([*lines, *self._reasons(), *self.notes, self._result()])
+        return "\n".join([*lines, *self._reasons(), *self._costs(), *self.notes, self._result()])
 
     def _result(self) -> str:
         if all(check.max_loss is None for check in self.checks) and self.passed:
@@ -218,7 +218,7 @@ class Gate:
         parts = [
             [f"### Retrieval: {_escaped(self._result())}"],
             lines,
-            self._costs(),
+            [_escaped(line) for line in self._costs()],
             notes,
             details,
         ]
@@ -243,7 +243,7 @@ class Gate:
                 for unit, old, new in zip(units, before, after, strict=True)
                 if old or new
             ]
-            lines.append(f"A question of {_escaped(setup)}: {', '.join(shown)}.")
+            lines.append(f"a question of {setup} costs {', '.join(shown)}")
         return lines
 
     def as_dict(self) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -69,6 +69,7 @@ class Metric:
         name: What reports call it: ``"recall@5"``.
         measure: Returns the judgement of a case. Raises what makes it impossible.
         k: How many results count, None for all.
+        max_tokens: How many tokens the results that count have together, None for any number.
         higher_is_better: Whether more of it is better.
         bounded: Whether values are between 0 and 1.
         asks_model: Whether a model is waited for, so that questions are judged in threads.
@@ -84,9 +85,12 @@ class Metric:
     higher_is_better: bool = True
     bounded: bool = True
     asks_model: bool = False
+    max_tokens: int | None = None
 
     def judge(self, case: RetrievalCase) -> Judgement:
         """Return the judgement of a case, "not judged" where the measure raises or is no number."""
+        if self.max_tokens is not None:
+            case = within(case, self.max_tokens)
         try:
             judgement = self.measure(case)
         except NotJudgedError as error:
@@ -237,6 +241,38 @@ NO_ANSWER = "the set-up gave no answer"
 """What is the evidence where there is no answer to show."""
 
 
+def within(case: RetrievalCase, max_tokens: int) -> RetrievalCase:
+    """Return a case with the first results that have so many tokens together at most."""
+    count = total = 0
+    for item in case.items:
+        total += item.tokens
+        if total > max_tokens:
+            break
+        count += 1
+    return replace(case, items=case.items[:count])
+
+
+def tokens(case: RetrievalCase, k: int | None) -> Judgement:
+    """Tokens of the first ``k`` results, by ``count_tokens``: what they cost in a prompt."""
+    if not (case.question.gold or case.question.answers):
+        raise NotJudgedError("the question has no gold")
+    total = sum(item.tokens for item in case.items[:k])
+    return Judgement(total, evidence=f"{total} tokens")
+
+
+def tokens_to_first_hit(case: RetrievalCase, k: int | None) -> Judgement:
+    """Tokens that are read until the first gold, by ``count_tokens``: less is better.
+
+    Over all questions: all tokens that are read, divided by the questions with a hit. Of a question
+    without one all results are read for nothing (as the expected running time of Hansen et al.,
+    2009, counts runs that fail). Of a question without gold the first answer is the hit.
+    """
+    found = case.first_ranks() if case.question.gold else [case.first_answer[0]]
+    ranks = [rank for rank in found if rank is not None and rank <= (k or rank)]
+    read = sum(item.tokens for item in case.items[: min(ranks) if ranks else k])
+    return Judgement(read, float(bool(ranks)), evidence=f"{read} tokens, {len(ranks)} gold")
+
+
 def tokens_per_gold(case: RetrievalCase, k: int | None) -> Judgement:
     """Tokens of the first ``k`` results for each gold among them, by ``count_tokens``.
 
@@ -264,6 +300,8 @@ def token_precision(case: RetrievalCase, k: int | None) -> Judgement:
     return _share(min(covered, total), total)
 
 
+_LESS = {"higher_is_better": False, "bounded": False}
+
 _MEASURES: dict[str, tuple[Callable[[RetrievalCase, int | None], Judgement], dict[str, Any]]] = {
     "abstention": (abstention, {}),
     "all_gold": (all_gold, {}),
@@ -280,7 +318,9 @@ _MEASURES: dict[str, tuple[Callable[[RetrievalCase, int | None], Judgement], dic
     "recall": (recall, {}),
     "token_precision": (token_precision, {}),
     "token_recall": (token_recall, {}),
-    "tokens_per_gold": (tokens_per_gold, {"higher_is_better": False, "bounded": False}),
+    "tokens": (tokens, _LESS),
+    "tokens_per_gold": (tokens_per_gold, _LESS),
+    "tokens_to_first_hit": (tokens_to_first_hit, _LESS),
 }
 
 JUDGED_METRICS = (
@@ -290,14 +330,16 @@ JUDGED_METRICS = (
 """The names of the metrics of a ``Judge``. The last three are of answers of query engines."""
 
 METRICS = tuple(_MEASURES)
-"""The names of all metrics. ``"@5"`` behind one lets the first five results count."""
+"""The names of all metrics. ``"@5"`` behind one lets the first five results count,
+``"@500tokens"`` the first that have 500 tokens together."""
 
 
 def get_metric(name: MetricLike, *, threshold: float = 0.5) -> Metric:
     """Return a metric by its name, ``"recall@5"``. A ``Metric`` as it is.
 
     Args:
-        name: One of ``METRICS``, with ``@`` and how many results count, or without for all.
+        name: One of ``METRICS``, with ``@`` and how many results count, or how many tokens they
+            have together (``"recall@1000tokens"``), or without for all.
         threshold: The least similarity of a passage, exclusive, for ``context_recall``.
 
     Raises:
@@ -319,8 +361,11 @@ def get_metric(name: MetricLike, *, threshold: float = 0.5) -> Metric:
         )
     if base not in _MEASURES:
         raise ValueError(f"there is no metric {base!r}; there are {nearest_names(base, METRICS)}")
-    base, k = split_name(name)
+    limit = name.removesuffix("tokens") if "@" in name else name
+    base, k = split_name(limit)
     measure, options = _MEASURES[base]
+    if limit != name:
+        options, k = {**options, "max_tokens": k}, None
     keywords: dict[str, Any] = {"k": k}
     if base.startswith("context_recall"):
         keywords["threshold"] = check_threshold(threshold)

@@ -32,6 +32,13 @@ ANSWER_METRICS = ("answer_in_context@1", "answer_in_context@5")
 """What is measured of questions with answers."""
 
 
+MIN_RESULT_TOKENS = 20
+"""For a metric within a number of tokens as many results are requested as if each had so many."""
+
+MAX_RESULTS = 200
+"""How many results are requested for a metric within a number of tokens at most."""
+
+
 def default_metrics(dataset: Dataset) -> tuple[str, ...]:
     """Return what is measured unless told otherwise: what the questions have something for.
 
@@ -69,7 +76,7 @@ def evaluate(
         metrics: Names like ``"recall@5"``, see ``METRICS``, or objects. None for what the
             questions have gold or answers for, see ``default_metrics``.
         top_k: How many results to request. None for the highest number in a metric's name, 10
-            where none has one.
+            where none has one. For ``"recall@1000tokens"`` one for each 20 tokens, 200 at most.
         matching: When a result is gold. None for ``Matching()``.
         documents: What is searched, to find gold in it, also where it was moved or edited a
             little, and results of other frameworks. Gold that is in no document is listed and not
@@ -146,7 +153,10 @@ def _measures(metrics: Sequence[MetricLike]) -> list[Metric]:
 
 def _result_count(measures: Sequence[Metric], top_k: int | None) -> int:
     """Return how many results to request."""
-    needed = max((measure.k for measure in measures if measure.k is not None), default=None)
+    counts = [measure.k for measure in measures if measure.k is not None]
+    budgets = [measure.max_tokens for measure in measures if measure.max_tokens is not None]
+    counts += [min(MAX_RESULTS, max(10, budget // MIN_RESULT_TOKENS)) for budget in budgets]
+    needed = max(counts, default=None)
     if top_k is None:
         return needed or 10
     if check_integer(top_k, "top_k", 1) < (needed or 0):

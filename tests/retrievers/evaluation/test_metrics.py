@@ -212,3 +212,38 @@ def test_names_that_are_none():
         get_metric("context_recall", threshold=50)
     with pytest.raises(ValueError, match="no metric 'x'"):
         evaluate({"a": object()}, Dataset([Question("1", "?")]), ["x"])
+
+
+def test_metrics_within_a_number_of_tokens():
+    items = [
+        *(item("one two three", "a"), item("four five six seven", "b")),
+        *(item("eight", "c"), item("nine ten", "d")),
+    ]
+    question = Question("1", "?", (GoldDocument("b"), GoldDocument("d")))
+    case = RetrievalCase(question, tuple(items))
+    expected = {
+        **{"recall@6tokens": 0, "recall@7tokens": 0.5, "recall@9tokens": 0.5, "recall@10tokens": 1},
+        **{"mrr@6tokens": 0, "mrr@100tokens": 0.5, "tokens@2": 7, "tokens@9tokens": 8},
+        **{"tokens_to_first_hit": 7, "tokens_to_first_hit@1": None},
+    }
+    values = {name: get_metric(name).judge(case).value for name in expected}
+    assert values == expected
+    missed = get_metric("tokens_to_first_hit@1").judge(case)
+    assert (missed.numerator, missed.denominator) == (3, 0)
+    answered = RetrievalCase(Question("1", "?", answers=("eight",)), tuple(items))
+    assert get_metric("tokens_to_first_hit").judge(answered).value == 8
+    with pytest.raises(ValueError, match="lets no number of results count"):
+        get_metric("recall@tokens")
+
+
+def test_enough_results_are_requested_for_a_number_of_tokens():
+    requested = []
+
+    def search(query, top_k=None):
+        requested.append(top_k)
+        return []
+
+    data = Dataset([Question("1", "?", (GoldDocument("b"),))])
+    for name in ("recall@100tokens", "recall@500tokens", "recall@9000tokens"):
+        evaluate({"search": search}, data, [name])
+    assert requested == [10, 25, 200]
