@@ -12,7 +12,9 @@ from typing import Any, TextIO
 
 import click
 
+from ...retrievers.answers.answer import Answer
 from ...retrievers.answers.engine import QueryEngine
+from ...retrievers.answers.quotes import check_quotes
 from ...retrievers.strategies.strategy_registry import make_strategy, simple_strategies
 from .exit_status import EXIT_STATUSES, CommandError, ExitStatus, as_command_error, printable
 from .models import chat_model
@@ -110,10 +112,13 @@ def _strategy_help() -> str:
 JSON_FORMAT = """\b
 With --json: {"format": 1, "command": "ask", "question", "searched", "answer",
   "found", "preset", "model", "sources": [{"number", "cited", "shown", ...}],
-  "left_out": [{"document", "line", "reason"}], "notes": [...]}
+  "left_out": [{"document", "line", "reason"}], "notes": [...],
+  "quotes": [{"text", "status", "quoted", "cited", "source", "spans", ...}]}
 where a source has what a result of "nodekin search --json" has, and "shown" is
-what the model saw of it. With --json-lines, and in a conversation, a document
-a line: {"type": "piece", "text"} as it comes, then {"type": "answer", ...}.
+what the model saw of it. The status of a quotation is exact, repaired, stitched,
+elsewhere (in another source than the cited one) or nowhere. With --json-lines,
+and in a conversation, a document a line: {"type": "piece", "text"} as it comes,
+then {"type": "answer", ...}.
 
 \b
 The model: OPENAI_MODEL, OPENAI_BASE_URL and OPENAI_API_KEY, for any server that
@@ -256,7 +261,7 @@ class _Session:
                 for piece in stream:
                     if self.output_format == "lines":
                         _print_json_line({"type": "piece", "text": piece})
-        answer = stream.answer
+        answer = check_quotes(stream.answer)
         self._show_answer(answer)
         self.history.append((question, answer.text))
         return ExitStatus.SUCCESS if answer.answered else ExitStatus.NO_RESULTS
@@ -268,7 +273,7 @@ class _Session:
             echo(to_json(answer_record(answer, self.model)))
         elif answer.sources:
             echo()
-            for line in source_lines(answer):
+            for line in (*source_lines(answer), *quote_lines(answer)):
                 echo(line)
         for remark in () if self.quiet or self.output_format != "text" else warnings_of(answer):
             click.echo(f"nodekin: {printable(' '.join(remark.split()))}", err=True)
@@ -338,6 +343,7 @@ def answer_record(answer: Any, model: str) -> dict[str, Any]:
             }
             for omission in answer.omitted
         ],
+        "quotes": [quote.to_dict() for quote in answer.quotes],
         "notes": list(answer.notes),
     }
 
@@ -359,6 +365,20 @@ def source_lines(answer: Any) -> Iterator[str]:
             text = cut(plain_text, capacity)
         styled = f"{click.style(number, bold=source.cited)} {click.style(where, fg='green')}"
         yield f"{styled}{'  ' + text if text else ''}{click.style(aside, dim=True)}"
+
+
+_STATUS_COLORS = {"nowhere": "red", "elsewhere": "yellow", "stitched": "yellow"}
+
+
+def quote_lines(answer: Answer) -> Iterator[str]:
+    """Yield the quotations of an answer: where each stands, or that it does not."""
+    line_numbers = LineNumbers()
+    for quote in answer.quotes:
+        if quote.quoted:
+            where = place(quote.spans[0], line_numbers) if quote.spans else ""
+            status = click.style(quote.status, fg=_STATUS_COLORS.get(quote.status))
+            line = f"“{printable(' '.join(quote.text.split()))}”  {status}"
+            yield f"{line}  {click.style(where, fg='green')}" if where else line
 
 
 def warnings_of(answer: Any) -> Iterator[str]:

@@ -89,7 +89,7 @@ class NodeGraphQueryEngine(RunnableSerializable[EngineInput, Any]):
         output: ``"text"`` for the answer's text. ``"dict"`` for a mapping with ``answer``,
             ``question``, ``context`` (the documents, in the order of their numbers), ``sources``
             (number, whether it is cited, title, ids, score, and the text the model was shown),
-            ``found`` and ``notes``.
+            ``found`` and ``notes``, and ``quotes`` of an engine that checks them.
         k: How many passages to retrieve. None for the engine's own number.
         child_k: How many children every inner retriever considers before it lifts them.
         filter: Conditions on metadata, checked before ranking.
@@ -526,4 +526,7 @@ def _last_chunk(answer: Answer) -> AddableDict:
         }
         for source in answer.sources
     ]
-    return AddableDict(sources=sources, found=answer.answered, notes=list(answer.notes))
+    chunk = AddableDict(sources=sources, found=answer.answered, notes=list(answer.notes))
+    if answer.quotes:
+        chunk["quotes"] = [quote.to_dict() for quote in answer.quotes]
+    return chunk

@@ -816,6 +816,7 @@ def _metadata(answer: Answer) -> dict[str, Any]:
     """Return an answer's fields of a response's metadata."""
     omitted = [{"node_id": o.result.node.id, "reason": o.reason} for o in answer.omitted]
     notes = {"preset": answer.preset is not None, "notes": list(answer.notes), "left_out": omitted}
+    notes["quotes"] = [quote.to_dict() for quote in answer.quotes]
     return {
         "found": answer.answered,
         "cited": [source.number for source in answer.cited],

@@ -151,6 +151,16 @@
       written("p", source.cut ? `${source.text} …` : source.text, { class: "passage clipped" }));
   }
 
+  // A quotation of the answer: whether it stands in the sources, and where
+  function quoteItem(quote, sources) {
+    const source = sources.find((one) => one.number === quote.source);
+    return make("li", {},
+      make("span", { class: `chip quote-${quote.status}` }, say(`quote_${quote.status}`)), " ",
+      written("q", quote.text), " ",
+      source ? written("button", `${source.number} ${quote.spans[0].place || source.title}`,
+        { type: "button", class: "link", onclick: () => openPassage(source.id) }) : null);
+  }
+
   function drawTurn(turn) {
     const element = turn.element ?? (turn.element = make("article", { class: "turn" }));
     const anyCited = turn.sources.some((source) => source.cited);
@@ -170,6 +180,8 @@
         "aria-live": "polite", "aria-busy": `${!ended}` }, ...cited(turn.text, turn.sources)) : null,
       turn.error ? wrong(new Error(say("failed", { error: turn.error }))) : null,
       ...notes.map((note) => written("p", note, { class: "quiet note" })),
+      turn.quotes?.length ? make("ul", { class: "quotes", "aria-label": say("quotes") },
+        ...turn.quotes.map((quote) => quoteItem(quote, turn.sources))) : null,
       list,
     ].filter(Boolean));
   }
@@ -190,7 +202,7 @@
   async function ask(question) {
     const history = state.turns.filter((turn) => turn.state === "ended" && turn.text)
       .map(({ question, text }) => ({ question, answer: text }));
-    const turn = { question, text: "", sources: [], notes: [], error: "", state: "running" };
+    const turn = { question, text: "", sources: [], notes: [], quotes: [], error: "", state: "running" };
     state.turns.push(turn);
     drawTurns();
     turn.element.scrollIntoView({ block: "start" });
@@ -210,7 +222,7 @@
           if (event.type === "text") turn.text += event.text;
           else if (event.type === "sources") turn.sources = event.sources;
           else if (event.type === "error") turn.error = event.error;
-          else if (event.type === "end") { turn.notes = event.notes; turn.state = "ended"; }
+          else if (event.type === "end") { turn.notes = event.notes; turn.quotes = event.quotes ?? []; turn.state = "ended"; }
         }
         draw();
       }

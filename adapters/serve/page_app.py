@@ -234,7 +234,7 @@ async def answer_events(
             yield _sources((n, r, r.text, None) for n, r in enumerate(results, 1))
             yield {"type": "end", "answered": bool(results), "notes": []}
             return
-        engine = QueryEngine(retriever, llm)
+        engine = QueryEngine(retriever, llm, check="quotes")
         stream = engine.astream(question, history=list(history) or None)
         displayed = False
         async with aclosing(stream):
@@ -248,6 +248,7 @@ async def answer_events(
         yield {"type": "end", "answered": answer.answered, "searched": answer.searched} | {
             "confidence": plain_number(answer.confidence),
             "notes": [*answer.notes, *_omissions(answer)],
+            "quotes": [quote.to_dict() for quote in answer.quotes if quote.quoted],
         }
     except Exception as error:
         existing = getattr(error, "answer", None)

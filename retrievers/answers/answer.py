@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 from ...nodegraph.errors import ModelError
+from ...nodegraph.node import Node
 from ..results import ScoredNode
 from .qa import PresetAnswer
 
@@ -56,6 +57,64 @@ class OmittedResult:
     of: ScoredNode | None = None
 
 
+QuoteStatus = Literal["exact", "repaired", "stitched", "elsewhere", "nowhere"]
+"""Where a quotation stands: in the source that it cites, as it is; the same but for the case of
+letters, spaces, marks, or words that it leaves out with "…"; in parts of one source; in another
+source than the cited one; in none."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedQuote:
+    """Hold a quotation or a cited sentence of an answer, and where it stands in the sources.
+
+    Attributes:
+        text: The quotation without its marks, or the sentence without its citations.
+        start: Where it starts in the answer's text, in characters.
+        end: Where it ends.
+        status: ``"exact"``, ``"repaired"``, ``"stitched"``, ``"elsewhere"`` or ``"nowhere"``. A
+            cited sentence that is nowhere is in the answer's own words, which is no fault.
+        quoted: Whether it stands in quotation marks or in a block quotation.
+        cited: The numbers of sources that it cites.
+        source: The number of the source that it stands in. None for nowhere.
+        spans: What it stands for in the documents: nodes with ``text``, ``document_id``,
+            ``start``, ``end``, ``place`` and ``pages``. One, or those of its parts.
+        repairs: How it differs from them: ``"case"``, ``"width"``, ``"spaces"``, ``"quotation
+            marks"``, ``"hyphens"``, ``"punctuation"``, ``"elision"``.
+        nearest: The sentence of the sources most like it, if it is nowhere and one is like it.
+    """
+
+    text: str
+    start: int
+    end: int
+    status: QuoteStatus
+    quoted: bool = True
+    cited: tuple[int, ...] = ()
+    source: int | None = None
+    spans: tuple[Node, ...] = ()
+    repairs: tuple[str, ...] = ()
+    nearest: Node | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as JSON values; a span has document_id, start, end, text, place and pages."""
+        return {
+            "text": self.text,
+            "start": self.start,
+            "end": self.end,
+            "status": self.status,
+            "quoted": self.quoted,
+            "cited": list(self.cited),
+            "source": self.source,
+            "repairs": list(self.repairs),
+            "spans": [_span_dict(span) for span in self.spans],
+            "nearest": None if self.nearest is None else _span_dict(self.nearest),
+        }
+
+
+def _span_dict(node: Node) -> dict[str, Any]:
+    names = ("document_id", "start", "end", "text", "place", "pages")
+    return {name: getattr(node, name) for name in names}
+
+
 @dataclass(frozen=True, slots=True)
 class Answer:
     """Hold the answer to a question.
@@ -73,6 +132,8 @@ class Answer:
         searched: The query of the search: the question, or what it was condensed to.
         calls: How many model calls the engine took. Those of strategies are in the trace.
         confidence: How sure the model says it is, from 0 to 100, with ``"map_rerank"``.
+        quotes: Its quotations and cited sentences, and where they stand, once ``check_quotes``
+            has looked them up.
     """
 
     text: str
@@ -85,6 +146,7 @@ class Answer:
     searched: str = ""
     calls: int = 0
     confidence: float | None = None
+    quotes: tuple[CheckedQuote, ...] = ()
 
     def __str__(self) -> str:
         return self.text
@@ -116,17 +178,19 @@ _WORD = r"(?:passages?|sources?|refs?\.?|documents?|资料|来源|段落|文献|
 
 _ONE = rf"\^?{_WORD}{_NUMBER}(?:\s*[-–—~～至]\s*{_NUMBER})?(?:†[^\]】］\n]{{0,40}})?"
 
-_CITATION = re.compile(
+CITATION = re.compile(
     rf"[\[【［]\s*({_ONE}(?:\s*[,，、;；]\s*{_ONE}|\s+and\s+{_ONE}|\s*[和及与]\s*{_ONE})*)\s*[\]】］]"
     r"(?!\()",  # a link
     re.I,
 )
+"""Numbers of sources in square brackets."""
 
 _RANGE = re.compile(rf"({_NUMBER})(?:\s*[-–—~～至]\s*({_NUMBER}))?")
 
 _DAGGER = re.compile(r"†[^\]】］\n,，、;；]*")
 
-_CODE = re.compile(r"(```|~~~).*?(?:\1|\Z)|`[^`\n]+`", re.S)
+CODE = re.compile(r"(```|~~~).*?(?:\1|\Z)|`[^`\n]+`", re.S)
+"""Code in Markdown."""
 
 
 def only_cites(text: str) -> bool:
@@ -136,7 +200,7 @@ def only_cites(text: str) -> bool:
         >>> only_cites("[1]."), only_cites("1974 [1].")
         (True, False)
     """
-    return re.search(r"\w", _CITATION.sub("", text)) is None
+    return re.search(r"\w", CITATION.sub("", text)) is None
 
 
 def cited_numbers(text: str) -> list[int]:
@@ -151,7 +215,7 @@ def cited_numbers(text: str) -> list[int]:
         [2, 1, 5, 6, 7]
     """
     numbers: dict[int, None] = {}
-    for citation in _CITATION.finditer(_CODE.sub(" ", text)):
+    for citation in CITATION.finditer(CODE.sub(" ", text)):
         for span in _RANGE.finditer(_DAGGER.sub("", citation[1])):
             first, last = int(span[1]), int(span[2] or span[1])
             numbers.update(

@@ -20,7 +20,7 @@ from ..plans.prompting import Prompt, neutralize
 from ..results import ScoredNode
 from ..strategies.outcome import SubResults, answer_texts
 from .answer import Answer, OmissionReason, OmittedResult, Source, only_cites
-from .settings import PASSAGE_PROMPTS, AnswerMode, AnswerSettings
+from .settings import PASSAGE_PROMPTS, AnswerCheck, AnswerMode, AnswerSettings
 
 T = TypeVar("T")
 
@@ -57,6 +57,7 @@ class AnswerContext:
         answer: The answer, once it is complete.
         sub_answers: The answers to parts of the question, as they stand in a prompt.
         callbacks: Get the answer when its stream was read to its end.
+        check: What of the answer is checked, see ``QueryEngine``.
     """
 
     llm: LLM
@@ -77,6 +78,7 @@ class AnswerContext:
     answer: Answer | None = None
     sub_answers: str = ""
     callbacks: list[Callable[[Answer], None]] = field(default_factory=list)
+    check: AnswerCheck | None = None
 
     def prompt(self, name: str, **values: object) -> str:
         """Return a prompt with the question and values in their places."""

@@ -15,7 +15,7 @@ from collections.abc import (
 )
 from contextlib import aclosing
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, get_args
 
 from ...nodegraph.errors import explain_names
 from ...nodegraph.models.llm import LLM, as_llm
@@ -27,13 +27,20 @@ from ..plans.prompting import Prompt, PromptMixin, PromptReplacement, replace_pr
 from ..protocols import RetrieverLike
 from ..restricted_retriever import restrict
 from ..token_budget import TokenBudget
-from ..validation import check_min_score, check_top_k, whole
+from ..validation import check_min_score, check_top_k, choice, whole
 from .answer import Answer, Source
 from .chat_history import Pair, parse_history
 from .context import AnswerContext
 from .pipeline import answer_question
 from .qa import QaRetriever
-from .settings import PROMPTS, AnswerMode, AnswerSettings, check_mode, check_prompts
+from .settings import (
+    PROMPTS,
+    AnswerCheck,
+    AnswerMode,
+    AnswerSettings,
+    check_mode,
+    check_prompts,
+)
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -69,6 +76,8 @@ class QueryEngine(PromptMixin):
         min_score: Leaves out results that score less; without any the answer says that nothing
             was found, and no model is asked. Scores of the default search are from 0 to 1, and
             0.5 is the place to begin with; see docs/scores.md. None takes all results.
+        check: ``"quotes"`` to look up the quotations and cited sentences of each answer in its
+            sources, without a model: ``Answer.quotes`` and ``Answer.notes``. See ``check_quotes``.
         settings: The context window, the language, limits of calls and seconds, and what happens
             on errors. See ``AnswerSettings``.
 
@@ -104,6 +113,7 @@ class QueryEngine(PromptMixin):
         top_k: int | None = None,
         max_tokens: int | None = None,
         min_score: float | None = None,
+        check: AnswerCheck | None = None,
         settings: AnswerSettings | None = None,
     ) -> None:
         if qa is not None and not all(
@@ -113,6 +123,7 @@ class QueryEngine(PromptMixin):
         if not isinstance(settings, AnswerSettings | None):
             raise TypeError(f"settings are AnswerSettings(...), not {settings!r:.80}")
         check_mode(mode)
+        choice(check, "check", (None, *get_args(AnswerCheck)))
         self.retriever = as_retriever(retriever)
         self.llm: LLM = as_llm(llm)
         self.mode: AnswerMode = mode
@@ -120,6 +131,7 @@ class QueryEngine(PromptMixin):
         self.top_k = None if top_k is None else check_top_k(top_k)
         self.max_tokens = None if max_tokens is None else whole(max_tokens, "max_tokens", 1)
         self.min_score = check_min_score(min_score, self.retriever)
+        self.check: AnswerCheck | None = check
         self.settings = settings or AnswerSettings()
         self._prompts = replace_prompts(PROMPTS, {} if prompts is None else prompts)
         check_prompts(self.mode, self._prompts, self.settings)
@@ -251,6 +263,7 @@ class QueryEngine(PromptMixin):
             question,
             language_of(question) if language == "auto" else language,
             notes=notes,
+            check=self.check,
         )
         budget = TokenBudget(self.max_tokens, top_k=limit)
         plan = answer_question(

@@ -29,6 +29,7 @@ from .answer import Answer, AnswerError, Source, flag_cited
 from .chat_history import Pair, condense
 from .context import AnswerContext, Packing, cut, format_sources, merge_results, shorten
 from .qa import QaRetriever
+from .quotes import check_quotes
 from .settings import PASSAGE_PROMPTS, AnswerMode
 
 logger = logging.getLogger(__name__)
@@ -190,7 +191,8 @@ def _cited_answer(context: AnswerContext, answer: FinalAnswer) -> Answer:
     """Return the model's answer with the sources that it cites."""
     text = answer.text or context.prompt("not_found")
     sources, notes = flag_cited(context.sources, answer.text, context.certain)
-    return context.build_answer(text, sources, answer.answered, notes)
+    cited = context.build_answer(text, sources, answer.answered, notes)
+    return check_quotes(cited) if context.check == "quotes" else cited
 
 
 def _extracted_answer(context: AnswerContext, error: ModelError) -> Answer:

@@ -19,6 +19,8 @@ AnswerMode = Literal["stuff", "refine", "map_reduce", "map_rerank"]
 
 OnError = Literal["raise", "extract"]
 
+AnswerCheck = Literal["quotes"]
+
 PASSAGE_PROMPTS: Mapping[AnswerMode, tuple[str, ...]] = MappingProxyType(
     {
         "stuff": ("answer",),

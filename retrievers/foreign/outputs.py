@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import pairwise
@@ -217,6 +217,37 @@ def read_sources(
         return None, read_output(output, name, query, score_key=score_key)
     text, sources = answer
     return text, read_output(list(sources), name, query, score_key=score_key)
+
+
+def read_answer(
+    output: Any, documents: Iterable[Any] | None = None
+) -> tuple[str, list[ScoredNode]]:
+    """Return an answer's text and its documents in their order, none left out.
+
+    Args:
+        output: An answer: a text, a response, a message, or a mapping with one.
+        documents: What it is from, instead of the documents of the output: nodes, results, texts,
+            documents of LangChain or LlamaIndex.
+
+    Raises:
+        TypeError: If the output is no answer, or a document is none.
+    """
+    answer = _answer(output)
+    if answer is None:
+        raise TypeError(
+            f"an answer is a text, a message, a response, or a mapping with one of "
+            f"{', '.join(map(repr, ANSWER_KEYS))}, not {output!r:.80}"
+        )
+    text, sources = answer
+    if isinstance(documents, str | Mapping) or not isinstance(documents, Iterable | None):
+        raise TypeError(f"evidence is a list of documents, nodes or texts, not {documents!r:.80}")
+    results = []
+    for document in sources if documents is None else documents:
+        if isinstance(document, str):
+            document = text_node(document)
+        node, score, evidence = _item(document, "evidence", "relevance_score")
+        results.append(ScoredNode(node, 0.0 if score is None else score, evidence))
+    return text, results
 
 
 def _answer(output: Any) -> tuple[str, Sequence[Any]] | None:

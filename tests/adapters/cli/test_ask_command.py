@@ -57,6 +57,20 @@ def test_the_answer_then_the_numbered_sources(nodekin, server):
     assert server.asked[0]["stream"] is True
 
 
+def test_quotations_are_looked_up(nodekin, server):
+    server.text = "Black tea “is FERMENTED” [1], “never smoked” [1]."
+    ran = nodekin("ask", "Which tea is fermented?", "--in", "docs", "-k", "1")
+    assert ran.out.splitlines()[-2:] == [
+        "“is FERMENTED”  repaired  docs/tea.md:7",
+        "“never smoked”  nowhere",
+    ]
+    assert "“never smoked” stands in no source" in ran.err
+    ran = nodekin("ask", "Which tea is fermented?", "--in", "docs", "-k", "1", "--json")
+    first, second = json.loads(ran.out)["quotes"]
+    assert (first["status"], first["spans"][0]["text"]) == ("repaired", "is fermented")
+    assert (second["status"], second["spans"]) == ("nowhere", [])
+
+
 def test_the_model_may_be_named_by_options(nodekin, server, monkeypatch):
     monkeypatch.delenv("OPENAI_BASE_URL")
     monkeypatch.delenv("OPENAI_MODEL")

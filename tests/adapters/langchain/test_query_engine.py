@@ -26,7 +26,13 @@ from pydantic import ValidationError
 
 from nodekin.adapters.langchain import NodeGraphQueryEngine, NodeGraphVectorStore, answer_tool
 from nodekin.adapters.langchain.query_engine import join_chunks, read_question
-from nodekin.retrievers import QueryEngine, RecursiveRetriever, Retriever, trace
+from nodekin.retrievers import (
+    QueryEngine,
+    RecursiveRetriever,
+    Retriever,
+    check_quotes,
+    trace,
+)
 from nodekin.retrievers.answers.answer import AnswerError
 
 ANSWER = "Black tea is fermented [1]."
@@ -504,3 +510,10 @@ async def test_settings_of_the_engine_and_the_call(graph, native_engine, model, 
     assert source["text"] == document.page_content
     with pytest.raises(TypeError, match="filters"):
         await call(named, way, "tea", filters={})
+
+
+def test_quotations_are_in_the_output(native):
+    engine = QueryEngine(native, lambda prompt: "It is “Fermented” [1].", check="quotes")
+    answer = NodeGraphQueryEngine(engine=engine, output="dict").invoke("Is black tea fermented?")
+    assert [(quote["status"], quote["source"]) for quote in answer["quotes"]] == [("repaired", 1)]
+    assert check_quotes(answer).quotes[0].repairs == ("case",)  # as after any other chain

@@ -44,6 +44,7 @@ from nodekin.retrievers import (
     RecursiveRetriever,
     Retriever,
     RouterRetriever,
+    check_quotes,
     restrict,
 )
 from nodekin.retrievers.strategies.model_prompt import StrategySettings
@@ -112,6 +113,13 @@ def test_searches_a_graph(graph: NodeGraph, scripted: Scripted) -> None:
         .source_nodes
     )
     assert from_text_node(whole.node).group == "passage"
+
+
+def test_quotations_are_in_the_metadata(search: Retriever, scripted: Scripted) -> None:
+    engine = QueryEngine(search, scripted("It is “Fermented” [1]."), check="quotes")
+    response = NodeGraphQueryEngine(engine).query("Which tea is fermented?")
+    assert [quote["status"] for quote in response.metadata["quotes"]] == ["repaired"]
+    assert check_quotes(response).quotes[0].repairs == ("case",)  # as of any other engine
 
 
 def test_nothing_found(search: Retriever, scripted: Scripted) -> None:

@@ -31,6 +31,16 @@ def test_an_answer_comes_in_pieces_with_its_sources(setups) -> None:
     assert any("What is tea?" in prompt for prompt in prompts)
 
 
+def test_quotations_come_with_their_places(setups) -> None:
+    client = Client(PageApp(setups, lambda prompt: "It is “fermented”, “not smoked” [1]."))
+    end = events_of(client.post("/api/ask", question="Is black tea fermented?"))[-1]
+    assert [(quote["text"], quote["status"]) for quote in end["quotes"]] == [
+        ("fermented", "exact"),
+        ("not smoked", "nowhere"),
+    ]
+    assert end["quotes"][0]["spans"][0]["document_id"] == "tea/black.md"
+
+
 def test_what_a_model_fails_of_is_shown(setups) -> None:
     def model(prompt: str) -> str:
         raise ModelError("the model is on holiday")

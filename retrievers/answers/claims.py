@@ -1,0 +1,145 @@
+"""Check what an answer says in its own words by its numbers and names, without a model."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
+
+from ...nodegraph.extractors.entity_names import name_key, parse
+from ...nodegraph.splitters.chunking import UNSPACED
+from ..analysis.languages import detect, script_of
+
+_NUMBER = re.compile(
+    rf"(?<![^\W_\d{UNSPACED}])\d+(?:[.,'’٫٬\u00a0\u202f ]\d+)*(?!\d|(?:st|nd|rd|th)\b)"
+)
+
+_THOUSANDS = re.compile(r"\d{1,3}(?P<mark>[.,'’٬\u00a0\u202f ])\d{3}(?:(?P=mark)\d{3})*")
+
+_WORD = re.compile(rf"[^\W_{UNSPACED}]+")
+
+_SAMPLE = 4_000  # characters that tell the language
+
+_ENDING = 2  # letters by which a name's form may differ
+
+_LISTED = 8  # numbers or names in a note
+
+
+class ClaimCheck:
+    """Look up the numbers and names of sentences in sources.
+
+    Args:
+        texts: The sources' texts, in their normal form.
+        titles: Their titles.
+        answer: The answer, whose language is compared with theirs.
+
+    Example:
+        >>> check = ClaimCheck(["the nile is 6,650 km long."], ["Rivers"], "It has 7,000 km.")
+        >>> check.notes(["It has 6650 km.", "At Khartoum it has 7,000 km."])
+        ['no source has the number 7,000', 'no source has the name Khartoum']
+    """
+
+    def __init__(self, texts: Sequence[str], titles: Sequence[str], answer: str) -> None:
+        self._texts, self._titles = texts, titles
+        sample = "\n".join(text[:_SAMPLE] for text in texts[:4])
+        self.same_language = _same_language(answer[:_SAMPLE], sample)
+
+    @cached_property
+    def _numbers(self) -> set[str]:
+        texts = (*self._texts, *self._titles)
+        return {value for text in texts for _, values in _numbers(text) for value in values}
+
+    @cached_property
+    def _words(self) -> set[str]:
+        words = {word for text in (*self._texts, *self._titles) for word in _WORD.findall(text)}
+        return {part for word in words for part in name_key(word).split()}
+
+    @cached_property
+    def _joined(self) -> str:
+        return "\n".join([*self._texts, *self._titles]).casefold()
+
+    def notes(self, claims: Iterable[str]) -> list[str]:
+        """Return what no source has, and whether the language is another one."""
+        claims = list(claims)
+        numbers = [
+            number
+            for claim in claims
+            for number, values in _numbers(claim)
+            if not values & self._numbers
+        ]
+        notes = [_missing("number", numbers)]
+        if not self.same_language:
+            notes.append(
+                "the answer is in another language than its sources: only its quotations and "
+                "numbers were checked"
+            )
+        else:
+            names = [name for claim in claims for name in self._missing_names(claim)]
+            notes.append(_missing("name", names))
+        return [note for note in notes if note]
+
+    def _missing_names(self, claim: str) -> Iterator[str]:
+        for key, name in parse(claim).names(lambda _: True).items():
+            words = _WORD.findall(key)
+            is_there = all(map(self._has_word, words)) if words else key in self._joined
+            if not is_there:
+                yield name
+
+    def _has_word(self, word: str) -> bool:
+        if word in self._words or len(word) < 2:
+            return True
+        stems = [word[: len(word) - cut] for cut in range(1, _ENDING + 1) if len(word) - cut > 3]
+        if any(stem in self._words for stem in stems):
+            return True
+        return len(word) > 3 and any(
+            other.startswith(word) and len(other) - len(word) <= _ENDING for other in self._words
+        )
+
+
+def _missing(what: str, values: Iterable[str]) -> str:
+    listed = list(dict.fromkeys(values))
+    if not listed:
+        return ""
+    more = f" and {len(listed) - _LISTED} more" if len(listed) > _LISTED else ""
+    return f"no source has the {what}{'s' * (len(listed) > 1)} {', '.join(listed[:_LISTED])}{more}"
+
+
+def _numbers(text: str) -> Iterator[tuple[str, set[str]]]:
+    """Yield the numbers of a text, and what each may be: 1.500 is a thousand, or one and a half."""
+    text = unicodedata.normalize("NFKC", text)
+    for match in _NUMBER.finditer(text):
+        number = match[0]
+        plain = "".join(str(unicodedata.decimal(c)) if c.isdecimal() else c for c in number)
+        values = {re.sub(r"[,٫]", ".", plain)}
+        if _THOUSANDS.fullmatch(plain):
+            values.add(re.sub(r"\D", "", plain))
+        else:
+            grouped = re.sub(r"[.,'’٬\u00a0\u202f ](?=\d{3}(?!\d))", "", plain)
+            values.add(re.sub(r"[,٫]", ".", grouped))
+            values.update(re.split(r"[ \u00a0\u202f]", plain) if " " in plain else ())
+        yield number, values
+
+
+def _same_language(text: str, other: str) -> bool:
+    """Return whether two texts may be in the same language."""
+    (script, language), (other_script, other_language) = _language(text), _language(other)
+    if not script or not other_script:
+        return True
+    if script != other_script:
+        return False
+    return language is None or other_language is None or language == other_language
+
+
+def _language(text: str) -> tuple[str, str | None]:
+    """Return the script of most letters, empty without letters, and the language if it shows."""
+    letters = re.findall(r"[^\W\d_]", text)
+    if not letters:
+        return "", None
+    scripts = Counter(map(script_of, letters))
+    if 10 * (scripts["hiragana"] + scripts["katakana"]) > len(letters):
+        return "japanese", None
+    script = scripts.most_common(1)[0][0]
+    language = detect(_WORD.findall(text.lower()), script)
+    return script, None if language is None else language.name

@@ -1,0 +1,358 @@
+"""Look a quotation up in texts: exactly, in its normal form, in parts. No model, no guess."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Literal
+
+from ...nodegraph.splitters.chunking import UNSPACED, Span
+from ...nodegraph.splitters.sentences import sentence_spans
+from .normal_text import NormalText, differences
+
+ELISION = re.compile(
+    r"[\s,]*[\[(（［【]?\s*(?:\.{3,}|\.(?:\s\.){2,}|…+|⋯+)\s*[\])）］】]?[\s,]*", re.UNICODE
+)
+"""What stands in a quotation for words that it leaves out."""
+
+_MAX_ELIDED = 2_000  # characters that an elision may stand for
+
+_MAX_STITCHED = 2_000  # characters of a quotation that is taken to parts
+
+_MIN_PART = 8  # units of a part: four words, or eight Chinese characters
+
+_AVERAGE_PART = 10  # units of the parts of a long quotation
+
+_MIN_ALIKE = 0.3  # what a sentence and a quotation share, for it to be the nearest
+
+_EDGES = " \t\n\r.,;:!?…。，；：！？、·'\"“”‘’«»「」『』-–—"
+
+# Words, numbers with signs, characters of scripts without spaces, marks: of a normal form.
+_TOKEN = re.compile(
+    rf"(?:(?<![\w)])[-+])?\d+(?:[.,:]\d+)*%?(?![^\W{UNSPACED}])|[^\W{UNSPACED}]+"
+    rf"|[{UNSPACED}]|[^\w\s]"
+)
+
+_IS_WORD = re.compile(rf"[^\W{UNSPACED}]").match
+
+_IS_UNSPACED = re.compile(f"[{UNSPACED}]")
+
+_BEFORE_NUMBER = re.compile(r"(?:\d[.,:]|(?:^|[^\w)])[-+])\Z")
+
+_BEHIND_NUMBER = re.compile(r"[.,:]\d")
+
+MatchStatus = Literal["exact", "repaired", "stitched"]
+
+
+@dataclass(frozen=True, slots=True)
+class QuoteMatch:
+    """Tell where a quotation stands.
+
+    Attributes:
+        text: Which text it stands in, by its index.
+        status: How: ``"exact"``, ``"repaired"`` or ``"stitched"``.
+        spans: Where, in characters: one span, or those of its parts.
+        repairs: What had to be ignored: case, width, spaces, quotation marks, hyphens,
+            punctuation (at either edge), elision.
+    """
+
+    text: int
+    status: MatchStatus
+    spans: tuple[Span, ...]
+    repairs: tuple[str, ...] = ()
+
+
+class QuoteIndex:
+    """Look quotations up in texts.
+
+    A text is brought to its normal form when the first quotation does not stand in it as it is.
+
+    Args:
+        texts: The texts, those of sources.
+
+    Example:
+        >>> index = QuoteIndex(["Green tea is steamed. It grows in Japan.", "Black tea is not."])
+        >>> index.find("black tea … not")
+        QuoteMatch(text=1, status='repaired', spans=((0, 9), (13, 16)), repairs=('case', 'elision'))
+        >>> index.find("It grows in Japan. Green tea is steamed.").status
+        'stitched'
+        >>> index.find("Green tea is roasted.") is None, index.nearest("Green tea is roasted.")
+        (True, (0, (0, 21)))
+    """
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        self.texts = texts
+        self._normal: list[NormalText | None] = [None] * len(texts)
+        self._terms: list[frozenset[str] | None] = [None] * len(texts)
+
+    def find(self, quote: str, first: Iterable[int] = ()) -> QuoteMatch | None:
+        """Return where a quotation stands. None if it stands nowhere, or has no word.
+
+        Args:
+            quote: The quotation, without its marks.
+            first: Texts that are looked at before the others, by index: those that it cites.
+        """
+        stripped = quote.strip()
+        if not re.search(r"\w", stripped):
+            return None
+        normal = _NormalQuote(stripped)
+        cited = [at for at in dict.fromkeys(first) if 0 <= at < len(self.texts)]
+        others = [at for at in range(len(self.texts)) if at not in set(cited)]
+        for indexes in (cited, others):
+            for at in indexes:
+                span = _find(stripped, self.texts[at])
+                if span is not None:
+                    return QuoteMatch(at, "exact", (span,))
+            for at in indexes:
+                match = self._repaired(normal, at)
+                if match is not None:
+                    return match
+        for at in (*cited, *others):
+            match = self._stitched(normal, at)
+            if match is not None:
+                return match
+        return None
+
+    def nearest(self, quote: str) -> tuple[int, Span] | None:
+        """Return the sentence that has most of a quotation's words, of the text that has most."""
+        terms = _terms(NormalText(quote).normalized)
+        if not terms or not self.texts:
+            return None
+        at = max(range(len(self.texts)), key=lambda at: len(terms & self._terms_of(at)))
+        best, nearest = _MIN_ALIKE, None
+        text = self.texts[at]
+        for start, stop in sentence_spans(text) if terms & self._terms_of(at) else ():
+            others = _terms(NormalText(text[start:stop]).normalized)
+            alike = 2 * len(terms & others) / (len(terms) + len(others))
+            if alike > best:
+                best, nearest = alike, (at, (start, stop))
+        return nearest
+
+    def normalized(self, at: int) -> str:
+        """Return the normal form of a text."""
+        return self._normal_text(at).normalized
+
+    def _normal_text(self, at: int) -> NormalText:
+        normal = self._normal[at]
+        if normal is None:
+            normal = self._normal[at] = NormalText(self.texts[at])
+        return normal
+
+    def _terms_of(self, at: int) -> frozenset[str]:
+        terms = self._terms[at]
+        if terms is None:
+            terms = self._terms[at] = _terms(self.normalized(at))
+        return terms
+
+    def _repaired(self, quote: _NormalQuote, at: int) -> QuoteMatch | None:
+        source = self._normal_text(at)
+        for normal in dict.fromkeys([quote.full_normalized, quote.normalized]):
+            if (span := _find_normalized(normal, source)) is not None:
+                start, stop = source.span(*span)
+                is_all = normal == quote.full_normalized
+                text = quote.text if is_all else quote.text.strip(_EDGES)
+                repairs = differences(text, source.text[start:stop])
+                if not is_all:
+                    repairs = (*repairs, "punctuation")
+                return QuoteMatch(at, "repaired", ((start, stop),), repairs)
+        if len(quote.parts) < 2 or not all(
+            part.normalized in source.normalized for part in quote.parts
+        ):
+            return None
+        spans = _find_in_order([part.normalized for part in quote.parts], source)
+        if spans is None:
+            return None
+        in_text = tuple(source.span(*span) for span in spans)
+        repairs = tuple(
+            dict.fromkeys(
+                name
+                for part, (start, stop) in zip(quote.parts, in_text, strict=True)
+                for name in differences(part.text.strip(_EDGES), source.text[start:stop])
+            )
+        )
+        return QuoteMatch(at, "repaired", in_text, (*repairs, "elision"))
+
+    def _stitched(self, quote: _NormalQuote, at: int) -> QuoteMatch | None:
+        if len(quote.text) > _MAX_STITCHED:
+            return None
+        source = self._normal_text(at)
+        spans: list[Span] = []
+        for part in quote.parts:
+            span = _find_normalized(part.normalized, source) if part.units >= _MIN_PART else None
+            covered = [span] if span is not None else _cover(part, source)
+            if covered is None:
+                return None
+            spans += covered
+        units = sum(part.units for part in quote.parts)
+        if len(spans) > max(2, len(quote.parts), 1 + units // _AVERAGE_PART):
+            return None
+        return QuoteMatch(at, "stitched", tuple(source.span(*span) for span in spans))
+
+
+class _NormalPart:
+    """A part of a quotation, without the punctuation at its edges."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.full_normalized = NormalText(text).normalized
+        self.normalized = self.full_normalized.strip(_EDGES)
+        self.tokens = [match.span() for match in _TOKEN.finditer(self.normalized)]
+        self.sizes = [_units(self.normalized[a:b]) for a, b in self.tokens]
+        self.units = sum(self.sizes)
+
+
+class _NormalQuote(_NormalPart):
+    """A quotation, and what it has between its elisions."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        parts = [_NormalPart(part) for part in ELISION.split(text)]
+        parts = [part for part in parts if part.units]
+        self.parts: list[_NormalPart] = parts if len(parts) > 1 else [self]
+
+
+def _units(token: str) -> int:
+    """Return what a token counts: a word 2, a character of Chinese 1, a mark nothing."""
+    if _IS_WORD(token) or token[-1:].isdigit() or token[-1:] == "%":
+        return 2
+    return 1 if token[:1].isalnum() else 0
+
+
+def _find(quote: str, text: str) -> Span | None:
+    """Return the first place where a quotation stands in a text, not within a word or number."""
+    at = text.find(quote)
+    while at >= 0:
+        stop = at + len(quote)
+        if not _cuts(text, at, stop):
+            return at, stop
+        at = text.find(quote, at + 1)
+    return None
+
+
+def _find_normalized(quote: str, source: NormalText, start: int = 0) -> Span | None:
+    """Return the first place of a normal form from an offset on, as a span of the normal form."""
+    at = source.normalized.find(quote, start) if quote else -1
+    while at >= 0:
+        stop = at + len(quote)
+        if not _cuts(source.text, *source.span(at, stop)):
+            return at, stop
+        at = source.normalized.find(quote, at + 1)
+    return None
+
+
+def _cuts(text: str, start: int, stop: int) -> bool:
+    """Return whether a word or a number goes on beyond a span."""
+    if start and _IS_WORD(text, start) and _IS_WORD(text, start - 1):
+        return True
+    if stop < len(text) and _IS_WORD(text, stop) and _IS_WORD(text, stop - 1):
+        return True
+    if text[start].isdigit() and _BEFORE_NUMBER.search(text, max(0, start - 2), start):
+        return True
+    return text[stop - 1].isdigit() and _BEHIND_NUMBER.match(text, stop) is not None
+
+
+def _find_in_order(parts: Sequence[str], source: NormalText) -> list[Span] | None:
+    """Return where parts stand one behind the other, with not too much between two of them."""
+    first = _find_normalized(parts[0], source)
+    for _ in range(20):  # further places of the first part
+        if first is None:
+            return None
+        spans = [first]
+        for part in parts[1:]:
+            stop = spans[-1][1]
+            span = _find_normalized(part, source, stop)
+            if span is None:
+                return None
+            if span[0] - stop > _MAX_ELIDED:
+                break
+            spans.append(span)
+        if len(spans) == len(parts):
+            return spans
+        first = _find_normalized(parts[0], source, first[0] + 1)
+    return None
+
+
+def _cover(part: _NormalPart, source: NormalText) -> list[Span] | None:
+    """Return the places of parts of a text that a quotation is put together from, few and long.
+
+    None if it has something that no part is long enough for.
+    """
+    sizes, count = part.sizes, len(part.tokens)
+    if part.units < 2 * _MIN_PART:
+        return None
+    least = _least_stops(sizes)
+    if least[0] is None or not _has(part, 0, least[0], source):
+        return None
+    before: list[int | None] = [None] * (count + 1)  # where the part starts that ends there
+    before[0] = 0
+    filled = stop = 0
+    for start in range(count):
+        if before[start] is None:
+            continue
+        if not sizes[start]:  # a mark between two parts
+            if before[start + 1] is None:
+                before[start + 1] = start
+                filled = max(filled, start + 1)
+            continue
+        shortest = least[start]
+        if shortest is None:
+            break
+        stop = max(stop, shortest)
+        if not _has(part, start, stop, source):
+            continue
+        while stop < count and _has(part, start, stop + 1, source):
+            stop += 1
+        for at in range(max(shortest, filled + 1), stop + 1):
+            before[at] = start
+        filled = max(filled, stop)
+    return _spans_back(part, before, source)
+
+
+def _least_stops(sizes: Sequence[int]) -> list[int | None]:
+    """Return for each token behind which one a part from it on is long enough."""
+    result: list[int | None] = []
+    stop = total = 0
+    for size in sizes:
+        while total < _MIN_PART and stop < len(sizes):
+            total += sizes[stop]
+            stop += 1
+        result.append(stop if total >= _MIN_PART else None)
+        total -= size
+    return result
+
+
+def _has(part: _NormalPart, start: int, stop: int, source: NormalText) -> bool:
+    """Return whether a source has some tokens of a quotation in a row."""
+    tokens = part.normalized[part.tokens[start][0] : part.tokens[stop - 1][1]]
+    return _find_normalized(tokens, source) is not None
+
+
+def _spans_back(
+    part: _NormalPart, before: Sequence[int | None], source: NormalText
+) -> list[Span] | None:
+    """Return the places of the parts, from the last one back to the first."""
+    spans: list[Span] = []
+    at = len(part.tokens)
+    while at:
+        start = before[at]
+        if start is None:
+            return None
+        if part.sizes[start] or at - start > 1:
+            part_text = part.normalized[part.tokens[start][0] : part.tokens[at - 1][1]]
+            span = _find_normalized(part_text.strip(_EDGES), source)
+            if span is None:
+                return None
+            spans.append(span)
+        at = start
+    return spans[::-1]
+
+
+def _terms(normalized: str) -> frozenset[str]:
+    """Return the words of a normal form, and the pairs of characters of Chinese."""
+    tokens = _TOKEN.findall(normalized)
+    words = [token for token in set(tokens) if len(token) > 1]
+    if _IS_UNSPACED.search(normalized):
+        words += {a + b for a, b in pairwise(tokens) if len(a) == len(b) == 1}
+    return frozenset(words)
