@@ -13,14 +13,18 @@ from llama_index.core.storage.docstore.types import (
     BaseDocumentStore,
     RefDocInfo,
 )
+from llama_index.core.storage.kvstore import SimpleKVStore
 
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.node import ROOT, Node
 from ..frameworks import in_thread
 from .import_export import export_nodes
-from .nodes import all_relationships, find_node, id_in_llama_index, to_text_node
+from .nodes import all_relationships, find_node, id_in_llama_index, to_document, to_text_node
 
 logger = logging.getLogger(__name__)
+
+DOCUMENTS = "nodekin_documents"
+"""Where in a file of LlamaIndex's docstore the documents are, which are no nodes there."""
 
 
 class NodeGraphDocstore(BaseDocumentStore):
@@ -155,25 +159,30 @@ class NodeGraphDocstore(BaseDocumentStore):
         """Write all nodes as JSON that ``SimpleDocumentStore.from_persist_path`` reads.
 
         ``StorageContext.persist`` calls it, and ``StorageContext.from_defaults(persist_dir=...)``
-        reads what it wrote: a docstore of these nodes that no longer depends on the graph. A graph
-        with a store (``NodeGraph(store="corpus.nodekin")``) is kept without it. Where no group is
-        named and none is built yet, nothing can be written, and the log says so.
+        reads what it wrote: a docstore of these nodes that no longer depends on the graph. The
+        documents are written, too, for ``load_index_from_storage``. A graph with a store
+        (``NodeGraph(store="corpus.nodekin")``) is kept without it. The log says what is not
+        written: vectors, and nodes where no group is named and none is built yet.
         """
-        copied, nodes = SimpleDocumentStore(), list(self.docs.values())
+        values, nodes = SimpleKVStore(), list(self.docs.values())
         if not nodes:
             logger.warning(
                 "no node was written to %s: no group is built; name those to write: "
                 "NodeGraphDocstore(graph, [...]), of %s",
                 *(persist_path, list(self.graph.groups)),
             )
+        if self.graph.embeddings.embedders:
+            logger.warning(
+                "%s has no vectors: an index that is loaded from it embeds again what its vector "
+                "store does not have; store='corpus.nodekin' keeps everything",
+                persist_path,
+            )
+        SimpleDocumentStore(values, DOCUMENTS).add_documents(
+            [to_document(root) for root in self.graph.nodes(ROOT)]
+        )
+        copied = SimpleDocumentStore(values)
         copied.add_documents(nodes)
         copied.persist(persist_path, fs)
-        logger.warning(
-            "%s has the nodes and no index: load_index_from_storage finds none in it; make one of "
-            "the nodes, NodeGraphIndex([*docstore.docs.values()]), or keep the graph with its "
-            "vectors, store='corpus.nodekin'",
-            persist_path,
-        )
 
     def add_documents(self, *args: Any, **kwargs: Any) -> NoReturn:
         """Raise NotImplementedError, as all methods that write: the graph itself is changed."""

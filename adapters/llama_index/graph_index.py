@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
 
 from llama_index.core.base.llms.base import BaseLLM
 from llama_index.core.callbacks import CallbackManager
@@ -14,8 +15,12 @@ from llama_index.core.chat_engine import (
     ContextChatEngine,
 )
 from llama_index.core.chat_engine.types import BaseChatEngine, ChatMode
+from llama_index.core.data_structs.data_structs import IndexStruct
+from llama_index.core.data_structs.registry import INDEX_STRUCT_TYPE_TO_INDEX_STRUCT_CLASS
+from llama_index.core.indices.registry import INDEX_STRUCT_TYPE_TO_INDEX_CLASS
 from llama_index.core.query_engine import RetrieverQueryEngine
 from llama_index.core.schema import BaseNode, Document
+from llama_index.core.storage.docstore import SimpleDocumentStore
 from llama_index.core.storage.docstore.types import RefDocInfo
 from llama_index.core.storage.storage_context import StorageContext
 from llama_index.core.vector_stores.types import MetadataFilters
@@ -26,7 +31,7 @@ from ...retrievers.filters import Filters
 from ...retrievers.foreign.coercion import as_retriever
 from ...retrievers.protocols import RetrieverLike, RetrieverProtocol
 from ..frameworks import in_thread
-from .docstore import NodeGraphDocstore
+from .docstore import DOCUMENTS, NodeGraphDocstore
 from .document_graph import (
     CHUNKS,
     GraphOptions,
@@ -42,7 +47,7 @@ from .import_export import (
     put_documents,
     with_image_vectors,
 )
-from .nodes import find_node
+from .nodes import find_node, id_in_llama_index
 from .prompt_templates import default_llm
 from .query_engine import EngineOptions, NodeGraphQueryEngine
 from .retriever import NodeGraphRetriever
@@ -51,6 +56,47 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 logger = logging.getLogger(__name__)
+
+
+@dataclass
+class GraphStruct(IndexStruct):
+    """What LlamaIndex's index store knows of an index, so that it can be loaded.
+
+    Attributes:
+        of_documents: Whether it was made of documents.
+        nodes: The ids of its nodes in a docstore that has others, too.
+        similarity: By what it is searched. None for the default, or an object.
+    """
+
+    of_documents: bool = True
+    nodes: list[str] | None = None
+    similarity: str | None = None
+
+    @classmethod
+    def get_type(cls) -> Any:
+        """Return the name of this kind."""
+        return "nodekin_graph"
+
+
+def _load(
+    index_struct: GraphStruct, storage_context: StorageContext, **options: Any
+) -> NodeGraphIndex:
+    """Make an index of what ``persist`` wrote, for ``load_index_from_storage``."""
+    storage_context.index_store.delete_index_struct(index_struct.index_id)
+    options = {"similarity": index_struct.similarity, **options}
+    docstore: Any = storage_context.docstore
+    if index_struct.of_documents:
+        kept = SimpleDocumentStore.from_dict(docstore.to_dict(), DOCUMENTS)
+        documents: Any = [*kept.docs.values()]
+        storage_context.docstore = SimpleDocumentStore()
+        index = NodeGraphIndex.from_documents
+        return index(documents, storage_context=storage_context, **options)
+    ids = index_struct.nodes or [*docstore.docs]
+    return NodeGraphIndex(docstore.get_nodes(ids), storage_context=storage_context, **options)
+
+
+INDEX_STRUCT_TYPE_TO_INDEX_STRUCT_CLASS[GraphStruct.get_type()] = GraphStruct
+INDEX_STRUCT_TYPE_TO_INDEX_CLASS[GraphStruct.get_type()] = _load  # type: ignore[assignment]
 
 
 class NodeGraphIndex:
@@ -102,8 +148,10 @@ class NodeGraphIndex:
     ) -> None:
         self._groups: Sequence[str] | None = None
         self._objects: dict[str, Any] = {}
+        given: Sequence[BaseNode] = ()
         if not isinstance(graph, NodeGraph):
-            self._objects = objects_of(_checked_nodes(graph, retriever))
+            given = _checked_nodes(graph, retriever)
+            self._objects = objects_of(given)
             graph, retriever = graph_of_nodes(graph, **options)
             self._groups = [getattr(retriever, "target", EMBEDDED_NODES)]
         elif options:
@@ -111,8 +159,9 @@ class NodeGraphIndex:
         self.graph = graph
         self._retriever = as_retriever(graph if retriever is None else retriever, "retriever")
         self._callback_manager = callback_manager
-        self._storage_context = options.get("storage_context")
         self._embed_model = options.get("embed_model")
+        self._struct = GraphStruct(of_documents=False)
+        self._start_keeping(options, given)
 
     def __repr__(self) -> str:
         return f"NodeGraphIndex({self.graph!r}, {self._retriever!r})"
@@ -142,7 +191,8 @@ class NodeGraphIndex:
         graph, search = graph_of_documents(documents, **options)
         index = cls(graph, search, callback_manager=callback_manager)
         index._groups = [CHUNKS]
-        index._storage_context = options.get("storage_context")
+        index._struct.of_documents = True
+        index._start_keeping(options)
         return index
 
     @classmethod
@@ -285,12 +335,33 @@ class NodeGraphIndex:
     def storage_context(self) -> StorageContext:
         """A storage context whose docstore is the graph, the one that was given or a new one.
 
-        ``persist`` writes the nodes as JSON, which ``NodeGraphIndex.from_nodes`` reads again. It
-        writes no vectors and no settings: ``store="tea.nodekin"`` keeps everything.
+        ``persist`` writes documents and nodes as JSON, which LlamaIndex's
+        ``load_index_from_storage`` reads, with the options that the index was made with. It writes
+        no vectors, and says so in the log: ``store="tea.nodekin"`` keeps everything.
         """
         if self._storage_context is None:
-            self._storage_context = StorageContext.from_defaults(docstore=self.docstore)
-        return self._storage_context
+            if self._groups is None:
+                logger.warning(
+                    "the storage context has the nodes of the graph, and not how it is searched; "
+                    "load_index_from_storage finds no index in it"
+                )
+            self._keep_in(StorageContext.from_defaults(docstore=self.docstore))
+        return cast(StorageContext, self._storage_context)
+
+    def _start_keeping(self, options: GraphOptions, nodes: Sequence[BaseNode] = ()) -> None:
+        if isinstance(similarity := options.get("similarity"), str):
+            self._struct.similarity = similarity
+        self._keep_in(options.get("storage_context"), nodes)
+
+    def _keep_in(self, context: StorageContext | None, nodes: Sequence[BaseNode] = ()) -> None:
+        """Put the index, and nodes that the context does not have, into a storage context."""
+        self._storage_context = context
+        if context is None or self._groups is None:
+            return
+        if not isinstance(context.docstore, NodeGraphDocstore):
+            context.docstore.add_documents(nodes, allow_update=True)
+            self._struct.nodes = [*map(id_in_llama_index, self.graph.nodes(self._groups[0]))]
+        context.index_store.add_index_struct(self._struct)
 
     @property
     def ref_doc_info(self) -> dict[str, RefDocInfo]:
@@ -325,6 +396,7 @@ class NodeGraphIndex:
             with_vectors = group == EMBEDDED_NODES
             nodes = with_image_vectors(nodes, self._embed_model) if with_vectors else nodes
             import_flat(self.graph, nodes, use_vectors=with_vectors)
+        self._keep_in(self._storage_context, nodes)
 
     def refresh_ref_docs(self, documents: Sequence[Document]) -> list[bool]:
         """Add documents that are new, replace those that have changed; all or none.
@@ -359,6 +431,7 @@ class NodeGraphIndex:
             logger.warning("there is no document %r; nothing was removed", ref_doc_id)
             return
         self.graph.remove(ref_doc_id)
+        self._keep_in(self._storage_context)
 
     ainsert = aupdate_ref_doc = in_thread(insert)
     arefresh_ref_docs = in_thread(refresh_ref_docs)

@@ -377,7 +377,7 @@ def document_of(node: BaseNode) -> Document:
     source = from_text_node(node)
     if isinstance(source, Node):
         search_text = source.search_text
-        return Document(source.text, source.own_metadata, id=source.id, search_text=search_text)
+        return Document(source.text, source.own_metadata, id=node.node_id, search_text=search_text)
     metadata = deepcopy(user_fields(node.metadata))
     if properties := _properties(node):
         metadata[LLAMA_INDEX_PROPERTIES] = json.dumps(properties, ensure_ascii=False)

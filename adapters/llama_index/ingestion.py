@@ -43,7 +43,7 @@ from .nodes import (
     link_neighbours,
     original_properties,
     related,
-    to_text_node,
+    to_document,
 )
 
 _GROUP = "chunk"
@@ -379,15 +379,8 @@ class FileReader(BaseReader):
         graph = NodeGraph(Path(file), reading=self.reading, progress=False)
         documents = []
         for node in graph.nodes(self.group):
-            own = to_text_node(node)
+            document = to_document(node)
             position = {} if self.group == ROOT else {"place": node.place}
-            documents.append(
-                LlamaIndexDocument(
-                    text=own.text,
-                    metadata={**position, **own.metadata, **(extra_info or {})},
-                    id_=own.node_id,
-                    excluded_embed_metadata_keys=own.excluded_embed_metadata_keys,
-                    excluded_llm_metadata_keys=own.excluded_llm_metadata_keys,
-                )
-            )
+            document.metadata = {**position, **document.metadata, **(extra_info or {})}
+            documents.append(document)
         return documents

@@ -297,6 +297,22 @@ def to_text_node(node: Node, relationships: Relationships | None = None) -> Text
     return text_node
 
 
+def to_document(node: Node) -> LlamaIndexDocument:
+    """Make a LlamaIndex document of a node, as ``to_text_node`` makes a node."""
+    own = to_text_node(node, {})
+    if isinstance(own, LlamaIndexDocument):
+        return own
+    names = ("metadata_template", "metadata_separator", "text_template")
+    return LlamaIndexDocument(
+        text=own.text,
+        metadata=own.metadata,
+        id_=own.node_id,
+        excluded_embed_metadata_keys=own.excluded_embed_metadata_keys,
+        excluded_llm_metadata_keys=own.excluded_llm_metadata_keys,
+        **{name: getattr(own, name) for name in names},
+    )
+
+
 def _fields(node: Node) -> dict[str, Any]:
     """Return the arguments of a ``TextNode`` for a node, but for its relationships."""
     if not node.id:

@@ -10,7 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from llama_index.core import PromptTemplate, Settings, StorageContext, VectorStoreIndex
+from llama_index.core import (
+    PromptTemplate,
+    Settings,
+    StorageContext,
+    VectorStoreIndex,
+    load_index_from_storage,
+)
 from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.chat_engine.types import BaseChatEngine
 from llama_index.core.embeddings import BaseEmbedding
@@ -517,16 +523,50 @@ def test_a_storage_context_is_used_as_in_llama_index(
     assert texts(again.as_retriever(similarity_top_k=1).retrieve("Nile")) == [DRINKS["rivers"]]
 
 
-def test_an_index_without_a_storage_context_has_one(
+def load(folder: Path, **options: Any) -> Any:
+    return load_index_from_storage(StorageContext.from_defaults(persist_dir=str(folder)), **options)
+
+
+def test_an_index_of_documents_is_loaded_from_its_storage(
     drinks: list[Document], tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    index = NodeGraphIndex.from_documents(drinks, similarity="bm25")
-    assert isinstance(index.storage_context.docstore, NodeGraphDocstore)
-    index.storage_context.persist(str(tmp_path))
-    assert "load_index_from_storage finds none in it" in caplog.text
+    index: Any = NodeGraphIndex.from_documents(drinks, similarity="bm25")
     assert index.storage_context is index.storage_context
-    kept = StorageContext.from_defaults(persist_dir=str(tmp_path))
-    assert len(kept.docstore.docs) == 3
+    for _ in range(2):
+        assert texts(index.as_retriever(similarity_top_k=1).retrieve("Nile")) == [DRINKS["rivers"]]
+        index.storage_context.persist(str(tmp_path))
+        index = load(tmp_path)
+        assert index.refresh_ref_docs(drinks) == [False] * 3
+    index.insert(Document(text="Cocoa is ground.", id_="cocoa"))
+    index.delete_ref_doc("tea")
+    index.storage_context.persist(str(tmp_path))
+    assert {*load(tmp_path).ref_doc_info} == {"rivers", "bridges", "cocoa"}
+    assert not caplog.text
+    vectors = NodeGraphIndex.from_documents(drinks, embed_model=Letters())
+    vectors.storage_context.persist(str(tmp_path))
+    assert "docstore.json has no vectors: an index that is loaded from it embeds" in caplog.text
+    loaded = load(tmp_path, embed_model=Letters())
+    assert texts(loaded.as_retriever().retrieve("Nile")) == texts(
+        vectors.as_retriever().retrieve("Nile")
+    )
+    assert NodeGraphIndex(index.graph).storage_context.docstore.docs
+    assert "and not how it is searched" in caplog.text
+
+
+def test_an_index_of_nodes_is_loaded_from_its_storage(tmp_path: Path) -> None:
+    nodes = [TextNode(text=text, id_=name) for name, text in DRINKS.items()]
+    more, alone = TextNode(text="Cocoa is ground.", id_="cocoa"), TextNode(text="A parent.")
+    for theirs in (False, True):
+        context = StorageContext.from_defaults()
+        if theirs:  # which has nodes that are not found
+            context.docstore.add_documents([alone])
+        index = NodeGraphIndex(nodes, similarity="bm25", storage_context=context)
+        index.insert_nodes([more])
+        index.delete_ref_doc("tea")
+        context.persist(str(tmp_path / str(theirs)))
+        loaded = load(tmp_path / str(theirs))
+        found = loaded.as_retriever(similarity_top_k=9).retrieve("Nile bridge cocoa tea parent")
+        assert {result.node_id for result in found} == {"rivers", "bridges", "cocoa"}
 
 
 def test_auto_merging_reads_the_graph_in_the_storage_context() -> None:
