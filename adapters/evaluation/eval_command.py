@@ -23,7 +23,7 @@ from ..cli.exit_status import EXIT_STATUSES, CommandError, ExitStatus, printable
 from ..cli.options import common_options, question_options
 from ..cli.output import FORMAT, echo, to_json
 from ..named_models import chat_model as named_chat
-from .python_objects import load_retriever, refuse_unless_typed
+from .python_objects import load_retriever, refuse_unless_typed, trust_code_option
 from .setup_session import declared_models, open_setups
 
 JSON_FORMAT = """\b
@@ -68,6 +68,7 @@ _FILE = click.Path(path_type=Path, dir_okay=False, allow_dash=True)
     "LlamaIndex, a function from a question to texts, or a function that makes one, perhaps of the "
     "argument documents. Its set-up is called NAME. Repeatable.",
 )
+@trust_code_option
 @click.option(
     "-m",
     "--metric",
@@ -139,6 +140,7 @@ def eval_command(
     document_key: str | None,
     names: tuple[str, ...],
     retrievers: tuple[str, ...],
+    trust_code: bool,
     metrics: tuple[str, ...],
     judge: str | None,
     results: Path | None,
@@ -162,8 +164,9 @@ def eval_command(
     nodekin eval --data q.jsonl --docs docs --baseline baseline.jsonl --max-loss recall@5=.02
     """
     limits = _parse_limits(max_losses, baseline)
-    file = SetupFile() if setups is None else SetupFile.read(setups)
     refuse_unless_typed("retrievers", "--retriever")
+    refuse_unless_typed("trust_code", "--trust-code")
+    file = SetupFile() if setups is None else SetupFile.read(setups, trust_code=trust_code)
     given = {retriever.rpartition(":")[2]: retriever for retriever in retrievers}
     chosen = list(names or [*given, *file.setups])
     if len(given) < len(retrievers) or given.keys() & file.setups.keys():

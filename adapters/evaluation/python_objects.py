@@ -2,42 +2,23 @@
 
 from __future__ import annotations
 
-import importlib
 import inspect
-import sys
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 import click
 
 from ...nodegraph.document import Document
-from ...nodegraph.errors import nearest_names
+from ...retrievers.evaluation.setups.named_code import load_object
 from ...retrievers.foreign.coercion import as_retriever
 from ...retrievers.protocols import RetrieverProtocol
 from ..cli.exit_status import CommandError, ExitStatus
 
-
-def load_object(name: str) -> Any:
-    """Return what ``module:name`` names. Modules of the current folder are found, too.
-
-    Raises:
-        CommandError: If there is no such module or name, or the module raises.
-    """
-    module_name, _, attribute = name.partition(":")
-    if not module_name or not attribute:
-        raise _error(f"{name!r} is not of the form module:name, such as search:make_retriever")
-    folder = str(Path.cwd())
-    if folder not in sys.path:
-        sys.path.insert(0, folder)
-    try:
-        module = importlib.import_module(module_name)
-    except Exception as error:  # what any module raises
-        raise _error(f"can't import {module_name!r}: {type(error).__name__}: {error}") from error
-    if not hasattr(module, attribute):
-        names = nearest_names(attribute, [n for n in vars(module) if not n.startswith("_")])
-        raise _error(f"{module_name} has no {attribute!r}; there is {names}")
-    return getattr(module, attribute)
+trust_code_option = click.option(
+    "--trust-code",
+    is_flag=True,
+    help="Run the code that the file of set-ups names as module:name. Read it before.",
+)
 
 
 def load_retriever(name: str, documents: Callable[[], Sequence[Document]]) -> RetrieverProtocol:
@@ -54,7 +35,10 @@ def load_retriever(name: str, documents: Callable[[], Sequence[Document]]) -> Re
     Raises:
         CommandError: If there is none of that name, or it is no retriever, or can't be made.
     """
-    source = load_object(name)
+    try:
+        source = load_object(name)
+    except ValueError as error:
+        raise _error(str(error)) from error
     required = _required(source) if inspect.isclass(source) or inspect.isroutine(source) else None
     try:
         if required == []:

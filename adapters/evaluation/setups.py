@@ -19,6 +19,7 @@ def load_setup(
     graph: NodeGraph | None = None,
     documents: object = None,
     models: Mapping[str, Any] | None = None,
+    trust_code: bool = False,
 ) -> Any:
     """Return the retriever or query engine that a file declares, ready to be asked.
 
@@ -31,6 +32,7 @@ def load_setup(
         documents: What to search instead of the sources that ``[graph]`` names. All that
             ``NodeGraph.add`` takes.
         models: Models by name, instead of those of ``[models]``.
+        trust_code: Whether code that the file names (``"module:name"``) may be run.
 
     Raises:
         OSError: If the file can't be read.
@@ -56,7 +58,7 @@ def load_setup(
         >>> [result.node.text for result in retriever("green tea")]
         ['Green tea is not fermented.']
     """
-    file = SetupFile.read(path)
+    file = SetupFile.read(path, trust_code=trust_code)
     named = NamedModels(file.models, models)
     if graph is not None and documents is not None:
         raise ValueError("give a graph or documents, not both: graph.add(documents) joins them")

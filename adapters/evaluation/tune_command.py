@@ -30,6 +30,7 @@ from .eval_command import (
     says_how_to_go_on,
     write_text,
 )
+from .python_objects import refuse_unless_typed, trust_code_option
 from .setup_session import open_setups
 
 JSON_FORMAT = """\b
@@ -77,6 +78,7 @@ With --json: {"format": 1, "command": "tune", "changed", "chosen": name,
     "tuned.trials.jsonl: the same command goes on where it was interrupted, or has more time.",
 )
 @click.option("--force", is_flag=True, help="Replace the file that is there.")
+@trust_code_option
 @common_options
 def tune_command(
     file: Path | None,
@@ -91,6 +93,7 @@ def tune_command(
     metric: str | None,
     out: Path,
     force: bool,
+    trust_code: bool,
     as_json: bool,
     quiet: bool,
 ) -> int:
@@ -103,10 +106,11 @@ def tune_command(
     nodekin tune models.toml --data questions.csv -m recall@5
     """
     check_replaceable(out, force)
+    refuse_unless_typed("trust_code", "--trust-code")
     if metric is not None:
         get_metric(metric)  # says which there are
     dataset = load_dataset(data, parse_fields(fields))
-    declared = SetupFile() if file is None else SetupFile.read(file)
+    declared = SetupFile() if file is None else SetupFile.read(file, trust_code=trust_code)
     trials = None if out == Path("-") else out.with_suffix(".trials.jsonl")
     with (
         open_setups(declared, docs, store, quiet=quiet, documents=dataset.documents) as opened,

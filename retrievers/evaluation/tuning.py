@@ -184,7 +184,8 @@ def tune(
     trials = Evaluation(Dataset(choosing, name=dataset.name), [measure], tried, matching)
     best = choose(measure, trials.judgements[measure.name])
     tables = {name: file.resolved(name) for name in dict.fromkeys((DEFAULT, best))}
-    chosen = SetupFile(tables, _needed_groups(tables, file, own), default=best)
+    groups = _needed_groups(tables, file, own)
+    chosen = SetupFile(tables, groups, default=best, trust_code=own.trust_code)
     measures = {m.name: m for m in (measure, *others)}
     evaluation = evaluate(
         SetupOpener(chosen, graph, models).open_all(),
@@ -292,7 +293,12 @@ def _all_setups(
                 "reranker": {"name": "ModuleReranker", "model": name},
                 "top_k": top_k,
             }
-    return SetupFile({**tables, **own.setups}, {**grid.groups, **own.groups}, models=own.models)
+    return SetupFile(
+        {**tables, **own.setups},
+        {**grid.groups, **own.groups},
+        models=own.models,
+        trust_code=own.trust_code,
+    )
 
 
 def _needed_groups(tables: Mapping[str, Table], file: SetupFile, own: SetupFile) -> Table:

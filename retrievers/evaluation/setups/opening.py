@@ -5,18 +5,20 @@ from __future__ import annotations
 import inspect
 from collections.abc import Mapping
 from graphlib import CycleError, TopologicalSorter
-from typing import Any
+from typing import Any, cast
 
 from ....nodegraph.errors import nearest_names
 from ....nodegraph.graph import NodeGraph
 from ...answers.engine import QueryEngine
 from ...base_retriever import BaseRetriever
 from ...composite.link_graph import LinkOptions
+from ...foreign.coercion import as_retriever
 from ...rerankers.reranker import Reranker
 from ...similarities.bm25 import Bm25
 from ...similarities.registry import get_similarity
 from ...strategies.sub_question import PartialAnswers
 from ...validation import with_settings
+from .named_code import load_object, names_code
 from .setup_file import (
     ENGINES,
     RETRIEVERS,
@@ -50,7 +52,27 @@ class SetupOpener:
         self.graph = graph
         self.models = models or {}
         for name in _parents_first(file.groups):
-            _declare(graph, name, file.groups[name])
+            self._declare(name, file.groups[name])
+
+    def _declare(self, name: str, table: Table) -> None:
+        """Declare a group on the graph as its table says."""
+        arguments = dict(table)
+        named = arguments.pop("transform")
+        if names_code(named):
+            transform, options = load_object(named), arguments.pop("arguments", {})
+            if inspect.isclass(transform) or options:
+                transform = transform(**options)
+        else:
+            transform = TRANSFORMS[named]
+        if named in TRANSFORMS and inspect.isclass(transform):
+            allowed = transform_arguments(named)
+            options = {k: arguments.pop(k) for k in list(arguments) if k in allowed}
+            if "llm" in options:
+                options["llm"] = self.model(options["llm"])
+            transform = transform(**options)
+            if named == "EntityExtractor":
+                arguments.setdefault("scope", "group")
+        self.graph.create_node_group(name, transform, **arguments)
 
     def open(self, name: str | None = None) -> BaseRetriever | QueryEngine:
         """Return the retriever or query engine of a set-up. Of the default one without a name.
@@ -91,6 +113,10 @@ class SetupOpener:
             return self.open_retriever(table)
         if table["type"] in ENGINES:
             return self.retriever(table["retriever"], where)
+        if names_code(table["type"]):
+            made = self._make(load_object(table["type"]), table, where)
+            named: BaseRetriever = cast("Any", as_retriever(made, f"{where}, {table['type']}"))
+            return named
         kind = RETRIEVERS[table["type"]]
         retriever: BaseRetriever = self._make(kind, table, where)
         return retriever
@@ -116,6 +142,8 @@ class SetupOpener:
             return self.retriever(value, where)
         if key == "retrievers":
             return [self.retriever(item, where) for item in value]
+        if key == "references":
+            return {name: self.retriever(item, where) for name, item in value.items()}
         if key == "llm":
             return self.model(value)
         if not isinstance(value, Mapping):
@@ -139,7 +167,12 @@ class SetupOpener:
         settings = dict(table)
         if "model" in settings:
             settings["model"] = self.model(settings["model"])
-        return Reranker(settings.pop("name", None), **settings)
+        name = settings.pop("name", None)
+        if names_code(name):
+            name = load_object(name)
+            if inspect.isclass(name):
+                return Reranker(name(**settings))
+        return Reranker(name, **settings)
 
     def model(self, name: object) -> Any:
         """Return a model by its name.
@@ -151,20 +184,6 @@ class SetupOpener:
             names = nearest_names(str(name), self.models)
             raise ValueError(f"there is no model {name!r}; in [models] there is {names}")
         return self.models[name]
-
-
-def _declare(graph: NodeGraph, name: str, table: Table) -> None:
-    """Declare a group on a graph as its table says."""
-    arguments = dict(table)
-    named = arguments.pop("transform")
-    transform: Any = TRANSFORMS[named]
-    if inspect.isclass(transform):
-        allowed = transform_arguments(named)
-        options = {k: arguments.pop(k) for k in list(arguments) if k in allowed}
-        transform = transform(**options) if options else transform
-        if named == "EntityExtractor":
-            arguments.setdefault("scope", "group")
-    graph.create_node_group(name, transform, **arguments)
 
 
 def _parents_first(groups: Table) -> list[str]:

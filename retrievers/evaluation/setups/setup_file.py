@@ -12,6 +12,7 @@ from typing import Any
 
 from ....nodegraph.errors import nearest_names
 from ....nodegraph.extractors.entity_extractor import EntityExtractor
+from ....nodegraph.extractors.llm_extractor import LLMExtractor
 from ....nodegraph.graph import NodeGraph
 from ....nodegraph.splitters.chunking import RecursiveSplitter
 from ....nodegraph.splitters.headings import MarkdownSplitter
@@ -33,6 +34,7 @@ from ...strategies.multi_query import MultiQueryRetriever
 from ...strategies.multi_step import MultiStepRetriever
 from ...strategies.rewrite import QueryRewriteRetriever
 from ...strategies.sub_question import SubQuestionRetriever
+from .named_code import names_code
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -72,6 +74,7 @@ TRANSFORMS: dict[str, Callable[..., Any]] = {
         RecursiveSplitter,
         MarkdownSplitter,
         EntityExtractor,
+        LLMExtractor,
         split_paragraphs,
         split_sentences,
     )
@@ -81,7 +84,7 @@ TRANSFORMS: dict[str, Callable[..., Any]] = {
 _NOT_IN_TOML = frozenset(
     {
         *("self", "graph", "name", "transform", "trans_node", "replace", "progress", "find"),
-        *("reading", "length", "analyzer", "references", "index", "prompts", "output_format"),
+        *("reading", "length", "analyzer", "index", "prompts", "output_format"),
         *("join", "qa", "title"),
     }
 )
@@ -106,6 +109,8 @@ def argument_names(function: Any) -> tuple[str, ...]:
 
 def transform_arguments(transform: str) -> tuple[str, ...]:
     """Return what a transform's table may have, beside what all groups have."""
+    if transform not in TRANSFORMS:
+        return ()
     chosen = TRANSFORMS[transform]
     return argument_names(chosen) if inspect.isclass(chosen) else ()
 
@@ -119,7 +124,8 @@ GRAPH_ARGUMENTS = argument_names(NodeGraph)
 
 def takes_graph(retriever: type[BaseRetriever] | type[QueryEngine]) -> bool:
     """Return whether a retriever is opened on a graph, not around another retriever alone."""
-    return "graph" in inspect.signature(retriever.__init__).parameters
+    make = retriever.__init__ if inspect.isclass(retriever) else retriever
+    return "graph" in inspect.signature(make).parameters
 
 
 def check_keys(keys: Iterable[str], allowed: Iterable[str], where: str) -> None:
@@ -173,6 +179,10 @@ class SetupFile:
     ``[models.NAME]``, where ``embed``, ``chat`` or ``rerank`` is the model's name; ``api_key_env``
     names the environment variable of a key, which is never in the file.
 
+    Code of one's own is named ``"module:name"``, as ``transform``, as ``type`` of a retriever, or
+    as ``reranker``. It is run, so the file is only taken with ``trust_code``. A transform that is a
+    class gets what is in ``arguments``.
+
     Attributes:
         setups: By name; the first is what others are compared with. Without any there is
             ``"default"``, the ``DefaultRetriever``.
@@ -181,9 +191,10 @@ class SetupFile:
         models: By name.
         default: The set-up that is opened where none is named; the first by default.
         path: The file.
+        trust_code: Whether code that the file names may be run.
 
     Raises:
-        ValueError: If a key is unknown, or a set-up is within itself.
+        ValueError: If a key is unknown, a set-up is within itself, or code is not trusted.
     """
 
     setups: Table = field(default_factory=dict)
@@ -192,6 +203,7 @@ class SetupFile:
     models: Table = field(default_factory=dict)
     default: str = ""
     path: Path | None = field(default=None, compare=False)
+    trust_code: bool = field(default=False, compare=False)
 
     def __post_init__(self) -> None:
         for section in _SECTIONS[1:]:
@@ -214,8 +226,12 @@ class SetupFile:
         self.table(self.default)
 
     @classmethod
-    def read(cls, path: str | Path) -> SetupFile:
+    def read(cls, path: str | Path, *, trust_code: bool = False) -> SetupFile:
         """Read a file.
+
+        Args:
+            path: The file.
+            trust_code: Whether code that it names may be run.
 
         Raises:
             OSError: If it can't be read.
@@ -224,10 +240,10 @@ class SetupFile:
         path = Path(path)
         if not path.exists():
             raise FileNotFoundError(f"there is no file {str(path)!r} with set-ups")
-        return cls.parse(path.read_text(encoding="utf-8-sig"), path)
+        return cls.parse(path.read_text(encoding="utf-8-sig"), path, trust_code=trust_code)
 
     @classmethod
-    def parse(cls, text: str, path: Path | None = None) -> SetupFile:
+    def parse(cls, text: str, path: Path | None = None, *, trust_code: bool = False) -> SetupFile:
         """Read the text of a file.
 
         Raises:
@@ -239,7 +255,7 @@ class SetupFile:
         except tomllib.TOMLDecodeError as error:
             raise ValueError(f"{where} is no TOML: {error}") from error
         check_keys(tables, _SECTIONS, where)
-        return cls(**tables, path=path)
+        return cls(**tables, path=path, trust_code=trust_code)
 
     def to_toml(self) -> str:
         """Return the file's text. Read again it is equal."""
@@ -282,6 +298,8 @@ class SetupFile:
             if key in ("inner", "retriever")
             else [self.resolved(item) for item in value]
             if key == "retrievers"
+            else {name: self.resolved(item) for name, item in value.items()}
+            if key == "references"
             else value
             for key, value in table.items()
         }
@@ -304,6 +322,10 @@ class SetupFile:
     def _check_group(self, name: str, table: Table) -> None:
         where = self._where("groups", name)
         transform = table.get("transform")
+        if names_code(transform):
+            self._check_trust(transform, where)
+            check_keys(table, ("transform", "arguments", *GROUP_ARGUMENTS), where)
+            return
         if transform not in TRANSFORMS:
             raise ValueError(
                 f"{where}: transform is {nearest_names(str(transform), TRANSFORMS)}, not "
@@ -311,6 +333,13 @@ class SetupFile:
             )
         allowed = ("transform", *transform_arguments(transform), *GROUP_ARGUMENTS)
         check_keys(table, allowed, where)
+
+    def _check_trust(self, name: object, where: str) -> None:
+        if not self.trust_code:
+            raise ValueError(
+                f"{where} names the code {name!r}, which would be run; if you trust it, say so by "
+                "trust_code=True, or --trust-code on the command line"
+            )
 
     def _check_setup(self, name: str, table: Table) -> None:
         """Check a retriever, or a query engine with the retriever that it answers from."""
@@ -344,15 +373,23 @@ class SetupFile:
             raise ValueError(
                 f"{where}: a {kind} is no retriever and can't be within one; name its retriever"
             )
-        if kind not in RETRIEVERS:
+        reranker = table.get("reranker")
+        name = reranker.get("name") if isinstance(reranker, Mapping) else reranker
+        for code in filter(names_code, (kind, name)):
+            self._check_trust(code, where)
+        if kind not in RETRIEVERS and not names_code(kind):
             raise ValueError(
                 f"{where}: type is {nearest_names(str(kind), [*RETRIEVERS, *ENGINES])}, not "
                 f"{kind!r:.80}"
             )
-        allowed = argument_names(RETRIEVERS[kind])
-        check_keys(table, ("type", *allowed), f"{where}, {kind}")
+        if kind in RETRIEVERS:
+            check_keys(table, ("type", *argument_names(RETRIEVERS[kind])), f"{where}, {kind}")
         inner = table.get("retrievers", [])
         if not isinstance(inner, list):
             raise ValueError(f"{where}: retrievers is a list, not {inner!r:.80}")
-        for item in (*inner, *([table["inner"]] if "inner" in table else [])):
+        references = table.get("references", {})
+        if not isinstance(references, Mapping):
+            raise ValueError(f"{where}: references is a table, not {references!r:.80}")
+        alone = [table["inner"]] if "inner" in table else []
+        for item in (*inner, *alone, *references.values()):
             self._check_retriever(item, where, ancestors)

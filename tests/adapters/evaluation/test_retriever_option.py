@@ -126,6 +126,22 @@ def test_bad_names_and_settings_files_are_refused(nodekin, measured, here):
     assert "mine_for_tests" not in sys.modules
 
 
+def test_code_of_a_file_of_set_ups_is_run_where_that_was_typed(nodekin, measured, here):
+    table = '[groups.a]\ntransform = "mine_for_tests:halves"\n[setups.a]\ntype = "Retriever"\n'
+    (here / "setups.toml").write_text(table + 'group_name = "a"\n', encoding="utf-8")
+    with (here / "mine_for_tests.py").open("a", encoding="utf-8") as module:
+        module.write("\n\ndef halves(text):\n    return text.split('.')\n")
+    command = ("eval", "setups.toml", "--data", "q.jsonl", "--docs", "docs", "-q")
+    ran = nodekin(*command)
+    assert (ran.status, "mine_for_tests" in sys.modules) == (2, False)
+    assert "names the code 'mine_for_tests:halves', which would be run" in ran.err
+    (here / "nodekin.toml").write_text("[eval]\ntrust-code = true\n", encoding="utf-8")
+    ran = nodekin(*command)
+    assert (ran.status, "can't be in nodekin.toml" in ran.err) == (2, True), ran.err
+    ran = nodekin(*command, "--trust-code", "-m", "recall@5", "--match", "place")
+    assert (ran.status, ran.out.splitlines()[1].split()[:2]) == (0, ["a", "1.0000"]), ran.err
+
+
 @pytest.mark.slow
 def test_the_examples_of_other_frameworks_are_measured(nodekin, here, monkeypatch):
     pytest.importorskip("langchain_community")
