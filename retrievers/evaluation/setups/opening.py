@@ -167,7 +167,7 @@ class SetupOpener:
         settings = dict(table)
         if "model" in settings:
             settings["model"] = self.model(settings["model"])
-        name = settings.pop("name", None)
+        name: Any = settings.pop("name", None)
         if names_code(name):
             name = load_object(name)
             if inspect.isclass(name):
