@@ -171,7 +171,8 @@ class SetupOpener:
         if names_code(name):
             name = load_object(name)
             if inspect.isclass(name):
-                return Reranker(name(**settings))
+                made: Any = name(**settings)
+                return Reranker(made)
         return Reranker(name, **settings)
 
     def model(self, name: object) -> Any:
