@@ -110,11 +110,11 @@ clean:
 	$(BIN)/python -m venv .venv/oldest
 	$(OLDEST)/python -m pip --disable-pip-version-check -q install --upgrade "pip>=25.1"
 	$(OLDEST)/python -m pip --disable-pip-version-check -q install -c constraints-oldest.txt \
-		-e ".[all,files]" --group dev
+		-e ".[all]" --group dev
 	@touch $@
 
 .venv/.demo: .venv/.base pyproject.toml constraints.txt
-	$(PIP) install -c constraints.txt -e ".[all,files]" --group demo
+	$(PIP) install -c constraints.txt -e ".[all]" --group demo
 	@touch $@
 
 .venv/.dev: .venv/.demo

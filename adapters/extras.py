@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def extra(name: str, module: str) -> Iterator[None]:
+def extra(name: str, module: str, *brought: str) -> Iterator[None]:
     """Import a framework inside this. Where it is not installed, the error says what to install.
 
     Only the framework's own absence is explained so. Any other failing import is left as it is.
@@ -15,6 +15,7 @@ def extra(name: str, module: str) -> Iterator[None]:
     Args:
         name: The extra of nodekin that brings the framework.
         module: The module that the framework is imported as.
+        brought: Modules that it brings, and without which it is not there either.
 
     Raises:
         ImportError: If there is no such module.
@@ -29,7 +30,7 @@ def extra(name: str, module: str) -> Iterator[None]:
     try:
         yield
     except ModuleNotFoundError as error:
-        if error.name is None or error.name.split(".")[0] != module:
+        if error.name is None or error.name.split(".")[0] not in (module, *brought):
             raise
         raise ImportError(
             f'{module} is not installed; get it with: pip install "nodekin[{name}]"', name=module

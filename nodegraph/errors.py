@@ -66,12 +66,34 @@ class UnsupportedFilesError(ReadError):
 
 
 def nearest_names(name: str, existing: Iterable[str], *, limit: int = 8) -> str:
-    """List existing names, those nearest to ``name`` first, for an error message."""
+    """List existing names, those nearest to ``name`` first, for an error message.
+
+    Near is what has the name as its last part or within it, then what is spelled alike. Where
+    there are too many to list and none is near, that is said.
+
+    Example:
+        >>> nearest_names("tae", ["milk", "tea"])
+        "'tea', 'milk'"
+        >>> books = [f"books/{i}-war-and-peace.txt" for i in range(2)]
+        >>> nearest_names("War-and-Peace", [*books, *map(str, range(99))], limit=3)
+        "'books/0-war-and-peace.txt', 'books/1-war-and-peace.txt' and 99 more"
+        >>> nearest_names("coffee", map(str, range(99)))
+        'none like it among 99'
+    """
     names = list(existing)
-    close = difflib.get_close_matches(name, names, n=limit, cutoff=0.5)
-    ordered = [*close, *(n for n in names if n not in close)]
-    listed = ", ".join(repr(n) for n in ordered[:limit])
-    more = len(ordered) - limit
+    wanted = name.casefold()
+    last = {each: each.casefold().rpartition("/")[2] for each in names}
+    equal = [each for each in names if wanted in (last[each], last[each].rpartition(".")[0])]
+    within = [each for each in names if wanted and wanted in each.casefold()]
+    alike = difflib.get_close_matches(wanted, dict.fromkeys(last.values()), n=limit, cutoff=0.5)
+    spelled = [each for part in alike for each in names if last[each] == part]
+    near = list(dict.fromkeys([*equal, *within, *spelled]))
+    if name and not near and len(names) > limit:
+        return f"none like it among {len(names):,}"
+    is_long = bool(near) and len(names) > limit
+    listed_names = near[:limit] if is_long else list(dict.fromkeys([*near, *names]))[:limit]
+    listed = ", ".join(map(repr, listed_names))
+    more = len(set(names)) - len(listed_names)
     return f"{listed} and {more} more" if more > 0 else listed or "none"
 
 

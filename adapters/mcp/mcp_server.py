@@ -70,7 +70,7 @@ class ToolConversations:
             return self._known[name]
 
 
-with extra("mcp", "mcp"):
+with extra("mcp", "mcp", "anyio", "mcp_types", "starlette"):
     import anyio
     import anyio.to_thread
     import mcp_types as types

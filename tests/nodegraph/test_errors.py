@@ -11,7 +11,10 @@ def test_the_nearest_names_come_first() -> None:
 
 
 def test_long_lists_are_cut() -> None:
-    assert nearest_names("x", [f"{n}" for n in range(10)], limit=2) == "'0', '1' and 8 more"
+    numbers = [f"{n}" for n in range(10)]
+    assert nearest_names("", numbers, limit=2) == "'0', '1' and 8 more"
+    assert nearest_names("7", numbers, limit=2) == "'7' and 9 more"
+    assert nearest_names("x", numbers, limit=2) == "none like it among 10"
     assert nearest_names("x", []) == "none"
 
 

@@ -209,3 +209,10 @@ def test_a_pipe_gets_utf_8_whatever_the_locale(here):
     assert "《茶经》" in done.stdout
     piped = _run("search", "-", "--in", "docs", cwd=here, env=environment, input="茶经")
     assert "《茶经》" in piped.stdout
+
+
+def test_an_unknown_command_is_told_with_the_nearest(nodekin):
+    ran = nodekin("serch", "tea")
+    assert ran.status == 2
+    assert "No such command 'serch'. Did you mean 'search'?" in ran.err
+    assert "Did you mean" not in nodekin("qqqqq").err

@@ -1,6 +1,7 @@
 """A corpus behind the Model Context Protocol, met by the official SDK's own client."""
 
 import asyncio
+import importlib
 import json
 import sys
 import threading
@@ -430,3 +431,11 @@ async def test_by_standard_input_of_the_command(tmp_path) -> None:
     assert files == {"tea.md": "Green tea is steamed.", "coffee.md": "Coffee is roasted."}
     assert [file.name for file in tmp_path.iterdir()] == ["docs"]
     assert result.structured_content["entries"][0]["document"] == "docs/tea.md"
+
+
+def test_without_its_extra_the_server_names_it(monkeypatch) -> None:
+    for name in ("anyio", "nodekin.adapters.mcp.mcp_server"):
+        monkeypatch.setitem(sys.modules, name, None)
+    monkeypatch.delitem(sys.modules, "nodekin.adapters.mcp.mcp_server")
+    with pytest.raises(ImportError, match=r'pip install "nodekin\[mcp\]"'):
+        importlib.import_module("nodekin.adapters.mcp.mcp_server")
