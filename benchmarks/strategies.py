@@ -340,14 +340,13 @@ def decompositions(data: Path) -> list[list[Step]]:
     return result
 
 
-def agent_tasks(data: Path) -> Iterator[tuple[Dataset, list[list[Step]]]]:
-    """Yield the sets that are there, and the steps of each of their questions."""
-    for dataset in multi_hop(data):
+def agent_tasks(data: Path, most: int | None) -> Iterator[tuple[Dataset, list[list[Step]]]]:
+    """Yield the sets that are there, with so many questions, and the steps of each of them."""
+    for every_one in multi_hop(data):
+        dataset = Dataset(every_one.questions[:most], every_one.documents, every_one.name)
         is_musique = dataset.name == "MuSiQue"
-        yield (
-            dataset,
-            decompositions(data) if is_musique else [[Step(one.text)] for one in dataset.questions],
-        )
+        steps = decompositions(data) if is_musique else [[Step(q.text)] for q in dataset.questions]
+        yield dataset, steps[:most]
     dataset = every(cmrc_answers(data), 200)
     yield dataset, [[Step(one.text, one.answers[0])] for one in dataset.questions]
 
@@ -362,9 +361,11 @@ def spans_of(question: Question, lengths: dict[str, int]) -> list[GoldSpan]:
     ]
 
 
-def agent_rows(data: Path, max_tokens: int, pages: int) -> Iterator[list[str]]:
-    """Yield a row for each system on each set."""
-    for dataset, steps in agent_tasks(data):
+def agent_rows(
+    data: Path, max_tokens: int, pages: int, questions: int | None = None
+) -> Iterator[list[str]]:
+    """Yield a row for each system on each set, of which no more questions than that are asked."""
+    for dataset, steps in agent_tasks(data, questions):
         graph = graph_of(dataset)
         lengths = {document.id: len(document.text) for document in dataset.documents}
         gold_of = [spans_of(question, lengths) for question in dataset.questions]
@@ -446,7 +447,8 @@ def main() -> None:
         show(f"Strategies, {size(dataset)}", header, rows(dataset, models))
     columns = ["set", "system", f"all gold within {BUDGET:,} tokens", "gold", "tokens", "calls"]
     columns += ["gold per 1,000 tokens", "the agent's is ... times that"]
-    show("Agents", columns, agent_rows(options.data, options.tokens, options.pages))
+    found = agent_rows(options.data, options.tokens, options.pages, options.questions)
+    show("Agents", columns, found)
 
 
 if __name__ == "__main__":
