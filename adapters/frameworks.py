@@ -20,6 +20,7 @@ from ..retrievers.results import Evidence, ScoredNode
 from ..retrievers.retriever import Retriever
 from ..retrievers.similarities.registry import get_similarity
 from ..retrievers.tracing import Observer, observe
+from ..retrievers.validation import with_settings
 
 ObserverT = TypeVar("ObserverT", bound=Observer)
 
@@ -214,7 +215,7 @@ def document_search(
     if group is None:
         is_lifted = named.mode == "embedding" or "lift" in options
         group = DefaultRetriever(graph, target).sentences if is_lifted else target
-    return Retriever(graph, group, named, target=target, **options)
+    return Retriever(graph, group, named, target=target, **with_settings(Retriever, options))
 
 
 @contextmanager

@@ -32,7 +32,13 @@ from harness import (
 from quality import chinese_reranker
 
 from nodekin.nodegraph import ROOT, NodeGraph, SentenceSplitter, split_paragraphs
-from nodekin.retrievers import RecursiveRetriever, RerankRetriever, Retriever, ScoredNode
+from nodekin.retrievers import (
+    RecursiveRetriever,
+    RerankRetriever,
+    Retriever,
+    RetrieverSettings,
+    ScoredNode,
+)
 from nodekin.retrievers.evaluation import Dataset, Matching
 from nodekin.retrievers.evaluation.matching import is_similar
 
@@ -135,7 +141,9 @@ def cut_offs(dataset: Dataset, cache: Path) -> Iterator[list[str]]:
         if label.startswith("0.4"):
             yield [label, *published, *NOT_MEASURED]
             continue
-        retriever = Retriever(graph, ROOT, "cosine", similarity_cut_off=cut)
+        retriever = Retriever(
+            graph, ROOT, "cosine", settings=RetrieverSettings(similarity_cut_off=cut)
+        )
         yield [label, *published, *both(dataset, retriever)]
 
 

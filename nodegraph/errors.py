@@ -7,7 +7,7 @@ import functools
 import inspect
 import math
 from collections.abc import Callable, Iterable
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 
 class UnknownGroupError(LookupError):
@@ -197,7 +197,7 @@ def explain_names(function: Callable[ParamT, ReturnT]) -> Callable[ParamT, Retur
         try:
             return function(*args, **kwargs)
         except TypeError as error:
-            hint = _hint(inspect.signature(function).parameters, kwargs, str(error))
+            hint = _hint(inspect.signature(function).parameters, kwargs, str(error), *args[:1])
             if not hint:
                 raise
             raise TypeError(f"{error}; {hint}") from error
@@ -205,8 +205,15 @@ def explain_names(function: Callable[ParamT, ReturnT]) -> Callable[ParamT, Retur
     return call
 
 
-def _hint(parameters: Iterable[str], given: Iterable[str], message: str) -> str:
+def _hint(
+    parameters: Iterable[str], given: Iterable[str], message: str, owner: object = None
+) -> str:
     seen = set(parameters)
+    settings: Any = getattr(owner, "settings_type", None)
+    fields = getattr(settings, "__dataclass_fields__", {})
+    if misplaced := [name for name in given if name in fields and name not in seen]:
+        values = ", ".join(f"{name}=..." for name in misplaced)
+        return f"write settings={settings.__name__}({values})"
     pairs = [
         f"{name!r} is called {native!r} here"
         for name in given

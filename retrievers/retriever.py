@@ -6,9 +6,9 @@ import copy
 import inspect
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, get_args
 
 from ..nodegraph.concurrency import run_in_tasks
 from ..nodegraph.graph import NodeGraph
@@ -36,17 +36,37 @@ VectorsOf = Callable[[NodeGraph, str], Any]
 AsyncVectorsOf = Callable[[NodeGraph, str], Awaitable[Any]]
 
 
-class RetrieverOptions(OutputOptions, total=False):
-    """The further options of a ``Retriever``, to type ``**options``.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetrieverSettings:
+    """Hold which hits of a ``Retriever`` count, and what they make of a target's score.
 
     Attributes:
+        similarity_cut_off: Keeps hits that score this or more; for embeddings a number for
+            all, or a dict with one for each key that is to have one.
+        embed_keys: Which embeddings to search, for a similarity that compares embeddings; None
+            for all that the graph has. Each finds ``top_k`` nodes; a node that several find is
+            returned once, with its highest score and the evidence of all.
+        lift: What a target scores: its best hit's score (``"max"``), the ``"sum"`` of that and
+            half of the second best, or the ``"mean"`` over all its hits.
         child_k: Looks at exactly so many hits (of each embedding) before lifting, the best ones;
             a target's evidence, sum and mean are over those, and there may be fewer targets than
             ``top_k``. None looks at as many as it takes to find ``top_k`` targets. Without a
             target it has no meaning. ``child_k_override`` sets it for single calls.
+
+    Raises:
+        TypeError: If ``child_k`` is no whole number.
+        ValueError: If it is below 1, or there is no such way to lift.
     """
 
-    child_k: int | None
+    similarity_cut_off: float | Mapping[str, float] | None = None
+    embed_keys: Sequence[str] | None = None
+    lift: Lift = "max"
+    child_k: int | None = None
+
+    def __post_init__(self) -> None:
+        choice(self.lift, "lift", get_args(Lift))
+        if self.child_k is not None:
+            whole(self.child_k, "child_k", 1)
 
 
 _REMEDY = "; settings of a similarity go to the similarity: Bm25(k1=1.2)"
@@ -63,26 +83,20 @@ class Retriever(BaseRetriever):
         group_name: The group to search.
         similarity: A name (``"bm25"``, ``"bm25_chinese"``: both analyse Chinese, English and
             mixed text; ``"cosine"`` compares embeddings) or an object (``Bm25(k1=1.2)``). None
-            for ``"cosine"`` where there are ``embed_keys``, else for ``"bm25"``.
-        similarity_cut_off: Keeps hits that score this or more; for embeddings a number for
-            all, or a dict with one for each key that is to have one.
+            for ``"cosine"`` where the settings have ``embed_keys``, else for ``"bm25"``.
         index: How the similarity is made fast: ``"default"`` is its own, ``"map"`` looks up exact
             texts; or what was registered with ``register_index``, or makes an index.
         top_k: How many nodes to return at most: nodes of the target group, where there is one.
-        embed_keys: Which embeddings to search, for a similarity that compares embeddings; None
-            for all that the graph has. Each finds ``top_k`` nodes; a node that several find is
-            returned once, with its highest score and the evidence of all.
         target: The group to answer with; hits are lifted to their kin in it, up, down or across.
             None answers with the hits.
         filters: Conditions on metadata, checked before ranking; see ``parse_filters``.
-        lift: What a target scores: its best hit's score (``"max"``), the ``"sum"`` of that and
-            half of the second best, or the ``"mean"`` over all its hits.
-        **options: ``child_k``, see ``RetrieverOptions``; ``output_format`` and ``join``, see
-            ``OutputOptions``.
+        settings: A least score, which embeddings are searched, how targets are scored. See
+            ``RetrieverSettings``.
+        **options: ``output_format`` and ``join``, see ``OutputOptions``.
 
     Raises:
         UnknownGroupError: If a graph has no such group or target.
-        TypeError: If ``graph`` is no graph, or an option is unknown.
+        TypeError: If ``graph`` is no graph, ``settings`` are none, or an option is unknown.
         ValueError: If a name is unknown or a number out of range.
 
     Example:
@@ -94,26 +108,27 @@ class Retriever(BaseRetriever):
         ['Green tea is not fermented. Black tea is.']
     """
 
+    settings_type: ClassVar[type] = RetrieverSettings
+
     def __init__(
         self,
         graph: NodeGraph | Sequence[NodeGraph],
         group_name: str,
         similarity: str | Similarity | None = None,
         *,
-        similarity_cut_off: float | Mapping[str, float] | None = None,
         index: str | MakeIndex = DEFAULT,
         top_k: int = 6,
-        embed_keys: Sequence[str] | None = None,
         target: str | None = None,
         filters: Filters | None = None,
-        lift: Lift = "max",
-        **options: Unpack[RetrieverOptions],
+        settings: RetrieverSettings | None = None,
+        **options: Unpack[OutputOptions],
     ) -> None:
         own = inspect.unwrap(Retriever.__init__).__kwdefaults__ or {}
-        check_options(options, {**own, **RetrieverOptions.__annotations__}, "Retriever", _REMEDY)
-        super().__init__(
-            output_format=options.get("output_format"), join=options.get("join", False)
-        )
+        check_options(options, {**own, **OutputOptions.__annotations__}, "Retriever", _REMEDY)
+        super().__init__(**options)
+        if not isinstance(settings, RetrieverSettings | None):
+            raise TypeError(f"settings are RetrieverSettings(...), not {settings!r:.80}")
+        self.settings = settings or RetrieverSettings()
         graphs = graph if isinstance(graph, Sequence) else [graph]
         if not graphs or not all(isinstance(item, NodeGraph) for item in graphs):
             raise TypeError(f"graph is a NodeGraph or a list of them, not {graph!r:.80}")
@@ -123,20 +138,17 @@ class Retriever(BaseRetriever):
         for item in self.graphs:
             item.reader.lineage(self.group_name)
             item.reader.lineage(self.target)
-        if similarity is None and embed_keys is not None:
+        if similarity is None and self.settings.embed_keys is not None:
             similarity = "cosine"
         self.similarity = with_index(get_similarity(similarity), index)
-        self._scopes = search_scopes(self.similarity, self.graphs, embed_keys)
+        self._scopes = search_scopes(self.similarity, self.graphs, self.settings.embed_keys)
         self._embedded = [(p.key, p.graphs) for p in self._scopes if p.key is not None]
         self._plans = Plans()
         self.embed_keys = [scope.key for scope in self._scopes if scope.key is not None]
         self.top_k = check_top_k(top_k)
-        self.similarity_cut_off = check_cut_off(similarity_cut_off, self.embed_keys)
+        self.similarity_cut_off = check_cut_off(self.settings.similarity_cut_off, self.embed_keys)
         self._restriction: Filters | None = None
         self.filters = filters
-        self.lift = choice(lift, "lift", get_args(Lift))
-        child_k = options.get("child_k")
-        self.child_k = None if child_k is None else whole(child_k, "child_k", 1)
 
     def __repr__(self) -> str:
         return (
@@ -424,10 +436,10 @@ class Retriever(BaseRetriever):
             self.similarity,
             self._scopes,
             self.similarity_cut_off,
-            self.lift,
+            self.settings.lift,
             self.top_k if top_k is None else check_top_k(top_k),
             self.conditions(filters),
-            hits=self.child_k if child_k is None else child_k,
+            hits=self.settings.child_k if child_k is None else child_k,
             plans=self._plans,
         )
 

@@ -28,6 +28,7 @@ from .protocols import RetrieverProtocol, Similarity
 from .results import ScoredNode
 from .retriever import Retriever
 from .similarities.registry import DEFAULT, MakeIndex
+from .validation import with_settings
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -223,7 +224,8 @@ class _IndexCheck:
 
     def retriever(self, graph: NodeGraph, **options: Unpack[_Options]) -> Retriever:
         settings: _Options = {"top_k": 10_000, **options}
-        return Retriever(graph, "line", self.similarity, index=self.index, **settings)
+        arguments = with_settings(Retriever, settings)
+        return Retriever(graph, "line", self.similarity, index=self.index, **arguments)
 
     def rankings(self, graph: NodeGraph, **options: Unpack[_Options]) -> list[list[Row]]:
         retriever = self.retriever(graph, **options)

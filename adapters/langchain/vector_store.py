@@ -27,7 +27,7 @@ from ...retrievers.plans.plan import Plan, arun, run
 from ...retrievers.protocols import Similarity
 from ...retrievers.ranking import maximal_marginal_relevance
 from ...retrievers.results import ScoredNode
-from ...retrievers.retriever import Retriever
+from ...retrievers.retriever import Retriever, RetrieverSettings
 from ...retrievers.similarities.bm25 import Bm25
 from ...retrievers.similarities.registry import DEFAULT, Cosine, MakeIndex
 from ..frameworks import default_similarity
@@ -190,7 +190,7 @@ class NodeGraphVectorStore(VectorStore):
             target=target,
             index=index,
             filters=as_filters(filter),
-            embed_keys=keys,
+            settings=RetrieverSettings(embed_keys=keys),
         )
         self._key = embed_key
         self._details = details

@@ -19,7 +19,7 @@ from ..plans.effects import Compute, Find
 from ..plans.plan import Plan, arun, run
 from ..protocols import RetrieverProtocol, Similarity
 from ..results import Evidence, OutputOptions, Results, ScoredNode
-from ..retriever import Retriever
+from ..retriever import Retriever, RetrieverSettings
 from ..tracing import start_span
 from ..validation import check_top_k
 
@@ -114,8 +114,9 @@ class QaRetriever(PlannedRetriever):
         **output: Unpack[OutputOptions],
     ) -> None:
         super().__init__(top_k=top_k, **output)
+        settings = RetrieverSettings(embed_keys=embed_keys)
         self.retriever = Retriever(
-            graph, group, similarity, top_k=top_k, embed_keys=embed_keys, filters=filters
+            graph, group, similarity, top_k=top_k, filters=filters, settings=settings
         )
         if isinstance(threshold, bool) or not isinstance(threshold, int | float):
             raise TypeError(f"threshold is a number, not {threshold!r:.80}")

@@ -27,7 +27,7 @@ from ..plans.plan import Plan
 from ..protocols import RetrieverProtocol, Similarity
 from ..ranking import FusedNode, fuse_ids
 from ..results import Hits, OutputOptions, QueryVariant, Results, ScoredNode
-from ..retriever import Retriever
+from ..retriever import Retriever, RetrieverSettings
 from ..search import in_a_newer_state
 from ..similarities.bm25 import Bm25
 from ..similarities.registry import DEFAULT, MakeIndex, get_similarity
@@ -184,7 +184,10 @@ class DefaultRetriever(PlannedRetriever):
         branch = partial(Retriever, graph, target=target, top_k=DEPTH, filters=filters)
         self._words = [branch(group, similarity) for group in (self.sentences, target)]
         self._vectors = [
-            branch(self.sentences, "cosine", index=index, embed_keys=[key]) for key in keys
+            branch(
+                self.sentences, "cosine", index=index, settings=RetrieverSettings(embed_keys=[key])
+            )
+            for key in keys
         ]
 
     def with_weights(self, weights: Sequence[float] | None) -> DefaultRetriever:

@@ -31,7 +31,7 @@ def can_join(retrievers: Sequence[object]) -> bool:
     return len(plain) == len(retrievers) and all(
         item.graphs == plain[0].graphs
         and item.target == plain[0].target
-        and item.lift == "max"
+        and item.settings.lift == "max"
         and len(item.graphs) == 1
         and len(item.embed_keys) < 2
         for item in plain

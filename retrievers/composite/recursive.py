@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -20,10 +19,10 @@ from ..planned_retriever import PlannedRetriever
 from ..plans.effects import Find, find_one, gather
 from ..plans.plan import Plan
 from ..protocols import RetrieverLike, RetrieverProtocol, Similarity
-from ..ranking import Lift, by_node, merge
+from ..ranking import by_node, merge
 from ..results import Evidence, OutputFormat, Results, ScoredNode
 from ..retrieval_conditions import Conditions
-from ..retriever import Retriever
+from ..retriever import Retriever, RetrieverSettings
 from ..search import Search
 from ..similarities.registry import DEFAULT, MakeIndex
 from ..tracing import Span, start_span
@@ -49,30 +48,22 @@ class RankedResult(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RecursiveSettings:
-    """Hold the settings of a ``RecursiveRetriever``. Most are those of ``Retriever``.
+class RecursiveSettings(RetrieverSettings):
+    """Hold the settings of a ``RecursiveRetriever``, and those of ``RetrieverSettings``.
 
     Attributes:
         statistics: What BM25 counts how rare a term is in: ``"group"``, each group by itself, or
             ``"pool"``, all groups as one.
         max_depth: How many references in a row are followed. Nodes that refer further are
-            results themselves.
-        similarity_cut_off: As in ``Retriever``.
         index: As in ``Retriever``.
-        embed_keys: As in ``Retriever``.
-        lift: As in ``Retriever``.
-        child_k: As in ``Retriever``.
     """
 
     statistics: Literal["group", "pool"] = "group"
     max_depth: int = 3
-    similarity_cut_off: float | Mapping[str, float] | None = None
     index: str | MakeIndex = DEFAULT
-    embed_keys: Sequence[str] | None = None
-    lift: Lift = "max"
-    child_k: int | None = None
 
     def __post_init__(self) -> None:
+        RetrieverSettings.__post_init__(self)
         choice(self.statistics, "statistics", ("group", "pool"))
         whole(self.max_depth, "max_depth", 1)
 
@@ -168,10 +159,12 @@ class RecursiveRetriever(PlannedRetriever):
         self.groups = list(dict.fromkeys(groups))
         self.references = check_references(references)
         self.settings = settings or RecursiveSettings()
-        self._options: dict[str, Any] = {"target": target, "similarity": similarity}
-        for field in dataclasses.fields(self.settings):
-            if field.name not in ("statistics", "max_depth"):
-                self._options[field.name] = getattr(self.settings, field.name)
+        self._options: dict[str, Any] = {
+            "target": target,
+            "similarity": similarity,
+            "index": self.settings.index,
+            "settings": self.settings,
+        }
         self._pool = _GroupPool(self, graph, top_k, filters)
         self.target = self._pool.target
         self.similarity = self._pool.similarity

@@ -22,7 +22,13 @@ from nodekin.adapters.langchain import NodeGraphRetriever, as_index
 from nodekin.adapters.langchain.vector_store_backend import GraphEmbeddings
 from nodekin.adapters.vector_store_index import EmbeddedNode, StoreIndexes
 from nodekin.nodegraph import NodeGraph, split_sentences
-from nodekin.retrievers import FusionRetriever, RecursiveRetriever, Retriever, register_index
+from nodekin.retrievers import (
+    FusionRetriever,
+    RecursiveRetriever,
+    Retriever,
+    RetrieverSettings,
+    register_index,
+)
 from nodekin.retrievers.indexes.nearest_vectors import unit
 from nodekin.retrievers.testing import check_index
 
@@ -110,7 +116,12 @@ def test_the_same_as_the_built_in_index(index, stores, query, target, lift):
     graph = library(8)
     for filters in (None, {"even": True}, {"n": {"lt": 3}}, {"n": 5}, {"n": -1}):
         for top_k in (1, 3, 100):
-            settings = {"target": target, "lift": lift, "top_k": top_k, "filters": filters}
+            settings = {
+                "target": target,
+                "settings": RetrieverSettings(lift=lift),
+                "top_k": top_k,
+                "filters": filters,
+            }
             ours = Retriever(graph, "sentence", "cosine", **settings)
             theirs = Retriever(graph, "sentence", "cosine", index=index, **settings)
             assert rows(theirs.retrieve(query)) == rows(ours.retrieve(query))
@@ -293,7 +304,9 @@ def test_one_store_is_not_for_two_embeddings():
     graph = NodeGraph(embed={"a": Letters(), "b": Few()}, progress=False)
     graph.add(TEXTS)
     index = as_index(CountingStore(GraphEmbeddings(graph, "a")))
-    assert Retriever(graph, "ROOT", "cosine", index=index, embed_keys=["a"]).retrieve("tea")
+    assert Retriever(
+        graph, "ROOT", "cosine", index=index, settings=RetrieverSettings(embed_keys=["a"])
+    ).retrieve("tea")
     with pytest.raises(ValueError, match=r"embedding 'a', and can't have those of 'b'"):
         Retriever(graph, "ROOT", "cosine", index=index).retrieve("tea")
 
@@ -351,7 +364,7 @@ def test_after_a_failure_all_is_made_good(index, stores):
     with pytest.raises(ConnectionError):
         retriever.retrieve("tea")
     for lift in ("max", "sum"):
-        settings = {"target": "ROOT", "lift": lift, "top_k": 5}
+        settings = {"target": "ROOT", "settings": RetrieverSettings(lift=lift), "top_k": 5}
         theirs = Retriever(graph, "sentence", "cosine", index=index, **settings)
         ours = Retriever(graph, "sentence", "cosine", **settings)
         for query in QUERIES:

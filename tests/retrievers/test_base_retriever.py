@@ -13,6 +13,7 @@ from nodekin.retrievers import (
     RecursiveSettings,
     RerankRetriever,
     Retriever,
+    RetrieverSettings,
     WindowRetriever,
 )
 from nodekin.retrievers.base_retriever import child_k_override
@@ -52,7 +53,7 @@ def test_without_it_hits_are_read_until_there_are_enough_targets(graph):
     ],
 )
 def test_so_many_hits_are_looked_at(graph, child_k, expected):
-    retriever = Retriever(graph, "line", target="ROOT", child_k=child_k)
+    retriever = Retriever(graph, "line", target="ROOT", settings=RetrieverSettings(child_k=child_k))
     assert found(retriever.retrieve("tea")) == expected
     assert found(retriever.retrieve("tea", top_k=1)) == expected[:1]
 
@@ -60,18 +61,20 @@ def test_so_many_hits_are_looked_at(graph, child_k, expected):
 def test_sums_and_means_are_over_them(graph):
     single = Retriever(graph, "line", "bm25").retrieve("tea")[0].score
     for lift, expected in (("sum", 1.5 * single), ("mean", single)):
-        retriever = Retriever(graph, "line", target="ROOT", lift=lift, child_k=3)
+        retriever = Retriever(
+            graph, "line", target="ROOT", settings=RetrieverSettings(lift=lift, child_k=3)
+        )
         (result,) = retriever.retrieve("tea")
         assert result.score == pytest.approx(expected)
 
 
 def test_without_lifting_it_has_no_meaning(graph):
-    retriever = Retriever(graph, "line", child_k=1)
+    retriever = Retriever(graph, "line", settings=RetrieverSettings(child_k=1))
     assert len(retriever.retrieve("tea", top_k=4)) == 4
 
 
 def test_a_hit_may_have_several_targets(graph):
-    retriever = Retriever(graph, "ROOT", target="line", child_k=1)
+    retriever = Retriever(graph, "ROOT", target="line", settings=RetrieverSettings(child_k=1))
     assert len(retriever.retrieve("cup", top_k=9)) == 4
     assert len(retriever.retrieve("cup", top_k=3)) == 3
 
@@ -80,7 +83,9 @@ def test_several_graphs_are_one(graph):
     other = NodeGraph(progress=False)
     other.add([Document("tea\ntea", id="other")])
     other.create_node_group("line", str.splitlines)
-    retriever = Retriever([graph, other], "line", target="ROOT", child_k=4)
+    retriever = Retriever(
+        [graph, other], "line", target="ROOT", settings=RetrieverSettings(child_k=4)
+    )
     results = retriever.retrieve("tea")
     assert sum(len(each.evidence) for each in results) == 4
     one_by_one = [each.score for each in Retriever([graph, other], "line").retrieve("tea", top_k=4)]
@@ -97,7 +102,9 @@ def test_each_embedding_looks_at_so_many():
     )
     graph.add([Document(text, id=name) for name, text in LINES.items()])
     graph.create_node_group("line", str.splitlines)
-    retriever = Retriever(graph, "line", "cosine", target="ROOT", lift="mean", child_k=2)
+    retriever = Retriever(
+        graph, "line", "cosine", target="ROOT", settings=RetrieverSettings(lift="mean", child_k=2)
+    )
     assert sum(len(each.evidence) for each in retriever.retrieve("tea")) == 4
 
 
@@ -120,7 +127,9 @@ def test_recursive_retrieval_takes_it_too(graph):
     ids=["alone", "fused", "reranked"],
 )
 def test_a_block_says_it_for_all_within(graph, make):
-    retriever = make(Retriever(graph, "line", target="ROOT", child_k=99))
+    retriever = make(
+        Retriever(graph, "line", target="ROOT", settings=RetrieverSettings(child_k=99))
+    )
     with child_k_override(3):
         assert [each.node.id for each in retriever.retrieve("tea")] == ["many"]
         assert [each.node.id for each in asyncio.run(retriever.aretrieve("tea"))] == ["many"]
@@ -143,7 +152,7 @@ def test_what_merges_asks_for_so_many_hits(graph):
 )
 def test_what_is_no_number_is_refused(graph, child_k, error, told):
     with pytest.raises(error, match=told):
-        Retriever(graph, "line", child_k=child_k)
+        Retriever(graph, "line", settings=RetrieverSettings(child_k=child_k))
     with pytest.raises(error, match=told), child_k_override(child_k):
         pass
 

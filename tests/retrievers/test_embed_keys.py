@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from nodekin.nodegraph import Document, NodeGraph
-from nodekin.retrievers import Retriever
+from nodekin.retrievers import Retriever, RetrieverSettings
 
 
 def vowels(texts: list[str]) -> np.ndarray:
@@ -30,10 +30,16 @@ def found(retriever: Retriever, query: str, **settings) -> list[tuple[str, float
 
 def test_one_key() -> None:
     graph = new_graph()
-    assert [i for i, _ in found(Retriever(graph, "ROOT", "cosine", embed_keys=["length"]), "ee")][
-        :2
-    ] == ["aa", "ae"]
-    by_vowels = Retriever(graph, "ROOT", "cosine", embed_keys="vowels", top_k=2)
+    assert [
+        i
+        for i, _ in found(
+            Retriever(graph, "ROOT", "cosine", settings=RetrieverSettings(embed_keys=["length"])),
+            "ee",
+        )
+    ][:2] == ["aa", "ae"]
+    by_vowels = Retriever(
+        graph, "ROOT", "cosine", settings=RetrieverSettings(embed_keys="vowels"), top_k=2
+    )
     assert by_vowels.embed_keys == ["vowels"]
     assert [i for i, _ in found(by_vowels, "ee")] == ["eeee", "ae"]
 
@@ -41,9 +47,18 @@ def test_one_key() -> None:
 @pytest.mark.parametrize("keys", [None, ["vowels", "length"], ("length", "vowels", "length")])
 def test_top_k_each_united_with_the_evidence_of_each(keys) -> None:
     graph = new_graph()
-    retriever = Retriever(graph, "ROOT", "cosine", embed_keys=keys, top_k=2)
+    retriever = Retriever(
+        graph, "ROOT", "cosine", settings=RetrieverSettings(embed_keys=keys), top_k=2
+    )
     single = {
-        key: dict(found(Retriever(graph, "ROOT", "cosine", embed_keys=[key], top_k=2), "ee"))
+        key: dict(
+            found(
+                Retriever(
+                    graph, "ROOT", "cosine", settings=RetrieverSettings(embed_keys=[key]), top_k=2
+                ),
+                "ee",
+            )
+        )
         for key in ("vowels", "length")
     }
     results = retriever.retrieve("ee")
@@ -69,7 +84,9 @@ def test_lifted_results_are_united_too() -> None:
     graph = new_graph()
     graph.create_node_group("letter", lambda text: [*text])
     for how in ("max", "sum", "mean"):
-        retriever = Retriever(graph, "letter", "cosine", target="ROOT", lift=how, top_k=2)
+        retriever = Retriever(
+            graph, "letter", "cosine", target="ROOT", settings=RetrieverSettings(lift=how), top_k=2
+        )
         results = retriever.retrieve("e")
         assert len({r.node.id for r in results}) == len(results)
         keys = {e.embed_key for r in results for e in r.evidence}
@@ -79,39 +96,69 @@ def test_lifted_results_are_united_too() -> None:
 
 def test_cut_off_by_key() -> None:
     graph = new_graph()
-    every = found(Retriever(graph, "ROOT", "cosine", embed_keys=["length"], top_k=9), "ee")
+    every = found(
+        Retriever(
+            graph, "ROOT", "cosine", settings=RetrieverSettings(embed_keys=["length"]), top_k=9
+        ),
+        "ee",
+    )
     for cut_off in ({"vowels": 2}, {"vowels": 2, "length": -1}):
-        retriever = Retriever(graph, "ROOT", "cosine", similarity_cut_off=cut_off, top_k=9)
+        retriever = Retriever(
+            graph, "ROOT", "cosine", settings=RetrieverSettings(similarity_cut_off=cut_off), top_k=9
+        )
         assert found(retriever, "ee") == every
-    retriever = Retriever(graph, "ROOT", "cosine", similarity_cut_off={"vowels": 1, "length": 1})
+    retriever = Retriever(
+        graph,
+        "ROOT",
+        "cosine",
+        settings=RetrieverSettings(similarity_cut_off={"vowels": 1, "length": 1}),
+    )
     assert [i for i, _ in found(retriever, "ee")] == ["eeee", "aa", "ae"]
-    assert found(Retriever(graph, "ROOT", "cosine", similarity_cut_off=2), "ee") == []
+    assert (
+        found(
+            Retriever(graph, "ROOT", "cosine", settings=RetrieverSettings(similarity_cut_off=2)),
+            "ee",
+        )
+        == []
+    )
 
 
 def test_cut_offs_that_can_not_be() -> None:
     graph = new_graph()
     with pytest.raises(ValueError, match=r"key 'vowel'; the embeddings .* are 'vowels', 'length'"):
-        Retriever(graph, "ROOT", "cosine", similarity_cut_off={"vowel": 0.5})
+        Retriever(
+            graph, "ROOT", "cosine", settings=RetrieverSettings(similarity_cut_off={"vowel": 0.5})
+        )
     with pytest.raises(ValueError, match=r"key 'length'; the embeddings .* are 'vowels'"):
         Retriever(
-            graph, "ROOT", "cosine", embed_keys=["vowels"], similarity_cut_off={"length": 0.5}
+            graph,
+            "ROOT",
+            "cosine",
+            settings=RetrieverSettings(embed_keys=["vowels"], similarity_cut_off={"length": 0.5}),
         )
     with pytest.raises(TypeError, match="is a number, or a dict with one for each key, not 'x'"):
-        Retriever(graph, "ROOT", "cosine", similarity_cut_off={"vowels": "x"})
+        Retriever(
+            graph, "ROOT", "cosine", settings=RetrieverSettings(similarity_cut_off={"vowels": "x"})
+        )
     with pytest.raises(TypeError, match=r"a number, or a dict .*, not True"):
-        Retriever(graph, "ROOT", "cosine", similarity_cut_off=True)
+        Retriever(graph, "ROOT", "cosine", settings=RetrieverSettings(similarity_cut_off=True))
     with pytest.raises(ValueError, match="NaN"):
-        Retriever(graph, "ROOT", "cosine", similarity_cut_off={"vowels": float("nan")})
+        Retriever(
+            graph,
+            "ROOT",
+            "cosine",
+            settings=RetrieverSettings(similarity_cut_off={"vowels": float("nan")}),
+        )
 
 
 def test_keys_that_can_not_be() -> None:
     graph = new_graph()
     with pytest.raises(ValueError, match="no embedding 'vowel'; the graph has 'vowels', 'length'"):
-        Retriever(graph, "ROOT", "cosine", embed_keys=["vowel"])
+        Retriever(graph, "ROOT", "cosine", settings=RetrieverSettings(embed_keys=["vowel"]))
     with pytest.raises(ValueError, match="names no embedding"):
-        Retriever(graph, "ROOT", "cosine", embed_keys=[])
+        Retriever(graph, "ROOT", "cosine", settings=RetrieverSettings(embed_keys=[]))
     with pytest.raises(ValueError, match=r"embed_keys=\['vowels'\] .* 'bm25' compares texts"):
-        Retriever(graph, "ROOT", "bm25", embed_keys=["vowels"])
+        Retriever(graph, "ROOT", "bm25", settings=RetrieverSettings(embed_keys=["vowels"]))
     with pytest.raises(ValueError, match=r"'cosine' compares embeddings, .*embed=\.\.\.\)"):
         Retriever(NodeGraph(), "ROOT", "cosine")
 
@@ -122,7 +169,9 @@ def test_several_graphs_with_different_keys() -> None:
     retriever = Retriever([first, second], "ROOT", "cosine", top_k=1)
     assert found(retriever, "ee") == [("eeee", 1.0), ("uu", 1.0)]
     with pytest.raises(ValueError, match="no embedding 'vowels'; the graph has 'length'"):
-        Retriever([first, second], "ROOT", "cosine", embed_keys=["vowels"])
+        Retriever(
+            [first, second], "ROOT", "cosine", settings=RetrieverSettings(embed_keys=["vowels"])
+        )
     with pytest.raises(ValueError, match="has none"):
         Retriever([first, NodeGraph()], "ROOT", "cosine")
 
@@ -130,5 +179,5 @@ def test_several_graphs_with_different_keys() -> None:
 def test_keys_without_a_similarity_are_compared_by_cosine() -> None:
     graph = NodeGraph(embed={"one": lambda texts: [[len(text), 1.0] for text in texts]})
     graph.add(["Tea.", "A longer text."])
-    retriever = Retriever(graph, "ROOT", embed_keys=["one"])
+    retriever = Retriever(graph, "ROOT", settings=RetrieverSettings(embed_keys=["one"]))
     assert {match.similarity for r in retriever("Tea!") for match in r.evidence} == {"cosine"}

@@ -8,7 +8,7 @@ from engines import Engine
 from stress import amount
 
 from nodekin.nodegraph import Document, NodeGraph
-from nodekin.retrievers import FusionRetriever, Retriever, testing
+from nodekin.retrievers import FusionRetriever, Retriever, RetrieverSettings, testing
 from nodekin.retrievers.testing import check_index, check_retriever
 
 LETTERS = "aeiounrtbmk河茶"
@@ -121,10 +121,10 @@ def test_results_are_those_of_memory(engine: Engine, similarity: str) -> None:
         {},
         {"target": "ROOT"},
         {"target": "word"},
-        {"target": "ROOT", "lift": "sum", "top_k": 2},
-        {"target": "ROOT", "lift": "mean"},
-        {"target": "ROOT", "child_k": 3},
-        {"similarity_cut_off": 0.7, "top_k": 3},
+        {"target": "ROOT", "settings": RetrieverSettings(lift="sum"), "top_k": 2},
+        {"target": "ROOT", "settings": RetrieverSettings(lift="mean")},
+        {"target": "ROOT", "settings": RetrieverSettings(child_k=3)},
+        {"settings": RetrieverSettings(similarity_cut_off=0.7), "top_k": 3},
         {"top_k": 1},
     ):
         on_engine = Retriever(graph, "line", similarity, **settings)

@@ -8,7 +8,7 @@ from langchain_core.vectorstores import utils
 from stress import amount
 
 from nodekin.nodegraph import Document, Node, NodeGraph
-from nodekin.retrievers import Evidence, Retriever, ScoredNode
+from nodekin.retrievers import Evidence, Retriever, RetrieverSettings, ScoredNode
 from nodekin.retrievers import results as results_module
 from nodekin.retrievers.ranking import (
     lift,
@@ -57,7 +57,9 @@ def test_evidence_is_made_when_it_is_asked_for(library, monkeypatch: pytest.Monk
 
     monkeypatch.setattr(results_module, "Evidence", counted)
     for lift_by in ("max", "sum", "mean"):
-        retriever = Retriever(library, "sentence", WORDS, target="paragraph", lift=lift_by)
+        retriever = Retriever(
+            library, "sentence", WORDS, target="paragraph", settings=RetrieverSettings(lift=lift_by)
+        )
         results = retriever("tea")
         assert not made
         first = results[0].evidence
@@ -147,11 +149,15 @@ def test_sum_and_mean() -> None:
         ("sum", lambda s: s[0] + 0.5 * sum(s[1:2])),
         ("mean", lambda s: sum(s) / len(s)),
     ):
-        results = Retriever(graph, "line", WORDS, target="ROOT", lift=how).retrieve("tea")
+        results = Retriever(
+            graph, "line", WORDS, target="ROOT", settings=RetrieverSettings(lift=how)
+        ).retrieve("tea")
         expected = {i: value(scores) for i, scores in by_document.items()}
         assert {r.node.id: r.score for r in results} == expected
         assert [r.node.id for r in results] == sorted(expected, key=lambda i: -expected[i])
-    summed = Retriever(graph, "line", WORDS, target="ROOT", lift="sum")("tea")
+    summed = Retriever(graph, "line", WORDS, target="ROOT", settings=RetrieverSettings(lift="sum"))(
+        "tea"
+    )
     assert {r.node.id: len(r.evidence) for r in summed} == {"a": 2, "b": 1, "c": 9}
 
 
@@ -165,7 +171,9 @@ def test_length_alone_does_not_win_a_sum() -> None:
         ]
     )
     for query in ("green tea", "is tea green"):
-        results = Retriever(graph, "line", target="ROOT", lift="sum")(query)
+        results = Retriever(graph, "line", target="ROOT", settings=RetrieverSettings(lift="sum"))(
+            query
+        )
         assert [result.node.id for result in results] == ["short", "long"]
 
 
@@ -178,7 +186,7 @@ def test_a_sum_is_at_most_half_above_the_best(scores: list[float]) -> None:
 
 def test_an_unknown_way_to_lift(library) -> None:
     with pytest.raises(ValueError, match="lift is 'max', 'sum' or 'mean', not 'best'"):
-        Retriever(library, "line", lift="best")
+        Retriever(library, "line", settings=RetrieverSettings(lift="best"))
 
 
 def test_cut_off_counts_before_lifting() -> None:
@@ -192,9 +200,21 @@ def test_cut_off_counts_before_lifting() -> None:
         ]
     )
     scores = [r.score for r in Retriever(graph, "line", WORDS)("tea")]
-    strict = Retriever(graph, "line", WORDS, target="ROOT", similarity_cut_off=scores[0])
+    strict = Retriever(
+        graph,
+        "line",
+        WORDS,
+        target="ROOT",
+        settings=RetrieverSettings(similarity_cut_off=scores[0]),
+    )
     assert [(r.node.id, len(r.evidence)) for r in strict("tea")] == [("a", 1)]
-    loose = Retriever(graph, "line", WORDS, target="ROOT", similarity_cut_off=scores[1], lift="sum")
+    loose = Retriever(
+        graph,
+        "line",
+        WORDS,
+        target="ROOT",
+        settings=RetrieverSettings(similarity_cut_off=scores[1], lift="sum"),
+    )
     assert [(r.node.id, r.score) for r in loose("tea")] == [
         ("a", scores[0] + scores[1] / 2),
         ("b", scores[1]),
@@ -230,7 +250,9 @@ def test_any_target_is_what_lifting_all_hits_gives(
     expected = sorted(
         ((i, lifted_score(s, how)) for i, s in scores.items()), key=lambda item: -item[1]
     )
-    results = Retriever(graph, "line", WORDS, target=target, lift=how, top_k=top_k).retrieve("a b")
+    results = Retriever(
+        graph, "line", WORDS, target=target, settings=RetrieverSettings(lift=how), top_k=top_k
+    ).retrieve("a b")
     assert [(r.node.id, r.score) for r in results] == expected[:top_k]
     for result in results:
         assert [e.score for e in result.evidence] == scores[result.node.id][: len(result.evidence)]

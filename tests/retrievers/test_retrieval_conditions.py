@@ -16,6 +16,7 @@ from nodekin.retrievers import (
     RecursiveRetriever,
     RecursiveSettings,
     Retriever,
+    RetrieverSettings,
     WindowRetriever,
 )
 from nodekin.retrievers.base_retriever import current_restriction, restricting
@@ -76,7 +77,14 @@ def test_top_k_is_full_though_some_targets_may_not_be_returned(lift: Any) -> Non
     names = {f"d{i}": [(f"Tea {i}.", {"name": "ours"} if i < 5 else {})] for i in range(8)}
     graph = graph_of(**names)
     filters = {"name": ["ours", "d5", "d6", "d7"]}
-    retriever = Retriever(graph, "line", target="ROOT", lift=lift, top_k=3, filters=filters)
+    retriever = Retriever(
+        graph,
+        "line",
+        target="ROOT",
+        settings=RetrieverSettings(lift=lift),
+        top_k=3,
+        filters=filters,
+    )
     assert {result.node.id for result in retriever("tea")} == {"d5", "d6", "d7"}
 
 

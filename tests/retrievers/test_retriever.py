@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from stress import amount
 
 from nodekin.nodegraph import Document, NodeGraph, TransformError, UnknownGroupError
-from nodekin.retrievers import Bm25, Retriever, TextAnalyzer
+from nodekin.retrievers import Bm25, Retriever, RetrieverSettings, TextAnalyzer
 
 
 def ids(results) -> list[str]:
@@ -100,21 +100,25 @@ def test_top_k_of_the_call_goes_before(library) -> None:
 def test_cut_off_keeps_what_reaches_it(library) -> None:
     scores = [r.score for r in Retriever(library, "sentence").retrieve("river bank")]
     for cut_off in (*scores, -1, 0, 10**6, math.inf):
-        retriever = Retriever(library, "sentence", similarity_cut_off=cut_off)
+        retriever = Retriever(
+            library, "sentence", settings=RetrieverSettings(similarity_cut_off=cut_off)
+        )
         assert [r.score for r in retriever("river bank")] == [s for s in scores if s >= cut_off]
 
 
 def test_cut_off_as_an_int(library) -> None:
-    assert Retriever(library, "line", similarity_cut_off=0)("milk")
-    assert Retriever(library, "line", similarity_cut_off=50)("milk") == []
+    assert Retriever(library, "line", settings=RetrieverSettings(similarity_cut_off=0))("milk")
+    assert (
+        Retriever(library, "line", settings=RetrieverSettings(similarity_cut_off=50))("milk") == []
+    )
 
 
 def test_cut_offs_that_can_not_be(library) -> None:
     with pytest.raises(ValueError, match="NaN, which no score reaches"):
-        Retriever(library, "line", similarity_cut_off=math.nan)
+        Retriever(library, "line", settings=RetrieverSettings(similarity_cut_off=math.nan))
     for cut_off in (True, "0.5", {"key": 0.5}):
         with pytest.raises(TypeError, match="similarity_cut_off is a number"):
-            Retriever(library, "line", similarity_cut_off=cut_off)
+            Retriever(library, "line", settings=RetrieverSettings(similarity_cut_off=cut_off))
 
 
 def test_an_unknown_group_names_the_nearest(library) -> None:
@@ -138,7 +142,9 @@ def test_what_is_no_graph(graph: object) -> None:
 
 def test_embed_keys_are_for_embeddings(library) -> None:
     with pytest.raises(ValueError, match=r"embed_keys=\['key'\] .* 'bm25' compares texts"):
-        Retriever(library, "line", similarity="bm25", embed_keys=["key"])
+        Retriever(
+            library, "line", similarity="bm25", settings=RetrieverSettings(embed_keys=["key"])
+        )
 
 
 def test_an_unknown_index(library) -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from stress import amount
 
 from nodekin.nodegraph import Document, NodeGraph, UnknownGroupError
-from nodekin.retrievers import Retriever
+from nodekin.retrievers import Retriever, RetrieverSettings
 from nodekin.retrievers.similarities.bm25 import Bm25
 
 WORDS = Bm25(analyzer=str.split)
@@ -50,7 +50,8 @@ def test_several_graphs_are_one(parts, query, top_k, target, lift, cut_off) -> N
         ]
         for part, each in enumerate(parts)
     ]
-    options = {"target": target, "lift": lift, "top_k": top_k, "similarity_cut_off": cut_off}
+    settings = RetrieverSettings(lift=lift, similarity_cut_off=cut_off)
+    options = {"target": target, "top_k": top_k, "settings": settings}
     several = Retriever([graph_of(each) for each in documents], "line", WORDS, **options)
     one = Retriever(
         graph_of([document for each in documents for document in each]), "line", WORDS, **options
@@ -146,7 +147,9 @@ def test_ties_of_sums_go_by_graph_then_document() -> None:
     second.add(Document("a", id="2"))
     for graphs, order in (([first, second], ["0", "1", "2"]), ([second, first], ["2", "0", "1"])):
         for how in ("max", "sum", "mean"):
-            retriever = Retriever(graphs, "line", "bm25", target="ROOT", lift=how)
+            retriever = Retriever(
+                graphs, "line", "bm25", target="ROOT", settings=RetrieverSettings(lift=how)
+            )
             assert [result.node.id for result in retriever.retrieve("a")] == order
 
 

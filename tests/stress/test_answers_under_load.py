@@ -15,7 +15,7 @@ import pytest
 
 from nodekin.nodegraph import Document, Embedder, Node, NodeGraph
 from nodekin.nodegraph.node import LinkedText
-from nodekin.retrievers import Retriever
+from nodekin.retrievers import Retriever, RetrieverSettings
 
 STATES = 60
 ANSWERS = 3
@@ -87,7 +87,9 @@ def questions(graph: NodeGraph) -> dict[str, Callable[[str], Answer]]:
             return [*whole, *listed(query), *graph.find("ROOT")(graph.nodes("word"))]
 
     bm25 = Retriever(graph, "line", "bm25", top_k=50)
-    lifted = Retriever(graph, "word", "bm25", target="ROOT", lift="sum", top_k=50)
+    lifted = Retriever(
+        graph, "word", "bm25", target="ROOT", settings=RetrieverSettings(lift="sum"), top_k=50
+    )
     cosine = Retriever(graph, "line", "cosine", top_k=50)
     return {
         "nodes": listed,

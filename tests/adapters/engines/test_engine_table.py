@@ -16,7 +16,7 @@ from stress import LONG
 from nodekin.adapters.engines import engine_table
 from nodekin.adapters.engines.index_engine import EngineUnavailableError, MissingCollectionError
 from nodekin.nodegraph import Document, Embedder, NodeGraph, NodeStore, TransientStoreError
-from nodekin.retrievers import Retriever
+from nodekin.retrievers import Retriever, RetrieverSettings
 from nodekin.retrievers.indexes import engine_index
 from nodekin.retrievers.indexes.engine_text_index import EngineTextIndex
 from nodekin.retrievers.indexes.engine_vector_index import EngineVectorIndex
@@ -51,7 +51,10 @@ def fill(*graphs: NodeGraph, numbers: Any = range(8)) -> None:
 def answers(graph: NodeGraph) -> list[Any]:
     found = []
     for filters in (None, {"part": 1}, {"not": {"part": 1}}, {"document.id": {"like": "d_'%"}}):
-        for settings in ({"top_k": 5}, {"target": "ROOT", "lift": "sum"}):
+        for settings in (
+            {"top_k": 5},
+            {"target": "ROOT", "settings": RetrieverSettings(lift="sum")},
+        ):
             retriever = Retriever(graph, "line", SEARCHED["by"], filters=filters, **settings)
             found.append([(r.node.id, r.score) for r in retriever("aa bbb c")])
     return found
@@ -490,7 +493,9 @@ def test_several_embeddings_and_groups_are_apart(file: Path) -> None:
         found = []
         for group in ("line", "ROOT"):
             for key in ("one", "two", ["one", "two"]):
-                retriever = Retriever(graph, group, "cosine", embed_keys=key, top_k=7)
+                retriever = Retriever(
+                    graph, group, "cosine", settings=RetrieverSettings(embed_keys=key), top_k=7
+                )
                 found.append([(r.node.id, r.score) for r in retriever("aa bbb")])
         results.append(found)
     assert results[0] == results[1]

@@ -22,7 +22,7 @@ from nodekin.adapters.engines.milvus import MilvusAddress, MilvusEngine
 from nodekin.nodegraph import Document, NodeGraph, StoreError
 from nodekin.nodegraph.graph_reader import StoreEngine
 from nodekin.nodegraph.search_tables import ValueMatch
-from nodekin.retrievers import Retriever
+from nodekin.retrievers import Retriever, RetrieverSettings
 from nodekin.retrievers.indexes import engine_vector_index
 
 
@@ -190,7 +190,10 @@ def test_all_rows_are_read_however_many(address: str, monkeypatch: pytest.Monkey
     expected.reader._engine = StoreEngine()
     for each in (graph, expected):
         each.add([Document("\n".join(f"line {d} {n}" for n in range(10))) for d in range(30)])
-    for settings in ({"top_k": 1_000}, {"target": "ROOT", "lift": "sum", "top_k": 50}):
+    for settings in (
+        {"top_k": 1_000},
+        {"target": "ROOT", "settings": RetrieverSettings(lift="sum"), "top_k": 50},
+    ):
         results = [
             [(r.node.text, r.score) for r in Retriever(g, "line", "cosine", **settings)("line")]
             for g in (graph, expected)

@@ -107,7 +107,11 @@ def test_all_options_of_the_search_are_reached():
     )
     search = retriever.retriever
     assert isinstance(search, Retriever)
-    assert (search.group_name, search.target, search.lift) == ("FineChunk", "CoarseChunk", "sum")
+    assert (search.group_name, search.target, search.settings.lift) == (
+        "FineChunk",
+        "CoarseChunk",
+        "sum",
+    )
     assert search.similarity_cut_off == 0.1
     assert (retriever.child_k, retriever.k, retriever.tags) == (3, 2, ["notes"])
     years = [document.metadata["year"] for document in retriever.invoke("Tea comes from leaves.")]

@@ -18,7 +18,14 @@ from pydantic import ValidationError
 
 from nodekin.adapters.langchain import NodeGraphReranker, NodeGraphRetriever
 from nodekin.adapters.langchain.documents import from_document
-from nodekin.retrievers import Reranker, RerankRetriever, Retriever, ScoredNode, register_reranker
+from nodekin.retrievers import (
+    Reranker,
+    RerankRetriever,
+    Retriever,
+    RetrieverSettings,
+    ScoredNode,
+    register_reranker,
+)
 from nodekin.retrievers.protocols import RerankError
 
 TEXTS = ["black tea", "green tea", "红茶和绿茶", "rivers"]
@@ -233,7 +240,15 @@ def test_a_threshold_of_similarity(peer_graph, question):
         base_compressor=EmbeddingsFilter(embeddings=Pairs(), similarity_threshold=least, k=None),
         base_retriever=face(Retriever(peer_graph, "ROOT", "cosine", top_k=4)),
     )
-    cut = face(Retriever(peer_graph, "ROOT", "cosine", top_k=4, similarity_cut_off=least))
+    cut = face(
+        Retriever(
+            peer_graph,
+            "ROOT",
+            "cosine",
+            top_k=4,
+            settings=RetrieverSettings(similarity_cut_off=least),
+        )
+    )
     whole = face(Retriever(peer_graph, "ROOT", "cosine", top_k=4))
     kept = texts(theirs.invoke(question))  # their ids are lost
     assert texts(cut.invoke(question)) == kept

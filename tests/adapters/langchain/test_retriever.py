@@ -28,7 +28,13 @@ from pydantic import ValidationError
 from nodekin.adapters.langchain import NodeGraphRetriever
 from nodekin.adapters.langchain.documents import to_document
 from nodekin.nodegraph import Node
-from nodekin.retrievers import FusionRetriever, RerankRetriever, Retriever, ScoredNode
+from nodekin.retrievers import (
+    FusionRetriever,
+    RerankRetriever,
+    Retriever,
+    RetrieverSettings,
+    ScoredNode,
+)
 
 QUESTION = "Which tea is fermented?"
 
@@ -85,7 +91,12 @@ async def test_child_k_in_the_constructor_and_in_the_call(native, mode):
 
 
 async def test_arguments_of_a_call_reach_what_others_hold(native, graph, mode):
-    fusion = FusionRetriever([native, Retriever(graph, "sentence", target="ROOT", lift="sum")])
+    fusion = FusionRetriever(
+        [
+            native,
+            Retriever(graph, "sentence", target="ROOT", settings=RetrieverSettings(lift="sum")),
+        ]
+    )
     retriever = face(RerankRetriever(fusion, "ModuleReranker", model=equal_scores))
     assert ids(await call(retriever, mode, QUESTION, k=5, child_k=1)) == ["tea"]
     others = {"filter": {"topic": ["rivers", "printing"]}}

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 from nodekin.nodegraph import Document, NodeGraph, split_sentences
-from nodekin.retrievers import FusionRetriever, Retriever, ScoredNode, restrict
+from nodekin.retrievers import FusionRetriever, Retriever, RetrieverSettings, ScoredNode, restrict
 from nodekin.retrievers.base_retriever import child_k_override
 from nodekin.retrievers.composite.joint_search import can_join
 from nodekin.retrievers.tracing import trace
+from nodekin.retrievers.validation import with_settings
 
 WORDS = "tea river music chess bread star horse glass stone bird lamp salt".split()
 
@@ -49,12 +50,12 @@ def shown(results: list[ScoredNode]) -> list[Any]:
 
 
 def branches(graph: NodeGraph, **options: Any) -> dict[str, Retriever]:
+    vectors = with_settings(Retriever, {"embed_keys": ["one"], **options})
+    options = with_settings(Retriever, options)
     return {
         "whole": Retriever(graph, "ROOT", top_k=20, **options),
         "sentences": Retriever(graph, "sentence", target="ROOT", top_k=20, **options),
-        "vectors": Retriever(
-            graph, "sentence", "cosine", embed_keys=["one"], target="ROOT", top_k=12, **options
-        ),
+        "vectors": Retriever(graph, "sentence", "cosine", target="ROOT", top_k=12, **vectors),
     }
 
 
@@ -113,6 +114,11 @@ def test_what_can_be_joined(graph: NodeGraph) -> None:
     assert can_join([*of_all.values()])
     assert not can_join([of_all["whole"], Retriever(other, "ROOT")])
     assert not can_join([of_all["whole"], Retriever(graph, "sentence")])
-    assert not can_join([of_all["whole"], Retriever(graph, "sentence", target="ROOT", lift="sum")])
+    assert not can_join(
+        [
+            of_all["whole"],
+            Retriever(graph, "sentence", target="ROOT", settings=RetrieverSettings(lift="sum")),
+        ]
+    )
     assert not can_join([of_all["whole"], Retriever(graph, "ROOT", "cosine")])
     assert not can_join([of_all["whole"], FusionRetriever([*of_all.values()])])

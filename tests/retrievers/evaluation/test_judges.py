@@ -11,7 +11,7 @@ from llama_index.core.llms.callbacks import llm_completion_callback
 
 from nodekin.adapters.openai_chat import OpenAIChat
 from nodekin.nodegraph import Document, NodeGraph, split_sentences
-from nodekin.retrievers import QueryEngine, Retriever
+from nodekin.retrievers import QueryEngine, Retriever, RetrieverSettings
 from nodekin.retrievers.evaluation import Dataset, GoldDocument, Judge, Question, evaluate
 from nodekin.retrievers.evaluation.judges import run_all
 from nodekin.retrievers.evaluation.metrics import JUDGED_METRICS
@@ -251,7 +251,7 @@ def test_results_that_the_judge_can_not_see_whole_are_not_judged(words):
 
 def test_without_results_nothing_is_supported(graph):
     reader = Reader()
-    nothing = Retriever(graph, "ROOT", similarity_cut_off=1e9)
+    nothing = Retriever(graph, "ROOT", settings=RetrieverSettings(similarity_cut_off=1e9))
     for name in ("judged_context_recall", "judged_context_relevance", "judged_sentence_relevance"):
         assert judgement(nothing, Judge(reader), name).value == 0.0
     assert reader.prompts == []

@@ -15,7 +15,7 @@ from stress import LONG
 from nodekin.adapters.engines import engine_words
 from nodekin.adapters.engines.index_engine import WordHits
 from nodekin.nodegraph import Document, NodeGraph
-from nodekin.retrievers import Bm25, Retriever
+from nodekin.retrievers import Bm25, Retriever, RetrieverSettings
 from nodekin.retrievers.indexes import text_index
 from nodekin.retrievers.indexes.engine_text_index import EngineTextIndex
 from nodekin.retrievers.indexes.text_index import TextIndex
@@ -65,7 +65,7 @@ def graphs_with(engine: MemoryEngine, count: int = 40) -> list[NodeGraph]:
 def test_no_process_holds_an_index() -> None:
     graphs = graphs_with(MemoryEngine(words=True))
     same(graphs, top_k=3)
-    same(graphs, target="ROOT", lift="sum")
+    same(graphs, target="ROOT", settings=RetrieverSettings(lift="sum"))
     (index,) = graphs[0].reader._shared.values()
     assert isinstance(index, EngineTextIndex)
     assert index._statistics is not None

@@ -10,7 +10,7 @@ import pytest
 
 from nodekin.nodegraph import Document, NodeGraph
 from nodekin.nodegraph.models.embedder import Embedder
-from nodekin.retrievers import Retriever
+from nodekin.retrievers import Retriever, RetrieverSettings
 from nodekin.retrievers.ranking import lifted_score
 from nodekin.retrievers.similarities.registry import Cosine
 
@@ -86,7 +86,9 @@ def test_filters_leave_top_k_full() -> None:
 @pytest.mark.parametrize("how", ["max", "sum", "mean"])
 def test_lifted(how: str) -> None:
     graph = new_graph()
-    retriever = Retriever(graph, "part", "cosine", target="ROOT", top_k=2, lift=how)
+    retriever = Retriever(
+        graph, "part", "cosine", target="ROOT", top_k=2, settings=RetrieverSettings(lift=how)
+    )
     results = retriever.retrieve("bank")
     combine = partial(lifted_score, how=how)
     expected = {
@@ -115,7 +117,9 @@ def test_cut_off_and_output() -> None:
     graph = new_graph()
     scores = [r.score for r in Retriever(graph, "part", "cosine", top_k=9)("tea")]
     for cut_off in (scores[2], 1, 0, -1):
-        retriever = Retriever(graph, "part", "cosine", similarity_cut_off=cut_off, top_k=9)
+        retriever = Retriever(
+            graph, "part", "cosine", settings=RetrieverSettings(similarity_cut_off=cut_off), top_k=9
+        )
         assert [r.score for r in retriever("tea")] == [s for s in scores if s >= cut_off]
     text = Retriever(graph, "line", "cosine", top_k=2, output_format="content", join="|")("sea")
     assert text == "sea|" + text.split("|")[1]
@@ -189,7 +193,13 @@ def test_a_batch_longer_than_is_searched_at_once() -> None:
 
 
 def test_pickle() -> None:
-    retriever = Retriever(new_graph(), "part", "cosine", target="line", similarity_cut_off=0.5)
+    retriever = Retriever(
+        new_graph(),
+        "part",
+        "cosine",
+        target="line",
+        settings=RetrieverSettings(similarity_cut_off=0.5),
+    )
     before = retriever("river")
     copy = pickle.loads(pickle.dumps(retriever))
     assert seen(copy("river")) == seen(before) != []

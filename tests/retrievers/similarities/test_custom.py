@@ -12,6 +12,7 @@ from nodekin.retrievers import (
     Filter,
     FusionRetriever,
     Retriever,
+    RetrieverSettings,
     register_index,
     register_similarity,
 )
@@ -112,14 +113,18 @@ def test_targets_filters_cut_offs_fusion_and_changes(graph: NodeGraph) -> None:
     lifted = Retriever(graph, "line", "common", target="ROOT")
     assert [result.node.id for result in lifted("bread")] == ["food", "drinks"]
     assert [result.node.id for result in lifted("bread", filters={"shop": 1})] == ["drinks"]
-    assert found(Retriever(graph, "line", "common", similarity_cut_off=4)("bread")) == [
-        ("bread", 5.0)
-    ]
+    assert found(
+        Retriever(graph, "line", "common", settings=RetrieverSettings(similarity_cut_off=4))(
+            "bread"
+        )
+    ) == [("bread", 5.0)]
     graph.add(Document("beard", id="new"))
     graph.remove("food")
-    assert found(Retriever(graph, "line", "common", similarity_cut_off=4)("bread")) == [
-        ("beard", 5.0)
-    ]
+    assert found(
+        Retriever(graph, "line", "common", settings=RetrieverSettings(similarity_cut_off=4))(
+            "bread"
+        )
+    ) == [("beard", 5.0)]
     both = FusionRetriever([Retriever(graph, "line", "common"), Retriever(graph, "line")])
     assert both("milk")[0].node.text == "milk"
     assert {match.similarity for match in both("milk")[0].evidence} == {"common", "bm25"}

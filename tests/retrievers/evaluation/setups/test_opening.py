@@ -10,6 +10,7 @@ from nodekin.retrievers import (
     Reranker,
     RerankRetriever,
     Retriever,
+    RetrieverSettings,
 )
 from nodekin.retrievers.evaluation.setups.opening import SetupOpener
 from nodekin.retrievers.evaluation.setups.setup_file import SetupFile
@@ -70,7 +71,7 @@ def test_it_is_what_one_would_have_written_in_python(graph):
     written = FusionRetriever(
         [
             Retriever(other, "passage", Bm25(k1=1.2, b=0.4), top_k=50),
-            Retriever(other, "sentence", target="passage", lift="sum"),
+            Retriever(other, "sentence", target="passage", settings=RetrieverSettings(lift="sum")),
         ],
         "relative",
         [3, 1],
