@@ -157,7 +157,7 @@ DAYS = {
 def test_dates_are_compared_however_loaders_write_them(bound) -> None:
     """A bound is a date, a time or a text, and so is the field of each document."""
     documents = [
-        Document(page_content="A dream", metadata={"day": day, "source": f"{name}.md"}, id=name)
+        Document(f"A dream, {name}", metadata={"day": day, "source": f"{name}.md"}, id=name)
         for name, day in DAYS.items()
     ]
     theirs = InMemoryVectorStore(EMBEDDING)
@@ -176,7 +176,7 @@ def test_only_these_files(stores) -> None:
     for filter in ({"document.id": {"$in": ["1", "3"]}}, {"document.id": ["1", "3"]}):
         assert {d.id for d in own.similarity_search("dream", filter=filter)} == expected == {*"13"}
     pages = [
-        Document(page_content="A dream", metadata={"source": f"notes/{name}.md", "page": page})
+        Document(f"Dream {page}, {name}", metadata={"source": f"notes/{name}.md", "page": page})
         for name in "ab"
         for page in (1, 2)
     ]
