@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ...nodegraph.graph import NodeGraph
+from ...retrievers.evaluation.setups.describing import describe_setup
 from ...retrievers.evaluation.setups.opening import SetupOpener
 from ...retrievers.evaluation.setups.setup_file import SetupFile
 from ..named_models import NamedModels
@@ -65,6 +66,44 @@ def load_setup(
     if graph is None:
         graph = open_graph(file, named, documents=documents)
     return SetupOpener(file, graph, named).open(name)
+
+
+def save_setup(
+    retriever: object,
+    path: str | Path,
+    name: str = "saved",
+    *,
+    models: Mapping[str, Any] | None = None,
+) -> None:
+    """Write a retriever or query engine that was built in Python to a file for ``load_setup``.
+
+    The groups that it searches are written, too. Documents and models are not: give them to
+    ``load_setup``, or add ``[graph]`` and ``[models]``. What is written was opened again, and was
+    the same. A transform of your own is named by its module, and the file needs ``trust_code``.
+
+    Args:
+        retriever: The retriever.
+        path: The file. One that is there is replaced.
+        name: What the set-up is called.
+        models: The models in it, by the names that the file has for them.
+
+    Raises:
+        ValueError: If a part can't be declared in a file. It says which.
+
+    Example:
+        >>> import tempfile
+        >>> from nodekin.nodegraph import NodeGraph, split_sentences
+        >>> from nodekin.retrievers import Retriever
+        >>> graph = NodeGraph(progress=False)
+        >>> graph.create_node_group("line", split_sentences)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = Path(folder, "setups.toml")
+        ...     save_setup(Retriever(graph, "line", top_k=1), path)
+        ...     retriever = load_setup(path, documents=["Green tea is not fermented. Black is."])
+        >>> [result.node.text for result in retriever("green tea")]
+        ['Green tea is not fermented.']
+    """
+    Path(path).write_text(describe_setup(retriever, name, models).to_toml(), encoding="utf-8")
 
 
 def open_graph(
