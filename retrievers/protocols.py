@@ -65,8 +65,8 @@ class Similarity(Protocol):
         ...
 
     @property
-    def mode(self) -> Literal["text", "embedding"]:
-        """Whether it gets queries as texts, or as vectors of an embedding of the graph."""
+    def mode(self) -> Literal["text", "embedding", "both"]:
+        """Whether it gets queries as texts, as vectors of an embedding of the graph, or as both."""
         ...
 
     def open(self, graph: NodeGraph, group: str, key: str | None = None) -> Index[Any]:

@@ -69,6 +69,8 @@ class RetrieverSettings:
             whole(self.child_k, "child_k", 1)
 
 
+_FUSED = 50  # results by words, and by vectors, that are fused at least
+
 _REMEDY = "; settings of a similarity go to the similarity: Bm25(k1=1.2)"
 
 
@@ -82,8 +84,10 @@ class Retriever(BaseRetriever):
         graph: A node graph, or several, searched as one.
         group_name: The group to search.
         similarity: A name (``"bm25"``, ``"bm25_chinese"``: both analyse Chinese, English and
-            mixed text; ``"cosine"`` compares embeddings) or an object (``Bm25(k1=1.2)``). None
-            for ``"cosine"`` where the settings have ``embed_keys``, else for ``"bm25"``.
+            mixed text; ``"cosine"`` compares embeddings; ``"auto"`` fuses both) or an object
+            (``Bm25(k1=1.2)``). None takes what the graph has, which the log says: ``"auto"``
+            where it has embeddings, else ``"bm25"``; ``"cosine"`` where the settings have
+            ``embed_keys``, and ``"bm25"`` for an ``index``.
         index: How the similarity is made fast: ``"default"`` is its own, ``"map"`` looks up exact
             texts; or what was registered with ``register_index``, or makes an index.
         top_k: How many nodes to return at most: nodes of the target group, where there is one.
@@ -138,17 +142,38 @@ class Retriever(BaseRetriever):
         for item in self.graphs:
             item.reader.lineage(self.group_name)
             item.reader.lineage(self.target)
-        if similarity is None and self.settings.embed_keys is not None:
-            similarity = "cosine"
+        if similarity is None:
+            similarity = self._by_what_there_is(index)
         self.similarity = with_index(get_similarity(similarity), index)
         self._scopes = search_scopes(self.similarity, self.graphs, self.settings.embed_keys)
         self._embedded = [(p.key, p.graphs) for p in self._scopes if p.key is not None]
         self._plans = Plans()
         self.embed_keys = [scope.key for scope in self._scopes if scope.key is not None]
         self.top_k = check_top_k(top_k)
-        self.similarity_cut_off = check_cut_off(self.settings.similarity_cut_off, self.embed_keys)
+        cut_off = check_cut_off(
+            self.settings.similarity_cut_off, self.embed_keys, self.similarity.name
+        )
+        if self.similarity.mode == "both" and isinstance(cut_off, float):
+            raise ValueError(
+                f"similarity_cut_off={cut_off!r} is for scores of one kind, and words and vectors "
+                "are searched; name one: similarity='bm25' or similarity='cosine'"
+            )
+        self.similarity_cut_off = cut_off
         self._restriction: Filters | None = None
         self.filters = filters
+
+    def _by_what_there_is(self, index: str | MakeIndex) -> str:
+        """Return the similarity if none is given."""
+        if self.settings.embed_keys is not None:
+            return "cosine"
+        keys = dict.fromkeys(key for item in self.graphs for key in item.embeddings.embedders)
+        if not keys or index != DEFAULT:
+            return "bm25"
+        logger.info(
+            "%r is searched by its words and by its vectors (%s), since no similarity is given",
+            *(self.group_name, ", ".join(keys)),
+        )
+        return "auto"
 
     def __repr__(self) -> str:
         return (
@@ -429,6 +454,8 @@ class Retriever(BaseRetriever):
             if not isinstance(query, str):
                 raise TypeError(f"a query is a str, not {type(query).__name__} {query!r:.80}")
         child_k = CHILD_K.get()
+        limit = self.top_k if top_k is None else check_top_k(top_k)
+        is_fused = self.similarity.mode == "both"
         return Search(
             self.graphs,
             [self.group_name],
@@ -437,10 +464,11 @@ class Retriever(BaseRetriever):
             self._scopes,
             self.similarity_cut_off,
             self.settings.lift,
-            self.top_k if top_k is None else check_top_k(top_k),
+            max(limit, _FUSED) if is_fused else limit,
             self.conditions(filters),
             hits=self.settings.child_k if child_k is None else child_k,
             plans=self._plans,
+            top_k=limit if is_fused else None,
         )
 
 
@@ -448,9 +476,10 @@ def _listed(search: Search, queries: Sequence[str]) -> list[ScoredNode]:
     """Return what meets the filters of a search, if there are any, for the blank queries."""
     if all(query.strip() for query in queries) or not search.conditions:
         return []
-    scopes = [SearchScope(None, search.graphs)]
-    unranked = replace(search, similarity=Unranked(), scopes=scopes, cut_off=None)
-    return unranked([""], [[]])[0]
+    similarity = Unranked()
+    scopes = [SearchScope(None, search.graphs, similarity.name)]
+    unranked = replace(search, similarity=similarity, scopes=scopes, cut_off=None)
+    return unranked([""], [[]])[0][: search.top_k]
 
 
 def _spread(

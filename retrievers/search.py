@@ -17,7 +17,7 @@ from ..nodegraph.node import Kin, Node
 from ..nodegraph.search_tables import StaleSnapshotError, engine_disabled
 from .filters import Filter
 from .protocols import Index, Similarity
-from .ranking import Lift, lift, lift_all, merge_hits, merge_results
+from .ranking import Lift, fuse, lift, lift_all, merge_hits, merge_results
 from .results import Hits, Match, ScoredNode, scored_nodes
 from .retrieval_conditions import Conditions
 from .tracing import is_observed, start_span
@@ -89,6 +89,7 @@ class Search:
         hits: How many hits are read and lifted for each query and scope; None for as many as it
             takes to fill ``limit``.
         plans: Of earlier searches for the same, which are quicker to find ready.
+        top_k: How many results for each query where words and vectors are fused.
     """
 
     graphs: Sequence[NodeGraph]
@@ -104,6 +105,7 @@ class Search:
     pooled: bool = False
     hits: int | None = None
     plans: Plans = field(default_factory=lambda: Plans())
+    top_k: int | None = None
 
     def __call__(
         self, queries: Sequence[str], vectors: Sequence[Sequence[Any]]
@@ -179,7 +181,10 @@ class Search:
             rankings.append(self._search_scope(scope, queries, prepared, opened))
         if len(rankings) == 1:
             return rankings[0]
-        return [merge_results(of_query, self._place) for of_query in zip(*rankings, strict=True)]
+        per_query = zip(*rankings, strict=True)
+        if self.similarity.mode == "both":
+            return [fuse(of_query, "relative", top_k=self.top_k) for of_query in per_query]
+        return [merge_results(of_query, self._place) for of_query in per_query]
 
     def _search_scope(
         self,
@@ -224,7 +229,7 @@ class Search:
         """Return what the evidence of all hits of a query has in common."""
         searched = getattr(index, "uses_search_text", False)
         filters = self.conditions.filters
-        return Match(self.similarity.name, query, scope.key, None, (), searched, filters)
+        return Match(scope.name, query, scope.key, None, (), searched, filters)
 
     def _hits(
         self,
@@ -422,16 +427,18 @@ class SearchScope:
     Attributes:
         key: The embedding, None where texts are compared.
         graphs: The graphs that are searched.
+        name: What evidence calls the similarity.
     """
 
     key: str | None
     graphs: Sequence[NodeGraph]
+    name: str
 
 
 def search_scopes(
     similarity: Similarity, graphs: Sequence[NodeGraph], embed_keys: Sequence[str] | None
 ) -> list[SearchScope]:
-    """Return the scopes of a similarity: one for texts, one for each embedding.
+    """Return the scopes of a similarity: one for each embedding, one for texts.
 
     Without ``embed_keys`` every graph is searched by all its own embeddings.
 
@@ -445,10 +452,11 @@ def search_scopes(
                 f"embed_keys={embed_keys!r} choose among embeddings, and similarity "
                 f"{similarity.name!r} compares texts; leave them out"
             )
-        return [SearchScope(None, graphs)]
+        return [SearchScope(None, graphs, similarity.name)]
+    has_words = similarity.mode == "both"
     keys_by_graph = [list(graph.embeddings.embedders) for graph in graphs]
     for graph, keys in zip(graphs, keys_by_graph, strict=True):
-        if not keys:
+        if not keys and not has_words:
             raise ValueError(
                 f"similarity {similarity.name!r} compares embeddings, and {graph!r:.80} has none; "
                 "give it a model: NodeGraph(..., embed=...)"
@@ -465,41 +473,49 @@ def search_scopes(
                     f"no embedding {key!r}; the graph has {nearest_names(str(key), keys)}: choose "
                     "embed_keys among them, or give it one: NodeGraph(..., embed={'key': model})"
                 )
-    return [
-        SearchScope(key, [g for g, keys in zip(graphs, keys_by_graph, strict=True) if key in keys])
-        for key in selected
-    ]
+    name = "cosine" if has_words else similarity.name
+    scopes = []
+    for key in selected:
+        having = [g for g, keys in zip(graphs, keys_by_graph, strict=True) if key in keys]
+        scopes.append(SearchScope(key, having, name))
+    return [*scopes, SearchScope(None, graphs, "bm25")] if has_words else scopes
 
 
 def check_cut_off(
-    cut_off: float | Mapping[str, float] | None, keys: Sequence[str]
+    cut_off: float | Mapping[str, float] | None, keys: Sequence[str], name: str
 ) -> float | dict[str, float] | None:
     """Return a cut-off as floats.
 
     Args:
         cut_off: A number for all, or one for each embedding key.
         keys: The keys that are searched; none where texts are compared.
+        name: The similarity's.
 
     Raises:
         TypeError: If it is no number, or a dict where texts are compared.
-        ValueError: If it is NaN, or for an embedding that is not searched.
+        ValueError: If it is NaN or no cosine, or for an embedding that is not searched.
     """
     if cut_off is None:
         return None
     if not isinstance(cut_off, Mapping) or not keys:
-        return _check_number(cut_off, keys)
+        return _check_number(cut_off, keys, name)
     for key in cut_off:
         if key not in keys:
             raise ValueError(
                 f"similarity_cut_off has the key {key!r}; the embeddings that are searched are "
                 f"{nearest_names(str(key), keys)}"
             )
-    return {key: _check_number(number, keys) for key, number in cut_off.items()}
+    return {key: _check_number(number, keys, name) for key, number in cut_off.items()}
 
 
-def _check_number(cut_off: Any, keys: Sequence[str]) -> float:
+def _check_number(cut_off: Any, keys: Sequence[str], name: str) -> float:
     allowed = ", or a dict with one for each key" if keys else " for a similarity of texts"
     check_number(cut_off, "similarity_cut_off", f"a number{allowed}")
     if math.isnan(cut_off):
         raise ValueError("similarity_cut_off is NaN, which no score reaches; give a number")
+    if name in ("cosine", "auto") and not -1 <= cut_off <= 1:
+        raise ValueError(
+            f"similarity_cut_off is from -1 to 1 for cosines, not {cut_off!r}; BM25's scores have "
+            "no upper end: similarity='bm25'"
+        )
     return float(cut_off)

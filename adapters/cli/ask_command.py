@@ -219,7 +219,11 @@ def _engine(
     """
     passed = {"--model": model, "--base-url": base_url, "--mode": mode, "--min-score": min_score}
     passed["--strategy"] = None if strategy == NO_STRATEGY else strategy
-    declared = None if search.open_setup is None or any(passed.values()) else search.open_setup()
+    declared = (
+        None
+        if search.open_setup is None or any(value is not None for value in passed.values())
+        else search.open_setup()
+    )
     if isinstance(declared, QueryEngine):
         return declared
     llm = chat_model(model, base_url)

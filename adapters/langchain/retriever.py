@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
@@ -30,6 +29,7 @@ from ...retrievers.plans.plan import Plan, arun, run
 from ...retrievers.protocols import RetrieverLike, RetrieverProtocol
 from ...retrievers.results import ScoredNode
 from ...retrievers.retriever import Retriever
+from ...retrievers.validation import check_min_score
 from ..frameworks import document_search
 from .callbacks import achild_runs, child_runs, config_context
 from .documents import Details, check_count, check_kwargs, to_document
@@ -37,7 +37,7 @@ from .filter_translation import as_filters, listing, merge_filters
 from .graph_documents import GraphDocuments, RetrieverFields
 
 if TYPE_CHECKING:
-    from typing_extensions import Unpack
+    from typing_extensions import Self, Unpack
 
 logger = logging.getLogger(__name__)
 
@@ -144,7 +144,7 @@ class NodeGraphRetriever(GraphDocuments):
     """Conditions on metadata, checked before ranking."""
 
     score_threshold: float | None = Field(default=None, allow_inf_nan=False)
-    """Keeps results that score this or more."""
+    """Keeps results that score this or more, from 0 to 1 for a ``DefaultRetriever``."""
 
     details: Details = False
     """What the metadata of a document has besides its own fields."""
@@ -166,6 +166,11 @@ class NodeGraphRetriever(GraphDocuments):
         if isinstance(graph, NodeGraph) and values.get("retriever") is None:
             return {**values, "retriever": document_search(graph)}
         return values
+
+    @model_validator(mode="after")
+    def _check_threshold(self) -> Self:
+        check_min_score(self.score_threshold, self.retriever, "score_threshold")
+        return self
 
     @field_validator("filter")
     @classmethod
@@ -313,12 +318,7 @@ class NodeGraphRetriever(GraphDocuments):
         """Put the call's arguments over the retriever's own."""
         check_kwargs("invoke", unknown, _CALL_OPTIONS)
         threshold = self.score_threshold if score_threshold is None else score_threshold
-        if threshold is not None and (
-            isinstance(threshold, bool) or not isinstance(threshold, int | float)
-        ):
-            raise TypeError(f"score_threshold is a number, not {threshold!r:.80}")
-        if threshold is not None and math.isnan(threshold):
-            raise ValueError("score_threshold is NaN, which no score reaches; give a number")
+        threshold = check_min_score(threshold, self.retriever, "score_threshold")
         check_count("k", k)
         check_count("child_k", child_k)
         retriever: Any = self.retriever

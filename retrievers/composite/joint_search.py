@@ -34,6 +34,7 @@ def can_join(retrievers: Sequence[object]) -> bool:
         and item.settings.lift == "max"
         and len(item.graphs) == 1
         and len(item.embed_keys) < 2
+        and item.similarity.mode != "both"
         for item in plain
     )
 

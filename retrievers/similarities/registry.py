@@ -78,6 +78,30 @@ class Cosine:
         return query
 
 
+@dataclass(frozen=True, slots=True)
+class Auto:
+    """Score nodes by their words, and by the vectors of the graph's embeddings.
+
+    The rankings of ``Bm25`` and ``Cosine`` are fused by relative scores, all with the same weight.
+    So the best result has about 1, whatever was asked: ``DefaultRetriever`` has scores that mean
+    the same for all questions.
+    """
+
+    name: str = "auto"
+    mode: ClassVar[Literal["both"]] = "both"
+
+    def open(self, graph: NodeGraph, group: str, key: str | None = None) -> Index[Any]:
+        """Return the index of a group's embeddings of one key, or of its words for None."""
+        return _WORDS.open(graph, group) if key is None else _VECTORS.open(graph, group, key)
+
+    def prepare(self, query: Any, indexes: Sequence[Any]) -> Any:
+        """Return a text's weighed terms, and a vector as it is."""
+        return _WORDS.prepare(query, indexes) if isinstance(query, str) else query
+
+
+_WORDS, _VECTORS = Bm25(), Cosine()
+
+
 def _exact(field: str | None = None, normalize: bool | Callable[[str], str] = True) -> Exact:
     from ..indexes.exact_index import Exact
 
@@ -89,6 +113,7 @@ SIMILARITIES: dict[str, Callable[..., Similarity]] = {
     # One analysis serves all languages; the second name is for those who look for it.
     "bm25_chinese": partial(Bm25, name="bm25_chinese"),
     "cosine": Cosine,
+    "auto": Auto,
     "exact": _exact,
 }
 """The built-in similarities, by name."""

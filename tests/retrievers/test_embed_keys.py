@@ -100,13 +100,13 @@ def test_cut_off_by_key() -> None:
         Retriever(
             graph, "ROOT", "cosine", settings=RetrieverSettings(embed_keys=["length"]), top_k=9
         ),
-        "ee",
+        "u",
     )
-    for cut_off in ({"vowels": 2}, {"vowels": 2, "length": -1}):
+    for cut_off in ({"vowels": 1}, {"vowels": 1, "length": -1}):
         retriever = Retriever(
             graph, "ROOT", "cosine", settings=RetrieverSettings(similarity_cut_off=cut_off), top_k=9
         )
-        assert found(retriever, "ee") == every
+        assert found(retriever, "u") == every
     retriever = Retriever(
         graph,
         "ROOT",
@@ -114,17 +114,48 @@ def test_cut_off_by_key() -> None:
         settings=RetrieverSettings(similarity_cut_off={"vowels": 1, "length": 1}),
     )
     assert [i for i, _ in found(retriever, "ee")] == ["eeee", "aa", "ae"]
-    assert (
-        found(
-            Retriever(graph, "ROOT", "cosine", settings=RetrieverSettings(similarity_cut_off=2)),
-            "ee",
-        )
-        == []
+    vowels_alone = Retriever(
+        graph,
+        "ROOT",
+        "cosine",
+        settings=RetrieverSettings(embed_keys=["vowels"], similarity_cut_off=1),
     )
+    assert found(vowels_alone, "u") == []
+
+
+def test_without_a_similarity_words_and_vectors_are_searched(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    graph = new_graph()
+    graph.add([Document("xyz", id="xyz"), Document("xyz xyz aeiou", id="both")])
+    with caplog.at_level("INFO", "nodekin.retrievers"):
+        auto = Retriever(graph, "ROOT", top_k=3)
+    assert "by its words and by its vectors (vowels, length)" in caplog.text
+    results = auto.retrieve("xyz")
+    assert len(results) == 3
+    assert results[0].node.id == "xyz"
+    ways = {(match.similarity, match.embed_key) for match in results[0].evidence}
+    assert ways == {("bm25", None), ("cosine", "vowels"), ("cosine", "length")}
+    assert sum(match.share or 0 for match in results[0].evidence) == pytest.approx(results[0].score)
+    assert auto.batch(["xyz", " "], filters={"not": {"of": 1}})[0] != []
+    assert len(auto.retrieve(" ", filters={"not": {"of": 1}})) == 3
+    words = NodeGraph(progress=False)
+    words.add(DOCUMENTS)
+    assert Retriever(words, "ROOT").similarity.name == "bm25"
+    assert (
+        Retriever(graph, "ROOT", settings=RetrieverSettings(embed_keys=["vowels"])).similarity.name
+        == "cosine"
+    )
+    one = Retriever(graph, "ROOT", "auto", settings=RetrieverSettings(embed_keys=["vowels"]))
+    assert {match.embed_key for match in one.retrieve("ae")[0].evidence} == {None, "vowels"}
+    with pytest.raises(ValueError, match="words and vectors are searched; name one"):
+        Retriever(graph, "ROOT", settings=RetrieverSettings(similarity_cut_off=0.5))
 
 
 def test_cut_offs_that_can_not_be() -> None:
     graph = new_graph()
+    with pytest.raises(ValueError, match="from -1 to 1 for cosines, not 80"):
+        Retriever(graph, "ROOT", "cosine", settings=RetrieverSettings(similarity_cut_off=80))
     with pytest.raises(ValueError, match=r"key 'vowel'; the embeddings .* are 'vowels', 'length'"):
         Retriever(
             graph, "ROOT", "cosine", settings=RetrieverSettings(similarity_cut_off={"vowel": 0.5})

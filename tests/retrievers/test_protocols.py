@@ -90,7 +90,11 @@ def test_conforms(concrete: type, contract: type) -> None:
         if inspect.isfunction(member) and (not name.startswith("_") or name == "__call__"):
             method = getattr(concrete, name)
             wanted, has = inspect.signature(member), inspect.signature(method)
-            assert list(wanted.parameters) == list(has.parameters), name
+            parameters = list(has.parameters.values())
+            names = [parameter.name for parameter in parameters[: len(wanted.parameters)]]
+            assert names == list(wanted.parameters), name
+            further = parameters[len(names) :]
+            assert all(p.default is not inspect.Parameter.empty for p in further), name
             assert inspect.iscoroutinefunction(member) == inspect.iscoroutinefunction(method)
 
 

@@ -294,7 +294,7 @@ def test_vectors_of_ones_own_are_searched_for():
         with pytest.raises(ValueError, match=r"it has to be \(queries, dimension\)"):
             retriever.batch_vectors(["a", "b"], lambda of, key, made=wrong: made)
     with pytest.raises(ValueError, match="compares texts"):
-        Retriever(graph, "ROOT").batch_vectors(["e"], vectors_of)
+        Retriever(graph, "ROOT", "bm25").batch_vectors(["e"], vectors_of)
 
 
 def test_parents_have_no_more_children_among_the_results_than_there_is_room_for() -> None:

@@ -86,6 +86,12 @@ def test_a_threshold_means_the_same_for_all_questions():
         assert retriever.invoke(asked)
         assert retriever.invoke(other) == []
         assert retriever.invoke(other, score_threshold=0.1)
+        with pytest.raises(ValueError, match="score_threshold is a number from 0 to 1"):
+            retriever.invoke(other, score_threshold=80)
+    with pytest.raises(ValueError, match="score_threshold is a number from 0 to 1"):
+        NodeGraphRetriever.from_documents(DOCUMENTS, score_threshold=-0.5)
+    by_words = NodeGraphRetriever.from_documents(DOCUMENTS, similarity="bm25", score_threshold=2)
+    assert by_words.invoke(asked)
 
 
 def test_all_options_of_the_search_are_reached():

@@ -53,8 +53,8 @@ def branches(graph: NodeGraph, **options: Any) -> dict[str, Retriever]:
     vectors = with_settings(Retriever, {"embed_keys": ["one"], **options})
     options = with_settings(Retriever, options)
     return {
-        "whole": Retriever(graph, "ROOT", top_k=20, **options),
-        "sentences": Retriever(graph, "sentence", target="ROOT", top_k=20, **options),
+        "whole": Retriever(graph, "ROOT", "bm25", top_k=20, **options),
+        "sentences": Retriever(graph, "sentence", "bm25", target="ROOT", top_k=20, **options),
         "vectors": Retriever(graph, "sentence", "cosine", target="ROOT", top_k=12, **vectors),
     }
 
@@ -113,11 +113,14 @@ def test_what_can_be_joined(graph: NodeGraph) -> None:
     other = NodeGraph(progress=False)
     assert can_join([*of_all.values()])
     assert not can_join([of_all["whole"], Retriever(other, "ROOT")])
-    assert not can_join([of_all["whole"], Retriever(graph, "sentence")])
+    assert not can_join([of_all["whole"], Retriever(graph, "sentence", "bm25")])
+    assert not can_join([of_all["whole"], Retriever(graph, "ROOT", "auto")])
     assert not can_join(
         [
             of_all["whole"],
-            Retriever(graph, "sentence", target="ROOT", settings=RetrieverSettings(lift="sum")),
+            Retriever(
+                graph, "sentence", "bm25", target="ROOT", settings=RetrieverSettings(lift="sum")
+            ),
         ]
     )
     assert not can_join([of_all["whole"], Retriever(graph, "ROOT", "cosine")])

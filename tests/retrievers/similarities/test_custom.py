@@ -125,7 +125,7 @@ def test_targets_filters_cut_offs_fusion_and_changes(graph: NodeGraph) -> None:
             "bread"
         )
     ) == [("beard", 5.0)]
-    both = FusionRetriever([Retriever(graph, "line", "common"), Retriever(graph, "line")])
+    both = FusionRetriever([Retriever(graph, "line", "common"), Retriever(graph, "line", "bm25")])
     assert both("milk")[0].node.text == "milk"
     assert {match.similarity for match in both("milk")[0].evidence} == {"common", "bm25"}
 
