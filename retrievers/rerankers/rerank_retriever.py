@@ -42,8 +42,8 @@ class RerankRetriever(PlannedRetriever):
     Where a ``KeywordFilter``, or another reranker that says ``is_filter``, leaves fewer than
     ``top_k``, more candidates are retrieved until there are ``top_k`` results or no more
     candidates. What costs calls is not repeated by itself: where another reranker (or a model in
-    ``inner``) leaves fewer, because of its ``cut_off``, say, the trace has a span ``"short"``, and
-    ``max_fetch`` says how many candidates may be tried.
+    ``inner``) leaves fewer, because of its ``cut_off``, say, the log and a span ``"short"``
+    of the trace say how many candidates were tried; ``max_fetch`` lets more be tried.
 
     Args:
         inner: Any retriever, also a fusion.
@@ -121,6 +121,12 @@ class RerankRetriever(PlannedRetriever):
                 counts: dict[str, Any] = {"candidates": len(candidates), "results": len(results)}
                 with start_span("short", reranker=reranker.name, query=query, **counts):
                     pass
+                logger.info(
+                    "%s left %d of %d candidates for %r, fewer than top_k=%d; max_fetch=%d tries "
+                    "more candidates",
+                    *(reranker.name, len(results), len(candidates), query[:80]),
+                    *(expected, OVER_FETCH * len(candidates)),
+                )
             return results[:limit], short
 
         def select(

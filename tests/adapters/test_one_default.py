@@ -203,6 +203,19 @@ def test_a_corpus_with_another_group_to_answer_with(files: Path, nodekin: Any) -
     assert groups == ["ROOT", "line", "line sentence"]
 
 
+def test_what_an_index_lacks_is_built_and_said(files: Path, nodekin: Any) -> None:
+    nodekin("index", "docs")
+    with NodeGraph(store=".nodekin/graph.sqlite", progress=False) as stored:
+        stored.add(Document("The zebra is known to few.", id="zebra"))
+    said = (
+        f"building passage and sentence of {len(TEXTS) + 1} documents: the index is of an earlier"
+    )
+    ran = nodekin("search", "zebra", "--json")
+    assert ran.json["results"][0]["document"] == "zebra"
+    assert said in ran.err
+    assert said not in nodekin("search", "zebra").err
+
+
 def test_commands_find_the_index_from_a_folder_below_it_or_by_the_variable(
     files: Path, nodekin: Any, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: Any
 ) -> None:

@@ -97,16 +97,17 @@ class Paid:
         return [ScoredNode(r.node, float("rice" in r.node.text), r.evidence) for r in results]
 
 
-def test_a_paid_reranker_is_called_once_and_the_trace_says_that_it_left_few(
-    teas: Retriever,
+def test_a_paid_reranker_is_called_once_and_the_trace_and_the_log_say_that_it_left_few(
+    teas: Retriever, caplog: pytest.LogCaptureFixture
 ) -> None:
     paid = Paid()
     retriever = RerankRetriever(teas, Reranker(paid, cut_off=0.5))
-    with trace() as traced:
+    with trace() as traced, caplog.at_level("INFO", "nodekin"):
         assert retriever.retrieve("tea") == []
     assert paid.calls == [24]
     (short,) = [span for span in traced.children if span.name == "short"]
     assert (short.attributes["candidates"], short.attributes["results"]) == (24, 0)
+    assert "left 0 of 24 candidates for 'tea', fewer than top_k=6; max_fetch=96" in caplog.text
 
 
 def test_a_paid_reranker_may_try_as_many_candidates_as_it_is_allowed(teas: Retriever) -> None:
