@@ -159,6 +159,11 @@ class EmbeddingCache:
                     step = steps.send(new)
         return step
 
+    def has_queries(self, queries: Iterable[str], key: str) -> bool:
+        """Return whether the vectors of these queries are cached."""
+        queries = set(queries)
+        return len(self._cached(queries, key)) == len(queries)
+
     async def aquery_vectors(self, queries: Sequence[str], key: str) -> Vectors:
         """Async version of ``query_vectors``."""
         import asyncio

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import copy
 import logging
 from collections.abc import Mapping, Sequence
+from concurrent.futures import TimeoutError as FutureTimeout
 from dataclasses import replace
 from functools import partial
+from time import monotonic
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -22,11 +25,11 @@ from ..filters import Filters, parse_filters
 from ..indexes.bm25_scores import Floats
 from ..indexes.nearest_vectors import unit
 from ..planned_retriever import PlannedRetriever
-from ..plans.effects import Compute, Find, Work
+from ..plans.effects import Compute, Find, Work, run_with_timeout
 from ..plans.plan import Plan
 from ..protocols import RetrieverProtocol, Similarity
 from ..ranking import FusedNode, fuse_ids
-from ..results import Hits, OutputOptions, QueryVariant, Results, ScoredNode
+from ..results import Hits, OutputOptions, QueryVariant, Results
 from ..retriever import Retriever, RetrieverSettings
 from ..search import in_a_newer_state
 from ..similarities.bm25 import Bm25
@@ -72,6 +75,11 @@ SENTENCES, WHOLE = 1.0, 3.0
 """The weights of the words of sentences and of their targets."""
 
 _SPARE = 4  # results beyond those that are wanted, in place of copies
+
+PATIENCE = 60.0
+"""How many seconds an embedding model that need not be compared may take for queries."""
+
+_MAX_FAILURES = 12  # of a model for a batch of queries: one refused among 512 takes 10
 
 _PROBES = 64  # sentences by which vectors are measured
 
@@ -224,21 +232,78 @@ class DefaultRetriever(PlannedRetriever):
             for batch in split_batches(queries, MAX_QUERIES):
                 rankings += yield from self.plans(batch, limit, filters)
             return rankings
-        try:
+        by_words = self._without_vectors()
+        if by_words is None:
             return (yield from self._search(queries, limit, filters))
+        errors = yield from self._embed(queries)
+        embedded = [query for query in queries if query not in errors]
+        try:
+            found = iter((yield from self._search(embedded, limit, filters)) if embedded else ())
         except VectorLengthError:  # another model under the same name: no failure of a server
             raise
         except EmbeddingError as error:
-            by_words = self._without_vectors()
-            if by_words is None:
-                raise
-            logger.warning("words alone answer %s: %s", summarize_queries(queries), error)
-            rankings = yield from by_words._search(queries, limit, filters)
-            note = f"words alone were compared: {type(error).__name__}: {error}"
-            return [
-                [_noted(result, QueryVariant(query, self.name, note)) for result in results]
-                for query, results in zip(queries, rankings, strict=True)
-            ]
+            errors = dict.fromkeys(queries, error)
+        if not errors:
+            return list(found)
+        without = [query for query in queries if query in errors]
+        what = summarize_queries(without)
+        logger.warning("words alone answer %s: %s", what, errors[without[0]])
+        others = iter((yield from by_words._search(without, limit, filters)))
+        return [
+            _noted(query, next(others), errors[query]) if query in errors else next(found)
+            for query in queries
+        ]
+
+    def _embed(self, queries: Sequence[str]) -> Plan[dict[str, EmbeddingError]]:
+        """Embed queries ahead. Return those that have no vectors, with the error of each.
+
+        A model that fails gets halves of the queries, as it may refuse one of them, until it has
+        failed ``_MAX_FAILURES`` times. One that takes longer than ``PATIENCE`` is not asked again
+        for as long.
+        """
+        measured = read_settings(self.graph, self.target, self._embed_keys)
+        measured_weights = (1.0,) * len(self._vectors) if measured is None else measured.weights
+        weights = self.weights[len(self._words) :] if self.weights else measured_weights
+        errors: dict[str, EmbeddingError] = {}
+        for branch, weight in zip(self._vectors, weights, strict=True):
+            batches = [[query for query in dict.fromkeys(queries) if query.strip()]]
+            failures = 0
+            while weight and batches:
+                batch = batches.pop()
+                error = yield from self._embed_batch(branch, batch)
+                failures += error is not None
+                if error is not None and len(batch) > 1 and failures < _MAX_FAILURES:
+                    half = len(batch) // 2
+                    batches += [batch[half:], batch[:half]]
+                elif error is not None:
+                    errors.update(dict.fromkeys(batch, error))
+        return errors
+
+    def _embed_batch(
+        self, branch: Retriever, queries: Sequence[str]
+    ) -> Plan[EmbeddingError | None]:
+        """Embed queries, waiting no longer than ``PATIENCE``. Return what went wrong."""
+        (key,) = branch.embed_keys
+        embeddings = self.graph.embeddings
+        if embeddings.has_queries(queries, key):
+            return None
+        paused: dict[str, float] = self.graph.reader.shared("paused embedding models", dict)
+        late = f"the embedding model {embeddings.embedder(key).name!r} took over {PATIENCE:g} s"
+        if monotonic() < paused.get(key, 0.0):
+            return EmbeddingError(f"{late} a short time ago, and is not asked again yet")
+        try:
+            yield from Compute(
+                partial(run_with_timeout, partial(branch.embed, queries), PATIENCE),
+                lambda: asyncio.wait_for(branch.aembed(queries), PATIENCE),
+            )
+        except (FutureTimeout, asyncio.TimeoutError):
+            paused[key] = monotonic() + PATIENCE
+            return EmbeddingError(late)
+        except VectorLengthError:
+            raise
+        except EmbeddingError as error:
+            return error
+        return None
 
     def _without_vectors(self) -> DefaultRetriever | None:
         """Return what answers if a model fails; None where its vectors have to be compared."""
@@ -526,7 +591,11 @@ def _collapsed(queries: Sequence[str], rankings: Sequence[Results]) -> list[Resu
     ]
 
 
-def _noted(result: ScoredNode, variant: QueryVariant) -> ScoredNode:
-    """Return a result whose evidence notes what else is to be known."""
-    matches = (replace(m, variants=(*m.variants, variant)) for m in result.evidence)
-    return replace(result, evidence=(*matches,))
+def _noted(query: str, results: Results, error: Exception) -> Results:
+    """Return results whose evidence notes that no vectors were compared."""
+    note = f"words alone were compared: {type(error).__name__}: {error}"
+    variant = QueryVariant(query, DefaultRetriever.name, note)
+    return [
+        replace(r, evidence=(*(replace(m, variants=(*m.variants, variant)) for m in r.evidence),))
+        for r in results
+    ]

@@ -325,7 +325,7 @@ def test_an_edited_hit_that_is_put_back_pollutes_nothing(graph, put, details, co
 
 def test_an_edited_piece_of_a_document_is_refused(graph):
     graph.create_node_group("sentence", split_sentences)
-    (hit,) = NodeGraphRetriever(retriever=Retriever(graph, "sentence")).invoke("roasted")
+    (hit,) = NodeGraphRetriever(retriever=Retriever(graph, "sentence", "bm25")).invoke("roasted")
     with pytest.raises(ValueError, match="taken by a node of group 'sentence'"):
         graph.add(hit)
 

@@ -3,12 +3,13 @@
 import asyncio
 import json
 import logging
+import threading
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from nodekin.nodegraph import Document, EmbeddingError, NodeGraph, split_sentences
+from nodekin.nodegraph import Document, Embedder, EmbeddingError, NodeGraph, split_sentences
 from nodekin.retrievers import (
     DefaultRetriever,
     FusionRetriever,
@@ -20,6 +21,7 @@ from nodekin.retrievers import (
     restrict,
     trace,
 )
+from nodekin.retrievers.composite import default_retriever
 from nodekin.retrievers.composite.default_settings import MeasuredSettings, read_settings
 
 TOPICS = ["tea", "rivers", "music", "chess", "bread", "stars", "horses", "glass"]
@@ -239,6 +241,58 @@ def test_a_group_of_sentences_that_is_there_is_used() -> None:
     assert DefaultRetriever(graph).sentences == "passage sentence"
     DefaultRetriever(graph, "ROOT").retrieve("tea")
     assert "ROOT sentence" not in graph.groups
+
+
+def test_a_query_that_a_model_refuses_does_not_take_the_vectors_of_others() -> None:
+    calls: list[list[str]] = []
+    refused = "tea"
+
+    def queries(texts: list[str]) -> np.ndarray:
+        calls.append(texts)
+        if any(refused in text for text in texts):
+            raise ValueError("refused")
+        return by_topic(texts)
+
+    graph = NodeGraph(embed=Embedder(by_topic, "m", embed_queries=queries), progress=False)
+    graph.add(documents())
+    retriever = as_retriever(graph)
+    batch = [f"river of kind {n}" for n in range(7)]
+    results = retriever.batch([*batch[:3], "tea of kind 2", " ", *batch[3:]])
+    alone = [retriever.retrieve(query) for query in batch]
+    for together, one in zip([*results[:3], *results[5:]], alone, strict=True):
+        assert [(r.node, r.score) for r in together] == [(r.node, r.score) for r in one]
+    (variant,) = results[3][0].evidence[0].variants
+    assert "refused" in str(variant.note)
+    assert all(not match.variants for found in alone for r in found for match in r.evidence)
+    refused = ""  # all: the model is down
+    calls.clear()
+    retriever.batch([f"violin {n}" for n in range(200)])
+    assert len(calls) < 20
+
+
+def test_a_model_that_hangs_is_not_waited_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(default_retriever, "PATIENCE", 0.2)
+    hanging, calls = threading.Event(), 0
+
+    def queries(texts: list[str]) -> np.ndarray:
+        nonlocal calls
+        calls += 1
+        hanging.wait()
+        return by_topic(texts)
+
+    graph = NodeGraph(embed=Embedder(by_topic, "m", embed_queries=queries), progress=False)
+    graph.add(documents())
+    retriever = as_retriever(graph)
+    try:
+        first = retriever.retrieve("tea of kind 2")
+        (variant,) = first[0].evidence[0].variants
+        assert "took over 0.2 s" in str(variant.note)
+        monkeypatch.setattr(default_retriever, "monotonic", lambda: 0.0)  # no time goes by
+        for query in ("tea of kind 3", "river of kind 1"):
+            assert retriever.retrieve(query)
+        assert calls == 1
+    finally:
+        hanging.set()
 
 
 def test_links_are_followed_as_options_say() -> None:
