@@ -67,7 +67,8 @@ class QaRetriever(PlannedRetriever):
     Args:
         graph: A node graph, or several, searched as one.
         group: The group of pairs.
-        similarity: As for ``Retriever``: how questions are searched.
+        similarity: How questions are searched, as for ``Retriever``. None for ``"bm25"``, or for
+            ``"cosine"`` where there are ``embed_keys``: a threshold needs scores of one kind.
         threshold: How alike the query and a question must be for its answer to be returned: with a
             similarity of embeddings their cosine. With one of texts, whose scores have no scale,
             the share of their terms that both have (Dice's coefficient: 1 for the same terms, 0
@@ -114,6 +115,8 @@ class QaRetriever(PlannedRetriever):
         **output: Unpack[OutputOptions],
     ) -> None:
         super().__init__(top_k=top_k, **output)
+        if similarity is None:
+            similarity = "bm25" if embed_keys is None else "cosine"
         settings = RetrieverSettings(embed_keys=embed_keys)
         self.retriever = Retriever(
             graph, group, similarity, top_k=top_k, filters=filters, settings=settings

@@ -62,7 +62,7 @@ def test_the_question_is_searched_and_both_are_returned(graph):
 
 
 def test_results_are_those_of_a_retriever(graph):
-    qa, plain = QaRetriever(graph, "qa", top_k=3), Retriever(graph, "qa", top_k=3)
+    qa, plain = QaRetriever(graph, "qa", top_k=3), Retriever(graph, "qa", "bm25", top_k=3)
     assert qa.retrieve("长江") == plain.retrieve("长江")
     assert asyncio.run(qa.aretrieve("长江")) == plain.retrieve("长江")
     assert [len(results) for results in qa.batch(["长江", "telephone"])] == [3, 2]
