@@ -30,7 +30,7 @@ _COMMANDS = {  # in the order in which one needs them
     "stats": ("state_command", "Tell how large an index is."),
     "doctor": ("state_command", "Say what is missing or wrong."),
     "trust": ("trust", "Allow a file to name a server, a key or a folder."),
-    "groups": ("groups_command", "List what an index holds."),
+    "groups": ("documents_command", "List what an index holds."),
     "explain": ("search_command", "Show how results were found."),
 }
 """The module of each command, imported when the command is used, and its one-line help.

@@ -28,8 +28,16 @@ from ..token_budget import without_budget
 from ..tracing import start_span
 from ..validation import check_top_k
 from .link_graph import LinkGraph, LinkMatrix, LinkOptions
-from .link_scores import Pair, QueryWords, best_pairs, best_paths, least_repeating, score_scale
-from .title_index import NamedTitle, TitleIndex
+from .link_scores import (
+    NamedTitle,
+    Pair,
+    QueryWords,
+    TitleIndex,
+    best_pairs,
+    best_paths,
+    least_repeating,
+    score_scale,
+)
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
