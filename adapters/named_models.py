@@ -110,6 +110,7 @@ def embedding_model(name: str, **settings: Any) -> Any:
         ModelError: If no server is known.
         ImportError: If it is not installed.
     """
+    name = name.removeprefix("openai:")
     kind, _, local = name.partition(":")
     if kind == _LOCAL:
         if not local:
@@ -146,6 +147,7 @@ def chat_model(name: str, **settings: Any) -> Any:
     Raises:
         ModelError: If no server is known.
     """
+    name = name.removeprefix("openai:")
     server = _server(
         settings,
         f"the model {name!r} needs a server: set OPENAI_BASE_URL or base_url, and a key where it "

@@ -17,6 +17,15 @@ if TYPE_CHECKING:
 ROOT = "ROOT"
 """The group of the documents themselves: the root of every other group."""
 
+_NAMED_ELSEWHERE = {
+    "get_text": "text",
+    "get_content": "content",
+    "page_content": "text",
+    "root_node": "root",
+    "node_id": "id",
+}
+"""What LazyLLM, LangChain and LlamaIndex call attributes of a node, and their names here."""
+
 NO_METADATA: Mapping[str, Any] = MappingProxyType({})
 
 
@@ -147,6 +156,13 @@ class Node:
     search_text: SearchText | None = field(default=None, repr=False)
     inherited_search_text: SearchText | None = field(default=None, repr=False)
     graph: Kin | None = field(default=None, repr=False)
+
+    if not TYPE_CHECKING:  # which would then take any attribute for known
+
+        def __getattr__(self, name: str) -> Any:
+            hint = _NAMED_ELSEWHERE.get(name)
+            what = f"; it is called {hint!r} here" if hint else ""
+            raise AttributeError(f"a node has no {name!r}{what}", name=name, obj=self)
 
     def __post_init__(self) -> None:
         if self.search_text is not None and not isinstance(self.search_text, SearchText):

@@ -1,4 +1,4 @@
-"""What packages register for the core, by entry points: stores, engines, readers, commands.
+"""What packages register for the core, by entry points: stores, engines, readers, models, commands.
 
 A group of entry points belongs to one contract; the name of an entry is what users write: the
 scheme of an address, a file format, a command.
@@ -22,6 +22,9 @@ ENGINES = "nodekin.engines"
 
 READERS = "nodekin.readers"
 """A reader by its suffix without the dot, or a tuple of ``FileFormat`` by any name."""
+
+MODELS = "nodekin.models"
+"""A function from the name of a model to the model, by ``embed`` or ``chat``."""
 
 COMMANDS = "nodekin.commands"
 """A command of the command line, as a ``click.Command``, by what users type."""

@@ -134,6 +134,18 @@ class TextSplitter:
 
 
 @dataclass(frozen=True, slots=True)
+class TransformMethod:
+    """Call the method ``transform`` of an object, which takes a node."""
+
+    transform: Any
+    trans_node = True
+
+    def __call__(self, node: Node) -> Any:
+        """Return what it makes of a node."""
+        return self.transform.transform(node)
+
+
+@dataclass(frozen=True, slots=True)
 class PatternRule:
     """Choose the rule by the file's name: the first pattern that matches decides.
 
@@ -178,6 +190,11 @@ def as_rule(transform: object, trans_node: bool | None, settings: Mapping[str, A
     Raises:
         TypeError: If it can't be called with one text or node.
     """
+    if isinstance(transform, Mapping) and "f" in transform:
+        raise TypeError(
+            f"{transform!r:.80} is a transform of LazyLLM as a dictionary; give its function or "
+            "its class, and its settings beside it: create_node_group(name, f, **kwargs)"
+        )
     patterns = list(transform.items()) if isinstance(transform, Mapping) else transform
     if isinstance(patterns, Sequence) and not isinstance(patterns, str):
         return _pattern_rule(patterns, trans_node, settings)
@@ -219,15 +236,18 @@ def _callable(transform: object) -> Transform:
         return TextSplitter(transform)
     if callable(transform):
         return transform
+    if callable(getattr(transform, "transform", None)):  # as LazyLLM's transforms have
+        return TransformMethod(transform)
     raise TypeError(
-        f"a transform is a callable from a text or a Node, a class of such, a text splitter, or "
-        f"a list of (file pattern, transform) pairs, not {transform!r:.80}"
+        "a transform is a callable from a text or a Node, an object with a method transform(node), "
+        "a class of such, a text splitter, or a list of (file pattern, transform) pairs, "
+        f"not {transform!r:.80}"
     )
 
 
 def _sees_node(call: Transform, transform: object) -> bool:
     """Ask the transform's own word, then its first parameter's annotation; texts otherwise."""
-    declared = getattr(transform, "trans_node", None)
+    declared = getattr(transform, "trans_node", getattr(call, "trans_node", None))
     if isinstance(declared, bool):
         return declared
     try:

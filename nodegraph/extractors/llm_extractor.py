@@ -111,13 +111,14 @@ class LLMExtractor:
     def __reduce_ex__(self, protocol: object) -> tuple[Callable[..., Any], tuple[Any, ...], Any]:
         return object.__new__, (type(self),), self.__dict__
 
-    def __call__(self, text: str) -> list[Node]:
-        """Return what the model says of a text.
+    def __call__(self, text: str | Node) -> list[Node]:
+        """Return what the model says of a text, or of a node's text.
 
         Raises:
             ModelError: If the model fails, or none of its answers can be used. The error has the
                 text's start and the last answer.
         """
+        text = text.text if isinstance(text, Node) else text
         if not text.strip():
             return []
         language = language_of(text) if self.language == "auto" else self.language

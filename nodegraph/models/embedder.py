@@ -20,6 +20,7 @@ from .model_objects import (
     in_thread,
     is_async,
     model_name,
+    named_model,
     owner_of,
 )
 
@@ -214,6 +215,11 @@ texts; it has to give one for each text, in their order
     rows = _plain(output)
     if rows is None or isinstance(rows, str | bytes):
         raise EmbeddingError(f"{model} gave {rows!r:.80}; {allowed}")
+    if isinstance(rows, list) and rows and isinstance(rows[0], Mapping):
+        raise EmbeddingError(
+            f"{model} gave sparse vectors, which are not searched; give a model of dense ones, and "
+            "search words by similarity='bm25'"
+        )
     try:
         numbers = np.asarray(rows)
         if numbers.dtype.kind not in "fiub":
@@ -413,11 +419,13 @@ class Embedder:
 
 
 def as_embedder(model: object) -> Embedder:
-    """Return an embedding model of any supported kind as an ``Embedder``.
+    """Return an embedding model of any supported kind, or the one of a name, as an ``Embedder``.
 
     Raises:
         TypeError: If it is no model. The error says what to give instead.
+        ModelError: If a name is of a model that needs a server, and none is known.
     """
+    model = named_model(model, "embed")
     if isinstance(model, Embedder):
         return model
     size = getattr(model, "batch_size", None) if has(model, "embed") else None

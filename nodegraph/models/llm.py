@@ -20,6 +20,7 @@ from .model_objects import (
     in_thread,
     is_async,
     model_name,
+    named_model,
     owner_of,
 )
 from .templates import ChatPrompt
@@ -405,15 +406,17 @@ class LLM:
 
 
 def as_llm(model: object) -> LLM:
-    """Return a language model of any supported kind as an ``LLM``.
+    """Return a language model of any supported kind, or the one of a name, as an ``LLM``.
 
     Raises:
         TypeError: If it is no model. The error says what to give instead.
+        ModelError: If a name needs a server, and none is known.
 
     Example:
         >>> as_llm(str.upper).complete("tea")
         'TEA'
     """
+    model = named_model(model, "chat")
     return model if isinstance(model, LLM) else LLM(model)
 
 

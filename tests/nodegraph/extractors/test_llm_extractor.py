@@ -5,6 +5,7 @@ import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -132,7 +133,7 @@ def test_a_model_that_fails_is_not_asked_again():
         ({"limit": 0}, ValueError, "limit must be 1 or more"),
         ({"retries": -1}, ValueError, "retries must be 0 or more"),
         ({"limit": 1.5}, TypeError, "limit is a whole number"),
-        ({"llm": "gpt-4o"}, TypeError, "name of a model"),
+        ({"llm": Path("gpt-4o")}, TypeError, "name of a model"),
     ],
 )
 def test_settings_that_are_refused(given, error, says):

@@ -1,6 +1,7 @@
 import asyncio
 import functools
 import pickle
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -177,7 +178,7 @@ class AsyncCall:
 
 
 REFUSED = {
-    "name": ("intfloat/e5", "name of a model.*SentenceTransformer\\('intfloat/e5'\\)"),
+    "name": (Path("intfloat/e5"), "name of a model.*SentenceTransformer\\('intfloat/e5'\\)"),
     "class": (LangChainModel, r"a class; give a model of it: LangChainModel\(\.\.\.\)"),
     "client": (
         Client(),
@@ -214,7 +215,7 @@ def test_what_is_no_model_is_refused(what):
         ({1: lengths}, TypeError, "keys of embed are names, not 1"),
         ({"": lengths}, TypeError, "keys"),
         ([lengths], TypeError, "embed={'key': model"),
-        ({"a": "e5"}, TypeError, "name of a model"),
+        ({"a": Path("e5")}, TypeError, "name of a model"),
     ],
 )
 def test_mappings_that_are_refused(embed, error, says):

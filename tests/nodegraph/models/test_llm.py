@@ -3,6 +3,7 @@ import copy
 import pickle
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from langchain_core.language_models import FakeListChatModel, FakeListLLM
@@ -274,7 +275,7 @@ class Client:
 @pytest.mark.parametrize(
     ("model", "says"),
     [
-        ("gpt-4o", r"'gpt-4o' is the name of a model, .* OpenAIChat\('gpt-4o'\)"),
+        (Path("gpt-4o"), r"'gpt-4o' is the name of a model, .* OpenAIChat\('gpt-4o'\)"),
         (Own, r"Own is a class; give a model of it: Own\(...\)"),
         (Client(), r'OpenAIChat\("model-name", client=client\)'),
         (3, "3 is no language model; give a function"),
