@@ -9,6 +9,16 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+SHARED = frozenset(
+    {
+        *("BaseRetriever", "MultiQueryRetriever", "RecursiveRetriever", "RouterRetriever"),
+        *("Document", "Node", "Prompt", "PromptTemplate", "SentenceSplitter"),
+        "TransformRetriever",
+    }
+)
+"""Names that LangChain or LlamaIndex has, too. ``import *`` leaves them out, so that programs that
+have these keep them."""
+
 
 def attach_stub(
     package: str, path: str
@@ -44,4 +54,4 @@ def attach_stub(
     for name, module in modules.items():
         if module == f".{name}":  # importing the module later would hide the name
             get(name)
-    return get, names, sorted(modules)
+    return get, names, sorted(modules.keys() - SHARED)

@@ -28,8 +28,7 @@ _NAMES = {
     "as_retriever": "retrievers",
 }
 
-__all__ = [
-    "Document",
+__all__ = [  # without Document, which LangChain and LlamaIndex have, too
     "FusionRetriever",
     "NodeGraph",
     "QueryEngine",
@@ -59,4 +58,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__, "__version__"])
+    return sorted({*globals(), *__all__, *_NAMES, "__version__"})

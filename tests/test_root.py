@@ -14,7 +14,7 @@ def test_the_version_is_that_of_the_installed_package() -> None:
     assert nodekin.__version__ == importlib.metadata.version("nodekin")
 
 
-@pytest.mark.parametrize("name", nodekin.__all__)
+@pytest.mark.parametrize("name", [*nodekin.__all__, "Document"])
 def test_every_name_is_there(name: str) -> None:
     assert getattr(nodekin, name).__name__.split(".")[-1] == name
     assert name in dir(nodekin)

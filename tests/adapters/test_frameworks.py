@@ -1,6 +1,7 @@
 """What the adapters of LangChain and LlamaIndex share."""
 
 from contextvars import ContextVar
+from importlib import import_module
 
 import pytest
 
@@ -17,8 +18,31 @@ from nodekin.adapters.frameworks import (
     restore_inherited,
 )
 from nodekin.nodegraph import Node, NodeGraph, UnknownGroupError
+from nodekin.nodegraph.lazy_names import SHARED
 from nodekin.retrievers import DefaultRetriever, Retriever, ScoredNode, as_retriever
 from nodekin.retrievers.tracing import start_span
+
+
+def test_import_star_leaves_the_frameworks_their_names():
+    theirs = {
+        name
+        for module in (
+            *("langchain_core.documents", "langchain_core.retrievers", "langchain_core.prompts"),
+            *("langchain_classic.retrievers", "langchain_core.vectorstores"),
+            *("llama_index.core", "llama_index.core.retrievers", "llama_index.core.schema"),
+            *("llama_index.core.query_engine", "llama_index.core.node_parser"),
+        )
+        for name in dir(import_module(module))
+    }
+    assert theirs >= SHARED
+    for package in (
+        "",
+        ".nodegraph",
+        ".retrievers",
+        ".adapters.langchain",
+        ".adapters.llama_index",
+    ):
+        assert not theirs & {*import_module(f"nodekin{package}").__all__}
 
 
 def test_positions_of_reranked_results():

@@ -257,7 +257,7 @@ def test_nodes_that_a_rule_hands_on_are_placed_where_they_stand() -> None:
 
 def test_ids_and_spans_are_the_same_in_another_process() -> None:
     code = (
-        "from nodekin.nodegraph import *;"
+        "from nodekin.nodegraph import Document, Node, NodeGraph, SentenceSplitter;"
         "graph = NodeGraph();"
         "graph.create_node_group('part', SentenceSplitter(4, 0));"
         "graph.create_node_group('tag', lambda t: [Node(t, {'tags': {'a', 'b', 'c'}})], 'part');"
