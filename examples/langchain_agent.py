@@ -1,4 +1,4 @@
-"""An agent that reads a folder by itself: LangGraph, and the corpus as its five tools.
+"""An agent that reads a folder by itself: LangGraph, and the corpus as its six tools.
 
 The model is scripted, so that it runs without a key; put any chat model that calls tools in its
 place. Needs langgraph: pip install langgraph "nodekin[langchain]"

@@ -369,7 +369,7 @@ def corpus_toolkit(
         >>> ids = graph.add(Document("Green tea is steamed.", id="tea.md"))
         >>> toolkit = corpus_toolkit(CorpusTools(graph))
         >>> [tool.name for tool in toolkit]
-        ['search', 'grep', 'outline', 'read', 'related']
+        ['search', 'grep', 'outline', 'read', 'related', 'cite']
         >>> print(toolkit[0].invoke({"query": "What is steamed?"}))
         tea.md [0:21]
         | Green tea is steamed.

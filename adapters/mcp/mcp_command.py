@@ -68,7 +68,7 @@ def mcp(
 ) -> int:
     """Serve an index, or FOLDERs read into memory, to agents (Model Context Protocol).
 
-    The tools are search, related, grep, outline and read; nothing is ever written to the
+    The tools are search, related, grep, outline, read and cite; nothing is ever written to the
     documents. What 'nodekin index' changes meanwhile is seen. Elsewhere than on this machine a
     token is needed: NODEKIN_MCP_TOKEN.
 

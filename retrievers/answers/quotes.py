@@ -319,6 +319,18 @@ class AnswerLayout:
         ]
 
 
+def draft_quotes(text: str) -> list[str]:
+    """Return the quotations of a draft, or without any its sentences, without citations.
+
+    Example:
+        >>> draft_quotes("He says “no” [1]."), draft_quotes("It rains. [1]")
+        (['no'], ['It rains.'])
+    """
+    layout = AnswerLayout(text)
+    quotes = [statement.text for statement in layout.statements() if statement.quoted]
+    return quotes or [claim for claim in layout.claims() if re.search(r"\w", claim)]
+
+
 _PUNCTUATION_BEHIND = re.compile(r"[.,;:!?。，；：！？]\Z")
 
 _LEADING_WORDS = re.compile(rf"[^\[【［]*?(?:(?i:{CITATION.pattern})\s*)+")

@@ -103,6 +103,11 @@ class SearchTools:
         more = f"More: skip={position}" if remaining else ""
         return builder.output(remaining, more)
 
+    def sentences_with(self, text: str, count: int) -> list[Node]:
+        """Return the sentences that share most words with a text."""
+        words = Retriever(self.view.graph, self._default.sentences, "bm25", top_k=count)
+        return [result.node for result in self._restricted(words).retrieve(text)]
+
     def _by(self, mode: Mode) -> RetrieverProtocol:
         if mode not in get_args(Mode):
             raise ToolError(f"mode is one of {', '.join(get_args(Mode))}, not {mode!r:.80}")

@@ -12,6 +12,7 @@ from ...nodegraph.graph import NodeGraph
 from ..composite.default_retriever import DefaultRetriever
 from ..filters import Filters
 from ..foreign.coercion import as_retriever
+from .cite_tool import CiteTool
 from .reading_tools import CorpusView, ReadingTools
 from .search_tools import SearchTools
 from .tool_output import ToolError, ToolOutput, ToolSession
@@ -63,8 +64,8 @@ class CorpusTool:
 
 
 class CorpusTools:
-    """Offer a graph to an agent as five tools: ``search``, ``related``, ``grep``, ``outline``,
-    ``read``.
+    """Offer a graph to an agent as six tools: ``search``, ``related``, ``grep``, ``outline``,
+    ``read``, ``cite``.
 
     Searching small nodes, reading what is around them, and looking up exact text at three levels
     lets an agent find more with less than a fixed retrieval (as in "A-RAG", 2026). Every result
@@ -119,6 +120,7 @@ class CorpusTools:
         native = default if retriever is None else as_retriever(retriever)
         self._searching = SearchTools(self.view, default, native, filters)
         self._reading = ReadingTools(self.view)
+        self._citing = CiteTool(self.view, self._searching)
         self.tools = {tool.name: tool for tool in self._described()}
 
     def _described(self) -> Sequence[CorpusTool]:
@@ -172,6 +174,19 @@ class CorpusTools:
                 {"document": _DOCUMENT, "start": _START | {"default": 0}, "end": _STOP},
                 ["document"],
                 searching.related,
+            ),
+            _tool(
+                "cite",
+                "Check quotations before you give them to anybody: where each one of a draft "
+                "stands exactly, or nowhere, with the nearest text. Give the draft with its "
+                "quotation marks, or one quotation without.",
+                {
+                    "draft": {"type": "string", "maxLength": 20_000, "description": "The text."},
+                    "document": _DOCUMENT | {"default": "", "description": "Only in this one."},
+                    "skip": _SKIP,
+                },
+                ["draft"],
+                self._citing.cite,
             ),
         )
 

@@ -17,6 +17,7 @@ CALLS = [
     ("outline", {}),
     ("read", {"document": "tea", "start": 0, "end": 9}),
     ("related", {"document": "tea"}),
+    ("cite", {"draft": "It “is STEAMED”, “not boiled”."}),
 ]
 
 WRONG = [
@@ -84,10 +85,10 @@ def test_models_are_offered_the_same(tools) -> None:
 
 
 def test_a_session_holds_for_all_tools(tools) -> None:
-    search, *_, read, _ = langchain.corpus_toolkit(tools, ToolSession())
+    search, *_, read, _, _ = langchain.corpus_toolkit(tools, ToolSession())
     assert "Green tea is steamed" in search.invoke({"query": "steamed"})
     assert "(shown before" in read.invoke({"document": "tea"})
-    search, *_, read, _ = llama_index.corpus_toolkit(tools, ToolSession())
+    search, *_, read, _, _ = llama_index.corpus_toolkit(tools, ToolSession())
     assert "Green tea is steamed" in search.call(query="steamed").content
     assert "(shown before" in read.call(document="tea").content
 

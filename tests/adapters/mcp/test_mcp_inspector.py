@@ -89,7 +89,7 @@ def test_every_schema_is_portable(inspect) -> None:
     status, listed = inspect("--method", "tools/list", "--strict")
     assert status == 0
     names = [tool["name"] for tool in listed["tools"]]
-    assert names == ["search", "grep", "outline", "read", "related"]
+    assert names == ["search", "grep", "outline", "read", "related", "cite"]
 
 
 def test_tools_and_resources(inspect) -> None:

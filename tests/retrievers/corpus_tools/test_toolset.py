@@ -1,4 +1,4 @@
-"""A corpus as an agent meets it: five tools, exact places, budgets, errors that help."""
+"""A corpus as an agent meets it: six tools, exact places, budgets, errors that help."""
 
 import asyncio
 import json
@@ -547,6 +547,51 @@ def test_numbers_in_words_and_nulls_are_understood(tools) -> None:
     assert tools.call("outline", {"document": None, "skip": None}).entries
 
 
+def test_cite_says_where_quotations_stand(graph, tools) -> None:
+    draft = (
+        "It is “a play in verse” [3]. He “was Born in … Rome”, “in Oslo, in a hut”, "
+        "“lived in Rome for years. Henrik Ibsen was born in Skien”, 「绿茶不经过发酵」, “whales”."
+    )
+    output = tools.call("cite", {"draft": draft})
+    exact, elided, invented, stitched, chinese, nowhere = output.entries
+    assert [entry["status"] for entry in output.entries] == [
+        *("exact", "repaired", "nowhere", "stitched", "exact", "nowhere")
+    ]
+    for entry in (exact, elided, stitched, chinese):
+        assert all(text_of(graph, span) == span["text"] for span in entry["spans"])
+    assert exact["spans"][0] | {"text": None} == {
+        **{"document": "plays/brand.md", "title": "Brand (play)", "headings": ["Brand"]},
+        **{"start": 18, "end": 33, "line": 3, "text": None},
+    }
+    assert elided["repairs"] == ["case", "elision"]
+    assert invented["nearest"] == []
+    assert nowhere["nearest"] == []
+    assert "“a play in verse”: exact, plays/brand.md [18:33] Brand (play)" in output.text
+    one = tools.call(
+        "cite", {"draft": "he wrote plays, and lived in Rome", "document": "ibsen.txt"}
+    )
+    assert [entry["status"] for entry in one.entries] == ["repaired"]
+    later = tools.call("cite", {"draft": draft, "skip": 5})
+    assert [entry["quote"] for entry in later.entries] == ["whales"]
+    less = tools.call("cite", {"draft": draft}, max_tokens=50)
+    assert f"cite with skip={len(less.entries)}" in less.text
+    with pytest.raises(ToolError, match="only 6 quotations"):
+        tools.call("cite", {"draft": draft, "skip": 6})
+    with pytest.raises(ToolError, match="has no words"):
+        tools.call("cite", {"draft": "“…”"})
+
+
+def test_cite_goes_beyond_a_sentence_and_finds_small_words() -> None:
+    text = (
+        "Was it? It was. To be or not to be. It is not, and then it was over.\n\nHe left for Rome."
+    )
+    tools = CorpusTools(graph := NodeGraph(progress=False))
+    graph.add(Document(text, id="a"))
+    for draft in ("then it was over. He left for Rome", "To be or not to be. It is", "it was"):
+        (entry,) = tools.call("cite", {"draft": f"“{draft}”"}).entries
+        assert entry["status"] in ("exact", "repaired"), draft
+
+
 VALUES = st.one_of(
     st.none(),
     st.booleans(),
@@ -558,10 +603,21 @@ VALUES = st.one_of(
 
 
 @given(
-    st.sampled_from(["search", "grep", "outline", "read", "related", "x"]),
+    st.sampled_from(["search", "grep", "outline", "read", "related", "cite", "x"]),
     st.dictionaries(
         st.sampled_from(
-            ["query", "mode", "skip", "filters", "pattern", "document", "start", "end", "regex"]
+            [
+                "query",
+                "mode",
+                "skip",
+                "filters",
+                "pattern",
+                "document",
+                "start",
+                "end",
+                "regex",
+                "draft",
+            ]
         ),
         VALUES,
     ),
@@ -589,6 +645,9 @@ def test_conditions_hold_for_every_tool(graph) -> None:
     with pytest.raises(ToolError, match=r"no document 'plays/brand\.md'") as error:
         tools.call("read", {"document": "plays/brand.md"})
     assert str(error.value).count("brand") == 1
+    (cited,) = tools.call("cite", {"draft": "Brand is a play in verse by Henrik Ibsen"}).entries
+    assert cited["status"] == "nowhere"
+    assert {entry["document"] for entry in cited["nearest"]} <= {"people/ibsen.txt"}
     wider = {"query": "Ibsen play", "filters": {"year": 1865}}
     assert not tools.call("search", wider).entries
 
