@@ -15,6 +15,7 @@ from nodekin.retrievers import (
     Reranker,
     RerankRetriever,
     Retriever,
+    RetrieverSettings,
     SubQuestionRetriever,
     WindowRetriever,
 )
@@ -46,7 +47,9 @@ def with_groups(graph):
 
 
 RETRIEVERS = {
-    "words": lambda g: Retriever(g, "line", Bm25(k1=1.2), target="ROOT", top_k=9, lift="sum"),
+    "words": lambda g: Retriever(
+        g, "line", Bm25(k1=1.2), target="ROOT", top_k=9, settings=RetrieverSettings(lift="sum")
+    ),
     "default": lambda g: DefaultRetriever(g, top_k=1),
     "fusion": lambda g: FusionRetriever([with_groups(g), Retriever(g, "ROOT")], "relative", [3, 1]),
     "limit": lambda g: RerankRetriever(with_groups(g), Reranker("TokenLimit", max_tokens=9)),
