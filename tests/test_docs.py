@@ -252,6 +252,7 @@ def test_the_example_of_own_similarities(capsys: pytest.CaptureFixture[str]) -> 
     assert re.search(r"trigrams +0\.\d\d The Yangtze is a river\.", shown.partition("Jangtse")[2])
 
 
+@pytest.mark.slow
 def test_the_example_of_a_store_of_ones_own(capsys: pytest.CaptureFixture[str]) -> None:
     runpy.run_path(str(REPO / "examples" / "own_store.py"), run_name="__main__")
     shown = capsys.readouterr().out

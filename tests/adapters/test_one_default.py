@@ -152,6 +152,7 @@ def faces(embed: Any) -> Iterator[tuple[str, list[Found]]]:
         yield "set-ups without a retriever", found(load_setup("setups.toml"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("embeds", [False, True])
 def test_twenty_questions_at_every_door(
     files: Path, nodekin: Any, monkeypatch: pytest.MonkeyPatch, embeds: bool, socket_enabled: None

@@ -86,6 +86,7 @@ def maker(cls: type[SyncedIndex]) -> Callable[..., SyncedIndex]:
     return lambda graph, group, key, similarity: cls(graph, group)
 
 
+@pytest.mark.slow
 def test_an_index_of_someone_else() -> None:
     check_index(index=maker(WordIndex))
 
@@ -107,6 +108,7 @@ class StoredWords(WordIndex):
         self.nodes = {i: Node(text, data, id=i, order=order) for i, text, order, data in rows}
 
 
+@pytest.mark.slow
 def test_an_index_with_a_file_of_someone_else() -> None:
     check_index(index=maker(StoredWords))
 

@@ -161,6 +161,7 @@ print("emptied")
 """
 
 
+@pytest.mark.slow
 def test_a_disk_that_is_full_is_emptied_from_within(tmp_path: Path) -> None:
     """On a disk of its own, where this user may mount one."""
     disk = tmp_path / "disk"

@@ -79,6 +79,7 @@ def oracle(steps: dict[str, list[tuple[str, str, str]]], reads: bool) -> Callabl
     return model
 
 
+@pytest.mark.slow
 def test_musique_with_a_model_that_is_right(data: Path) -> None:
     """Plain BM25 has 0.18 and 0.25; measured here 0.85 and 0.91, and 0.82 and 0.88 reading."""
     rows, corpus = read(data, "musique")
