@@ -109,8 +109,9 @@ class DocumentTexts:
         document = self.known(item.document_id)
         key = (document, item.text)
         if key not in self._places:
-            found = self._find(item.text, [document], 0) if document else None
-            self._places[key] = found or self._elsewhere(item.text, "")
+            self._places[key] = (
+                self._find(item.text, [document], 0) if document else self._elsewhere(item.text, "")
+            )
         if (place := self._places[key]) is not None:
             start, end = place.start, place.end
             return replace(item, document_id=place.document_id, start=start, end=end)

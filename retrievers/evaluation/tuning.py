@@ -22,6 +22,7 @@ from ..rerankers.rerank_retriever import FAILED
 from ..validation import seconds as check_seconds
 from ..validation import whole
 from .dataset import Dataset, GoldPassage, Question
+from .gold_places import DocumentTexts, locate_gold
 from .intervals import LEAST_DIFFERENT
 from .matching import Matching
 from .metrics import Judgement, Metric, get_metric
@@ -167,7 +168,9 @@ def tune(
     else:
         graph = NodeGraph(progress=progress)
         graph.add(source)
-    choosing, reporting = _halves(dataset)
+    texts = DocumentTexts(graph, matching.document_key)
+    gold = locate_gold(dataset, texts, as_spans=matching.passages == "place")
+    choosing, reporting = _halves(gold.dataset)
     own = setups or SetupFile()
     file = _all_setups(graph, own, models, top_k)
     undeclared = {name: models[name] for name in models if name not in own.models}
@@ -181,7 +184,9 @@ def tune(
         model_calls,
     )
     tried = attempts.run(progress)
-    trials = Evaluation(Dataset(choosing, name=dataset.name), [measure], tried, matching)
+    trials = Evaluation(
+        Dataset(choosing, name=dataset.name), [measure], tried, matching, gold.missing
+    )
     best = choose(measure, trials.judgements[measure.name])
     tables = {name: file.resolved(name) for name in dict.fromkeys((DEFAULT, best))}
     groups = _needed_groups(tables, file, own)
