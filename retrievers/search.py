@@ -181,10 +181,11 @@ class Search:
             rankings.append(self._search_scope(scope, queries, prepared, opened))
         if len(rankings) == 1:
             return rankings[0]
-        per_query = zip(*rankings, strict=True)
         if self.similarity.mode == "both":
+            *of_vectors, of_words = rankings
+            per_query = zip(of_words, *of_vectors, strict=True)  # words decide where scores tie
             return [fuse(of_query, "relative", top_k=self.top_k) for of_query in per_query]
-        return [merge_results(of_query, self._place) for of_query in per_query]
+        return [merge_results(of_query, self._place) for of_query in zip(*rankings, strict=True)]
 
     def _search_scope(
         self,

@@ -13,6 +13,7 @@ from ...composite.default_retriever import DefaultRetriever
 from ...composite.link_graph import LinkOptions
 from ...rerankers.reranker import Reranker
 from ...similarities.bm25 import Bm25
+from ...similarities.registry import Auto, Cosine
 from .opening import SetupOpener
 from .setup_file import ENGINES, RETRIEVERS, TRANSFORMS, SetupFile, Table, argument_names
 
@@ -116,6 +117,8 @@ class _Description:
             return self._settings(value, where)
         if isinstance(value, Bm25):
             return {"name": "bm25", **self._settings(value, where)}
+        if isinstance(value, Cosine | Auto):
+            return value.name
         if isinstance(registered := getattr(value, "name", None), str) and not is_dataclass(value):
             return registered
         return _check_plain(value, where)
