@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from copy import deepcopy
@@ -53,13 +54,15 @@ class NodeGraphRecordManager(RecordManager):
         self.graph = graph
         self.source_id_key = source_id_key
         self._times: dict[str, float] = {}
+        self._latest = 0.0
 
     def create_schema(self) -> None:
         """Do nothing: a graph has its tables."""
 
     def get_time(self) -> float:
-        """Return the time in seconds."""
-        return time.time()
+        """Return the time in seconds, later each time, also where a clock was set back."""
+        self._latest = max(time.time(), math.nextafter(self._latest, math.inf))
+        return self._latest
 
     def update(
         self,
@@ -69,7 +72,7 @@ class NodeGraphRecordManager(RecordManager):
         time_at_least: float | None = None,
     ) -> None:
         """Note that documents were indexed now; their sources are in their metadata."""
-        self._times.update(dict.fromkeys(keys, max(time.time(), time_at_least or 0.0)))
+        self._times.update(dict.fromkeys(keys, max(self.get_time(), time_at_least or 0.0)))
 
     def exists(self, keys: Sequence[str]) -> list[bool]:
         """Return which documents the graph has."""

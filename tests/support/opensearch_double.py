@@ -169,17 +169,18 @@ class OpenSearchDouble:
 
     def start(self) -> None:
         """Start, or start again with all that was acknowledged."""
+        for index in self.indexes.values():  # a shard that is recovered is refreshed
+            index.searched = copy.copy(index.written)
         self._server = _Server(self)
         self.port = self._server.server_port
         if self._context is not None:
             self._server.socket = self._context.wrap_socket(self._server.socket, server_side=True)
         threading.Thread(target=self._server.serve_forever, args=[0.01], daemon=True).start()
-        for index in self.indexes.values():  # a shard that is recovered is refreshed
-            index.searched = copy.copy(index.written)
 
     def kill(self) -> None:
-        """End all connections, and take no new ones."""
-        server, self._server = self._server, None
+        """End all connections, and take no new ones; a request that waits is never done."""
+        with self._lock:
+            server, self._server = self._server, None
         if server is not None:
             self.released.set()
             server.shutdown()
@@ -227,12 +228,18 @@ class OpenSearchDouble:
     # Answering
 
     def answer(
-        self, method: str, url: str, body: bytes, headers: Mapping[str, str] | Message
+        self,
+        method: str,
+        url: str,
+        body: bytes,
+        headers: Mapping[str, str] | Message,
+        server: _Server | None = None,
     ) -> Json:
         """Return the answer to a request.
 
         Raises:
             Refusal: Where it is an error.
+            ConnectionAbortedError: If the server that took the request was killed.
         """
         kind, name, id = self._kind(method, unquote(urlsplit(url).path))
         if self.user is not None:
@@ -247,6 +254,8 @@ class OpenSearchDouble:
         _check(not unknown, f"request [{url}] contains unrecognized parameter: {sorted(unknown)}")
         _check(all(value in ("true", "false") for value in given.values()), f"no flag in {given}")
         with self._lock:
+            if server not in (None, self._server):
+                raise ConnectionAbortedError("the server was killed")
             if kind == "bulk":
                 return self._bulk(name, body, given)
             content = json.loads(body) if body else None
@@ -675,9 +684,13 @@ class _Handler(BaseHTTPRequestHandler):
             self._fail(fault)
             return
         try:
-            status, answer = 200, double.answer(self.command, self.path, body, self.headers)
+            request = self.command, self.path, body, self.headers
+            status, answer = 200, double.answer(*request, self.server)
             if kind == "mark" and not answer["found"]:
                 status = 404
+        except ConnectionAbortedError:
+            self.close_connection = True
+            return
         except Refusal as refusal:
             status, answer = refusal.status, refusal.body
         if fault is not None:

@@ -1,5 +1,7 @@
 """A graph as the record manager of ``index()``, beside LangChain's own in memory."""
 
+import itertools
+
 import pytest
 from blockbuster import blockbuster_ctx
 from langchain_core.documents import Document
@@ -7,7 +9,7 @@ from langchain_core.indexing import InMemoryRecordManager, aindex, index
 from langchain_core.vectorstores import InMemoryVectorStore
 from letters import Letters
 
-from nodekin.adapters.langchain import NodeGraphRecordManager, NodeGraphRetriever
+from nodekin.adapters.langchain import NodeGraphRecordManager, NodeGraphRetriever, stores
 
 SETTINGS = {"source_id_key": "source", "key_encoder": "sha256"}
 
@@ -75,3 +77,13 @@ async def test_another_process_goes_on(tmp_path, mode):
         done = await run(mode, "full", texts, records, retriever)
         assert (done["num_added"], done["num_skipped"], done["num_deleted"]) == expected
         retriever.graph.close()
+
+
+async def test_what_is_gone_is_deleted_although_the_clock_is_set_back(mode, monkeypatch):
+    now = itertools.count(1_000.0, -1)
+    monkeypatch.setattr(stores.time, "time", lambda: next(now))
+    retriever = NodeGraphRetriever.from_documents([])
+    records = NodeGraphRecordManager(retriever.graph)
+    for texts, deleted in ((["a one", "b two"], 0), (["a one"], 1), ([], 1)):
+        done = await run(mode, "full", texts, records, retriever)
+        assert done["num_deleted"] == deleted
