@@ -226,15 +226,17 @@ class NodeGraph:
                         self._corpus.remove_source(item)
                 self._corpus.remove(ids)
 
-        self._with_reserve(lambda: self._access.change(remove))
+        try:
+            self._with_reserve(lambda: self._access.change(remove))
+        except DiskFullError as error:
+            raise DiskFullError(f"{error}, or remove fewer at once") from error
 
     def _with_reserve(self, work: Callable[[], None]) -> None:
         """Call what makes room, on a full disk once more with the room that was kept for it."""
         try:
             work()
         except DiskFullError:
-            if not self._store.free_reserve():
-                raise
+            self._store.free_reserve()
             work()
 
     def refresh(self) -> Refresh:
@@ -276,20 +278,21 @@ class NodeGraph:
         are known.
 
         Raises:
-            StoreError: If there is no room to write the file anew; nothing has changed then.
+            StoreError: If there is no room to write the file anew. What is added then uses the
+                room of what was removed.
         """
         self._check_outside()
         used = self._searched_digests() if self.embeddings.stored() else set()
         self._engine.compact(self._store)
 
-        def compact() -> None:
+        def delete_unused() -> None:
             with self._access.changing():
                 self.embeddings.delete_unused(used)
                 self._builder.answers.clear()
-            with self._store.writing():
-                self._store.compact()
 
-        self._with_reserve(compact)
+        self._with_reserve(delete_unused)
+        with self._store.writing():
+            self._store.compact()
 
     def close(self) -> None:
         """Keep the indexes beside the store, and close it; the next use opens it again."""

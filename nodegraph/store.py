@@ -204,9 +204,9 @@ class NodeStore(ABC):
         """Free the space of what was removed."""
         return
 
-    def free_reserve(self) -> bool:
-        """Give up room that was kept for removals on a full disk; return whether there was any."""
-        return False
+    def free_reserve(self) -> None:
+        """Give up room that was kept for removals on a full disk."""
+        return
 
     def verify(self) -> list[str]:
         """Return what is not as it was written; where it was derived, the next build derives it.

@@ -232,6 +232,9 @@ class Connection:
             db.execute("PRAGMA foreign_keys = ON")
             # What was acknowledged is on the disk, whatever stops the machine.
             db.execute("PRAGMA synchronous = FULL")
+            # Pages that get free are not overwritten with zeros, as some systems' SQLite does: a
+            # removal would need as much room as what it removes, which a full disk has not.
+            db.execute("PRAGMA secure_delete = FAST")
             if not self._write:
                 db.execute("PRAGMA query_only = ON")
         except BaseException as error:

@@ -18,9 +18,9 @@ from ..errors import DiskFullError, StoreError
 from ..locking import WAIT_LIMIT, Lock, mutex
 from .connection import MIGRATIONS, Connection, opening
 
-_RESERVE = 1 << 20  # bytes that are kept on the disk for removals
+_RESERVE = 5 << 20  # bytes that are kept on the disk for removals: more than the log usually has
 
-_RESERVED_FROM = 4 << 20  # bytes of a graph's file
+_RESERVED_FROM = 8 << 20  # bytes of a graph's file
 
 _CHECKPOINT_WAIT = 500  # milliseconds
 
@@ -254,18 +254,15 @@ class GraphFile(Database[Connection]):
         if self._reserve.exists() or self.path.stat().st_size < _RESERVED_FROM:
             return
         try:
-            with self._reserve.open("wb") as file:
-                file.write(bytes(_RESERVE))
+            self._reserve.write_bytes(bytes(_RESERVE))
         except OSError:  # the disk is full already
-            self.free_reserve()
+            self._reserve.unlink(missing_ok=True)
 
-    def free_reserve(self) -> bool:
-        """Give up the room; return whether there was any."""
-        try:
-            self._reserve.unlink()
-        except OSError:
-            return False
-        return True
+    def free_reserve(self) -> None:
+        """Give up the room, and write the log into the file, so that its room is free, too."""
+        with self._mutex.held():
+            self._reserve.unlink(missing_ok=True)
+            self._write_log(self._writing_connection(), "RESTART")
 
     def compact(self) -> None:
         """Write the file again, without what was removed.
@@ -275,24 +272,26 @@ class GraphFile(Database[Connection]):
         """
         with self._mutex.held():
             writer = self._writing_connection()
+            self._write_log(writer, "TRUNCATE")  # the new file may need its room
             try:
                 writer.run("VACUUM")
             except DiskFullError as error:
-                self._shorten_log(writer)
                 raise DiskFullError(
-                    f"{self.path} can't be written anew, for which the disk is too full, but what "
-                    "is added uses the room of what was removed; nothing was changed; make room "
-                    "on the disk and try again"
+                    f"{self.path} can't be written anew, for which the disk is too full; it is as "
+                    "large as before, and what is added uses the room of what was removed; make "
+                    "room on the disk and try again"
                 ) from error
-            self._shorten_log(writer)
+            finally:
+                self._write_log(writer, "TRUNCATE")
 
-    def _shorten_log(self, writer: Connection) -> None:
+    def _write_log(self, writer: Connection, then: str) -> None:
+        """Write the log into the file, then begin it again, or make it empty."""
         with suppress(DiskFullError):
             # Nobody may write while it waits for readers. What they keep it from is done by a
             # later write, or when the file is closed.
             writer.run(f"PRAGMA busy_timeout = {_CHECKPOINT_WAIT}")
             try:
-                writer.run("PRAGMA wal_checkpoint(TRUNCATE)")
+                writer.run(f"PRAGMA wal_checkpoint({then})")
             finally:
                 writer.run(f"PRAGMA busy_timeout = {int(self._timeout * 1000)}")
 

@@ -80,7 +80,7 @@ class SQLiteStore(DatabaseStore[GraphFile]):
     Args:
         path: The file; made where it is missing. SQLite keeps ``-wal`` and ``-shm`` beside it
             while it is open, and a ``.lock`` lets one process write at a time, and a
-            ``-reserve`` keeps 1 MB for removals on a full disk. In a folder that can't be
+            ``-reserve`` keeps 5 MB for removals on a full disk. In a folder that can't be
             written to the graph can be read.
         timeout: Seconds to wait while another process writes.
 
@@ -121,13 +121,13 @@ class SQLiteStore(DatabaseStore[GraphFile]):
         """Write the file again, without the space of what was removed.
 
         Raises:
-            StoreError: If there is no room for a second file meanwhile; nothing has changed then.
+            StoreError: If there is no room for a second file meanwhile.
         """
         self._database.compact()
 
-    def free_reserve(self) -> bool:
+    def free_reserve(self) -> None:
         """Delete the file beside the graph's that keeps room on the disk."""
-        return self._database.free_reserve()
+        self._database.free_reserve()
 
     # Writing
 
