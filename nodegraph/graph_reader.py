@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from functools import partial
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
 from .builder import GroupBuilder
 from .concurrency import Workers
-from .errors import nearest_names
+from .errors import StoreError, nearest_names
 from .groups import (
     DeclaredSearchText,
     GroupRegistry,
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 OnError = Literal["raise", "skip"]
+
+_MAX_BUILDS = 20  # of groups for one revision of the documents
 
 
 class Graph(Kin, Protocol):
@@ -140,6 +143,7 @@ class GraphReader:
         """Hold a state in which the groups are built, with other settings than the graph's."""
         if (observation := current_observation.get()) is not None:
             observation.note_groups(self, *groups)
+        builds: Counter[int] = Counter()  # by revision of the documents
         with ExitStack() as lease:
             for attempt in itertools.count():
                 # Where documents change as fast as groups are built, they are asked to wait.
@@ -152,6 +156,13 @@ class GraphReader:
                         if self._are_built(groups):
                             lease.push(block.pop_all())
                             break
+                        builds[revision := self._store.revision(ROOT)] += 1
+                        if builds[revision] > _MAX_BUILDS:
+                            raise StoreError(
+                                f"{', '.join(groups)} was built {_MAX_BUILDS} times, and is still "
+                                "not there: another process builds it by other rules, or the store "
+                                "is damaged, which nodekin doctor finds"
+                            )
             yield
 
     def _are_built(self, groups: tuple[str, ...]) -> bool:

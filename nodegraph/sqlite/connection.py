@@ -169,6 +169,12 @@ MIGRATIONS = [*(_TABLES, _LINKS_TO_IDS, _SEARCH_TEXTS, _CHECKSUMS, _COMPARE_LINK
 """What makes a file of version n from one of version n - 1; its length is today's version."""
 
 
+_STRUCTURE = """
+    SELECT m.type, m.name, c.name, c.type, c."notnull", c.dflt_value, c.pk
+    FROM sqlite_master m LEFT JOIN pragma_table_xinfo(m.name) c
+    WHERE m.name NOT LIKE 'sqlite_%' ORDER BY m.type, m.name, c.cid
+"""
+
 Row = tuple[Any, ...]
 
 opening = threading.Lock()
@@ -352,6 +358,15 @@ class Connection:
         except BaseException:
             self.roll_back()
             raise
+
+    def faults(self) -> list[str]:
+        """Let SQLite compare the file's tables and indexes; return what is wrong."""
+        faults = [text for (text,) in self.rows("PRAGMA integrity_check(10)") if text != "ok"]
+        with closing(sqlite3.connect(":memory:")) as new:
+            new.executescript("".join(MIGRATIONS))
+            if new.execute(_STRUCTURE).fetchall() != self.rows(_STRUCTURE):
+                faults.append("the tables are not those that were made")
+        return [f"SQLite: {fault}" for fault in faults]
 
     def _has_tables(self) -> bool:
         return self.row("SELECT 1 FROM sqlite_master") is not None

@@ -148,8 +148,10 @@ class GraphFile(Database[Connection]):
             connection.close()
 
     def _state(self, connection: Connection) -> int:
-        (number,) = connection.row("SELECT number FROM state") or (0,)
-        return int(number)
+        (number,) = connection.row("SELECT number FROM state") or (None,)
+        if not isinstance(number, int):
+            raise connection.damaged("nothing counts its changes")
+        return number
 
     def latest(self) -> Connection:
         """Return a connection that sees what came since this thread's snapshot, too.

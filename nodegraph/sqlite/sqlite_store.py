@@ -31,8 +31,6 @@ from .tables import (
     to_key,
 )
 
-_NO_SEARCH_TEXT = 0  # where a node's parent has none, and the document has one
-
 _NODE = """
     SELECT n.id, n.text, n.content, n.begin, n.size, n.shift, n.metadata, n.inherited, n.parent,
         n.place, d.version, d.document, docs.id, groups.name, n.search_text,
@@ -254,7 +252,7 @@ class SQLiteStore(DatabaseStore[GraphFile]):
             own = None if node.group == ROOT else tables.put_search_text(db, node.search_text)
             above = None
             if node.group != ROOT and node.inherited_search_text != search_text:
-                above = tables.put_search_text(db, node.inherited_search_text) or _NO_SEARCH_TEXT
+                above = tables.put_search_text(db, node.inherited_search_text)
             parent = None if of_document else to_key(node.parent_id or "")
             values = (
                 text,
@@ -413,9 +411,15 @@ class SQLiteStore(DatabaseStore[GraphFile]):
             )
 
     def verify(self) -> list[str]:
-        """Compare nodes and links with their checksums; see ``NodeStore.verify``."""
+        """Compare nodes and links with their checksums; see ``NodeStore.verify``.
+
+        SQLite compares its own indexes with the rows. They are made again where they differ.
+        """
         with self.transaction():
-            db, damaged = self._database.db, []
+            db = self._database.db
+            damaged = db.faults()
+            if damaged:
+                db.run("REINDEX")
             nodes = [row for row in db.stream(_NODE) if not self._is_readable(row)]
             links = [row for row in db.stream(tables.ALL_LINKS) if not is_intact(row[2:])]
             for row in nodes:

@@ -10,6 +10,7 @@ from typing import Any
 from zlib import crc32
 
 from ..codec import decode, encode
+from ..errors import StoreError
 from ..journal import TOKENS, GroupState, Journal, entry_size
 from ..node import NO_METADATA, Link, Node
 from ..search_text import SearchText
@@ -64,10 +65,19 @@ def _stored(value: Any) -> str:
 
 
 def from_column(value: str | bytes) -> str:
-    """Read a text."""
+    """Read a text.
+
+    Raises:
+        StoreError: If it is none, since the file is damaged.
+    """
     if isinstance(value, str):
         return value
-    return value[len(_SURROGATES) :].decode("utf-8", "surrogatepass")
+    if isinstance(value, bytes):
+        return value[len(_SURROGATES) :].decode("utf-8", "surrogatepass")
+    raise StoreError(
+        f"the graph's file is damaged, since a text is {value!r:.40}; nodekin doctor finds what "
+        "else is; update the documents from their sources, or restore a backup"
+    )
 
 
 def to_json(metadata: Mapping[str, Any]) -> str | bytes | None:
@@ -78,6 +88,10 @@ def to_json(metadata: Mapping[str, Any]) -> str | bytes | None:
 def from_json(value: str | bytes) -> Any:
     """Read metadata, or any value."""
     return decode(from_column(value))
+
+
+NO_SEARCH_TEXT = 0
+"""The key where a node's parent has none, and the document has one."""
 
 
 def put_search_text(db: Connection, search_text: SearchText | None) -> int | None:
@@ -287,27 +301,32 @@ class Versions:
         self.search_text_by_key.cache_clear()
 
     def _read_page(self, key: int) -> str:
-        row = self._file.db.row("SELECT text, checksum FROM pages WHERE key = ?", [key])
-        if row is None:
-            raise self._file.db.damaged("a part of a text is missing")
+        row = self._row("SELECT text, checksum FROM pages WHERE key = ?", key)
         if row[1] not in (None, checksum(row[0])):
             raise self._file.db.damaged("a part of a text is not what was written")
         return from_column(row[0])
 
     def _read_metadata(self, version: int) -> Mapping[str, Any]:
-        query = "SELECT metadata, checksum FROM versions WHERE key = ?"
-        row = self._file.db.row(query, [version])
-        if row is not None and row[1] not in (None, checksum(row[0])):
+        row = self._row("SELECT metadata, checksum FROM versions WHERE key = ?", version)
+        if row[1] not in (None, checksum(row[0])):
             raise self._file.db.damaged("a document's metadata are not what was written")
-        return NO_METADATA if row is None or row[0] is None else from_json(row[0])
+        return NO_METADATA if row[0] is None else from_json(row[0])
 
     def _read_search_text(self, version: int) -> SearchText | None:
-        row = self._file.db.row("SELECT search_text FROM versions WHERE key = ?", [version])
-        return None if row is None or row[0] is None else self.search_text_by_key(row[0])
+        (key,) = self._row("SELECT search_text FROM versions WHERE key = ?", version)
+        return None if key is None else self.search_text_by_key(key)
 
     def _read_search_text_by_key(self, key: int) -> SearchText | None:
-        row = self._file.db.row("SELECT value FROM search_texts WHERE key = ?", [key])
-        return None if row is None else SearchText.from_row(from_json(row[0]))
+        if key == NO_SEARCH_TEXT:
+            return None
+        (value,) = self._row("SELECT value FROM search_texts WHERE key = ?", key)
+        return SearchText.from_row(from_json(value))
+
+    def _row(self, query: str, key: int) -> Row:
+        row = self._file.db.row(query, [key])
+        if row is None:
+            raise self._file.db.damaged("a part of a document is missing")
+        return row
 
 
 def _page_key(version: int, number: int) -> int:

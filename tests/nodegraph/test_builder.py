@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from node_texts import texts
 
-from nodekin.nodegraph import Document, Node, NodeGraph, TransformError
+from nodekin.nodegraph import Document, Node, NodeGraph, StoreError, TransformError
 
 pytestmark = pytest.mark.usefixtures("every_store")
 
@@ -537,3 +537,14 @@ def test_a_build_by_another_rule_that_breaks_off_leaves_nothing_behind() -> None
     assert "gr" in calls
     assert [node.text for node in graph.nodes("word")] == ["tea", "cup", "gree"]
     assert [node.parent.text for node in graph.nodes("word")] == ["tea cup", "tea cup", "gree"]
+
+
+def test_a_store_that_keeps_no_build_is_an_error_and_no_endless_loop(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    graph = NodeGraph(progress=False)
+    graph.create_node_group("line", str.splitlines)
+    graph.add("one\ntwo")
+    monkeypatch.setattr(type(graph._store), "mark_built", lambda *arguments: None)
+    with pytest.raises(StoreError, match="line was built 20 times, and is still not there"):
+        graph.nodes("line")

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import os
+import random
+import shutil
 import sqlite3
 from contextlib import closing
 from enum import Enum
 from pathlib import Path
 
 import pytest
+from stress import Tally, amount
 
-from nodekin.nodegraph import Document, NodeGraph, StoreError
+from nodekin.nodegraph import Document, EntityExtractor, NodeGraph, StoreError
 from nodekin.retrievers import Retriever
+
+SEED = int(os.environ.get("NODEKIN_SEED") or 5)
 
 
 @pytest.fixture
@@ -138,3 +144,73 @@ def test_values_that_sqlite_returns_in_another_form_are_not_damaged(tmp_path: Pa
         assert [link.type for link in graph.links("an id")] == ["cites"]
         assert [link.weight for link in graph.links("b")] == [0.0]
         assert list(graph.reader.verify()) == []
+
+
+def contents(graph: NodeGraph) -> list[object]:
+    """Return the texts, spans, metadata and links of a graph."""
+    nodes = [node for group in ("ROOT", "line", "entity") for node in graph.nodes(group)]
+    return [
+        (n.id, n.text, n.start, n.end, n.parent_id, n.document_id, str(n.metadata), graph.links(n))
+        for n in nodes
+    ]
+
+
+def test_no_bit_that_flips_changes_a_text_a_span_or_a_link_in_silence(tmp_path: Path) -> None:
+    choose, tally, path = random.Random(SEED), Tally(f"flipped bits, seed {SEED}"), tmp_path / "g"
+
+    def reopened() -> NodeGraph:
+        graph = opened(path)
+        graph.create_node_group("entity", EntityExtractor(), scope="group")
+        return graph
+
+    with reopened() as graph:
+        texts = [f"Tea {n} of Anna.\nMilk {n} of Anna." for n in range(12)]
+        graph.add(Document(text, {"n": n}, id=f"d{n}") for n, text in enumerate(texts))
+        graph.link("d0", "d1", "cites", metadata={"page": 3})
+        right = contents(graph)
+    whole = path.read_bytes()
+    used = [at for at, byte in enumerate(whole) if byte]
+    for _ in range(amount(100, 5_000)):
+        for file in tmp_path.glob("g-*"):
+            shutil.rmtree(file) if file.is_dir() else file.unlink()
+        damaged, at = bytearray(whole), choose.choice(used)
+        damaged[at] ^= 1 << choose.randrange(8)
+        path.write_bytes(damaged)
+        with tally.trying(f"byte {at}"):
+            try:
+                with reopened() as graph:
+                    given = contents(graph)
+                    if given != right:  # only where an index of SQLite has lost a row
+                        tally.note("seen by verify alone")
+                        assert any(text.startswith("SQLite: ") for text in graph.reader.verify())
+                        assert graph.reader.verify() or contents(graph) == right
+                    else:
+                        tally.note("still right")
+            except (StoreError, LookupError):
+                tally.note("said so")
+    tally.check()
+    assert tally.notes["said so"] > tally.tried / 4
+
+
+def test_an_index_of_sqlite_that_has_lost_rows_is_made_again(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as db, db:
+        (root,) = db.execute(
+            "SELECT rootpage FROM sqlite_master WHERE name = 'links_to'"
+        ).fetchone()
+        (size,) = db.execute("PRAGMA page_size").fetchone()
+    content = bytearray(path.read_bytes())
+    content[(root - 1) * size + 3 : (root - 1) * size + 5] = b"\0\0"  # the number of its cells
+    path.write_bytes(content)
+    with opened(path) as graph:
+        assert any("index links_to" in text for text in graph.reader.verify())
+        assert graph.reader.verify() == []
+        assert [link.source for link in graph.links("b", incoming=True)] == ["a"]
+
+
+def test_tables_that_are_not_those_that_were_made_are_named(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as db, db:
+        db.execute("PRAGMA writable_schema = ON")
+        change = "replace(sql, 'weight REAL', 'weight REAK')"
+        db.execute(f"UPDATE sqlite_master SET sql = {change} WHERE name = 'links'")
+    with opened(path) as graph:
+        assert "SQLite: the tables are not those that were made" in graph.reader.verify()
