@@ -24,6 +24,11 @@ def test_metadata_is_the_documents_the_ancestors_and_the_nodes_own() -> None:
     assert graph.node("1").metadata == {"topic": "t", "level": "document"}
 
 
+def test_a_node_of_no_graph_says_what_is_searched_of_it() -> None:
+    assert Node("tea", {"title": "Cups"}).searched_text == "Cups\ntea"
+    assert "brown" in Node("tea", {"colour": "brown"}, search_text="colour").searched_text
+
+
 def test_new_metadata_reaches_the_nodes_without_running_text_rules() -> None:
     graph = NodeGraph(progress=False)
     calls: Counter[str] = Counter()

@@ -263,3 +263,19 @@ def test_equal_identities_decide_alike(one: Any, other: Any) -> None:
         for requirement in (1, None, "a", date(2024, 1, 1), {"gt": 0}):
             (condition, _), *_ = parse_conditions("field", requirement)
             assert condition(one) == condition(other)
+
+
+@pytest.mark.parametrize(
+    ("requirement", "reads"),
+    [
+        ("2024-01-31", True),
+        (["tea", "2024-01-31"], True),
+        ({"gt": "2024-01-31"}, True),
+        (["tea", 5], False),
+        ({"gt": 5, "lt": 9}, False),
+        ({"contains": "2024-01-31"}, False),
+    ],
+)
+def test_a_condition_says_whether_it_reads_texts_as_dates(requirement: Any, reads: bool) -> None:
+    ((condition, _),) = parse_conditions("day", requirement)
+    assert condition.reads_dates == reads

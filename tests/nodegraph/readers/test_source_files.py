@@ -2,7 +2,10 @@
 
 from pathlib import Path
 
+import pytest
+
 from nodekin.nodegraph import NodeGraph
+from nodekin.nodegraph.readers.source_files import check_encoding
 
 
 def test_encodings_that_are_not_utf_8_are_counted(tmp_path: Path) -> None:
@@ -13,3 +16,9 @@ def test_encodings_that_are_not_utf_8_are_counted(tmp_path: Path) -> None:
     assert graph.read_report.is_remarkable
     assert [node.text[-1] for node in graph.nodes("ROOT")] == ["a", "b", "c", "d"]
     assert not any("\ufeff" in node.text for node in graph.nodes("ROOT"))
+
+
+def test_an_encoding_is_known_by_its_name() -> None:
+    assert check_encoding("gb18030") == "gb18030"
+    with pytest.raises(ValueError, match="no encoding 'gb99'; for Chinese there is gb18030"):
+        check_encoding("gb99")

@@ -11,7 +11,7 @@ from stress import amount
 
 from nodekin.nodegraph import Document, NodeGraph, count_tokens
 from nodekin.retrievers import AnswerSettings, Retriever
-from nodekin.retrievers.answers.answer import Answer
+from nodekin.retrievers.answers.answer import Answer, AnswerError
 from nodekin.retrievers.answers.engine import QueryEngine
 
 LENGTHS = st.sampled_from([count_tokens, lambda text: len(text) // 3 + 1])
@@ -281,3 +281,11 @@ def test_a_length_that_is_more_than_that_of_the_parts_still_fits_the_window() ->
     assert answer.sources
     assert {item.reason for item in answer.omitted} == {"context_window"}
     assert len(answer.sources) + len(answer.omitted) == 99
+
+
+@pytest.mark.parametrize("mode", ["stuff", "refine", "map_reduce", "map_rerank"])
+def test_where_every_call_fails_the_models_error_is_raised(mode, scripted, four_ways) -> None:
+    results = FixedRetriever([passage("One."), passage("Two.")])
+    engine = QueryEngine(results, scripted(lambda prompt: RuntimeError("out of memory")), mode)
+    with pytest.raises(AnswerError, match="out of memory"):
+        four_ways(engine, "What is tea?")

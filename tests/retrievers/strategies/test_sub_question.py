@@ -7,6 +7,7 @@ import pytest
 
 from nodekin.nodegraph import ModelError, NodeGraph
 from nodekin.retrievers import Retriever, ScoredNode, StrategySettings
+from nodekin.retrievers.strategies.outcome import without_answers
 from nodekin.retrievers.strategies.sub_question import (
     PartialAnswers,
     SubQuestionRetriever,
@@ -101,6 +102,13 @@ def test_groups_are_fused_as_the_retriever_does(plain: Retriever, scripted: Any)
         results = retriever.retrieve(query, top_k=top_k)
         fused = retriever.fuse_groups(query, groups, top_k=top_k)
         assert [(r.node, r.score) for r in fused] == [(r.node, r.score) for r in results]
+
+
+def test_a_block_without_answers(plain: Retriever, scripted: Any) -> None:
+    retriever = SubQuestionRetriever(plain, scripted({**ANSWERS, "Simpler": PARTS}), answers=True)
+    with without_answers():
+        assert {group.answer for group in retriever.grouped(QUERY, top_k=1)} == {None}
+    assert [group.answer for group in retriever.grouped(QUERY, top_k=1)][1] == "6,650 km"
 
 
 def test_a_copy_without_answers(plain: Retriever, scripted: Any) -> None:
