@@ -172,7 +172,7 @@ def test_a_disk_that_is_full_is_emptied_from_within(tmp_path: Path) -> None:
     """On a disk of its own, where this user may mount one."""
     disk = tmp_path / "disk"
     disk.mkdir()
-    mount = f"mount -t tmpfs -o size=12m disk '{disk}'"
+    mount = f"mount -t tmpfs -o size=24m disk '{disk}'"
     if subprocess.run(["unshare", "-rm", "sh", "-c", mount], capture_output=True).returncode:
         pytest.skip("no file system can be mounted here")
     command = f'{mount} && exec "$0" -c "$1" "$2"'
