@@ -169,8 +169,8 @@ def tune(
         graph = NodeGraph(progress=progress)
         graph.add(source)
     texts = DocumentTexts(graph, matching.document_key)
-    gold = locate_gold(dataset, texts, as_spans=matching.passages == "place")
-    choosing, reporting = _halves(gold.dataset)
+    located = locate_gold(dataset, texts, as_spans=matching.passages == "place")
+    choosing, reporting = _halves(located.dataset)
     own = setups or SetupFile()
     file = _all_setups(graph, own, models, top_k)
     undeclared = {name: models[name] for name in models if name not in own.models}
@@ -185,7 +185,7 @@ def tune(
     )
     tried = attempts.run(progress)
     trials = Evaluation(
-        Dataset(choosing, name=dataset.name), [measure], tried, matching, gold.missing
+        Dataset(choosing, name=dataset.name), [measure], tried, matching, located.missing
     )
     best = choose(measure, trials.judgements[measure.name])
     tables = {name: file.resolved(name) for name in dict.fromkeys((DEFAULT, best))}
