@@ -12,8 +12,8 @@ from ...nodegraph.graph import NodeGraph
 from ...nodegraph.node import ROOT, Node
 from ...nodegraph.search_text import source_title
 from ...retrievers.analysis.text_analyzer import TextAnalyzer
-from ...retrievers.base_retriever import BaseRetriever
 from ...retrievers.corpus_tools.reading_tools import CorpusView
+from ...retrievers.protocols import RetrieverProtocol
 from ...retrievers.results import Evidence, ScoredNode
 from ...retrievers.tracing import Span, trace
 
@@ -252,7 +252,7 @@ _DEEP = 1_000  # results among which a missing document is looked for
 
 
 def explained_search(
-    graph: NodeGraph, retriever: BaseRetriever, query: str, top_k: int | None
+    graph: NodeGraph, retriever: RetrieverProtocol, query: str, top_k: int | None
 ) -> dict[str, Any]:
     """Return the results of a search with their evidence, and its stages."""
     start = time.perf_counter()
@@ -266,7 +266,7 @@ def explained_search(
 
 
 def why_missing(
-    view: CorpusView, retriever: BaseRetriever, query: str, wanted: str, top_k: int | None
+    view: CorpusView, retriever: RetrieverProtocol, query: str, wanted: str, top_k: int | None
 ) -> dict[str, Any]:
     """Say where a document stands behind the results, or why it is not found at all.
 

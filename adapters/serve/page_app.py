@@ -17,9 +17,9 @@ from ...nodegraph.graph import NodeGraph
 from ...nodegraph.node import ROOT
 from ...retrievers.answers.answer import Answer
 from ...retrievers.answers.engine import QueryEngine
-from ...retrievers.base_retriever import BaseRetriever
 from ...retrievers.corpus_tools.reading_tools import CorpusView
 from ...retrievers.corpus_tools.tool_output import ToolError
+from ...retrievers.protocols import RetrieverProtocol
 from ...retrievers.results import ScoredNode
 from ..cli.exit_status import printable
 from ..extras import extra
@@ -92,8 +92,8 @@ class PageApp:
 
     Args:
         setups: The set-ups, and by them the graph.
-        llm: The model that answers, in any form that ``QueryEngine`` takes; None to show the
-            passages alone.
+        llm: The model that answers, in any form that ``QueryEngine`` takes, or a ``QueryEngine``
+            for the default set-up; None to show the passages alone.
         model_name: What the model is called on the page.
         title: What the corpus is called on the page.
         host: Where the server is bound, which requests have to name.
@@ -216,7 +216,7 @@ class PageApp:
 
 
 async def answer_events(
-    retriever: BaseRetriever, llm: Any, question: str, history: Iterable[tuple[str, str]]
+    retriever: RetrieverProtocol, llm: Any, question: str, history: Iterable[tuple[str, str]]
 ) -> AsyncGenerator[Event, None]:
     """Yield the sources, the text in pieces, and the end; or what went wrong.
 
@@ -224,7 +224,7 @@ async def answer_events(
 
     Args:
         retriever: What finds the passages.
-        llm: The model; None for the passages alone.
+        llm: The model, or the engine of this retriever; None for the passages alone.
         question: The question.
         history: Earlier questions, each with its answer.
     """
@@ -234,7 +234,9 @@ async def answer_events(
             yield _sources((n, r, r.text, None) for n, r in enumerate(results, 1))
             yield {"type": "end", "answered": bool(results), "notes": []}
             return
-        engine = QueryEngine(retriever, llm, check="quotes")
+        is_ready = isinstance(llm, QueryEngine) and llm.retriever is retriever
+        model = llm.llm if isinstance(llm, QueryEngine) else llm
+        engine = llm if is_ready else QueryEngine(retriever, model, check="quotes")
         stream = engine.astream(question, history=list(history) or None)
         displayed = False
         async with aclosing(stream):

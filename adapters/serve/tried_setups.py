@@ -15,7 +15,7 @@ import tomli_w
 
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.node import ROOT
-from ...retrievers.base_retriever import BaseRetriever
+from ...retrievers.protocols import RetrieverProtocol
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -41,12 +41,16 @@ class TriedSetups:
     Args:
         opener: Opens the set-ups of a file.
         path: The file that set-ups are kept in. It is written when the first one is.
+        given: A retriever that a program made, which is the default in place of the file's.
     """
 
-    def __init__(self, opener: SetupOpener, path: Path) -> None:
+    def __init__(
+        self, opener: SetupOpener, path: Path, given: RetrieverProtocol | None = None
+    ) -> None:
         self.path = path
+        self.given = given
         self._opener = opener
-        self._retrievers: OrderedDict[str, BaseRetriever] = OrderedDict()
+        self._retrievers: OrderedDict[str, RetrieverProtocol] = OrderedDict()
         self._lock = threading.Lock()
 
     @property
@@ -62,7 +66,8 @@ class TriedSetups:
     def declared(self) -> list[dict[str, str]]:
         """Return the set-ups of the file, the default one first."""
         names = sorted(self.file.setups, key=lambda name: name != self.file.default)
-        return [{"name": name, "toml": to_text(self.file.table(name))} for name in names]
+        given = [] if self.given is None else [{"name": type(self.given).__name__, "toml": ""}]
+        return given + [{"name": name, "toml": to_text(self.file.table(name))} for name in names]
 
     def suggested(self) -> list[dict[str, str]]:
         """Return set-ups to start with: each group by its words, and by meaning if it can be."""
@@ -86,13 +91,15 @@ class TriedSetups:
                     )
         return suggestions
 
-    def retriever(self, text: str) -> BaseRetriever:
-        """Return the retriever of a set-up's text. An empty one is the file's default.
+    def retriever(self, text: str) -> RetrieverProtocol:
+        """Return the retriever of a set-up's text. An empty one is the default.
 
         Raises:
             ValueError: If it is no TOML, or declares what there is not.
         """
         key = text.strip()
+        if not key and self.given is not None:
+            return self.given
         with self._lock:
             if key not in self._retrievers:
                 name = self.file.default

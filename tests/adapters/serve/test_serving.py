@@ -1,0 +1,58 @@
+"""A retriever or an engine that a program made, on the page."""
+
+from __future__ import annotations
+
+import pytest
+from page_client import Client, events_of
+
+from nodekin.adapters.serve import serving
+from nodekin.adapters.serve.serving import page_of, serve
+from nodekin.nodegraph import NodeGraph
+from nodekin.retrievers import FusionRetriever, QueryEngine, Retriever
+
+
+def answers(prompt: str) -> str:
+    """Play a model."""
+    return "Green tea is steamed [1]."
+
+
+def test_an_engine_answers_on_the_page(graph: NodeGraph) -> None:
+    engine = QueryEngine(FusionRetriever([Retriever(graph, "ROOT", top_k=2)]), answers, top_k=1)
+    client = Client(page_of(engine, title="Teas"))
+    corpus = client.get("/api/corpus").json()
+    assert corpus["title"] == "Teas"
+    assert corpus["setups"][0] == {"name": "FusionRetriever", "toml": ""}
+    assert corpus["groups"][0]["name"] == "ROOT"
+    assert client.get("/api/documents").json()["total"] == 5
+    found = client.post("/api/search", query="green tea", setup="").json()["results"]
+    assert found[0]["document"] == "tea/green.md"
+    events = events_of(client.post("/api/ask", question="How is green tea made?"))
+    assert "".join(e["text"] for e in events if e["type"] == "text") == answers("")
+    sources = [event["sources"] for event in events if event["type"] == "sources"][-1]
+    assert [source["document"] for source in sources] == ["tea/green.md"]
+
+
+def test_a_retriever_of_another_framework_shows_passages_or_answers() -> None:
+    documents = pytest.importorskip("langchain_core.documents")
+    runnables = pytest.importorskip("langchain_core.runnables")
+    found = runnables.RunnableLambda(lambda question: [documents.Document("Tea is a drink.")])
+    client = Client(page_of(found))
+    assert client.get("/api/corpus").json()["model"] == ""
+    assert client.post("/api/search", query="tea").json()["results"][0]["text"][2]
+    events = events_of(client.post("/api/ask", question="tea?"))
+    assert events[0]["sources"][0]["text"] == "Tea is a drink."
+    client = Client(page_of(found, lambda prompt: "A drink [1]."))
+    events = events_of(client.post("/api/ask", question="tea?"))
+    assert "A drink [1]." in "".join(e["text"] for e in events if e["type"] == "text")
+
+
+def test_serve_prints_the_address_with_its_token(graph, monkeypatch, capsys) -> None:
+    served = []
+    monkeypatch.setattr(serving, "serve_http", lambda app, *where, **_: served.append(where))
+    serve(graph, port=8123)
+    assert served == [("127.0.0.1", 8123)]
+    assert "http://127.0.0.1:8123/?token=" in capsys.readouterr().err
+    with pytest.raises(ValueError, match="token"):
+        serve(graph, host="0.0.0.0")
+    with pytest.raises(TypeError):
+        serve(3)
