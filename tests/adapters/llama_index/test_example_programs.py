@@ -5,7 +5,10 @@ from __future__ import annotations
 import itertools
 import runpy
 from collections.abc import Iterator
+from contextlib import redirect_stdout
+from functools import cache
 from importlib.util import find_spec
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -35,15 +38,16 @@ def no_model_is_set(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     assert Settings._embed_model is None
 
 
-def program(name: str, capsys: pytest.CaptureFixture[str]) -> tuple[Any, Any]:
-    """Run a program as a script; return the results of both forms."""
+@cache
+def program(name: str) -> tuple[Any, Any]:
+    """Run a program as a script, once; return the results of both forms."""
     needed = NEEDS.get(name)
     if needed and find_spec(needed) is None:
         pytest.skip(f"{needed} is not installed: pip install llama-index-retrievers-bm25")
-    names = runpy.run_path(str(PROGRAMS / f"llama_index_{name}.py"), run_name="__main__")
-    printed = capsys.readouterr().out
-    assert "LlamaIndex\n  " in printed
-    assert "\nnodekin\n  " in printed
+    with redirect_stdout(StringIO()) as printed:
+        names = runpy.run_path(str(PROGRAMS / f"llama_index_{name}.py"), run_name="__main__")
+    assert "LlamaIndex\n  " in printed.getvalue()
+    assert "\nnodekin\n  " in printed.getvalue()
     return names["before"](), names["after"]()
 
 
@@ -52,14 +56,14 @@ def test_there_are_ten_programs() -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name not in OTHER_RESULTS])
-def test_both_forms_have_the_same_results(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    before, after = program(name, capsys)
+def test_both_forms_have_the_same_results(name: str) -> None:
+    before, after = program(name)
     assert before
     assert after == before
 
 
-def test_evaluation_gives_the_figures_of_each_retriever(capsys: pytest.CaptureFixture[str]) -> None:
-    before, after = program("evaluation", capsys)
+def test_evaluation_gives_the_figures_of_each_retriever() -> None:
+    before, after = program("evaluation")
     hits = {"hit_rate": 8, "mrr": 8, "precision": 4, "recall": 8, "ap": 8, "ndcg": 8}
     assert before == {name: round(hit / 11, 3) for name, hit in hits.items()}
     hits = {"hit_rate": 11, "mrr": 11, "precision": 5.5, "recall": 11, "ap": 11, "ndcg": 11}
@@ -67,10 +71,10 @@ def test_evaluation_gives_the_figures_of_each_retriever(capsys: pytest.CaptureFi
 
 
 @pytest.mark.parametrize("name", ["recursive", "auto_merging", "hybrid_fusion"])
-def test_chunks_read_as_their_documents_do(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_chunks_read_as_their_documents_do(name: str) -> None:
     """LlamaIndex joins sentences as they are split: without their spaces no sentence is found."""
     texts = runpy.run_path(str(PROGRAMS / "llama_index_offline.py"))["TEXTS"].values()
-    for result in itertools.chain(*program(name, capsys)):
+    for result in itertools.chain(*program(name)):
         assert any(result in text for text in texts)
 
 
