@@ -347,7 +347,7 @@ def test_the_example_of_an_mcp_client() -> None:
     done = subprocess.run(command, capture_output=True, text=True, encoding="utf-8")
     assert done.returncode == 0, done.stderr
     tools, first, *_ = done.stdout.splitlines()
-    assert tools == "tools: search, grep, outline, read, related"
+    assert tools == "tools: search, grep, outline, read, related, cite"
     assert first.startswith("zh/tea.md [")
 
 
