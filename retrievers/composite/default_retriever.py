@@ -40,13 +40,14 @@ from ..validation import check_top_k
 from .default_settings import (
     MeasuredSettings,
     default_target,
+    measure_links,
     read_settings,
+    sample,
     save_settings,
     sentence_group,
 )
 from .fusion import FusionRetriever, check_weights
 from .joint_search import Found, joint_search
-from .link_choice import measure_links, sample
 from .link_graph import LinkOptions
 from .link_retriever import LinkRetriever
 from .relevance import (
