@@ -18,9 +18,9 @@ _NUMBER = re.compile(
 
 _THOUSANDS = re.compile(r"\d{1,3}(?P<mark>[.,'’٬\u00a0\u202f ])\d{3}(?:(?P=mark)\d{3})*")
 
-_WORD = re.compile(rf"[^\W_{UNSPACED}]+")
+_WORD = re.compile(rf"[^\W_{UNSPACED}]+(?:['’][^\W_{UNSPACED}]+)*")
 
-_SAMPLE = 4_000  # characters that tell the language
+_SAMPLE = 1_000  # characters that tell the language
 
 _ENDING = 2  # letters by which a name's form may differ
 
@@ -31,20 +31,20 @@ class ClaimCheck:
     """Look up the numbers and names of sentences in sources.
 
     Args:
-        texts: The sources' texts, in their normal form.
+        texts: The sources' texts.
         titles: Their titles.
-        answer: The answer, whose language is compared with theirs.
+        answer: What the answer says in its own words, whose language is compared with theirs.
 
     Example:
-        >>> check = ClaimCheck(["the nile is 6,650 km long."], ["Rivers"], "It has 7,000 km.")
+        >>> check = ClaimCheck(["The Nile is 6,650 km long."], ["Rivers"], "It has 7,000 km.")
         >>> check.notes(["It has 6650 km.", "At Khartoum it has 7,000 km."])
         ['no source has the number 7,000', 'no source has the name Khartoum']
     """
 
     def __init__(self, texts: Sequence[str], titles: Sequence[str], answer: str) -> None:
         self._texts, self._titles = texts, titles
-        sample = "\n".join(text[:_SAMPLE] for text in texts[:4])
-        self.same_language = _same_language(answer[:_SAMPLE], sample)
+        sample = answer[:_SAMPLE]
+        self.same_language = any(_same_language(sample, text[:_SAMPLE]) for text in texts)
 
     @cached_property
     def _numbers(self) -> set[str]:
@@ -83,8 +83,8 @@ class ClaimCheck:
     def _missing_names(self, claim: str) -> Iterator[str]:
         for key, name in parse(claim).names(lambda _: True).items():
             words = _WORD.findall(key)
-            is_there = all(map(self._has_word, words)) if words else key in self._joined
-            if not is_there:
+            others = [part for part in key.split() if not _WORD.match(part)]
+            if not all(map(self._has_word, words)) or any(p not in self._joined for p in others):
                 yield name
 
     def _has_word(self, word: str) -> bool:
@@ -123,23 +123,21 @@ def _numbers(text: str) -> Iterator[tuple[str, set[str]]]:
 
 
 def _same_language(text: str, other: str) -> bool:
-    """Return whether two texts may be in the same language."""
-    (script, language), (other_script, other_language) = _language(text), _language(other)
-    if not script or not other_script:
+    """Return whether two texts may be in the same language, a fifth of the first at least."""
+    letters, scripts = _scripts(text), _scripts(other)
+    if not letters or not scripts:
         return True
-    if script != other_script:
-        return False
-    return language is None or other_language is None or language == other_language
-
-
-def _language(text: str) -> tuple[str, str | None]:
-    """Return the script of most letters, empty without letters, and the language if it shows."""
-    letters = re.findall(r"[^\W\d_]", text)
-    if not letters:
-        return "", None
-    scripts = Counter(map(script_of, letters))
-    if 10 * (scripts["hiragana"] + scripts["katakana"]) > len(letters):
-        return "japanese", None
     script = scripts.most_common(1)[0][0]
-    language = detect(_WORD.findall(text.lower()), script)
-    return script, None if language is None else language.name
+    if 5 * letters[script] < letters.total():
+        return False
+    languages = [detect(_WORD.findall(each.lower()), script) for each in (text, other)]
+    return None in languages or languages[0] == languages[1]
+
+
+def _scripts(text: str) -> Counter[str]:
+    """Count the letters of each script. A text with kana is in Japanese, its Han characters too."""
+    scripts = Counter(map(script_of, re.findall(r"[^\W\d_]", text)))
+    if 10 * (scripts["hiragana"] + scripts["katakana"]) > scripts.total():
+        japanese = sum(scripts.pop(name, 0) for name in ("hiragana", "katakana", "cjk"))
+        scripts["japanese"] = japanese
+    return scripts

@@ -130,10 +130,6 @@ class QuoteIndex:
                 best, nearest = alike, (at, (start, stop))
         return nearest
 
-    def normalized(self, at: int) -> str:
-        """Return the normal form of a text."""
-        return self._normal_text(at).normalized
-
     def _normal_text(self, at: int) -> NormalText:
         normal = self._normal[at]
         if normal is None:
@@ -143,7 +139,7 @@ class QuoteIndex:
     def _terms_of(self, at: int) -> frozenset[str]:
         terms = self._terms[at]
         if terms is None:
-            terms = self._terms[at] = _terms(self.normalized(at))
+            terms = self._terms[at] = _terms(self._normal_text(at).normalized)
         return terms
 
     def _repaired(self, quote: _NormalQuote, at: int) -> QuoteMatch | None:

@@ -50,13 +50,15 @@ _CITED = re.compile(rf"[ \t]*(?i:{CITATION.pattern})")
 
 _LEADING = re.compile(rf"(?:(?i:{CITATION.pattern})\s*)+[.。]?")
 
-_MARKUP = re.compile(r"\*\*|__|^\s*(?:[-*+•]|\d{1,3}[.)、])\s+")
+_ITEM = re.compile(r"^\s*(?:[-*+•]|\d{1,3}[.)、])\s+")
+
+_EMPHASIS = re.compile(r"\*\*|__")
 
 _NO_CLAIM = re.compile(r"\s*(?:#|\||>)|[^.。!！]*[:：?？]\s*[*_\"”」]*\s*\Z")
 
 _LISTED = 8  # of the same kind in a note
 
-_REPAIRS = 3  # a citation that is corrected may be that of another quotation, too
+_REPAIRS = 10  # what is corrected may be the citation of another quotation, or be around one
 
 
 def check_quotes(
@@ -151,13 +153,13 @@ class _QuoteCheck:
         if not answer.sources or not answer.answered or answer.preset is not None:
             return answer
         layout = AnswerLayout(answer.text)
-        normalized = [self._index.normalized(at) for at in range(len(answer.sources))]
-        titles = [source.title for source in answer.sources]
-        claims = ClaimCheck(normalized, titles, answer.text)
+        texts = [source.text for source in answer.sources]
+        claims = layout.claims()
+        check = ClaimCheck(texts, [source.title for source in answer.sources], " ".join(claims))
         statements = [
             statement
             for statement in layout.statements()
-            if statement.quoted or claims.same_language
+            if statement.quoted or check.same_language
         ]
         quotes = tuple(map(self._checked, statements))
         notes = [*map(self._note, quotes)]
@@ -166,7 +168,7 @@ class _QuoteCheck:
             count = len(uncited)
             sentences = "1 sentence cites" if count == 1 else f"{count} sentences cite"
             notes.append(f"{sentences} no source: {_excerpts(uncited)}")
-        notes += claims.notes(layout.claims())
+        notes += check.notes(claims)
         named = (note for note in notes if note)
         return replace(answer, quotes=quotes, notes=tuple(dict.fromkeys([*answer.notes, *named])))
 
@@ -174,9 +176,10 @@ class _QuoteCheck:
         start, end = statement.span
         text, cited = statement.text, statement.cited
         first = [self._position[number] for number in cited if number in self._position]
-        match = self._index.find(text, first)
-        if match is None and (plain := _CITED.sub("", text)) != text:
-            match = self._index.find(plain, first)
+        plain = _CITED.sub("", text)
+        wordings = dict.fromkeys([text, plain, _EMPHASIS.sub("", plain)])
+        matches = (self._index.find(wording, first) for wording in wordings)
+        match = next((match for match in matches if match is not None), None)
         quote = CheckedQuote(text, start, end, "nowhere", statement.quoted, cited)
         if match is None:
             nearest = self._index.nearest(text)
@@ -278,7 +281,7 @@ class AnswerLayout:
             if inside:
                 yield from self._of_sentence((start, stop), inside)
             elif cited := cited_numbers(self._masked[start:stop]):
-                text = _MARKUP.sub("", _CITED.sub("", self._text[start:stop])).strip()
+                text = _ITEM.sub("", _CITED.sub("", self._text[start:stop])).strip()
                 yield _Statement(text, (start, stop), tuple(cited), False)
         for start, stop in self._blocks:
             text = _ATTRIBUTION.sub("", _BLOCK_MARK.sub("", self._text[start:stop])).strip()
@@ -305,7 +308,7 @@ class AnswerLayout:
         """Return the sentences that say something, without citations and quotations."""
         masked = _QUOTATION.sub(_blank, self._masked)
         texts = (masked[start:stop] for start, stop in self._sentences)
-        return [_MARKUP.sub("", CITATION.sub(" ", text)).strip() for text in texts]
+        return [_ITEM.sub("", CITATION.sub(" ", text)).strip() for text in texts]
 
     def uncited(self) -> list[str]:
         """Return the sentences that say something and cite no source."""

@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 from fixed_retriever import FixedRetriever, scored
+from hypothesis import given
+from hypothesis import strategies as st
 from planted_quotes import VOCABULARIES, Planter, made_sources, real_sources
 from stress import LONG, amount
 
@@ -76,6 +78,7 @@ CASES = [
     ("「Green tea is steamed」【1】。", ["exact 1"], []),
     ("Green tea is steamed [1].", ["exact 1"], []),
     ("Green tea is steamed. [1] It is dear.", ["exact 1"], ["1 sentence cites no source: “It is"]),
+    ("- **Green tea** is steamed [1].", ["exact 1"], []),
     ("Steam makes it green [1].", ["nowhere"], []),
     ("One “steamed” [1], one “dried” [2].", ["exact 1", "exact 2"], []),
     ("Both “steamed” and “Japan” occur [1].", ["exact 1", "exact 1"], []),
@@ -212,3 +215,23 @@ def test_long_texts_take_time_in_proportion() -> None:
         "\n" * 50_000 + '"',
     ):
         check_quotes(text, SOURCES)
+
+
+MARKS = ["“", "”", '"', "「", "」", "‘", "’", "«", "»", "> ", "\n", "\n\n", "`", "**", "- ", "。"]
+
+WORDS = ["Green tea", " is ", "STEAMED", "steamed. ", "Black tea,\n", "re-\n", "茶", "12", ".5"]
+
+PIECES = st.sampled_from([*MARKS, *WORDS, " [1]", "[2]", "【9】", " … ", " "])
+
+
+@given(st.lists(PIECES, max_size=30).map("".join))
+def test_any_text_is_checked_and_corrected(text: str) -> None:
+    answer = check_quotes(text, SOURCES)
+    for quote in answer.quotes:
+        assert 0 <= quote.start < quote.end <= len(text)
+        assert (quote.source is None) == (quote.status == "nowhere") == (not quote.spans)
+        for span in quote.spans:
+            assert quote.source is not None
+            assert span.text in SOURCES[quote.source - 1]
+    again = check_quotes(text, SOURCES, repair=True)
+    assert not [quote for quote in again.quotes if quote.quoted and quote.status == "nowhere"]
