@@ -329,6 +329,14 @@ def test_notebooks_print_what_they_show(notebook: Path, monkeypatch: pytest.Monk
         assert output.getvalue() == "".join("".join(o["text"]) for o in cell["outputs"])
 
 
+def test_the_example_of_a_checked_answer(capsys: pytest.CaptureFixture[str]) -> None:
+    runpy.run_path(str(REPO / "examples" / "checked_answer.py"), run_name="__main__")
+    shown = capsys.readouterr().out
+    assert "“rests for two minutes” handbook.pdf, page 2, 2.1 Water\n" in shown
+    assert "no source has the name Mr Lu" in shown
+    assert "“is poured at eighty degrees”" in shown.splitlines()[-1]
+
+
 def test_the_example_of_pages(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
