@@ -234,6 +234,11 @@ class GraphFile(Database[Connection]):
     def _start_writing(self) -> Connection:
         writer = self._writing_connection()
         writer.run("BEGIN IMMEDIATE")
+        try:
+            writer.version()  # another process may have brought the tables to a newer version
+        except BaseException:
+            writer.roll_back()
+            raise
         return writer
 
     def _commit(self, connection: Connection, touched: bool) -> None:

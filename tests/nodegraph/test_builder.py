@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from node_texts import texts
 
-from nodekin.nodegraph import Document, Node, NodeGraph, StoreError, TransformError
+from nodekin.nodegraph import Document, Node, NodeGraph, StoreError, TransformError, locking
 
 pytestmark = pytest.mark.usefixtures("every_store")
 
@@ -548,3 +548,18 @@ def test_a_store_that_keeps_no_build_is_an_error_and_no_endless_loop(
     monkeypatch.setattr(type(graph._store), "mark_built", lambda *arguments: None)
     with pytest.raises(StoreError, match="line was built 20 times, and is still not there"):
         graph.nodes("line")
+
+
+def test_a_transform_may_take_longer_than_anybody_waits_for_a_lock(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(locking, "WAIT_LIMIT", 0.01)
+
+    def slow(text: str) -> list[str]:
+        threading.Event().wait(0.05)
+        return text.split()
+
+    graph = NodeGraph(progress=False)
+    graph.create_node_group("word", slow, num_workers=2)
+    graph.add([f"tea {number}" for number in range(4)])
+    assert len(graph.nodes("word")) == 8

@@ -1,6 +1,9 @@
 """Many read or one writes; what would wait for itself is told so."""
 
+import os
 import signal
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -411,3 +414,33 @@ def test_who_writes_without_pause_keeps_no_reader_and_no_other_writer_out(
         for writer in writers:
             writer.join(60)
     graph.close()
+
+
+FORKED = """
+import os, sys, time
+from nodekin.nodegraph.sqlite.sqlite_store import SQLiteStore
+store = SQLiteStore(sys.argv[1])
+with store.writing(), store.exclusive("it", wait=True):
+    child = os.fork()
+    if not child:
+        sys.stdin.read()  # it lives on, and has inherited what its parent has open
+        os._exit(0)
+    print(flush=True)
+    time.sleep(600)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_a_child_that_lives_on_keeps_no_lock_of_a_parent_that_was_killed(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    command = [sys.executable, "-W", "ignore", "-c", FORKED, str(path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as parent:
+        assert parent.stdout is not None
+        parent.stdout.readline()
+        store = SQLiteStore(path, timeout=60)
+        with store.exclusive("it", wait=False) as free:
+            assert not free
+        parent.kill()
+        parent.wait()
+        with store.writing(), store.exclusive("it", wait=True) as free:
+            assert free

@@ -412,9 +412,14 @@ class GraphDatabase(Database[ServerConnection]):
         script = (
             f"BEGIN; SELECT pg_advisory_xact_lock({self.address.lock('transaction')}); "
             f"INSERT INTO writers VALUES ('\\x{self._name}', {self._transactions}, now()) "
-            "ON CONFLICT (id) DO UPDATE SET number = excluded.number, seen = excluded.seen"
+            "ON CONFLICT (id) DO UPDATE SET number = excluded.number, seen = excluded.seen; "
+            "SELECT format FROM nodekin_graph"
         )
-        return self._on_writer(lambda db: db.run_script(script))[0]
+        writer, rows = self._on_writer(lambda db: db.run_script(script))
+        if int(rows[0][0]) != len(MIGRATIONS):  # another process has changed the tables
+            writer.roll_back()
+            self._version(writer)
+        return writer
 
     def _on_writer(self, work: Callable[[ServerConnection], T]) -> tuple[ServerConnection, T]:
         """Return the connection to write by, and what a call returns; again if it had ended."""

@@ -100,3 +100,14 @@ def test_links_that_an_older_file_has_lost_are_mended(tmp_path: Path) -> None:
     with opened_entities(path) as graph:
         graph.build("entity")
         assert sorted(of_anna(graph)) == ["one", "three", "two"]
+
+
+def test_a_process_that_is_older_than_the_tables_by_now_writes_nothing(path: Path) -> None:
+    with opened(path) as graph:
+        graph.add(["tea"])
+        database = sqlite3.connect(path)
+        database.execute("PRAGMA user_version = 99")
+        database.close()
+        with pytest.raises(StoreError, match=r"newer nodekin \(format 99, .*upgrade nodekin"):
+            graph.add(["water"])
+        assert [node.text for node in graph.nodes("ROOT")] == ["tea"]

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from nodekin.nodegraph import Document, Embedder, EmbeddingError, NodeGraph, split_sentences
+from nodekin.nodegraph.errors import VectorLengthError
 from nodekin.retrievers import (
     DefaultRetriever,
     FusionRetriever,
@@ -337,3 +338,21 @@ async def test_words_answer_if_a_model_is_down(
     ):
         with pytest.raises(EmbeddingError, match="no server"):
             named.retrieve(query)
+
+
+async def test_another_model_under_the_same_name_is_an_error_and_not_a_search_by_words(
+    tmp_path: Path,
+) -> None:
+    def opened(length: int) -> NodeGraph:
+        embed = Embedder(lambda texts: [[1.0] * length for _ in texts], "letters")
+        return NodeGraph(store=tmp_path / "graph", embed=embed, progress=False)
+
+    with opened(3) as graph:
+        graph.add(["Green tea is steamed.", "Rivers run to the sea."])
+        assert len(as_retriever(graph)("tea")) == 2
+    with opened(4) as graph:
+        for _ in range(2):
+            with pytest.raises(VectorLengthError, match=r"vectors of 4 numbers, and .* have 3"):
+                as_retriever(graph)("Which tea?")
+            with pytest.raises(VectorLengthError, match=r"vectors of 4 numbers, and .* have 3"):
+                await as_retriever(graph).aretrieve("Which tea?")

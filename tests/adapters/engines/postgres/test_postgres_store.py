@@ -234,12 +234,15 @@ def test_without_psycopg_the_error_names_the_extra(monkeypatch: pytest.MonkeyPat
 
 
 def test_tables_of_a_newer_version_are_refused(address: str) -> None:
-    store = PostgresStore(address)
+    store, older = PostgresStore(address), PostgresStore(address)
     with store._database.transaction() as db:
         db.run("UPDATE nodekin_graph SET format = 9")
     store.close()
     with pytest.raises(StoreError, match="written by a newer nodekin \\(format 9"):
         PostgresStore(address)
+    with pytest.raises(StoreError, match="written by a newer nodekin \\(format 9"):
+        older.change_documents([Document("tea", id="a")])
+    older.close()
 
 
 def test_tables_of_no_version_are_refused(address: str) -> None:
