@@ -24,6 +24,7 @@ from ...nodegraph.models.templates import Language, json_instruction, language_o
 from ...nodegraph.splitters.chunking import count_tokens
 from ...nodegraph.splitters.sentences import split_sentences
 from ...nodegraph.store import NodeStore
+from ..answers.quote_matching import QuoteIndex
 from ..plans.plan import run
 from ..plans.prompting import PromptMixin, ask_and_parse
 from ..tracing import Span, trace
@@ -39,6 +40,9 @@ from .model_prompts import (
 from .records import Record
 
 T = TypeVar("T")
+
+MIN_QUOTED_TOKENS = 6
+"""A statement with so many tokens that stands in a result as it is needs no model."""
 
 Judgements: TypeAlias = dict[str, dict[str, dict[str, Judgement]]]
 """What each metric says of each question, by metric, set-up and question id."""
@@ -345,17 +349,28 @@ class _JudgedCase:
         return self.answer.strip()
 
     def supported(self, answer: str) -> Judgement:
-        """Judge the share of the statements of an answer that the results support."""
+        """Judge the share of the statements of an answer that the results support.
+
+        What stands in a result word for word needs no model.
+        """
         statements = list(dict.fromkeys(_lines(answer))) or [answer]
         total = len(statements)
         if not self.texts:
             return Judgement(0.0, evidence=f"0 of {total} statements; there are no results")
-        self.check_length(self.texts, "the results have", ", or let fewer count, as by '@3'")
-        passages = "\n\n".join(f"[{n}] {text.strip()}" for n, text in enumerate(self.texts, 1))
-        verdicts = self.decide(
-            "support", count=total, passages=passages, statements=_numbered(statements)
-        )
-        return self.share(verdicts, "statements")
+        index = QuoteIndex(self.texts)
+        verdicts = {s: Verdict(True, s) for s in statements if _is_quoted(s, index)}
+        open_ones = [statement for statement in statements if statement not in verdicts]
+        if open_ones:
+            self.check_length(self.texts, "the results have", ", or let fewer count, as by '@3'")
+            passages = "\n\n".join(f"[{n}] {text.strip()}" for n, text in enumerate(self.texts, 1))
+            decided = self.decide(
+                "support",
+                count=len(open_ones),
+                passages=passages,
+                statements=_numbered(open_ones),
+            )
+            verdicts.update(zip(open_ones, decided, strict=True))
+        return self.share([verdicts[statement] for statement in statements], "statements")
 
     def share(self, verdicts: Sequence[Verdict], what: str) -> Judgement:
         """Judge by the share of verdicts that are a yes."""
@@ -453,6 +468,16 @@ def _lines(text: str) -> list[str]:
     """Return the sentences of a text that have a word."""
     lines = (line.strip() for line in split_sentences(text))
     return [line for line in lines if re.search(r"\w", line)]
+
+
+def _is_quoted(statement: str, index: QuoteIndex) -> bool:
+    """Return whether a statement, its citations apart, stands in a text in one piece.
+
+    A word or two that stand somewhere are no statement.
+    """
+    plain = re.sub(r"\s*\[\d+(?:,\s*\d+)*\]", "", statement)
+    match = index.find(plain) if count_tokens(plain) >= MIN_QUOTED_TOKENS else None
+    return match is not None and match.status != "stitched" and "elision" not in match.repairs
 
 
 def _numbered(texts: Sequence[str]) -> str:

@@ -273,6 +273,29 @@ def test_chinese_questions_are_judged_in_chinese(graph):
     assert "请根据下面的段落" in prompts[0]
 
 
+def test_what_stands_in_a_source_word_for_word_needs_no_model(graph):
+    graph.add([Document("Longjing is a green tea from Hangzhou. Keemun is black.", id="tea")])
+    prompts = []
+
+    def model(prompt):
+        prompts.append(prompt)
+        return '{"verdicts": [{"number": 1, "quote": "", "verdict": "no"}]}'
+
+    def grounded(answer):
+        engine = QueryEngine(Retriever(graph, "ROOT", top_k=1), lambda prompt: answer)
+        return judgement(engine, Judge(model), "groundedness", Question("1", "Longjing tea?"))
+
+    quoted = "longjing is a green tea from Hangzhou [1]."
+    assert grounded(quoted).value == 1
+    assert not prompts
+    half = grounded(f"{quoted} It costs a hundred yuan [1].")
+    assert half.value == 0.5
+    assert half.evidence.startswith("1 of 2 statements; 1 yes: longjing is a green tea")
+    (prompt,) = prompts
+    assert "hundred yuan" in prompt
+    assert "longjing is a green tea from Hangzhou [1]" not in prompt
+
+
 def test_other_prompts_may_take_their_places(words):
     prompts = []
 
