@@ -70,7 +70,7 @@ def word_scores(query: TermWeights, term_scores: Floats) -> Floats:
     total = weights[usable].sum() + query.missing + _MORE * query.highest
     scores: Floats = np.minimum(covered / (total or 1.0), 1.0) ** _EXPONENT
     if query.parts:
-        whole = np.array([term not in query.parts for term in query.weights])
+        whole = np.array([term not in query.parts for term in query.weights], bool)
         has_word = (term_scores[:, whole] > 0).any(axis=1)
         if has_word.any():  # a word that was found silences parts of words
             scores[~has_word] = 0.0

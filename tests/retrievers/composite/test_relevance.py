@@ -8,7 +8,8 @@ import pytest
 
 from nodekin.nodegraph import Document, Embedder, Node, NodeGraph
 from nodekin.retrievers import DefaultRetriever, Retriever, as_retriever, register_similarity
-from nodekin.retrievers.composite.relevance import COMPARED, descending
+from nodekin.retrievers.composite.relevance import COMPARED, descending, word_scores
+from nodekin.retrievers.indexes.bm25_scores import Saturation, TermWeights
 
 TEXTS = [
     "The ferry to the island leaves at nine.",
@@ -202,3 +203,8 @@ def test_a_word_that_was_found_silences_parts_of_words() -> None:
     results = as_retriever(graph).retrieve("xyzzyplugh")
     assert ["Xyzzyplugh" in result.text for result in results] == [True, True]
     assert as_retriever(graph).retrieve("Plughafen")  # no text has the word, one has its parts
+
+
+def test_a_question_of_which_no_passage_has_a_term_scores_nothing() -> None:
+    query = TermWeights({}, Saturation(1.5, 0.75, 10.0), missing=2.0, parts=frozenset({"xyzz"}))
+    assert word_scores(query, np.zeros((2, 0))).tolist() == [0.0, 0.0]
