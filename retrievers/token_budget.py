@@ -23,8 +23,8 @@ _LEAST_TOKENS = 40  # of a candidate: for large budgets more are retrieved
 
 _MAX_GAP = 200  # characters of white space between results that are joined
 
-BUDGET: ContextVar[int | None] = ContextVar("budget", default=None)
-"""How many tokens the results of what is retrieved now may have together. None for no budget.
+BUDGET: ContextVar[TokenBudget | None] = ContextVar("budget", default=None)
+"""How much the results of what is retrieved now may be together. None for no budget.
 
 Whoever has smaller parts than its usual results returns these where there is a budget.
 """
@@ -71,6 +71,8 @@ class TokenBudget:
         order: ``"score"`` for the best first, ``"document"`` to put the results of one document,
             in the place of its best one, into its order.
         top_k: How many results at most. None for as many as fit.
+        pages: How many results the default search looks for, at least, whatever their tokens: for
+            pages of ``max_tokens`` each. 0 for those within the budget, and as many again.
 
     Raises:
         TypeError: If a number is no whole number.
@@ -80,6 +82,7 @@ class TokenBudget:
     max_tokens: int | None = None
     order: Order = "score"
     top_k: int | None = None
+    pages: int = 0
 
     def __post_init__(self) -> None:
         if self.max_tokens is not None:
@@ -103,7 +106,8 @@ class TokenBudget:
     @contextmanager
     def holding(self) -> Iterator[None]:
         """Let the budget hold for all that is retrieved in the block."""
-        token = BUDGET.set(self.max_tokens or BUDGET.get())  # without one, one around it holds
+        # One without a number lets one around it hold.
+        token = BUDGET.set(BUDGET.get() if self.max_tokens is None else self)
         try:
             yield
         finally:

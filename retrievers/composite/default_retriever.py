@@ -34,7 +34,7 @@ from ..retriever import Retriever, RetrieverSettings
 from ..search import in_a_newer_state
 from ..similarities.bm25 import Bm25
 from ..similarities.registry import DEFAULT, MakeIndex, get_similarity
-from ..token_budget import BUDGET
+from ..token_budget import BUDGET, TokenBudget
 from ..tracing import is_observed, start_span, summarize_queries
 from ..validation import check_top_k
 from .default_settings import (
@@ -62,7 +62,7 @@ from .relevance import (
     without_copies,
     word_scores,
 )
-from .windows import search_windows
+from .windows import passages_within, search_windows
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -332,14 +332,12 @@ class DefaultRetriever(PlannedRetriever):
                 span.attributes.update(measured.links.attributes)
             span.attributes.update(weights=weights, links=links)
             assert limit is not None
-            max_tokens = BUDGET.get()
-            if max_tokens is not None and self.bm25 is not None:
-                retriever = self._retriever(weights, links)
-                rankings, scored = yield from self._fused(
-                    retriever, queries, limit, filters, measured
+            budget = None if self.bm25 is None else BUDGET.get()
+            if budget is not None:  # windows repeat no sentence: copies need not be looked for
+                passages = yield from self._ranked(
+                    queries, passages_within(budget), filters, measured, weights, links
                 )
-                search = partial(self._windows, self.bm25, queries, scored, rankings)
-                search = partial(search, max_tokens=max_tokens, weights=weights[2:])
+                search = partial(self._windows, queries, passages, budget, weights[2:])
                 return (yield from Compute(partial(in_a_newer_state, search)))
             depth = limit + _SPARE
             while True:
@@ -369,21 +367,10 @@ class DefaultRetriever(PlannedRetriever):
         if not links and own_words and all(map(str.strip, queries)) and not is_observed():
             return (yield from self._search_together(queries, limit, filters, measured, weights))
         retriever = self._retriever(weights, links)
-        return (yield from self._fused(retriever, queries, limit, filters, measured))[1]
-
-    def _fused(
-        self,
-        retriever: RetrieverProtocol,
-        queries: Sequence[str],
-        limit: int,
-        filters: Filters | None,
-        measured: MeasuredSettings,
-    ) -> Plan[tuple[list[Results], list[Results]]]:
-        """Return what a fusion of all branches returns, and the same with other scores."""
         rankings = yield from Find(retriever, queries, max(limit, COMPARED), filters)
         score = partial(self._scored, queries, rankings, measured)
         scored = yield from Compute(partial(in_a_newer_state, score))
-        return rankings, [results[:limit] for results in scored]
+        return [results[:limit] for results in scored]
 
     def _search_together(
         self,
@@ -470,33 +457,28 @@ class DefaultRetriever(PlannedRetriever):
 
     def _windows(
         self,
-        bm25: Bm25,
         queries: Sequence[str],
         found: Sequence[Results],
-        rankings: Sequence[Results],
-        max_tokens: int,
+        budget: TokenBudget,
         weights: Sequence[float],
     ) -> list[Results]:
         """Return windows of the passages that were found for each query."""
-        words, full = (bm25.open(self.graph, group) for group in (self.sentences, self.target))
+        assert self.bm25 is not None
+        words, full = (self.bm25.open(self.graph, group) for group in (self.sentences, self.target))
         for index in (words, full):
             index.ready()
-        keys = [branch.embed_keys[0] for branch in self._vectors]
-        vectors = dict(zip(keys, weights, strict=True))
+        vectors = dict(zip(self._embed_keys, weights, strict=True))
         with self.graph.reader.reading(self.sentences, self.target):
             words.sync()
             full.sync()
             passages = words.passages()
             windows = []
-            for query, results, ranking in zip(queries, found, rankings, strict=True):
-                strengths = {result.node.id: result.score for result in ranking}
-                terms = bm25.prepare(query, [full])
-                windows.append(
-                    search_windows(
-                        *(self.graph, self.sentences, results, strengths, terms, passages),
-                        *(max_tokens, vectors),
-                    )
+            for query, results in zip(queries, found, strict=True):
+                terms = self.bm25.prepare(query, [full])
+                of_query = search_windows(
+                    self.graph, self.sentences, results, terms, passages, budget, vectors
                 )
+                windows.append(of_query)
             return windows
 
     def _retriever(self, weights: Sequence[float], links: bool) -> RetrieverProtocol:

@@ -17,6 +17,7 @@ from ...nodegraph.splitters.passage_splitter import LIST_ITEM
 from ..indexes.bm25_scores import Floats, Passages, Saturation, TermWeights
 from ..ranking import joined_span
 from ..results import Results, ScoredNode, lifted_node
+from ..token_budget import TokenBudget
 from .relevance import descending
 
 SIZES = (100, 200, 400)
@@ -24,7 +25,11 @@ SIZES = (100, 200, 400)
 
 _PASSAGES = 20  # of which windows are searched: of more for large budgets
 
+_PAGED_PASSAGES = 50  # of which there may be many pages
+
 _TOKENS_A_PASSAGE = 40  # of the wanted ones, for each passage
+
+_FADING = 0.95  # of a passage's strength with each rank
 
 _FULL = 0.95  # of the tokens that are wanted: then no further window is looked for
 
@@ -42,50 +47,59 @@ Run = tuple[int, int]
 Ints = npt.NDArray[np.int64]
 
 
+def passages_within(budget: TokenBudget) -> int:
+    """Return of how many passages windows are for a budget."""
+    least = _PAGED_PASSAGES if budget.pages else _PASSAGES
+    return max(least, (budget.max_tokens or 0) // _TOKENS_A_PASSAGE)
+
+
 def search_windows(
     graph: NodeGraph,
     sentences: str,
     found: Results,
-    strengths: Mapping[str, float],
     query: TermWeights,
     words: Passages,
-    max_tokens: int,
+    budget: TokenBudget,
     vectors: Mapping[str, float],
 ) -> Results:
-    """Return the best windows of passages, as many as make twice the tokens that are wanted.
-
-    The passages are the first 20, or as many as would have 40 tokens of the wanted ones each.
+    """Return the best windows of passages, within a budget and as much again.
 
     A window is a run of whole sentences: one, or as many as have 100, 200 or 400 tokens. Each
     size gives each sentence the BM25 score of the best window that it is in, as a share of the
     best of that size, and so do the vectors of sentences. The sum says how well a sentence answers
-    together with those around it. The best sentence of a passage is as strong as the passage, the
-    others have a share of that, and a window the mean of its sentences. Windows are taken best
-    first, each without what better ones have; those that touch are one result.
+    together with those around it. The best sentence of a passage is as strong as the passage (its
+    score, a twentieth less with each rank), the others have a share of that, and a window the mean
+    of its sentences. Where links alone lead to a passage, those count that have the names. Windows
+    are taken best first, each without what better ones have; those that touch are one result.
+    What only repeats sentences is left out.
 
     A window reaches from a passage into the next one if both were found. It does not end behind
     a heading or another introduction (a sentence with a colon at its end), and starts with those
-    that stand before its first sentence.
+    that stand before its first sentence, or with what introduces the list that this is in.
 
     Args:
         graph: The graph, which is held.
         sentences: The group of the sentences of passages.
         found: The passages, best first.
-        strengths: How strong each passage is, by its id. A score may be the same for several.
         query: The query's terms, weighed for passages.
         words: Looks up the words of sentences.
-        max_tokens: How many tokens are wanted. The results have so many first, and as many again.
+        budget: How many tokens are wanted. The results have so many first, and as many again.
         vectors: What the vectors of each embedding count.
     """
-    found = found[: max(_PASSAGES, max_tokens // _TOKENS_A_PASSAGE)]
-    rows = _rows(graph, sentences, found, strengths)
+    max_tokens = budget.max_tokens
+    assert max_tokens is not None
+    rows = _rows(graph, sentences, found)
     if not rows:
         return found
     with_sentences = {row.passage.node.id for row in rows}
     others = [result for result in found if result.node.id not in with_sentences]
     text = _Sentences(rows)
     windows = text.windows(text.values(query, words, vectors), max_tokens)
-    runs = [run for _ in range(2) for run in text.runs(windows, max_tokens)]
+    runs = text.runs(windows, max_tokens)
+    while following := text.runs(windows, max_tokens):
+        runs += following
+        if len(runs) >= budget.pages:
+            break
     scores = np.array([max(row.passage.score for row in rows[slice(*run)]) for run in runs])
     return [
         text.result(run, score)
@@ -110,10 +124,9 @@ class _Row:
     continues: bool
 
 
-def _rows(
-    graph: NodeGraph, sentences: str, found: Results, strengths: Mapping[str, float]
-) -> list[_Row]:
+def _rows(graph: NodeGraph, sentences: str, found: Results) -> list[_Row]:
     """Return the sentences of passages, neighbours one after the other."""
+    strengths = {result.node.id: result.score * _FADING**rank for rank, result in enumerate(found)}
     rows: list[_Row] = []
     last: Node | None = None
     for passage in sorted(found, key=lambda result: result.node.order):
@@ -208,7 +221,11 @@ class _Sentences:
         passages = [id(row.passage) for row in self.rows]
         starts = [0, *(at for at, (a, b) in enumerate(pairwise(passages), 1) if a != b)]
         best = np.maximum.reduceat(values, starts).repeat(np.diff([*starts, len(ids)]))
-        shares = np.divide(values, best, out=np.ones(len(ids)), where=best > 0)
+        if not best.all():  # of a passage to which links alone lead: where their names stand
+            without = best == 0
+            values = np.where(without, [_mentions(row) for row in self.rows], values)
+            best = np.where(without, 2.0, best)
+        shares = values / best
         scored: Floats = shares * [row.strength for row in self.rows]
         return scored
 
@@ -295,6 +312,13 @@ def _node(rows: Sequence[_Row], passages: Sequence[Node]) -> Node:
     text = passage.text[start:end] if len(passages) == 1 else last.root.text[first.start : last.end]
     node = joined_span(first, last, first, text, text)
     return replace(node, start=first.start, end=last.end, offset=first.offset)
+
+
+def _mentions(row: _Row) -> float:
+    """Return 2 for a sentence with a name by which its passage was found, else 1."""
+    names = (m.node.text for m in row.passage.evidence if not m.node.document_id)
+    text = row.node.text.casefold()
+    return 2.0 if any(name.casefold() in text for name in names) else 1.0
 
 
 def _introduces(text: str) -> bool:

@@ -17,6 +17,7 @@ from ..protocols import RetrieverProtocol
 from ..restricted_retriever import restrict
 from ..results import ScoredNode
 from ..retriever import Retriever
+from ..token_budget import TokenBudget
 from .reading_tools import CorpusView
 from .tool_output import (
     Interval,
@@ -80,7 +81,7 @@ class SearchTools:
         max_tokens: int,
         session: ToolSession,
     ) -> ToolOutput:
-        """Return the passages that answer best, each by its sentences that matched."""
+        """Return the windows that answer best, or passages by the sentences that matched."""
         if not query.strip():
             raise ToolError("the query is empty; say what to look for, in words or as a question")
         builder = OutputBuilder(max_tokens)
@@ -89,9 +90,12 @@ class SearchTools:
         except (ValueError, TypeError) as error:
             raise ToolError(str(error)) from error
         depth = _STEP * ceil((skip + max(5, max_tokens // 25)) / _STEP)
-        results = self._by(mode).retrieve(query, top_k=depth, filters=filters)
+        most = min(max_tokens, _MAX_PASSAGE_TOKENS)
+        retriever = self._by(mode)
+        with TokenBudget(most, pages=depth).holding():
+            results = retriever.retrieve(query, top_k=depth, filters=filters)
         for rank, result in enumerate(results[skip:], skip + 1):
-            size = max(_LEAST, min(max_tokens, _MAX_PASSAGE_TOKENS) // rank)
+            size = most if getattr(retriever, "has_windows", False) else max(_LEAST, most // rank)
             if not self._add(result, size, builder, session):
                 break
         if not builder.size:
@@ -130,11 +134,15 @@ class SearchTools:
             title = in_line(f"{node.document_id} ({node.group}, no part of the text)")
             text = f"{title}\n{quoted(node.text)}"
             return builder.add(text, {"document": node.document_id, "text": node.text})
+        parts = [span]
+        parent = node.parent
+        if parent is not None and parent.group == self.view.target:  # a window in a passage
+            around = span_of(parent) or span
+            span = min(span[0], around[0]), max(span[1], around[1])
+        elif count_tokens(node.text) > size:
+            parts = self._excerpt(result, span, max(_LEAST, size // 2))
         entry = location_of(node, *span)
         entry |= {"score": round(float(result.score), 4), "why": _why(result)}
-        parts = [span]
-        if count_tokens(node.text) > size:
-            parts = self._excerpt(result, span, max(_LEAST, size // 2))
         parts = [new for part in parts for new in session.unseen(node.root, *part)]
         if not parts:
             entry |= {"shown_before": True, "text": None}
@@ -186,7 +194,7 @@ class SearchTools:
         return [span for element in mentions if (span := span_of(element))]
 
     def _link_names(self, result: ScoredNode) -> list[str]:
-        """Return the names in a passage by which it was found, as it writes them."""
+        """Return the names in a result by which its passage was found, as it writes them."""
         names = [m.node.text for m in result.evidence if m.group == self._default.entities]
         return [n for name in names if (n := _spelling(name, result.node.text))]
 
