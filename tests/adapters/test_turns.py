@@ -168,7 +168,7 @@ async def test_llama_index(longest_turn: Any) -> None:
 async def test_the_page(
     path: str, body: dict[str, object], tmp_path: Path, longest_turn: Any
 ) -> None:
-    pytest.importorskip("starlette")
+    pytest.importorskip("nodekin.adapters.serve.page_app")
     from nodekin.adapters.serve.page_app import PageApp
     from nodekin.adapters.serve.tried_setups import TriedSetups
     from nodekin.retrievers.evaluation.setups.opening import SetupOpener

@@ -112,6 +112,7 @@ def main(count: int, seed: int) -> None:
             if survives(path.relative_to(ROOT)):
                 text = source.splitlines()[line - 1].strip()
                 survivors.append(f"{path.relative_to(ROOT)}:{line}: {text}")
+                sys.stderr.write(f"{survivors[-1]}\n")
         finally:
             path.write_text(source)
         sys.stderr.write(f"{tried} tried, {len(survivors)} survived\n")
