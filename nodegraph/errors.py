@@ -68,8 +68,8 @@ class UnsupportedFilesError(ReadError):
 def nearest_names(name: str, existing: Iterable[str], *, limit: int = 8) -> str:
     """List existing names, those nearest to ``name`` first, for an error message.
 
-    Near is what has the name as its last part or within it, then what is spelled alike. Where
-    there are too many to list and none is near, that is said.
+    Near is what has the name as its last part, at its start or within it, then what is spelled
+    alike. Where there are too many to list and none is near, that is said.
 
     Example:
         >>> nearest_names("tae", ["milk", "tea"])
@@ -85,6 +85,7 @@ def nearest_names(name: str, existing: Iterable[str], *, limit: int = 8) -> str:
     last = {each: each.casefold().rpartition("/")[2] for each in names}
     equal = [each for each in names if wanted in (last[each], last[each].rpartition(".")[0])]
     within = [each for each in names if wanted and wanted in each.casefold()]
+    within.sort(key=lambda each: not last[each].casefold().startswith(wanted))
     alike = difflib.get_close_matches(wanted, dict.fromkeys(last.values()), n=limit, cutoff=0.5)
     spelled = [each for part in alike for each in names if last[each] == part]
     near = list(dict.fromkeys([*equal, *within, *spelled]))
