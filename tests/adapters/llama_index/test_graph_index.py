@@ -145,8 +145,11 @@ def test_results_are_chunks_of_the_settings_parser_and_sentences_are_embedded(
     assert all(text.startswith("topic: ") for text in words.texts)
 
 
-def test_an_index_with_a_parser_of_ones_own_is_pickled(documents: list[Document]) -> None:
-    index = NodeGraphIndex.from_documents(documents, similarity="bm25", transformations=[Halves()])
+@pytest.mark.parametrize("options", [{"similarity": "bm25"}, {"embed_model": Words()}])
+def test_an_index_with_a_parser_of_ones_own_is_pickled(
+    documents: list[Document], options: Any
+) -> None:
+    index = NodeGraphIndex.from_documents(documents, transformations=[Halves()], **options)
     for again in (index, pickle.loads(pickle.dumps(index))):
         (result,) = again.as_retriever(similarity_top_k=1).retrieve("orange")
         assert result.text == TEXTS["bridges"]
