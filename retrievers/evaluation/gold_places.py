@@ -89,7 +89,7 @@ class DocumentTexts:
             files.setdefault(_file_of(name), []).append(name)
         return files
 
-    def known(self, name: str) -> str:
+    def resolve_id(self, name: str) -> str:
         """Return the id of the document that a name means. Empty if there is none.
 
         It is the id itself, or the only id with the same file name, since folders move.
@@ -106,7 +106,7 @@ class DocumentTexts:
         """
         if not item.text or (item.start is not None and item.document_id in self.documents):
             return item
-        document = self.known(item.document_id)
+        document = self.resolve_id(item.document_id)
         key = (document, item.text)
         if key not in self._places:
             self._places[key] = (
@@ -119,7 +119,7 @@ class DocumentTexts:
 
     def locate(self, gold: GoldSpan) -> Place | None:
         """Return where a span is today: nearest to its old place, else elsewhere, else alike."""
-        document = self.known(gold.document_id)
+        document = self.resolve_id(gold.document_id)
         if document:
             text = self.documents[document].text
             if (not gold.text and gold.end <= len(text)) or (
@@ -193,7 +193,7 @@ class DocumentTexts:
 
     def part(self, gold: GoldPart) -> GoldSpan | None:
         """Return a page, or the section below a heading, as a span. None if there is none."""
-        document = self.known(gold.document_id)
+        document = self.resolve_id(gold.document_id)
         if not document:
             return None
         text = self.documents[document].text
@@ -267,7 +267,7 @@ def locate_gold(dataset: Dataset, texts: DocumentTexts, *, as_spans: bool = Fals
 def _locate(gold: Gold, texts: DocumentTexts, as_spans: bool) -> Gold | None:
     """Return gold as it is in the documents. None if it is in none."""
     if isinstance(gold, GoldDocument):
-        name = texts.known(gold.document_id)
+        name = texts.resolve_id(gold.document_id)
         return replace(gold, document_id=name) if name else None
     if isinstance(gold, GoldPart):
         return texts.part(gold)

@@ -359,17 +359,17 @@ class _JudgedCase:
             return Judgement(0.0, evidence=f"0 of {total} statements; there are no results")
         index = QuoteIndex(self.texts)
         verdicts = {s: Verdict(True, s) for s in statements if _is_quoted(s, index)}
-        open_ones = [statement for statement in statements if statement not in verdicts]
-        if open_ones:
+        undecided = [statement for statement in statements if statement not in verdicts]
+        if undecided:
             self.check_length(self.texts, "the results have", ", or let fewer count, as by '@3'")
             passages = "\n\n".join(f"[{n}] {text.strip()}" for n, text in enumerate(self.texts, 1))
             decided = self.decide(
                 "support",
-                count=len(open_ones),
+                count=len(undecided),
                 passages=passages,
-                statements=_numbered(open_ones),
+                statements=_numbered(undecided),
             )
-            verdicts.update(zip(open_ones, decided, strict=True))
+            verdicts.update(zip(undecided, decided, strict=True))
         return self.share([verdicts[statement] for statement in statements], "statements")
 
     def share(self, verdicts: Sequence[Verdict], what: str) -> Judgement:

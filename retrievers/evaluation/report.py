@@ -75,11 +75,11 @@ class Evaluation:
     def judgements(self) -> Judgements:
         """What each metric says of each question, by metric, set-up and question id."""
         return judge_records(
-            self._with_gold_there_is, [*self.metrics.values()], self.records, self.matching
+            self._judged_dataset, [*self.metrics.values()], self.records, self.matching
         )
 
     @cached_property
-    def _with_gold_there_is(self) -> Dataset:
+    def _judged_dataset(self) -> Dataset:
         """The questions without gold that is in no document."""
         missing = {(item.question_id, item.gold) for item in self.missing_gold}
         if not missing:
@@ -93,7 +93,7 @@ class Evaluation:
     def judge(self, max_workers: int = 1, progress: bool | None = None) -> None:
         """Judge all questions now, in threads where a metric asks a model."""
         self.judgements = judge_records(
-            *(self._with_gold_there_is, [*self.metrics.values()], self.records, self.matching),
+            *(self._judged_dataset, [*self.metrics.values()], self.records, self.matching),
             max_workers=max_workers,
             progress=progress,
         )

@@ -83,7 +83,7 @@ class _Description:
                 continue
             if name == "embed_keys" and not value:
                 continue  # of a search by words
-            if (kind, name) == (DefaultRetriever, "target") and value in _made_by_default(
+            if (kind, name) == (DefaultRetriever, "target") and value in _default_groups(
                 retriever.graph
             ):
                 continue
@@ -146,8 +146,8 @@ class _Description:
         """Return the groups that a table names, and their parents."""
         assert self.graph is not None
         declared = {group.name: group for group in self.graph._registry}  # with their rules
-        made = _made_by_default(self.graph)
-        declared = {name: group for name, group in declared.items() if name not in made}
+        defaults = _default_groups(self.graph)
+        declared = {name: group for name, group in declared.items() if name not in defaults}
         names = [name for name in _strings(table) if name in declared]
         for name in names:
             parent = declared[name].parent
@@ -184,7 +184,7 @@ class _Description:
         return {"transform": name} | ({"arguments": settings} if settings else {"arguments": {}})
 
 
-def _made_by_default(graph: NodeGraph) -> set[str]:
+def _default_groups(graph: NodeGraph) -> set[str]:
     """Return the groups of a graph that the default retriever declares itself."""
     with NodeGraph(progress=False) as fresh:
         DefaultRetriever(fresh)
