@@ -365,9 +365,13 @@ def detect(
                 scores[language] = scores.get(language, 0) + 1
     if not scores:
         return None
-    least = _least(words) if script == "latin" and candidates is None else 1
     best = max(candidates or of_script(script), key=lambda language: scores.get(language, 0))
-    return best if scores.get(best, 0) >= least else None
+    if script != "latin" or candidates is not None:
+        return best if best in scores else None
+    # One word alone, such as a part of a name that comes again and again, tells no language.
+    repeated = [word for word in words if best in hints.get(word, ())]
+    several = best is ENGLISH or len({*repeated}) > 1 or scores.get(best, 0) > len(repeated)
+    return best if several and scores.get(best, 0) >= _least(words) else None
 
 
 def _least(words: Sequence[str]) -> float:
