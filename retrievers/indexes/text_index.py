@@ -32,7 +32,7 @@ _PORTION = 4_096  # nodes that are held at a time
 _BATCH = 1_000_000  # characters that are analysed together
 
 # Count up when TextAnalyzer returns other terms: older files are rebuilt then.
-_ANALYSIS = 3
+_ANALYSIS = 4
 
 
 class TextIndex(SyncedIndex):
