@@ -174,18 +174,24 @@ class AnswerError(ModelError):
 
 _NUMBER = r"\d{1,3}"
 
-_WORD = r"(?:passages?|sources?|refs?\.?|documents?|资料|来源|段落|文献|片段|参考)?\s*#?\s*"
+_SPACES = r"\s{0,9}"  # bounded, so that the time is in proportion to the text
 
-_ONE = rf"\^?{_WORD}{_NUMBER}(?:\s*[-–—~～至]\s*{_NUMBER})?(?:†[^\]】］\n]{{0,40}})?"
+_NOUN = r"(?:passages?|sources?|refs?\.?|documents?|资料|来源|段落|文献|片段|参考)"
+
+_WORD = rf"{_NOUN}?{_SPACES}#?{_SPACES}"
+
+_ONE = rf"\^?{_WORD}{_NUMBER}(?:{_SPACES}[-–—~～至]{_SPACES}{_NUMBER})?(?:†[^\]】］\n]{{0,40}})?"
+
+_NEXT = rf"{_SPACES}(?:[,，、;；]|and\s|[和及与]){_SPACES}"
 
 CITATION = re.compile(
-    rf"[\[【［]\s*({_ONE}(?:\s*[,，、;；]\s*{_ONE}|\s+and\s+{_ONE}|\s*[和及与]\s*{_ONE})*)\s*[\]】］]"
+    rf"[\[【［]{_SPACES}({_ONE}(?:{_NEXT}{_ONE})*){_SPACES}[\]】］]"
     r"(?!\()",  # a link
     re.I,
 )
 """Numbers of sources in square brackets."""
 
-_RANGE = re.compile(rf"({_NUMBER})(?:\s*[-–—~～至]\s*({_NUMBER}))?")
+_RANGE = re.compile(rf"({_NUMBER})(?:{_SPACES}[-–—~～至]{_SPACES}({_NUMBER}))?")
 
 _DAGGER = re.compile(r"†[^\]】］\n,，、;；]*")
 

@@ -12,9 +12,7 @@ from ...nodegraph.splitters.chunking import UNSPACED, Span
 from ...nodegraph.splitters.sentences import sentence_spans
 from .normal_text import NormalText, differences
 
-ELISION = re.compile(
-    r"[\s,]*[\[(（［【]?\s*(?:\.{3,}|\.(?:\s\.){2,}|…+|⋯+)\s*[\])）］】]?[\s,]*", re.UNICODE
-)
+ELISION = re.compile(r"[\[(（［【]?\s?(?:\.{3,}|\.(?:\s\.){2,}|…+|⋯+)\s?[\])）］】]?")
 """What stands in a quotation for words that it leaves out."""
 
 _MAX_ELIDED = 2_000  # characters that an elision may stand for

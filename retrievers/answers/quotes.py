@@ -46,7 +46,7 @@ _BLOCK_MARK = re.compile(r"(?m)^[ \t]{0,3}>[ \t]?")
 
 _ATTRIBUTION = re.compile(r"\n[\s>]*[-–—]{1,3}[^\n]*\Z")
 
-_CITED = re.compile(rf"[ \t]*(?i:{CITATION.pattern})")
+_CITED = re.compile(rf"[ \t]{{0,9}}(?i:{CITATION.pattern})")
 
 _LEADING = re.compile(rf"(?:(?i:{CITATION.pattern})\s*)+[.。]?")
 
@@ -54,7 +54,7 @@ _ITEM = re.compile(r"^\s*(?:[-*+•]|\d{1,3}[.)、])\s+")
 
 _EMPHASIS = re.compile(r"\*\*|__")
 
-_NO_CLAIM = re.compile(r"\s*(?:#|\||>)|[^.。!！]*[:：?？]\s*[*_\"”」]*\s*\Z")
+_NO_CLAIM = re.compile(r"\s*(?:#|\||>)|.*[:：?？][*_\"”」]{0,4}\Z", re.S)
 
 _LISTED = 8  # of the same kind in a note
 
@@ -483,8 +483,8 @@ def _with_citation(text: str, quote: CheckedQuote) -> str:
 
 def _in_line(text: str) -> str:
     """Return a text without line breaks, which would end a quotation."""
-    text = re.sub(rf"(?<=[{UNSPACED}])\s*\n\s*(?=[{UNSPACED}])", "", text)
-    return re.sub(r"\s*[\n\f\r]\s*", " ", text)
+    text = re.sub(rf"(?<=[{UNSPACED}])\n\s{{0,9}}(?=[{UNSPACED}])", "", text)
+    return re.sub(r"[\n\f\r]+\s{0,9}", " ", text)
 
 
 def _excerpt(text: str) -> str:

@@ -205,6 +205,9 @@ def test_an_answer_without_sources_stays_as_it_is() -> None:
 def test_long_texts_take_time_in_proportion() -> None:
     """No quotation or mark makes the work grow with the square: it would take minutes."""
     for text in (
+        f"“a{' ' * 40_000}b” [1]",
+        f"[{' ' * 40_000}1",
+        f"“a{' .' * 20_000}b” [1]",
         "“" * 20_000,
         '"a' * 20_000,
         "> a\n" * 5_000,
