@@ -251,7 +251,10 @@ def test_kin_in_another_group_are_searched_and_followed() -> None:
     assert Retriever(graph, "sentence", "bm25")("about") == []
     assert len(Retriever(graph, "sentence", "bm25")("rum")) == 2
     graph.add(Document("Gin burns. It is dark", id="r"))
-    assert [r.node.text for r in Retriever(graph, "sentence")("gin")] == ["Gin burns", "It is dark"]
+    assert [r.node.text for r in Retriever(graph, "sentence", "bm25")("gin")] == [
+        "Gin burns",
+        "It is dark",
+    ]
     graph.compact()
 
 

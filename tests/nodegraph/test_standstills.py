@@ -71,7 +71,7 @@ PAIRS = """
 faulthandler.dump_traceback_later(500, exit=True)
 graph = open_graph()
 graph.add(documents())
-words, vectors = Retriever(graph, "line"), Retriever(graph, "line", "cosine")
+words, vectors = (Retriever(graph, "line", name) for name in ("bm25", "cosine"))
 turns = itertools.count(1)
 gone = (LookupError, StoreError)  # what the other thread has removed, or closed
 
@@ -174,7 +174,7 @@ parent = os.getpid()
 graph = open_graph(slow)
 graph.add(documents())
 graph.build("line")
-words, vectors = Retriever(graph, "line"), Retriever(graph, "line", "cosine")
+words, vectors = (Retriever(graph, "line", name) for name in ("bm25", "cosine"))
 WORK = {
     "embeds passages": lambda: graph.build("line", embed=True),
     "embeds a query": lambda: vectors("leaf"),
@@ -220,7 +220,7 @@ INTERRUPTS = """
 faulthandler.dump_traceback_later(500, exit=True)
 graph, rng = open_graph(), random.Random(7)
 graph.add(documents())
-words, vectors = Retriever(graph, "line"), Retriever(graph, "line", "cosine")
+words, vectors = (Retriever(graph, "line", name) for name in ("bm25", "cosine"))
 words("tea"), vectors("tea")  # imports what they need
 signal.signal(signal.SIGALRM, signal.default_int_handler)
 
