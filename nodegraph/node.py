@@ -160,6 +160,8 @@ class Node:
     if not TYPE_CHECKING:  # which would then take any attribute for known
 
         def __getattr__(self, name: str) -> Any:
+            if hasattr(type(self), name):  # a property, which raised an error of its own
+                return object.__getattribute__(self, name)
             hint = _NAMED_ELSEWHERE.get(name)
             what = f"; it is called {hint!r} here" if hint else ""
             raise AttributeError(f"a node has no {name!r}{what}", name=name, obj=self)

@@ -236,7 +236,9 @@ def _callable(transform: object) -> Transform:
         return TextSplitter(transform)
     if callable(transform):
         return transform
-    if callable(getattr(transform, "transform", None)):  # as LazyLLM's transforms have
+    if callable(getattr(transform, "transform", None)) and not hasattr(
+        transform, "invoke"
+    ):  # as LazyLLM's transforms have
         return TransformMethod(transform)
     raise TypeError(
         "a transform is a callable from a text or a Node, an object with a method transform(node), "

@@ -100,6 +100,16 @@ def _is_packed(*folders: str, types: tuple[bytes, ...] = ()) -> Callable[[Path, 
     return recognizes
 
 
+_OLD_FORMATS = {"__substg1.0_": "eml", "PowerPoint Document": "pptx", "WordDocument": "docx"}
+"""What files of old programs have in them, and what they can be converted to."""
+
+_OLD_SUFFIXES = {
+    **dict.fromkeys((".doc", ".dot"), "docx"),
+    **dict.fromkeys((".ppt", ".pps"), "pptx"),
+    ".msg": "eml",
+}
+
+
 def _is_old_spreadsheet(path: Path, head: bytes) -> bool:
     """Return whether a file of old Office formats is a spreadsheet.
 
@@ -122,10 +132,13 @@ def _is_old_spreadsheet(path: Path, head: bytes) -> bool:
         )
     if any(name.encode("utf-16-le") in data for name in ("Workbook", "Book")):
         return True
-    if "__substg1.0_".encode("utf-16-le") in data:
-        what, remedy = "message of Outlook", "save it as .eml"
-    else:
-        target = "pptx" if "PowerPoint Document".encode("utf-16-le") in data else "docx"
+    streams = [name for name in _OLD_FORMATS if name.encode("utf-16-le") in data]
+    suffix = _OLD_SUFFIXES.get(path.suffix.lower())
+    if not streams and suffix is None:  # others keep their data so, too
+        return False
+    target = _OLD_FORMATS[streams[0]] if streams else suffix
+    what, remedy = "message of Outlook", "save it as .eml"
+    if target != "eml":
         what = "file of old Office programs"
         remedy = f"convert it: soffice --headless --convert-to {target} {path.name!r}"
     raise ReadError(

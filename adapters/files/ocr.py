@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from ..extras import extra
 
 
-def tesseract(languages: str = "") -> Callable[[Any], str]:
+@dataclass(frozen=True)
+class Tesseract:
+    """Read images by Tesseract, in languages by its names for them."""
+
+    languages: str
+
+    def __call__(self, image: Any) -> str:
+        """Return the text of an image."""
+        import pytesseract
+
+        return str(pytesseract.image_to_string(image, self.languages))
+
+
+def tesseract(languages: str = "") -> Tesseract:
     """Return a function from the image of a page to its text, for ``ReadOptions(ocr=...)``.
 
     Tesseract is a program of its own: ``apt install tesseract-ocr tesseract-ocr-chi-sim``, or
@@ -37,7 +50,4 @@ def tesseract(languages: str = "") -> Callable[[Any], str]:
             "system's packages, such as: apt install tesseract-ocr tesseract-ocr-chi-sim"
         )
 
-    def read(image: Any) -> str:
-        return str(pytesseract.image_to_string(image, "+".join(names)))
-
-    return read
+    return Tesseract("+".join(names))

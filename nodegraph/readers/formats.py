@@ -7,10 +7,10 @@ JSON and CSV are known here. All other formats are registered by entry points of
 
 from __future__ import annotations
 
-import codecs
 import logging
 import os
 import pickle
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -192,18 +192,33 @@ def symbol_finder(file_name: str) -> Callable[[str, str], Sequence[Symbol]] | No
     return None if file_format is None else file_format.symbols
 
 
-_FOR_PROGRAMS = frozenset((".svg", ".map", ".lock"))
-"""Suffixes of texts that programs make for programs."""
+_NOT_TO_READ = frozenset(
+    """
+    .svg .map .lock .env .pem .key .ppk .p12 .pfx .crt .cer .asc .gpg .kdbx .tfvars .tfstate
+    credentials netrc htpasswd id_rsa id_dsa id_ecdsa id_ed25519
+    """.split()
+)
+"""Suffixes and names of texts that programs write for programs, and of keys."""
+
+_KEY = re.compile(rb"^-----BEGIN |PRIVATE KEY-----|PuTTY-User-Key-File|AGE-SECRET-KEY-", re.M)
+
+_MAX_UNKNOWN = 2_000_000  # bytes of a file that is read for what it holds
 
 
-def _reads_as_text(head: bytes) -> bool:
-    """Return whether a file's first bytes are UTF-8 without control characters; no key, no PDF."""
+def _reads_as_text(path: Path) -> bool:
+    """Return whether a file whose name says nothing is UTF-8, and neither a key nor a program's."""
+    names = {path.suffix.lower(), path.name.lower()}
+    is_plugins = path.suffix.lower()[1:] in plugins(READERS)  # one that can't be loaded
+    if is_plugins or names & _NOT_TO_READ or path.stat().st_size > _MAX_UNKNOWN:
+        return False
+    data = path.read_bytes()
+    if _KEY.search(data) or data.startswith((b"%PDF-", b"%!PS")):
+        return False
     try:
-        text = codecs.getincrementaldecoder("utf-8-sig")().decode(head)
+        text = data.decode("utf-8-sig")
     except UnicodeDecodeError:
         return False
-    is_plain = all(c >= " " or c in "\t\n\r\f\x1b" for c in text)
-    return bool(text.strip()) and is_plain and not text.startswith(("-----BEGIN ", "%PDF-"))
+    return bool(text.strip()) and all(c >= " " or c in "\t\n\r\f\x1b" for c in text)
 
 
 _NOT_DOCUMENTS = (
@@ -241,8 +256,7 @@ def format_of(path: Path) -> FileFormat | None:
         if file_format.recognizes is not None and file_format.recognizes(path, head):
             return file_format
     if by_name is None:
-        reads = path.suffix.lower() not in _FOR_PROGRAMS and _reads_as_text(head)
-        return TEXT if reads else None
+        return TEXT if _reads_as_text(path) else None
     kind = next((kind for magic, kind in _NOT_DOCUMENTS if head.startswith(magic)), None)
     if kind is not None and (by_name.binary or b"\0" in head):
         raise ReadError(

@@ -7,7 +7,7 @@ import contextlib
 import io
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -219,9 +219,9 @@ def read_json_lines(source: SourceFile) -> list[Document]:
     """Read one document a line: an object with ``text``, or ``content``, or ``page_content``.
 
     Its ``id`` (or the line's number) completes the file's id, ``metadata`` and all other fields
-    become metadata. Of an object with other fields the strings are the text, each with the name
-    of its field, and those of up to 200 characters are metadata, too. Of what is no object the
-    text is the JSON. Blank lines are skipped.
+    become metadata. Of an object with other fields the strings are the text, also those in its
+    lists and objects, each with the name of its field; fields of up to 200 characters are
+    metadata, too. Of what is no object the text is the JSON. Blank lines are skipped.
 
     Raises:
         ReadError: If a line is not JSON, or two lines have the same id.
@@ -252,15 +252,27 @@ def _from_record(record: Any, number: int) -> Document:
     if name is not None:
         text = metadata.pop(name)
     else:
-        strings = {n: value for n, value in metadata.items() if isinstance(value, str)}
-        text = "\n".join(f"{n}: {value}" for n, value in strings.items())
-        for n in (n for n, value in strings.items() if len(value) > _LONGEST_FIELD):
-            del metadata[n]
+        strings = {name: [*_strings(value)] for name, value in metadata.items()}
+        strings = {name: values for name, values in strings.items() if values}
+        text = "\n".join(f"{name}: {value}" for name in strings for value in strings[name])
+        text = text or json.dumps(record, ensure_ascii=False)
+        for name, values in strings.items():
+            if sum(map(len, values)) > _LONGEST_FIELD:
+                del metadata[name]
     inner = metadata.get("metadata")
     if inner is None or isinstance(inner, dict):
         metadata.update(metadata.pop("metadata", None) or {})
     record_id = record.get("id")
     return Document(text, metadata, id=str(number if record_id in (None, "") else record_id))
+
+
+def _strings(value: Any) -> Iterator[str]:
+    """Yield the strings of a JSON value, those within lists and objects included."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for inner in value.values() if isinstance(value, dict) else value:
+            yield from _strings(inner)
 
 
 def read_json(source: SourceFile) -> Document:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -38,6 +39,12 @@ def graph() -> NodeGraph:
 def test_an_object_with_a_method_transform_is_a_transform(graph: NodeGraph, transform: Any) -> None:
     graph.create_node_group("half", transform)
     assert [node.text for node in graph.nodes("half")] == ["绿茶不发酵", "红茶发酵"]
+
+
+def test_an_error_within_a_property_of_a_node_is_its_own(graph: NodeGraph) -> None:
+    (node,) = graph.nodes("ROOT")
+    with pytest.raises(AttributeError, match="SimpleNamespace"):
+        replace(node, graph=SimpleNamespace()).children  # noqa: B018
 
 
 def test_a_dictionary_says_what_to_write(graph: NodeGraph) -> None:

@@ -43,14 +43,13 @@ def test_what_is_left_out_is_told_in_one_line_and_strict_makes_it_an_error(nodek
     ran = nodekin("index", "files")
     assert ran.status == 5
     assert ran.out.split("\n")[0] == (
-        "2 read, 3 skipped: 1 damaged, 1 empty, 1 without a reader; 1 hidden, 1 ignored"
+        "2 read, 3 skipped: 1 damaged, 1 empty, 1 old .doc file; 1 hidden, 1 ignored"
     )
     assert "broken.docx" in ran.err
-    assert "1 of the files in" in ran.err
-    assert "have no reader (.doc 1): old.doc; convert it" in ran.err
+    assert "soffice --headless --convert-to docx 'old.doc'" in ran.err
     skipped = nodekin("index", "--json").json["skipped"]
-    assert skipped[str(files / "old.doc")] == "without a reader"
+    assert skipped[str(files / "old.doc")] == "old .doc file"
     assert skipped[str(files / "empty.pdf")] == "empty"
     ran = nodekin("index", "files", "--strict", "--rebuild")
     assert ran.status == 3
-    assert "old.doc" in ran.err
+    assert "1 old .doc file" in ran.err

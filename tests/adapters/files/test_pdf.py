@@ -33,7 +33,7 @@ def test_pages_without_a_text_are_told(tmp_path: Path) -> None:
 
 def test_a_scan_is_no_empty_document(tmp_path: Path) -> None:
     (tmp_path / "a.pdf").write_bytes(pdf_of(IMAGE, IMAGE))
-    with pytest.raises(ReadError, match=r"has no text on its 2 pages.*ReadOptions\(ocr="):
+    with pytest.raises(ReadError, match=r"has no text on its pages \(2\).*ReadOptions\(ocr="):
         NodeGraph(tmp_path / "a.pdf", progress=False)
     (tmp_path / "b.txt").write_text("Tea.")
     graph = NodeGraph(tmp_path, progress=False)

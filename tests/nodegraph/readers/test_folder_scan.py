@@ -144,3 +144,21 @@ def test_the_report_counts_and_names(folder: Path) -> None:
     graph.refresh()
     assert graph.read_report.unchanged == 7
     assert graph.read_report.read == 0
+
+
+def test_no_key_and_no_data_with_a_header_is_read_as_text(folder: Path) -> None:
+    unread = {
+        "sky.fits": b"SIMPLE  =                    T".ljust(2880) + bytes(range(256)) * 9,
+        "prod.env": b"OPENAI_API_KEY=sk-1\n",
+        "credentials": b"aws_secret_access_key = x\n",
+        "main.tfvars": b'password = "x"\n',
+        "bag.txt2": b"Bag Attributes\n-----BEGIN PRIVATE KEY-----\nx\n",
+        "age": b"# created\nAGE-SECRET-KEY-1QQ\n",
+        "plot.eps": b"%!PS-Adobe-3.0\n",
+    }
+    before = read(folder)
+    for name, data in unread.items():
+        (folder / name).write_bytes(data)
+    graph = NodeGraph(folder, progress=False)
+    assert [node.id.removeprefix("docs/") for node in graph.nodes("ROOT")] == before
+    assert sorted(Path(path).name for path in graph.read_report.unsupported) == sorted(unread)

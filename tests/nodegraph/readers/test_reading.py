@@ -144,6 +144,8 @@ def test_json_lines_with_fields_of_any_name(docs: Path) -> None:
         {"id": "b", "question": "谁付运费？", "answer": "茶园"},
         ["a", "茶"],
         "Only a text.",
+        {"messages": [{"role": "user", "content": "How is oolong roasted?"}]},
+        {"n": 1},
     ]
     write(docs / "a.ndjson", "\n".join(json.dumps(line) for line in lines))
     graph = NodeGraph(docs)
@@ -151,6 +153,8 @@ def test_json_lines_with_fields_of_any_name(docs: Path) -> None:
         "docs/a.ndjson#1": f"title: Tea\nbody: {long}",
         "docs/a.ndjson#3": '["a", "茶"]',
         "docs/a.ndjson#4": "Only a text.",
+        "docs/a.ndjson#5": "messages: user\nmessages: How is oolong roasted?",
+        "docs/a.ndjson#6": '{"n": 1}',
         "docs/a.ndjson#b": "question: 谁付运费？\nanswer: 茶园",
     }
     metadata = graph.node("docs/a.ndjson#1").metadata
