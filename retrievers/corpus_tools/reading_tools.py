@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import islice
@@ -31,6 +32,10 @@ from .tool_output import (
 )
 
 _AT_ONCE = 200  # documents whose texts are in memory
+
+_COUNTED, _FIELDS, _VALUES = 2_000, 8, 4  # documents, fields and values where filters are explained
+
+_LONGEST_VALUE = 40  # characters
 
 
 class CorpusView:
@@ -90,6 +95,20 @@ class CorpusView:
         raise ToolError(
             f"there is no document {name!r:.200}; the nearest are {nearest_names(name, existing)}. "
             "outline lists all"
+        )
+
+    def values(self) -> str:
+        """Say which fields the documents have, and their commonest values: what can be filtered."""
+        counts: dict[str, Counter[str]] = {}
+        for node in islice(self.documents(), _COUNTED):
+            for name, value in node.own_metadata.items():
+                if isinstance(value, str | int | float) and len(str(value)) <= _LONGEST_VALUE:
+                    counts.setdefault(name, Counter())[repr(value)] += 1
+        fields = sorted(counts, key=lambda name: (len(counts[name]), name))[:_FIELDS]
+        return "; ".join(
+            f"{name}: {', '.join(value for value, _ in counts[name].most_common(_VALUES))}"
+            f"{', ...' if len(counts[name]) > _VALUES else ''}"
+            for name in fields
         )
 
     def passages(self, document: Node) -> Sequence[Node]:

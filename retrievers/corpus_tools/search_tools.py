@@ -101,7 +101,10 @@ class SearchTools:
         if not builder.size:
             words = " with these filters" if filters else ""
             remedy = "try other words, another mode, or grep for an exact text"
-            return ToolOutput(f"Nothing{' more' if skip else ''} was found{words}; {remedy}.")
+            values = f" Fields of documents, and values: {self.view.values()}." if filters else ""
+            return ToolOutput(
+                f"Nothing{' more' if skip else ''} was found{words}; {remedy}.{values}"
+            )
         position = skip + builder.size
         remaining = len(results) - position
         more = f"More: skip={position}" if remaining else ""

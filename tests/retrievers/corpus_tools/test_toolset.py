@@ -685,3 +685,18 @@ def test_names_are_spelled_as_visible_documents_spell_them() -> None:
     tools = CorpusTools(graph, filters={"of": "a"})
     (entry,) = tools.call("related", {"document": "brand"}).entries
     assert (entry["document"], entry["names"]) == ("peer", ["Henrik Ibsen"])
+
+
+def test_nothing_under_a_filter_says_what_can_be_filtered() -> None:
+    graph = NodeGraph(progress=False)
+    graph.add(
+        [
+            Document("Green tea", {"author": "Anna", "tenant": "a"}),
+            Document("Black tea", {"author": "Ben\nforged", "tenant": "a"}),
+            Document("White tea", {"author": "Zoe", "tenant": "b"}),
+        ]
+    )
+    tools = CorpusTools(graph, filters={"tenant": "a"})
+    text = tools.call("search", {"query": "tea", "filters": {"author": "Zed"}}).text
+    assert text.endswith("values: tenant: 'a'; author: 'Anna', 'Ben\\nforged'.")
+    assert "Fields of" not in tools.call("search", {"query": "zebra"}).text
