@@ -178,11 +178,14 @@ _SPACES = r"\s{0,9}"  # bounded, so that the time is in proportion to the text
 
 _NOUN = r"(?:passages?|sources?|refs?\.?|documents?|资料|来源|段落|文献|片段|参考)"
 
-_WORD = rf"{_NOUN}?{_SPACES}#?{_SPACES}"
-
-_ONE = rf"\^?{_WORD}{_NUMBER}(?:{_SPACES}[-–—~～至]{_SPACES}{_NUMBER})?(?:†[^\]】］\n]{{0,40}})?"
+# Each space, separator and number can be read in one way only: two would double the time, each.
+_FIRST = rf"\^?(?:{_NOUN}{_SPACES})?(?:#{_SPACES})?{_NUMBER}"
 
 _NEXT = rf"{_SPACES}(?:[,，、;；]|and\s|[和及与]){_SPACES}"
+
+_TITLE = rf"†(?:(?!{_NEXT}{_FIRST})[^\]】］\n]){{0,40}}"
+
+_ONE = rf"{_FIRST}(?:{_SPACES}[-–—~～至]{_SPACES}{_NUMBER})?(?:{_TITLE})?"
 
 CITATION = re.compile(
     rf"[\[【［]{_SPACES}({_ONE}(?:{_NEXT}{_ONE})*){_SPACES}[\]】］]"
@@ -193,7 +196,7 @@ CITATION = re.compile(
 
 _RANGE = re.compile(rf"({_NUMBER})(?:{_SPACES}[-–—~～至]{_SPACES}({_NUMBER}))?")
 
-_DAGGER = re.compile(r"†[^\]】］\n,，、;；]*")
+_DAGGER = re.compile(_TITLE, re.I)
 
 CODE = re.compile(r"(```|~~~).*?(?:\1|\Z)|`[^`\n]+`", re.S)
 """Code in Markdown."""

@@ -26,6 +26,10 @@ from nodekin.retrievers.answers.answer import Source, cited_numbers, flag_cited
         ("`x[1]` and ```\ny[2]\n``` but [3]", [3]),
         ("```\nan open fence [1]", []),
         ("[] [a] [1.5] [-1] [note 1]", []),
+        ("[1†tea, 2†milk and 3] [# 4] [Source #5,6]", [1, 2, 3, 4, 5, 6]),
+        (f"[{', '.join(map(str, range(1, 41)))}, 'x']", []),  # takes for ever if read in many ways
+        (f"[{' and '.join(f'{n}†a' for n in range(1, 41))}, 'x'", []),
+        (f"[{'1†a and 2 and ' * 40}x", []),
         ("", []),
     ],
 )
