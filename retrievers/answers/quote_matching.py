@@ -37,9 +37,21 @@ _IS_WORD = re.compile(rf"[^\W{UNSPACED}]").match
 
 _IS_UNSPACED = re.compile(f"[{UNSPACED}]")
 
-_BEFORE_NUMBER = re.compile(r"(?:\d[.,:]|(?:^|[^\w)])[-+])\Z")
+_NUMERALS = "〇零一二三四五六七八九十百千万亿两萬億兩壹贰叁肆伍陆柒捌玖拾佰仟"
 
-_BEHIND_NUMBER = re.compile(r"[.,:]\d")
+_MAX_NUMBER = 40  # characters
+
+_IS_NUMERAL = re.compile(rf"[\d{_NUMERALS}]").match
+
+# With its sign, groups of three digits ("10 000"), decimals or a fraction, and its percent sign.
+_WHOLE_NUMBER = re.compile(
+    rf"(?:(?<![^\W{UNSPACED}])(?<!\d[{UNSPACED}])(?<![).])[-+−－–±.]|百分之)?"
+    r"(?:(?<!\d)\d{1,3}(?:[ \u00a0\u2009\u202f'’]\d{3})+(?!\d)(?:[.,]\d+)?"
+    rf"|\d+(?:[.,:/⁄]\d+)+[{_NUMERALS}]*|[\d{_NUMERALS}]+(?:[点點][\d{_NUMERALS}]+)?)"
+    r"(?:\s?[%％‰])?"
+)
+
+_SIGN = re.compile(r"(?<![\w.])[-–.]\Z")
 
 MatchStatus = Literal["exact", "repaired", "stitched"]
 
@@ -146,7 +158,7 @@ class QuoteIndex:
             if (span := _find_normalized(normal, source)) is not None:
                 start, stop = source.span(*span)
                 is_all = normal == quote.full_normalized
-                text = quote.text if is_all else quote.text.strip(_EDGES)
+                text = quote.text if is_all else quote.inner
                 repairs = differences(text, source.text[start:stop])
                 if not is_all:
                     repairs = (*repairs, "punctuation")
@@ -163,7 +175,7 @@ class QuoteIndex:
             dict.fromkeys(
                 name
                 for part, (start, stop) in zip(quote.parts, in_text, strict=True)
-                for name in differences(part.text.strip(_EDGES), source.text[start:stop])
+                for name in differences(part.inner, source.text[start:stop])
             )
         )
         return QuoteMatch(at, "repaired", in_text, (*repairs, "elision"))
@@ -191,7 +203,8 @@ class _NormalPart:
     def __init__(self, text: str) -> None:
         self.text = text
         self.full_normalized = NormalText(text).normalized
-        self.normalized = self.full_normalized.strip(_EDGES)
+        self.inner = _inner(text)
+        self.normalized = _inner(NormalText(self.inner).normalized)
         self.tokens = [match.span() for match in _TOKEN.finditer(self.normalized)]
         self.sizes = [_units(self.normalized[a:b]) for a, b in self.tokens]
         self.units = sum(self.sizes)
@@ -205,6 +218,14 @@ class _NormalQuote(_NormalPart):
         parts = [_NormalPart(part) for part in ELISION.split(text)]
         parts = [part for part in parts if part.units]
         self.parts: list[_NormalPart] = parts if len(parts) > 1 else [self]
+
+
+def _inner(text: str) -> str:
+    """Return a text without the punctuation at its edges. A number keeps its sign."""
+    start = len(text) - len(text.lstrip(_EDGES))
+    if text[start : start + 1].isdecimal() and _SIGN.search(text, max(0, start - 1), start):
+        start -= 1
+    return text[start:].rstrip(_EDGES)
 
 
 def _units(token: str) -> int:
@@ -237,14 +258,20 @@ def _find_normalized(quote: str, source: NormalText, start: int = 0) -> Span | N
 
 
 def _cuts(text: str, start: int, stop: int) -> bool:
-    """Return whether a word or a number goes on beyond a span."""
+    """Return whether a word or a number goes on beyond a span, on either side."""
     if start and _IS_WORD(text, start) and _IS_WORD(text, start - 1):
         return True
     if stop < len(text) and _IS_WORD(text, stop) and _IS_WORD(text, stop - 1):
         return True
-    if text[start].isdigit() and _BEFORE_NUMBER.search(text, max(0, start - 2), start):
-        return True
-    return text[stop - 1].isdigit() and _BEHIND_NUMBER.match(text, stop) is not None
+    return _cuts_number(text, start) or _cuts_number(text, stop)
+
+
+def _cuts_number(text: str, at: int) -> bool:
+    """Return whether an offset is within a number, its sign, or its percent sign."""
+    if not (_IS_NUMERAL(text, at) or (at and _IS_NUMERAL(text, at - 1))):
+        return False
+    numbers = _WHOLE_NUMBER.finditer(text, max(0, at - _MAX_NUMBER), at + _MAX_NUMBER)
+    return any(number.start() < at < number.end() for number in numbers)
 
 
 def _find_in_order(parts: Sequence[str], source: NormalText) -> list[Span] | None:
@@ -335,7 +362,7 @@ def _spans_back(
             return None
         if part.sizes[start] or at - start > 1:
             part_text = part.normalized[part.tokens[start][0] : part.tokens[at - 1][1]]
-            span = _find_normalized(part_text.strip(_EDGES), source)
+            span = _find_normalized(_inner(part_text), source)
             if span is None:
                 return None
             spans.append(span)

@@ -123,8 +123,13 @@ class Planter:
         at = text.find(part)
         before, behind = text[max(0, at - 2) : at], text[at + len(part) : at + len(part) + 2]
         word = r"\w" if self.language in _SPACED else r"[0-9a-zA-ZÀ-ÿ_]"
+        number = r"\d零一二三四五六七八九十百千万亿"
         cut = (re.match(word, part) and re.search(rf"(?:{word}|[.,:+-])$", before)) or (
             re.search(rf"{word}$", part) and re.match(rf"{word}|[.,:]\d", behind)
+        )
+        cut = cut or (re.match(rf"[{number}]", part) and re.search(rf"[{number}−–±/分]", before))
+        cut = cut or (
+            re.search(rf"[{number}]$", part) and re.match(rf"\s?[{number}%％/点]", behind)
         )
         return not cut
 

@@ -105,6 +105,40 @@ def test_how_quotations_are_classed(text: str, expected: list[str], notes: list[
         assert any(note in written for written in answer.notes), answer.notes
 
 
+@pytest.mark.parametrize(
+    ("quote", "source", "status"),
+    [
+        ("5 °C", "It fell to −5 °C.", "nowhere"),
+        ("5 °C", "It fell to －5 °C.", "nowhere"),
+        ("5 °C", "It is ±5 °C.", "nowhere"),
+        ("5 °C", "气温降至-5 °C。", "nowhere"),
+        ("−5 °C", "It fell to 5 °C.", "nowhere"),
+        ("-5 °C", "It fell to −5 °C.", "repaired"),
+        ("5 °C", "From 3–5 °C.", "exact"),
+        ("2 cups", "Take 1/2 cups.", "nowhere"),
+        ("Take 1", "Take 1⁄2 cups.", "nowhere"),
+        ("5 cups", "Take .5 cups.", "nowhere"),
+        ("...5 cups of tea", "Take 5 cups of tea.", "repaired"),
+        ("- 5 cups of tea", "Take 5 cups of tea.", "repaired"),
+        ("000 people died", "And 10 000 people died.", "nowhere"),
+        ("000 people died", "And 10\u202f000 people died.", "nowhere"),
+        ("And 10", "And 10 000 people died.", "nowhere"),
+        ("500 people died", "In 2019 500 people died.", "exact"),
+        ("grew 5", "It grew 5% in May.", "nowhere"),
+        ("fell by 5", "It fell by 5 %.", "nowhere"),
+        ("十五万元", "共二十五万元。", "nowhere"),
+        ("三百元", "共五千三百元。", "nowhere"),
+        ("共五千", "共五千三百元。", "nowhere"),
+        ("三十", "增长百分之三十。", "nowhere"),
+        ("共5", "共5万元。", "nowhere"),
+        ("五万元", "共三点五万元。", "nowhere"),
+        ("三百元", "共三百元。", "exact"),
+    ],
+)
+def test_a_part_of_a_number_is_another_number(quote: str, source: str, status: str) -> None:
+    assert [q.status for q in check_quotes(f"“{quote}” [1].", [source]).quotes] == [status]
+
+
 def test_an_answer_without_faults_has_no_notes() -> None:
     text = "Green tea “is steamed” [1]. It grows in Japan, at 400 m and above [1]."
     assert check_quotes(text, SOURCES).notes == ()
