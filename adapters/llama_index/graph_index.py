@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
 from llama_index.core.base.llms.base import BaseLLM
@@ -22,6 +22,7 @@ from llama_index.core.query_engine import RetrieverQueryEngine
 from llama_index.core.schema import BaseNode, Document
 from llama_index.core.storage.docstore import SimpleDocumentStore
 from llama_index.core.storage.docstore.types import RefDocInfo
+from llama_index.core.storage.index_store import SimpleIndexStore
 from llama_index.core.storage.storage_context import StorageContext
 from llama_index.core.vector_stores.types import MetadataFilters
 
@@ -47,7 +48,7 @@ from .import_export import (
     put_documents,
     with_image_vectors,
 )
-from .nodes import find_node, id_in_llama_index
+from .nodes import find_node, id_in_llama_index, to_document
 from .prompt_templates import default_llm
 from .query_engine import EngineOptions, NodeGraphQueryEngine
 from .retriever import NodeGraphRetriever
@@ -81,18 +82,30 @@ class GraphStruct(IndexStruct):
 def _load(
     index_struct: GraphStruct, storage_context: StorageContext, **options: Any
 ) -> NodeGraphIndex:
-    """Make an index of what ``persist`` wrote, for ``load_index_from_storage``."""
-    storage_context.index_store.delete_index_struct(index_struct.index_id)
+    """Make an index of what is in a storage context, for ``load_index_from_storage``.
+
+    The context is changed once the index is there: after an error it has everything still.
+    """
     options = {"similarity": index_struct.similarity, **options}
     docstore: Any = storage_context.docstore
-    if index_struct.of_documents:
-        kept = SimpleDocumentStore.from_dict(docstore.to_dict(), DOCUMENTS)
-        documents: Any = [*kept.docs.values()]
-        storage_context.docstore = SimpleDocumentStore()
-        index = NodeGraphIndex.from_documents
-        return index(documents, storage_context=storage_context, **options)
-    ids = index_struct.nodes or [*docstore.docs]
-    return NodeGraphIndex(docstore.get_nodes(ids), storage_context=storage_context, **options)
+    is_graph = isinstance(docstore, NodeGraphDocstore)
+    stored: Any
+    if not index_struct.of_documents:
+        ids = index_struct.nodes
+        stored = [*docstore.docs.values()] if ids is None else docstore.get_nodes(ids)
+    elif is_graph:
+        stored = [*map(to_document, docstore.graph.nodes(ROOT))]
+    else:
+        stored = [*SimpleDocumentStore.from_dict(docstore.to_dict(), DOCUMENTS).docs.values()]
+    if index_struct.of_documents or is_graph:
+        docstore = SimpleDocumentStore()  # that of the new graph replaces it
+    context = replace(storage_context, docstore=docstore, index_store=SimpleIndexStore())
+    make: Any = NodeGraphIndex.from_documents if index_struct.of_documents else NodeGraphIndex
+    index: NodeGraphIndex = make(stored, storage_context=context, **options)
+    index._struct.index_id = index_struct.index_id
+    storage_context.docstore = context.docstore
+    index._keep_in(storage_context)
+    return index
 
 
 INDEX_STRUCT_TYPE_TO_INDEX_STRUCT_CLASS[GraphStruct.get_type()] = GraphStruct

@@ -572,6 +572,42 @@ def test_an_index_of_nodes_is_loaded_from_its_storage(tmp_path: Path) -> None:
         assert {result.node_id for result in found} == {"rivers", "bridges", "cocoa"}
 
 
+@pytest.mark.parametrize("of_documents", [True, False])
+def test_a_context_is_loaded_twice_and_after_an_error(
+    drinks: list[Document], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, of_documents: bool
+) -> None:
+    def missing(name: str) -> None:
+        raise ImportError("`llama-index-embeddings-openai` package not found")
+
+    monkeypatch.setattr("llama_index.core.settings.resolve_embed_model", missing)
+    nodes = [TextNode(text=text, id_=name) for name, text in DRINKS.items()]
+    context = StorageContext.from_defaults()
+    if of_documents:
+        NodeGraphIndex.from_documents(drinks, storage_context=context, similarity="bm25")
+    else:
+        NodeGraphIndex.from_nodes(nodes, storage_context=context, similarity="bm25")
+    (struct,) = context.index_store.index_structs()
+    for stored in (True, False):
+        if stored:
+            context.persist(str(tmp_path))
+            context = StorageContext.from_defaults(persist_dir=str(tmp_path))
+        with pytest.raises(TypeError, match="no argument 'unknown'"):
+            load_index_from_storage(context, unknown=1)
+        with pytest.raises(ImportError, match="give one, embed_model="):
+            load_index_from_storage(context, similarity=None)
+        index: Any = load_index_from_storage(context)
+        assert texts(index.as_retriever(similarity_top_k=1).retrieve("Nile")) == [DRINKS["rivers"]]
+    cocoa = "Cocoa is ground."
+    if of_documents:
+        index.insert(Document(text=cocoa, id_="cocoa"))
+    else:
+        index.insert_nodes([TextNode(text=cocoa, id_="cocoa")])
+    context.persist(str(tmp_path))
+    loaded = load(tmp_path, index_id=struct.index_id)
+    found = loaded.as_retriever(similarity_top_k=9).retrieve("Nile bridge cocoa tea")
+    assert {*texts(found)} == {*DRINKS.values(), cocoa}
+
+
 def test_auto_merging_reads_the_graph_in_the_storage_context() -> None:
     sizes = (64, 16)
     parser = HierarchicalNodeParser.from_defaults(
