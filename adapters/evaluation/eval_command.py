@@ -38,7 +38,8 @@ With --json: {"format": 1, "command": "eval", "dataset", "questions", "figures":
   "costs", "differences": [{..., "sentence"}], "notes", "missing_gold",
   "results": {set-up: [{"question_id", "items", "judgements", ...}]}}
 With --baseline also "gate": {"passed", "checks": [{"setup", "metric", "verdict",
-  "difference", "lost", "won", "sentence", ...}], "failures", "notes"}
+  "difference", "lost", "won", "sentence", ...}], "failures", "lost_gold",
+  "lost_questions", "notes"}
 
 \b
 With --baseline and --max-loss the exit status is 1 if the gate failed, else 0.
@@ -114,6 +115,14 @@ _FILE = click.Path(path_type=Path, dir_okay=False, allow_dash=True)
     help="With --baseline: for how many questions a set-up may raise an error.",
 )
 @click.option(
+    "--max-missing",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=True,
+    help="With --baseline: how many of its questions may be gone, or have gold that is in no "
+    "document any more.",
+)
+@click.option(
     "--save-baseline",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
@@ -147,6 +156,7 @@ def eval_command(
     baseline: Path | None,
     max_losses: tuple[str, ...],
     max_failures: int,
+    max_missing: int,
     save_baseline: Path | None,
     markdown: Path | None,
     csv: Path | None,
@@ -210,7 +220,9 @@ def eval_command(
         )
     gate = None
     if baseline is not None:
-        gate = compare_with_baseline(result, baseline, limits, max_failures=max_failures)
+        gate = compare_with_baseline(
+            result, baseline, limits, max_failures=max_failures, max_missing=max_missing
+        )
     table = result if gate is None else gate.evaluation
     if markdown is not None:
         write_text(markdown, (gate or result).to_markdown())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -23,7 +24,7 @@ Verdict: TypeAlias = Literal["lost", "ok", "can't tell", "not judged", "no limit
 
 FEWEST_DIFFERENT = 5
 """On so many questions at least a loss shows: if five differ, and all are worse, the exact
-one-sided sign test is at 0.031."""
+one-sided sign test is at 0.031. Fewer questions can't tell."""
 
 MAX_FACTOR = 100  # more than so many times the questions is no advice
 
@@ -98,7 +99,8 @@ class MetricCheck:
         _, low, high = self._gains
         if high < -self.max_loss and self.difference.different >= FEWEST_DIFFERENT:
             return "lost"
-        return "ok" if low >= -self.max_loss else "can't tell"
+        few = self.difference.questions < FEWEST_DIFFERENT
+        return "can't tell" if few or low < -self.max_loss else "ok"
 
     @property
     def questions_needed(self) -> int | None:
@@ -113,6 +115,8 @@ class MetricCheck:
         distance, count = abs(value + self.max_loss), self.difference.questions
         half = high - value if value < -self.max_loss else value - low
         factor = (half / distance) ** 2 if distance > 1e-9 else math.inf
+        factor = 0.0 if half == 0 else factor
+        factor = max(factor, FEWEST_DIFFERENT / count)
         if value < -self.max_loss:
             factor = max(factor, FEWEST_DIFFERENT / max(1, self.difference.different))
         return _rounded_up(count * factor) if factor <= MAX_FACTOR else None
@@ -123,7 +127,7 @@ class MetricCheck:
         if verdict == "not judged":
             return f"{name}: no question is judged both now and in the baseline"
         numbers = f"{name}: {format_difference(self.difference)}"
-        count = f"{self.difference.questions} question{'s' * (self.difference.questions != 1)}"
+        count = _questions(self.difference.questions)
         if self.max_loss is None:
             return f"{numbers} on {count}"
         limit = f"{self.max_loss:g}"
@@ -163,6 +167,11 @@ class Gate:
         failures: The set-ups that raised, and for how many questions.
         notes: What else differs: questions, documents, set-ups.
         max_failures: How many questions of a set-up may fail.
+        lost_gold: The ids of the questions with gold that was in the documents of the baseline,
+            and is in none now. It is not compared.
+        lost_questions: The ids of the baseline's questions that are there no more, or have
+            another text. They are not compared.
+        max_missing: How many questions may be among these.
     """
 
     checks: Sequence[MetricCheck]
@@ -170,12 +179,21 @@ class Gate:
     failures: Mapping[str, int]
     notes: Sequence[str]
     max_failures: int
+    lost_gold: Sequence[str] = ()
+    lost_questions: Sequence[str] = ()
+    max_missing: int = 0
 
     @property
     def passed(self) -> bool:
-        """Whether nothing was lost beyond its limit, and no set-up failed."""
+        """Whether nothing was lost beyond its limit, no set-up failed, and all was compared."""
         lost = any(check.verdict in ("lost", "not judged") for check in self.checks)
-        return not lost and all(count <= self.max_failures for count in self.failures.values())
+        if lost or self._missing_count > self.max_missing:
+            return False
+        return all(count <= self.max_failures for count in self.failures.values())
+
+    @property
+    def _missing_count(self) -> int:
+        return len({*self.lost_gold, *self.lost_questions})
 
     def __str__(self) -> str:
         lines = []
@@ -189,14 +207,27 @@ class Gate:
 
     def _result(self) -> str:
         if all(check.max_loss is None for check in self.checks) and self.passed:
-            return "no limit was given, so nothing can fail: --max-loss recall@5=.02 sets one"
+            return "no limit was given, so no loss can fail: --max-loss recall@5=.02 sets one"
         return f"the gate {'passed' if self.passed else 'failed'}"
 
     def _reasons(self) -> list[str]:
-        return [
-            f"{setup} failed on {count} question{'s' * (count != 1)}, {self.max_failures} allowed"
+        reasons = [
+            f"{setup} failed on {_questions(count)}, {self.max_failures} allowed"
             for setup, count in self.failures.items()
         ]
+        if ids := self.lost_gold:
+            verbs = "its gold and is" if len(ids) == 1 else "their gold and are"
+            reasons.append(
+                f"{_questions(len(ids))} lost {verbs} not compared by it, since no document has "
+                f"it any more: {_listed(ids)}"
+            )
+        if count := self._missing_count:
+            reasons.append(
+                f"{_questions(count)} of the baseline can't be compared as before, "
+                f"{self.max_missing} allowed; if that is right save a new baseline, or allow so "
+                f"many: --max-missing {count}"
+            )
+        return reasons
 
     def to_markdown(self) -> str:
         """Return a summary for a pull request. Texts of questions are escaped."""
@@ -267,8 +298,18 @@ class Gate:
                 for check in self.checks
             ],
             "failures": dict(self.failures),
+            "lost_gold": list(self.lost_gold),
+            "lost_questions": list(self.lost_questions),
             "notes": list(self.notes),
         }
+
+
+def _questions(count: int) -> str:
+    return f"{count} question{'s' * (count != 1)}"
+
+
+def _listed(ids: Sequence[str]) -> str:
+    return ", ".join(map(repr, ids[:5])) + ", ..." * (len(ids) > 5)
 
 
 def _escaped(text: object) -> str:
@@ -302,6 +343,7 @@ def compare_with_baseline(
     max_loss: Mapping[str, float] | None = None,
     *,
     max_failures: int = 0,
+    max_missing: int = 0,
 ) -> Gate:
     """Compare an evaluation with one that was saved, and say whether it may pass.
 
@@ -315,14 +357,17 @@ def compare_with_baseline(
         max_loss: How much worse a metric may be: ``{"recall@5": 0.02}``. It has failed if the 95 %
             interval of the paired difference is beyond that as a whole.
         max_failures: For how many questions a set-up may raise.
+        max_missing: How many questions of the baseline may be gone, have another text, or have
+            gold that is in no document any more.
 
     Raises:
         FileNotFoundError: If there is no such file.
-        ValueError: If it has no set-up or question of these, or too few results. If a metric of
-            ``max_loss`` is not measured, or a number is negative.
+        ValueError: If it has no set-up or question of these, or too few results, or was cut off.
+            If a metric of ``max_loss`` is not measured, or a number is negative.
     """
     limits = dict(max_loss or {})
     check_integer(max_failures, "max_failures", 0)
+    check_integer(max_missing, "max_missing", 0)
     for name, limit in limits.items():
         if name not in evaluation.metrics:
             names = nearest_names(name, evaluation.metrics)
@@ -338,6 +383,7 @@ def compare_with_baseline(
             f"{path} has the set-ups {', '.join(map(repr, file.described)) or 'none'}, and the "
             f"evaluation {', '.join(map(repr, evaluation.records))}; compare set-ups by one name"
         )
+    _check_complete(file, setups)
     both = _joined(evaluation, file, setups)
     notes = [
         *_question_notes(evaluation, file, setups[0]),
@@ -354,7 +400,30 @@ def compare_with_baseline(
         for setup, records in evaluation.records.items()
         if (count := sum(bool(record.error) for record in records.values()))
     }
-    return Gate(checks, both, failures, notes, max_failures)
+    now = {question.id: question.text for question in evaluation.dataset.questions}
+    before = {key: r.question for (name, key), r in file.records.items() if name in setups}
+    missing = Counter(item.question_id for item in evaluation.missing_gold)
+    return Gate(
+        *(checks, both, failures, notes, max_failures),
+        [key for key in missing if key in before and missing[key] > file.missing.get(key, 0)],
+        [key for key, text in before.items() if now.get(key) != text],
+        max_missing,
+    )
+
+
+def _check_complete(file: RecordFile, setups: Sequence[str]) -> None:
+    """Check that a baseline has as many results as were saved.
+
+    Raises:
+        ValueError: If it has fewer.
+    """
+    for setup in setups:
+        count = sum(name == setup for name, _ in file.records)
+        if file.count is not None and count < file.count:
+            raise ValueError(
+                f"{file.path} has the results of {count} of the {_questions(file.count)} that "
+                f"were saved of {setup!r}: it was cut off; restore it, or save it again"
+            )
 
 
 def _joined(evaluation: Evaluation, file: RecordFile, setups: Sequence[str]) -> Evaluation:
@@ -442,22 +511,21 @@ def _check(both: Evaluation, setup: str, metric: Metric, limit: float | None) ->
 
 
 def _question_notes(evaluation: Evaluation, file: RecordFile, setup: str) -> Iterable[str]:
-    """Say which questions are not compared, and which have no gold."""
+    """Say which questions are not compared."""
     before = {key: r.question for (name, key), r in file.records.items() if name == setup}
     now = {question.id: question.text for question in evaluation.dataset.questions}
-    changed = [key for key in now if key in before and before[key] != now[key]]
-    for ids, what in (
-        ([key for key in now if key not in before], "not in the baseline"),
-        ([key for key in before if key not in now], "only in the baseline"),
-        (changed, "another text in the baseline"),
+    for ids, verbs, what in (
+        ([key for key in now if key not in before], ("is", "are"), "not in the baseline"),
+        ([key for key in before if key not in now], ("is", "are"), "only in the baseline"),
+        (
+            [key for key in now if key in before and before[key] != now[key]],
+            ("has", "have"),
+            "another text in the baseline",
+        ),
     ):
         if ids:
-            verb = "has" if len(ids) == 1 else "have"
-            verb = ("is" if len(ids) == 1 else "are") if ids is not changed else verb
-            noun = "question" if len(ids) == 1 else "questions"
-            more = ", ..." if len(ids) > 5 else ""
-            names = ", ".join(map(repr, ids[:5])) + more
-            yield f"{len(ids)} {noun} {verb} {what}, and not compared: {names}"
+            verb = verbs[len(ids) > 1]
+            yield f"{_questions(len(ids))} {verb} {what}, and not compared: {_listed(ids)}"
 
 
 def _setup_notes(evaluation: Evaluation, file: RecordFile, setups: Sequence[str]) -> Iterable[str]:
@@ -465,6 +533,9 @@ def _setup_notes(evaluation: Evaluation, file: RecordFile, setups: Sequence[str]
     hashes = evaluation.texts.hashes
     if file.documents and hashes and (changes := document_changes(file.documents, hashes)):
         yield f"documents since the baseline: {changes}"
+    for name in file.described:
+        if name not in setups:
+            yield f"{name} is only in the baseline, and not compared"
     for name in evaluation.records:
         if name not in setups:
             yield f"{name} is not in the baseline, and not compared"

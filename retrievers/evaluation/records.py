@@ -101,9 +101,13 @@ class RecordFile:
         path: The file. None for none.
         setups: What each set-up is, in words, by name.
         documents: What is searched, as ``document_hashes`` returns it. Empty if it is not known.
+        missing: How much gold of a question is in no document, by the question's id.
+        count: How many questions are written at once. None where they come one by one.
 
     Attributes:
         documents: What is searched, or was, as the file has it.
+        missing: How much gold was in no document, as the file has it.
+        count: How many questions were written, as the file has it.
         described: What each set-up of the file is, in words, by name.
 
     Raises:
@@ -116,13 +120,17 @@ class RecordFile:
         path: str | Path | None,
         setups: Mapping[str, str],
         documents: Mapping[str, str] | None = None,
+        missing: Mapping[str, int] | None = None,
+        count: int | None = None,
     ) -> None:
         self.path = None if path is None else Path(path)
         self.documents: Mapping[str, str] = documents or {}
+        self.missing: Mapping[str, int] = missing or {}
+        self.count = count
         self.setups = {name: re.sub(r" at 0x[0-9a-f]+", "", text) for name, text in setups.items()}
         self.records: dict[tuple[str, str], Record] = {}
         self.described: dict[str, str] = {}
-        self._has_documents = False
+        self._has_header = False
         if self.path is None or not self.path.exists():
             return
         data = self.path.read_bytes()
@@ -137,6 +145,9 @@ class RecordFile:
         if len(complete) < len(data):  # only now is it known to be a file of ours
             with self.path.open("r+b") as file:
                 file.truncate(len(complete))
+        if missing is not None and self._has_header and self.missing != missing:
+            self.missing = missing  # the gold was edited since
+            self._write([self._header()])
 
     def add(self, record: Record) -> None:
         """Append a record."""
@@ -146,9 +157,16 @@ class RecordFile:
         if name not in self.described:
             self.described[name] = self.setups[name]
             rows.insert(0, {"setup": name, "is": self.setups[name]})
-        if self.documents and not self._has_documents:
-            self._has_documents = True
-            rows.insert(0, {"documents": self.documents})
+        if (self.documents or self.count is not None) and not self._has_header:
+            self._has_header = True
+            rows.insert(0, self._header())
+        self._write(rows)
+
+    def _header(self) -> dict[str, Any]:
+        count = {} if self.count is None else {"questions": self.count}
+        return {"documents": self.documents, "missing_gold": self.missing, **count}
+
+    def _write(self, rows: Iterable[dict[str, Any]]) -> None:
         if self.path is not None:
             with self.path.open("a", encoding="utf-8") as file:
                 file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
@@ -170,12 +188,14 @@ class RecordFile:
 
     def _load(self, row: dict[str, Any]) -> None:
         if "documents" in row:
-            if changes := self.documents and document_changes(row["documents"], self.documents):
+            both = row["documents"] and self.documents
+            if changes := both and document_changes(row["documents"], self.documents):
                 raise ValueError(
                     f"{self.path} has results of other documents: {changes}; give another path, "
                     "or delete it"
                 )
-            self.documents, self._has_documents = row["documents"], True
+            self.documents, self._has_header = row["documents"], True
+            self.missing, self.count = row.get("missing_gold", {}), row.get("questions")
             return
         name = row["setup"]
         if "is" in row:

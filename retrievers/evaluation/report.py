@@ -7,6 +7,7 @@ import io
 import json
 import statistics
 import unicodedata
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import cached_property
@@ -202,7 +203,8 @@ class Evaluation:
         new = Path(f"{path}.new")
         new.unlink(missing_ok=True)
         described = {name: self.described.get(name, name) for name in self.records}
-        file = RecordFile(new, described, self.texts.hashes)
+        missing = Counter(item.question_id for item in self.missing_gold)
+        file = RecordFile(new, described, self.texts.hashes, missing, len(self.dataset))
         for records in self.records.values():
             for record in records.values():
                 items = tuple([replace(item, explanation="") for item in record.items])

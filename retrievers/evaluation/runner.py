@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -119,8 +120,9 @@ def evaluate(
         dataset.documents if documents is None else documents, matching.document_key
     )
     described = _described(sources, descriptions or {}, matching)
-    file = RecordFile(path, described, texts.hashes)
     gold = _located(dataset, texts, matching)
+    missing = Counter(item.question_id for item in gold.missing)
+    file = RecordFile(path, described, texts.hashes, missing)
     dataset = gold.dataset
     work = [
         partial(search, sources[name], name, question, count, matching, texts)

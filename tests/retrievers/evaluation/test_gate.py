@@ -1,5 +1,7 @@
 """The gate: it catches what is lost, lets chance pass, and says what it can't tell."""
 
+from random import Random
+
 import numpy as np
 import pytest
 from fixed_retriever import fixed
@@ -9,6 +11,7 @@ from nodekin.retrievers import Retriever
 from nodekin.retrievers.evaluation import (
     Dataset,
     GoldDocument,
+    GoldPassage,
     Judgement,
     Question,
     compare_with_baseline,
@@ -250,3 +253,51 @@ def test_a_loss_of_five_percent_is_caught_and_chance_passes():
     assert min(missed, moved) >= 0.95
     assert share_of_losses(noisy(worse(0.0, 0.0))) <= 0.05  # eight of a hundred change by chance
     assert share_of_losses(noisy(worse(0.02, 0.0)), limit=0.02) <= 0.05  # just what is allowed
+
+
+def passages(count=12, gone=()):
+    """Return questions whose gold is the text of a document each, one of them in none."""
+    draw = Random(1)
+    texts = [" ".join("".join(draw.choices("aeiklmnorst", k=7)) for _ in range(9)) for _ in TEXTS]
+    questions = [
+        Question(str(n), f"Which tea is number {n}?", (GoldPassage(texts[n]),))
+        for n in range(count)
+    ]
+    questions.append(Question("milk", "Milk is number 1?", (GoldPassage("Milk of goats " * 9),)))
+    documents = [Document(text, id=f"d{n}") for n, text in enumerate(texts) if n not in gone]
+    return Dataset(questions, documents)
+
+
+def test_gold_that_is_gone_since_the_baseline_fails_the_gate(tmp_path):
+    path, gone = tmp_path / "b.jsonl", range(10)
+    evaluate({"search": found()}, passages(), ["recall@1"], path=path)
+    after = evaluate({"search": found()}, passages(gone=gone), ["recall@1"])
+    for _ in ("--results wrote it", "--save-baseline wrote it"):
+        gate = compare_with_baseline(after, path, {"recall@1": 0.05})
+        assert not gate.passed
+        assert gate.lost_gold == [str(n) for n in gone]  # not the milk, which never had any
+        sentence = "10 questions lost their gold and are not compared by it"
+        assert sentence in str(gate)
+        assert sentence in gate.to_markdown()
+        assert "--max-missing 10" in str(gate)
+        assert "2 questions can't tell whether the loss is above 0.05; about 5 would" in str(gate)
+        assert compare_with_baseline(after, path, {"recall@1": 0.05}, max_missing=10).passed
+        evaluate({"search": found()}, passages(), ["recall@1"]).save(path)
+
+
+def test_a_baseline_with_other_questions_or_set_ups_does_not_pass_silently(tmp_path):
+    path = tmp_path / "b.jsonl"
+    setups = {"search": found(), "other": found()}
+    evaluate(setups, passages(), ["recall@1"]).save(path)
+    one = evaluate({"search": found()}, passages(1), ["recall@1"])
+    gate = compare_with_baseline(one, path, {"recall@1": 0.05})
+    assert (gate.passed, len(gate.lost_questions)) == (False, 11)
+    assert "11 questions of the baseline can't be compared as before, 0 allowed" in str(gate)
+    assert "other is only in the baseline, and not compared" in gate.notes
+    gate = compare_with_baseline(one, path, {"recall@1": 0.05}, max_missing=11)
+    assert (gate.passed, gate.checks[0].verdict) == (True, "can't tell")
+    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+    path.write_text("".join(lines[:4]), encoding="utf-8")
+    complete = evaluate({"search": found()}, passages(), ["recall@1"])
+    with pytest.raises(ValueError, match="of 2 of the 13 questions that were saved of 'search'"):
+        compare_with_baseline(complete, path, {"recall@1": 0.05})
