@@ -422,15 +422,19 @@ def terms(words: list[str], language: Language) -> list[str]:
     return result
 
 
-def query_parts(words: list[str], languages: Sequence[Language]) -> list[tuple[str, float]]:
-    """Return the parts of a query's words in any of some languages, and what each counts."""
-    result: list[tuple[str, float]] = []
+def query_parts(words: list[str], languages: Sequence[Language]) -> list[list[tuple[str, float]]]:
+    """Return the parts of each word of a query in any of some languages, and what each counts.
+
+    A pair of syllables is with the first, and counts as much as a word.
+    """
+    result: list[list[tuple[str, float]]] = [[] for _ in words]
     growing = next((language for language in languages if language.grows), None)
     if growing is not None:
-        for word in folded(words, growing):
-            result += ((gram, _GRAM_WEIGHT) for gram in grams(word))
+        for of_word, word in zip(result, folded(words, growing), strict=True):
+            of_word += ((gram, _GRAM_WEIGHT) for gram in grams(word))
     if any(language.name == _VIETNAMESE for language in languages):
-        result += ((pair, 1.0) for pair in syllable_pairs(words))
+        for of_word, pair in zip(result, syllable_pairs(words), strict=False):
+            of_word.append((pair, 1.0))
     return result
 
 

@@ -142,7 +142,8 @@ class TextAnalyzer:
         """Return the terms of a query to an index, and what each counts.
 
         Where the query does not tell its language, as few words often don't, a word may have a
-        form for each language of the index: a tuple, the index's main language first.
+        form for each language of the index: a tuple, the index's main language first. The parts
+        of a word, which count less than 1, follow it.
 
         Args:
             text: The query.
@@ -154,11 +155,10 @@ class TextAnalyzer:
         plain = self._plain(runs, languages)
         if plain:
             return Counter(plain).items()
-        weights: dict[str | _Alternatives, float] = {}
-        for alternatives, weight in self._alternatives(runs, languages):
-            key = alternatives if alternatives[1:] else alternatives[0]
-            weights[key] = weights.get(key, 0.0) + weight
-        return weights.items()
+        return [
+            (alternatives if alternatives[1:] else alternatives[0], weight)
+            for alternatives, weight in self._alternatives(runs, languages)
+        ]
 
     def like(self, text: str) -> TextAnalyzer:
         """Return an analyzer for words and queries that are compared with a text, in its language.
@@ -298,10 +298,10 @@ class TextAnalyzer:
             for script, batch in groupby(run, word_script):
                 words, possible = [*batch], languages[script]
                 by_language = (self._stems(words, language) for language in possible)
-                for alternatives in zip(*by_language, strict=True):
+                parts = query_parts(words, possible) if self.stem else [[]] * len(words)
+                for of_word, *alternatives in zip(parts, *by_language, strict=True):
                     yield tuple(dict.fromkeys(alternatives)), 1.0
-                if self.stem:
-                    for part, weight in query_parts(words, possible):
+                    for part, weight in of_word:
                         yield (part,), weight
 
 

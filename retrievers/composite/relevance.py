@@ -57,7 +57,7 @@ def word_scores(query: TermWeights, term_scores: Floats) -> Floats:
     It grows with the share of the question's weight that they cover. A word weighs its inverse
     document frequency, one that no passage has as much as the rarest. It is covered in full where
     it is frequent in a short passage, and by four fifths where it stands once in a passage of
-    average length.
+    average length. What has only parts of words that are elsewhere as whole words scores 0.
 
     Args:
         query: From ``Bm25.prepare``.
@@ -69,11 +69,9 @@ def word_scores(query: TermWeights, term_scores: Floats) -> Floats:
     covered = np.sqrt(np.minimum(impacts / _FULL_IMPACT, 1.0)) @ weights[usable]
     total = weights[usable].sum() + query.missing + _MORE * query.highest
     scores: Floats = np.minimum(covered / (total or 1.0), 1.0) ** _EXPONENT
-    if query.parts:
-        whole = np.array([term not in query.parts for term in query.weights], bool)
-        has_word = (term_scores[:, whole] > 0).any(axis=1)
-        if has_word.any():  # a word that was found silences parts of words
-            scores[~has_word] = 0.0
+    if query.silent:
+        others = np.array([term not in query.silent for term in query.weights], bool)
+        scores[~(term_scores[:, others] > 0).any(axis=1)] = 0.0
     return scores
 
 

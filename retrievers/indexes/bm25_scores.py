@@ -77,14 +77,14 @@ class TermWeights(NamedTuple):
         saturation: Weighs the counts.
         missing: What the terms that no node has weigh together.
         highest: What a term weighs that no node has.
-        parts: Which terms are only parts of words.
+        silent: Which terms are only parts of words that occur whole.
     """
 
     weights: dict[str, float]
     saturation: Saturation
     missing: float = 0.0
     highest: float = 0.0
-    parts: frozenset[str] = frozenset()
+    silent: frozenset[str] = frozenset()
 
     def heaviest_first(self) -> list[str]:
         """Return the terms in the order in which all indexes add them up: equal nodes have equal

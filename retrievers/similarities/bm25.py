@@ -108,14 +108,18 @@ class Bm25:
         weights: dict[str, float] = {}
         highest = self._idf(0, size, statistics[0]) if size else 0.0
         missing = 0.0
-        parts: set[str] = set()
-        whole: set[str] = set()
+        silent: set[str] = set()
+        others: set[str] = set()
+        found = False  # the word whose parts follow
         for term, occurrences in self._weigh(query, frequency, size):
             # A form in a language may be another word in the others: it is no rarer than the word
             # in the index's main language, so that it does not outweigh that.
             first = 0
-            (parts if occurrences < 1 else whole).update((term,) if isinstance(term, str) else term)
-            for form in (term,) if isinstance(term, str) else term:
+            forms = (term,) if isinstance(term, str) else term
+            if occurrences >= 1:
+                found = any(map(frequency, forms))
+            (silent if occurrences < 1 and found else others).update(forms)
+            for form in forms:
                 if count := frequency(form):
                     first = first or count
                     idf = self._idf(max(count, first), size, statistics[0])
@@ -123,7 +127,7 @@ class Bm25:
             if not first:
                 missing += occurrences * highest
         saturation = Saturation(self.k1, self.b, length / size if size else 0.0)
-        return TermWeights(weights, saturation, missing, highest, frozenset(parts - whole))
+        return TermWeights(weights, saturation, missing, highest, frozenset(silent - others))
 
     def _weigh(self, query: str, frequency: Callable[[str], int], size: int) -> _Terms:
         """Return the terms of a query, and how often each counts."""

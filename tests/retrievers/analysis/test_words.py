@@ -68,11 +68,9 @@ def test_only_words_that_grow_have_parts() -> None:
     assert terms(["montagnes"], named("french")[0]) == ["montagn"]
     assert terms(["berge"], named("german")[0]) == ["berg", "_ber", "berg", "erge"]
     assert terms(["ქვეყანა"], of_script("georgian")[0])[:2] == ["ქვეყანა", "_ქვე"]
-    assert query_parts(["berge"], named("french")) == []
-    assert query_parts(["haus"], [*named("french"), *named("german")]) == [
-        ("_hau", 0.3),
-        ("haus", 0.3),
-    ]
+    assert query_parts(["berge"], named("french")) == [[]]
+    both = [*named("french"), *named("german")]
+    assert query_parts(["haus", "ei"], both) == [[("_hau", 0.3), ("haus", 0.3)], []]
 
 
 def test_syllables_have_pairs_without_tones() -> None:

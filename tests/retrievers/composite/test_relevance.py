@@ -205,6 +205,27 @@ def test_a_word_that_was_found_silences_parts_of_words() -> None:
     assert as_retriever(graph).retrieve("Plughafen")  # no text has the word, one has its parts
 
 
+def test_a_word_that_no_text_has_whole_finds_its_parts_whatever_else_is_found() -> None:
+    graph = NodeGraph(progress=False)
+    graph.add(
+        [
+            "The weather is nice today and the sun shines over the office.",
+            "Der Donaudampfschifffahrtsgesellschaft gehört das Schiff.",
+            "Die Dampfschifffahrt begann im Jahr 1807.",
+            "Heute ist das Wetter mild.",
+            "Die Gesellschaft hat viele Mitglieder.",
+        ]
+    )
+    for query, expected in (
+        ("Schifffahrt heute", {"Der", "Die", "Heute"}),
+        ("Donau Gesellschaft", {"Der", "Die"}),
+        ("Schifffahrt Dampfschiff Gesellschaft office", {"The", "Der", "Die"}),
+        ("Gesellschaft", {"Die"}),
+    ):
+        found = as_retriever(graph).retrieve(query)
+        assert {result.text.split()[0] for result in found} == expected, query
+
+
 def test_a_question_of_which_no_passage_has_a_term_scores_nothing() -> None:
-    query = TermWeights({}, Saturation(1.5, 0.75, 10.0), missing=2.0, parts=frozenset({"xyzz"}))
+    query = TermWeights({}, Saturation(1.5, 0.75, 10.0), missing=2.0, silent=frozenset({"xyzz"}))
     assert word_scores(query, np.zeros((2, 0))).tolist() == [0.0, 0.0]
