@@ -180,7 +180,7 @@ class LinkGraph:
     def _read_entities(self, ids: Sequence[str], cache: dict[str, _Entity | None]) -> None:
         """Put entities into the cache; None for other nodes, and for entities not to follow."""
         nodes = self.graph.reader.nodes_by_id(ids)
-        cache.update((node.id, None) for node in nodes)
+        entities: dict[str, _Entity | None] = dict.fromkeys([node.id for node in nodes])
         nodes = [node for node in nodes if node.group == self.via]
         of_nodes = [*self._links([node.id for node in nodes])]
         for node, links, passages in zip(nodes, of_nodes, self._ends(of_nodes), strict=True):
@@ -190,7 +190,8 @@ class LinkGraph:
                 title_of = about if isinstance(about, list | tuple) else passages
                 shares = dict.fromkeys(within if isinstance(within, list | tuple) else (), IN_TITLE)
                 shares |= dict.fromkeys(title_of, 1.0)
-                cache[node.id] = _Entity(links[0][1].type, rarity, node.order, passages, shares)
+                entities[node.id] = _Entity(links[0][1].type, rarity, node.order, passages, shares)
+        cache.update(entities)  # other threads read it meanwhile
 
     def _ends(self, of_nodes: Sequence[list[tuple[str, Link]]]) -> list[list[str]]:
         """Return the passages at the ends of each node's links: all, or more than are followed."""

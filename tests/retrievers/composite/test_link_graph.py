@@ -1,6 +1,7 @@
 """Links between passages, and the scores of linked pairs, by hand."""
 
 import math
+from typing import Any
 
 import pytest
 
@@ -80,6 +81,24 @@ def test_links_and_entities_connect_passages(graph: NodeGraph) -> None:
 def test_bounds(graph: NodeGraph, options: dict[str, object], passages: list[str]) -> None:
     with graph.reader.reading("ROOT", "entity"):
         assert link_graph(graph, **options).connections(["b"]).passages == passages
+
+
+def test_a_search_sees_no_entities_that_another_thread_has_read_in_part(
+    graph: NodeGraph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[LinkMatrix] = []
+    ends = LinkGraph._ends
+
+    def interrupted(self: LinkGraph, of_nodes: list[Any]) -> list[list[str]]:
+        monkeypatch.undo()
+        seen.append(link_graph(graph).connections(["a", "b"]))
+        return ends(self, of_nodes)
+
+    monkeypatch.setattr(LinkGraph, "_ends", interrupted)
+    with graph.reader.reading("ROOT", "entity"):
+        matrix = link_graph(graph).connections(["a", "b"])
+    assert strengths(seen[0]) == strengths(matrix)
+    assert "b" in strengths(matrix)[0]
 
 
 def test_what_a_title_names_is_closer_than_what_a_text_does() -> None:
