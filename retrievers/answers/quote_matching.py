@@ -27,12 +27,6 @@ _MIN_ALIKE = 0.3  # what a sentence and a quotation share, for it to be the near
 
 _EDGES = " \t\n\r.,;:!?…。，；：！？、·'\"“”‘’«»「」『』-–—"
 
-# Words, numbers with signs, characters of scripts without spaces, marks: of a normal form.
-_TOKEN = re.compile(
-    rf"(?:(?<![\w)])[-+])?\d+(?:[.,:]\d+)*%?(?![^\W{UNSPACED}])|[^\W{UNSPACED}]+"
-    rf"|[{UNSPACED}]|[^\w\s]"
-)
-
 _IS_WORD = re.compile(rf"[^\W{UNSPACED}]").match
 
 _IS_UNSPACED = re.compile(f"[{UNSPACED}]")
@@ -43,12 +37,20 @@ _MAX_NUMBER = 40  # characters
 
 _IS_NUMERAL = re.compile(rf"[\d{_NUMERALS}]").match
 
-# With its sign, groups of three digits ("10 000"), decimals or a fraction, and its percent sign.
-_WHOLE_NUMBER = re.compile(
+# With its sign, groups of three digits ("10 000"), decimals or a fraction.
+_NUMBER = (
     rf"(?:(?<![^\W{UNSPACED}])(?<!\d[{UNSPACED}])(?<![).])[-+−－–±.]|百分之)?"
     r"(?:(?<!\d)\d{1,3}(?:[ \u00a0\u2009\u202f'’]\d{3})+(?!\d)(?:[.,]\d+)?"
     rf"|\d+(?:[.,:/⁄]\d+)+[{_NUMERALS}]*|[\d{_NUMERALS}]+(?:[点點][\d{_NUMERALS}]+)?)"
-    r"(?:\s?[%％‰])?"
+)
+
+_PERCENT = r"\s?[%％‰]"
+
+_WHOLE_NUMBER = re.compile(rf"{_NUMBER}(?:{_PERCENT})?")
+
+# Words, numbers, characters of scripts without spaces, marks: of a normal form.
+_TOKEN = re.compile(
+    rf"{_NUMBER}(?:{_PERCENT}|(?![^\W{UNSPACED}]))|[^\W{UNSPACED}]+|[{UNSPACED}]|[^\w\s]"
 )
 
 _SIGN = re.compile(r"(?<![\w.])[-–.]\Z")
@@ -232,7 +234,7 @@ def _units(token: str) -> int:
     """Return what a token counts: a word 2, a character of Chinese 1, a mark nothing."""
     if _IS_WORD(token) or token[-1:].isdigit() or token[-1:] == "%":
         return 2
-    return 1 if token[:1].isalnum() else 0
+    return len(token) if token[:1].isalnum() else 0
 
 
 def _find(quote: str, text: str) -> Span | None:

@@ -133,6 +133,12 @@ def test_how_quotations_are_classed(text: str, expected: list[str], notes: list[
         ("共5", "共5万元。", "nowhere"),
         ("五万元", "共三点五万元。", "nowhere"),
         ("三百元", "共三百元。", "exact"),
+        (
+            "都在于金华改为县城，他们共三百六十五",
+            "他们共三百六十五个人。都在于金华改为县城。",
+            "stitched",
+        ),
+        ("tea has 70% water, it has 30% of", "It has 30% of all. Tea has 70% water.", "stitched"),
     ],
 )
 def test_a_part_of_a_number_is_another_number(quote: str, source: str, status: str) -> None:
