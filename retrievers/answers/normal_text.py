@@ -26,11 +26,15 @@ _REMOVED = re.compile(f"[{_INVISIBLE}]+")
 
 _COMBINING = "\u0300-\u036f\u0653-\u0655\u3099\u309a"
 
+_RAISED = "²³¹⁰⁴-⁹₀-₉"  # above or below the line: digits, but of no number before them
+
+_IS_RAISED = re.compile(f"[{_RAISED}]").match
+
 _LETTER = rf"[^\W\d_{UNSPACED}]"
 
 # A character of a word, in scripts with spaces between words. Combining marks are some, too.
 _SPACED = (
-    rf"[^\s{UNSPACED}!-/:-@\[-^`{{-~\u00a1-\u00bf\u060c\u061b\u061f\u06d4\u0964\u0965"
+    rf"[^\s{UNSPACED}!-/:-@\[-^`{{-~\u00a1-\u00b1\u00b4-\u00b8\u00ba-\u00bf\u060c\u061b\u061f\u06d4\u0964\u0965"
     r"\u2010-\u205e\u3000-\u303f\uff00-\uff0f]"
 )
 
@@ -41,7 +45,9 @@ class _Characters(dict[int, int]):
     def __missing__(self, code: int) -> int:
         character = chr(code)
         normal = unicodedata.normalize("NFKC", character).casefold()
-        if character in _QUOTES:
+        if _IS_RAISED(character):
+            normal = character
+        elif character in _QUOTES:
             normal = "'"
         elif character in _DASHES:
             normal = "-"
@@ -75,7 +81,7 @@ _LONG = r"\x80-\xbf\xdf\u0100-\u02ff\u1e00-\u3040\u3190-\u33ff\ud800-\U0010ffff"
 # What may have another form, looked at one by one. Most spaces stand between words.
 _SPECIAL = re.compile(
     rf"(?<![a-z0-9])[ \n]+|\n[ \n]*|[ ](?![a-z0-9])[ \n]*|-[ \n]*|'{{2,}}"
-    rf"|[{_INVISIBLE}]+|[{_COMBINING}]+|[\u1100-\u11ff]+|[{_LONG}]"
+    rf"|(?<=[0-9])[{_RAISED}]+|[{_INVISIBLE}]+|[{_COMBINING}]+|[\u1100-\u11ff]+|[{_LONG}]"
 )
 
 _COMBINES = re.compile(f"[{_COMBINING}]").match
@@ -89,8 +95,9 @@ class NormalText:
     """Hold a text in its normal form, and where in the text each part of the form stands.
 
     In the normal form the case of letters is gone, full width and half width are the same, and all
-    quotation marks, and all dashes. White space stands only between words, as one space. A hyphen
-    within a word is left out, with the line break behind it, and so are invisible characters.
+    quotation marks, and all dashes. Raised digits are plain ones, except behind a digit ("10⁶").
+    White space stands only between words, as one space. A hyphen within a word is left out, with
+    the line break behind it, and so are invisible characters.
 
     Attributes:
         text: The text.
@@ -151,6 +158,8 @@ def _replacement(text: str, start: int, stop: int) -> str:
         return "" if start and _IS_LETTER(text[start - 1]) and _IS_LETTER(text, stop) else "-"
     if first in " \n":
         return " " if start and _IS_SPACED(text[start - 1]) and _IS_SPACED(text, stop) else ""
+    if _IS_RAISED(first) and start and text[start - 1].isdecimal():
+        return part
     return _REPLACEMENTS[part]
 
 

@@ -133,6 +133,13 @@ def test_how_quotations_are_classed(text: str, expected: list[str], notes: list[
         ("共5", "共5万元。", "nowhere"),
         ("五万元", "共三点五万元。", "nowhere"),
         ("三百元", "共三百元。", "exact"),
+        ("106 cells", "It has 10⁶ cells.", "nowhere"),
+        ("10⁶ cells", "It has 106 cells.", "nowhere"),
+        ("10 cells", "It has 10⁶ cells.", "nowhere"),
+        ("10⁶ Cells", "It has 10⁶ cells.", "repaired"),
+        ("C6H12O6 and m2", "It is C₆H₁₂O₆ and m².", "repaired"),
+        ("5 m2 of tea", "It has 5 m² of tea.", "repaired"),
+        ("C6H1", "It is C₆H₁₂O₆.", "nowhere"),
         (
             "都在于金华改为县城，他们共三百六十五",
             "他们共三百六十五个人。都在于金华改为县城。",
