@@ -9,15 +9,23 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import date
 from keyword import kwlist
-from typing import Any, TypeAlias, TypeVar
+from typing import Annotated, Any, TypeAlias, TypeVar, get_args, get_origin
 
 from langchain_core.callbacks import Callbacks
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import Runnable, RunnableConfig
-from langchain_core.tools import StructuredTool, ToolException
+from langchain_core.tools import InjectedToolArg, StructuredTool, ToolException
 from langchain_core.tools.base import _is_injected_arg_type as is_injected
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    SkipValidation,
+    ValidationError,
+    create_model,
+)
 from pydantic.v1 import ValidationError as ValidationErrorV1
 
 from ...nodegraph.errors import EmbeddingError, ModelError
@@ -74,8 +82,10 @@ def retriever_tool(
         conditions: Returns the conditions of a run from its config, for an agent that many people
             use: ``lambda config: {"tenant": config["configurable"]["tenant"]}``. In LangGraph its
             argument may be annotated as those of tools are: ``ToolRuntime``, or
-            ``Annotated[dict, InjectedState]``. The model neither sees nor changes them. Where it
-            raises, or returns none, or there is no such state, nothing is searched.
+            ``Annotated[dict, InjectedState]``; the config is its argument ``config``. The model
+            neither sees nor changes them. Where it raises, or returns none, or there is no such
+            state, nothing is searched. A state is taken from LangGraph's ``ToolNode`` alone, as
+            in ``create_agent``: where code of yours invokes the tool, that is a ``ValueError``.
         show: Metadata fields that the model sees with each passage.
         nothing: The text for the model if nothing was found.
 
@@ -83,7 +93,7 @@ def retriever_tool(
     that the model reads. Other errors end the agent's run.
 
     Raises:
-        TypeError: If it is no LangChain retriever.
+        TypeError: If it is no LangChain retriever, or ``conditions`` can't be called like that.
         ValueError: If a field has the name of another argument, or the retriever can't be filtered.
 
     Example:
@@ -212,21 +222,16 @@ def _tool(
         output: Returns the text for the model, and the artifact.
     """
     key, _ = argument
-    injected = {} if conditions is None else _injected_arguments(conditions)
+    of_run = None if conditions is None else _Conditions(conditions, name, [key, *_RESERVED])
+    injected = {} if of_run is None else of_run.injected
     reserved = [key, *_RESERVED, *injected]
     filters = ToolFilters(filter_by, reserved, [*dir(BaseModel), *kwlist])
 
     def options(values: dict[str, Any], config: RunnableConfig) -> dict[str, Any]:
-        of_framework = {name: values.pop(name) for name in injected}
+        of_framework = {name: values.pop(name, None) for name in injected}
         filter = filters.conditions(values)
-        if conditions is not None:
-            of_run = conditions(**of_framework) if injected else conditions(config)
-            if not of_run:
-                raise ValueError(
-                    f"conditions of the tool {name!r} returned {of_run!r} for a run, which would "
-                    'search everything; return what holds for it, such as {"tenant": "a"}'
-                )
-            filter = merge_filters(of_run, filter)
+        if of_run is not None:
+            filter = merge_filters(of_run(of_framework, config), filter)
         return {} if filter is None else {"filter": filter}
 
     def call(config: RunnableConfig, callbacks: Callbacks = None, **kwargs: Any) -> tuple[str, T]:
@@ -300,14 +305,14 @@ def _arguments(
     tool: str,
     argument: tuple[str, str],
     filters: Sequence[ToolArgument],
-    injected: Mapping[str, Any],
+    injected: Mapping[str, tuple[Any, Any]],
 ) -> type[BaseModel]:
     """Return the schema of a tool's arguments: a text, and optional values to filter by.
 
     Those that LangGraph injects are in it, too, and are not shown to the model.
     """
     fields: dict[str, Any] = {argument[0]: (str, Field(description=argument[1]))}
-    fields |= {name: (annotation, ...) for name, annotation in injected.items()}
+    fields |= injected
     for item in filters:
         kind: Any = _SCALAR if item.field.values else _KINDS.get(item.field.type, _SCALAR)
         allowed = kind | None if item.bound is not None else kind | list[kind] | None
@@ -316,16 +321,121 @@ def _arguments(
     return create_model(f"{tool}_arguments", __config__=config, **fields)
 
 
-def _injected_arguments(conditions: MakeConditions) -> dict[str, Any]:
-    """Return the annotations of the arguments that LangGraph injects, by their names."""
+class _Conditions:
+    """Call a function that returns the conditions of a run with the arguments that it has.
+
+    What LangGraph injects reaches a tool among the arguments of the model's call, which are the
+    model's where anything but LangGraph's ``ToolNode`` calls the tool. A ``ToolRuntime`` can't be:
+    no model can write one. So the tool gets one, too, and without it nothing is searched.
+
+    Attributes:
+        injected: The annotations and defaults of what LangGraph injects, by its names.
+
+    Raises:
+        TypeError: If it can't be called so, or has an argument of a name in ``reserved``.
+    """
+
+    def __init__(self, conditions: MakeConditions, tool: str, reserved: Sequence[str]) -> None:
+        self._conditions = conditions
+        self._tool = tool
+        signature = _signature(conditions)
+        parameters = signature.parameters.values()
+        injected = [item for item in parameters if _is_injected(item.annotation)]
+        self.injected = {item.name: (item.annotation, ...) for item in injected}
+        self._names = list(self.injected)
+        self._of_config = [
+            item.name
+            for item in parameters
+            if item.kind in (item.POSITIONAL_OR_KEYWORD, item.KEYWORD_ONLY)
+            and item not in injected
+            and (item.name == "config" or _is_config(item.annotation))
+        ]
+        by_name = [*self._names, *self._of_config]
+        try:
+            signature.bind(*([] if by_name else [None]), **dict.fromkeys(by_name))
+        except TypeError as error:
+            raise TypeError(
+                f"conditions={conditions!r:.80} takes the config of a run, or arguments that "
+                f"LangGraph injects, by their names: {error}"
+            ) from error
+        for name in self._names:
+            if name in reserved or name.startswith("_") or hasattr(BaseModel, name):
+                raise TypeError(
+                    f"conditions={conditions!r:.80} has an argument {name!r}, which is a name of "
+                    "the tool or of LangChain; rename it"
+                )
+        if self._names:
+            self._runtime = _add_runtime(self.injected)
+
+    def __call__(self, values: Mapping[str, Any], config: RunnableConfig) -> Mapping[str, Any]:
+        """Return the conditions of a run from what was injected into it, and its config.
+
+        Raises:
+            ValueError: If there are none, or nothing was injected.
+        """
+        if self._names and not isinstance(values[self._runtime], _tool_runtime()):
+            raise ValueError(
+                f"the tool {self._tool!r} has conditions of LangGraph's state, and was not called "
+                f"by its ToolNode, so that {self._names} may be the model's; nothing was searched"
+            )
+        by_name = {name: values[name] for name in self._names}
+        by_name |= dict.fromkeys(self._of_config, config)
+        returned = self._conditions(**by_name) if by_name else self._conditions(config)
+        if not returned:
+            raise ValueError(
+                f"conditions of the tool {self._tool!r} returned {returned!r} for a run, which "
+                'would search everything; return what holds for it, such as {"tenant": "a"}'
+            )
+        return returned
+
+
+def _signature(conditions: MakeConditions) -> inspect.Signature:
+    """Return what a function takes: one argument, the config, where it does not say."""
     try:
-        parameters = inspect.signature(conditions, eval_str=True).parameters.values()
-    except NameError as error:
+        return inspect.signature(conditions, eval_str=True)
+    except ValueError:
+        return inspect.signature(lambda config: None)
+    except Exception as error:  # whatever evaluating an annotation raises
         raise TypeError(
             f"the annotations of {conditions!r:.80} can't be read: {error}; import what they name "
             "outside of TYPE_CHECKING"
         ) from error
-    return {item.name: item.annotation for item in parameters if is_injected(item.annotation)}
+
+
+def _is_injected(annotation: Any) -> bool:
+    try:
+        return is_injected(annotation)
+    except TypeError:  # list[int] in Python 3.10
+        return False
+
+
+def _is_config(annotation: Any) -> bool:
+    return annotation is RunnableConfig or RunnableConfig in get_args(annotation)
+
+
+def _add_runtime(injected: dict[str, tuple[Any, Any]]) -> str:
+    """Return the name of the argument that is a ``ToolRuntime``; add one if there is none."""
+    kind = _tool_runtime()
+    for name, (annotation, _) in injected.items():
+        if kind in (annotation, get_origin(annotation)):
+            return name
+    if "runtime" in injected:
+        raise TypeError("an argument named runtime is LangGraph's ToolRuntime; rename it")
+    # Each call would validate and dump it, with all of its state.
+    unread = (SkipValidation, PlainSerializer(lambda runtime: None))
+    injected["runtime"] = (Annotated[(kind, InjectedToolArg(), *unread)], None)
+    return "runtime"
+
+
+def _tool_runtime() -> type[Any]:
+    try:
+        from langgraph.prebuilt import ToolRuntime
+    except ImportError as error:
+        raise TypeError(
+            "conditions of LangGraph's state require langgraph-prebuilt 1.0.2 or later: "
+            f"pip install -U langgraph ({error})"
+        ) from error
+    return ToolRuntime
 
 
 def _validation_message(error: ValidationError | ValidationErrorV1) -> str:

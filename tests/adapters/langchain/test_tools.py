@@ -1,7 +1,7 @@
 """A retriever, and a query engine, as an agent's tool."""
 
 from contextlib import suppress
-from typing import Annotated
+from typing import Annotated, Any
 
 import pytest
 from blockbuster import blockbuster_ctx
@@ -9,7 +9,8 @@ from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from langchain_core.messages import AIMessage, ToolMessage
 from langchain_core.retrievers import BaseRetriever
-from langchain_core.runnables import ConfigurableField
+from langchain_core.runnables import ConfigurableField, RunnableConfig
+from langchain_core.tools import InjectedToolArg
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from langchain_core.vectorstores import InMemoryVectorStore
 from langchain_runs import FinishedRuns
@@ -400,12 +401,100 @@ def test_conditions_by_the_context_and_the_state_of_a_langgraph_run(tenants):
             assert "Field required" in tool.invoke({"query": "tea"})
 
 
-def test_conditions_whose_annotations_cant_be_read_are_refused(retriever):
-    def of_state(state: "Unknown"):  # noqa: F821
+def test_a_state_that_the_model_writes_is_never_searched_by(tenants):
+    graphs = pytest.importorskip("langgraph.graph", reason="the test needs langgraph")
+    prebuilt = pytest.importorskip("langgraph.prebuilt")
+
+    class State(graphs.MessagesState):
+        tenant: str
+
+    def of_state(config: RunnableConfig, state: Annotated[dict, prebuilt.InjectedState]):
+        assert config["configurable"]["thread_id"] == "t"
+        return {"tenant": state["tenant"]}
+
+    retriever = NodeGraphRetriever(retriever=Retriever(tenants, "ROOT"))
+    if not hasattr(prebuilt, "ToolRuntime"):
+        with pytest.raises(TypeError, match=r"langgraph-prebuilt 1\.0\.2 or later"):
+            retriever_tool(retriever, "t", "d", conditions=of_state)
+        return
+    tool = retriever_tool(retriever, "t", "d", conditions=of_state)
+    assert set(tool.args) == {"query"}
+    for runtime in ({}, {"runtime": None}, {"runtime": {"state": {"tenant": "B"}}}):
+        arguments = {"query": "tea", "state": {"tenant": "B"}, **runtime}
+        call = {"name": "t", "args": arguments, "id": "1", "type": "tool_call"}
+        with pytest.raises(ValueError, match=r"was not called by its ToolNode, .*\['state'\]"):
+            tool.invoke(call)
+        steps = graphs.StateGraph(State)
+        steps.add_node("own", lambda state, call=call: {"messages": [tool.invoke(call)]})
+        steps.add_node("theirs", prebuilt.ToolNode([tool]))
+        config = {"configurable": {"thread_id": "t"}}
+        state = {"messages": [AIMessage("", tool_calls=[call])], "tenant": "A"}
+        theirs = steps.add_edge(graphs.START, "theirs").compile().invoke(state, config)
+        assert {d.metadata["tenant"] for d in theirs["messages"][-1].artifact} == {"A"}
+        steps.add_edge("theirs", "own")
+        with pytest.raises(ValueError, match="was not called by its ToolNode"):
+            steps.compile().invoke(state, config)
+
+
+def test_conditions_get_the_config_by_any_signature(tenants):
+    class OfTenant:
+        def __call__(self, *, config: dict[str, Any]):
+            return of_tenant(config)
+
+    def annotated(the_run: "RunnableConfig | None" = None, *others):
+        return of_tenant(the_run)
+
+    def of_dict(run: dict[str, Any], /):
+        return of_tenant(run)
+
+    retriever = NodeGraphRetriever(retriever=Retriever(tenants, "ROOT"))
+    config = {"configurable": {"tenant": "A"}}
+    for conditions in (OfTenant(), annotated, of_dict, lambda *every: of_tenant(*every)):
+        tool = retriever_tool(retriever, "t", "d", conditions=conditions)
+        call = {"name": "t", "args": {"query": "tea"}, "id": "1", "type": "tool_call"}
+        assert {d.metadata["tenant"] for d in tool.invoke(call, config).artifact} == {"A"}
+
+
+def test_conditions_that_cant_be_called_are_refused(retriever):
+    injected = Annotated[str, InjectedToolArg]
+
+    def unknown(state: "Unknown"):  # noqa: F821
         return {}
 
-    with pytest.raises(TypeError, match="import what they name outside of TYPE_CHECKING"):
-        retriever_tool(retriever, "t", "d", conditions=of_state)
+    def no_expression(state: "list["):  # noqa: F722
+        return {}
+
+    def of_query(query: injected):
+        return {}
+
+    def of_config(config: injected):
+        return {}
+
+    def of_copy(copy: injected):
+        return {}
+
+    def two(config, other):
+        return {}
+
+    def one_more(state: injected, other):
+        return {}
+
+    def by_position(state: injected, /):
+        return {}
+
+    for conditions, says in (
+        (unknown, "import what they name outside of TYPE_CHECKING"),
+        (no_expression, "can't be read"),
+        (of_query, "argument 'query', which is a name of the tool"),
+        (of_config, "argument 'config', which is a name of the tool"),
+        (of_copy, "argument 'copy', which is a name of the tool"),
+        (two, "takes the config of a run, .*'other'"),
+        (one_more, "takes the config of a run, .*'other'"),
+        (by_position, "takes the config of a run, .*'state'"),
+        ({"tenant": "a"}, "not a callable"),
+    ):
+        with pytest.raises(TypeError, match=says):
+            retriever_tool(retriever, "t", "d", conditions=conditions)
 
 
 async def test_what_is_down_is_a_message_that_the_model_reads(mode):
