@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
@@ -52,6 +52,12 @@ _WHOLE_NUMBER = re.compile(rf"{_NUMBER}(?:{_PERCENT})?")
 _TOKEN = re.compile(
     rf"{_NUMBER}(?:{_PERCENT}|(?![^\W{UNSPACED}]))|[^\W{UNSPACED}]+|[{UNSPACED}]|[^\w\s]"
 )
+
+NEGATION = re.compile(
+    r"(?i)\b(?:not?|nor|never|none|neither|nobody|nothing|cannot|without|nicht|kein\w*|nie|ohne"
+    r"|pas|jamais|sans|nunca|sin|não|non|لا|لم|لن|ليس)\b|n['’]t\b|[不没沒无無]|未(?!来)|非(?![常洲])|ない|ません"
+)
+"""A word that turns what is said into its opposite, in the languages that are common."""
 
 _SIGN = re.compile(r"(?<![\w.])[-–.]\Z")
 
@@ -165,11 +171,7 @@ class QuoteIndex:
                 if not is_all:
                     repairs = (*repairs, "punctuation")
                 return QuoteMatch(at, "repaired", ((start, stop),), repairs)
-        if len(quote.parts) < 2 or not all(
-            part.normalized in source.normalized for part in quote.parts
-        ):
-            return None
-        spans = _find_in_order([part.normalized for part in quote.parts], source)
+        spans = _find_in_order(quote.parts, source, _is_fair)
         if spans is None:
             return None
         in_text = tuple(source.span(*span) for span in spans)
@@ -183,9 +185,16 @@ class QuoteIndex:
         return QuoteMatch(at, "repaired", in_text, (*repairs, "elision"))
 
     def _stitched(self, quote: _NormalQuote, at: int) -> QuoteMatch | None:
+        source = self._normal_text(at)
+        spans = _find_in_order(quote.parts, source) or self._covered(quote, source)
+        if not spans:
+            return None
+        return QuoteMatch(at, "stitched", tuple(source.span(*span) for span in spans))
+
+    def _covered(self, quote: _NormalQuote, source: NormalText) -> list[Span] | None:
+        """Return the places of parts that a quotation is put together from, in any order."""
         if len(quote.text) > _MAX_STITCHED:
             return None
-        source = self._normal_text(at)
         spans: list[Span] = []
         for part in quote.parts:
             span = _find_normalized(part.normalized, source) if part.units >= _MIN_PART else None
@@ -196,7 +205,7 @@ class QuoteIndex:
         units = sum(part.units for part in quote.parts)
         if len(spans) > max(2, len(quote.parts), 1 + units // _AVERAGE_PART):
             return None
-        return QuoteMatch(at, "stitched", tuple(source.span(*span) for span in spans))
+        return spans
 
 
 class _NormalPart:
@@ -276,25 +285,44 @@ def _cuts_number(text: str, at: int) -> bool:
     return any(number.start() < at < number.end() for number in numbers)
 
 
-def _find_in_order(parts: Sequence[str], source: NormalText) -> list[Span] | None:
+def _find_in_order(
+    parts: Sequence[_NormalPart],
+    source: NormalText,
+    is_right: Callable[[_NormalPart, str, _NormalPart], bool] = lambda *_: True,
+) -> list[Span] | None:
     """Return where parts stand one behind the other, with not too much between two of them."""
-    first = _find_normalized(parts[0], source)
+    if len(parts) < 2 or not all(part.normalized in source.normalized for part in parts):
+        return None
+    first = _find_normalized(parts[0].normalized, source)
     for _ in range(20):  # further places of the first part
         if first is None:
             return None
         spans = [first]
-        for part in parts[1:]:
+        for before, part in pairwise(parts):
             stop = spans[-1][1]
-            span = _find_normalized(part, source, stop)
+            span = _find_normalized(part.normalized, source, stop)
             if span is None:
                 return None
-            if span[0] - stop > _MAX_ELIDED:
+            elided = source.text[source.span(*spans[-1])[1] : source.span(*span)[0]]
+            if span[0] - stop > _MAX_ELIDED or not is_right(before, elided, part):
                 break
             spans.append(span)
         if len(spans) == len(parts):
             return spans
-        first = _find_normalized(parts[0], source, first[0] + 1)
+        first = _find_normalized(parts[0].normalized, source, first[0] + 1)
     return None
+
+
+def _is_fair(before: _NormalPart, elided: str, behind: _NormalPart) -> bool:
+    """Return whether two parts may have an elision between them without a change of the meaning.
+
+    Short ones may come from anywhere, so that they have to be in one sentence. What is left out of
+    the sentences of either may not have a negation.
+    """
+    sentences = [elided[start:stop] for start, stop in sentence_spans(elided)]
+    if len(sentences) > 1 and min(before.units, behind.units) < _MIN_PART:
+        return False
+    return not any(NEGATION.search(sentence) for sentence in (*sentences[:1], *sentences[-1:]))
 
 
 def _cover(part: _NormalPart, source: NormalText) -> list[Span] | None:

@@ -10,6 +10,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from nodekin.retrievers.answers.quote_matching import NEGATION
+
 VOCABULARIES = {
     "en": "green tea steamed leaves water river north harvest winter mountain trader brought "
     "first autumn garden under old long village master careful pressed evening the of with from "
@@ -187,12 +189,14 @@ class Planter:
             return None
         at, wording = found
         parts = [
-            self._part(half, 3, 5)
+            self._part(half, 4, 6)
             for half in (wording[: len(wording) // 2], wording[len(wording) // 2 :])
         ]
-        if None in parts or wording.find(str(parts[0])) + len(str(parts[0])) > wording.rfind(
-            str(parts[1])
-        ):
+        if None in parts:
+            return None
+        first, second = map(str, parts)
+        between = wording[wording.find(first) + len(first) : wording.rfind(second)]
+        if not between or NEGATION.search(between):
             return None
         if not all(self._whole(self.sources[at], str(part)) for part in parts):
             return None

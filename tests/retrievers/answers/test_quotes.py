@@ -105,6 +105,30 @@ def test_how_quotations_are_classed(text: str, expected: list[str], notes: list[
         assert any(note in written for written in answer.notes), answer.notes
 
 
+ASPIRIN = "Aspirin relieves most pain. A snake kills mice. It is fun, and many children like it."
+
+
+@pytest.mark.parametrize(
+    ("quote", "source", "status"),
+    [
+        ("Aspirin … kills … children", ASPIRIN, "stitched"),
+        ("Aspirin … pain", ASPIRIN, "repaired"),
+        ("Aspirin relieves most pain ... fun, and many children like it", ASPIRIN, "repaired"),
+        ("The drug is … safe", "The drug is not safe.", "stitched"),
+        ("The drug is … safe", "The drug is not safe. The drug is otherwise safe.", "repaired"),
+        ("The drug … safe", "The drug isn’t safe.", "stitched"),
+        ("该药……安全", "该药并不安全。", "stitched"),
+        ("该药……安全", "该药十分安全。", "repaired"),
+    ],
+)
+def test_an_elision_leaves_out_no_sentence_and_no_negation(
+    quote: str, source: str, status: str
+) -> None:
+    answer = check_quotes(f"“{quote}” [1].", [source])
+    assert [q.status for q in answer.quotes] == [status]
+    assert ("is put together from" in " ".join(answer.notes)) == (status == "stitched")
+
+
 @pytest.mark.parametrize(
     ("quote", "source", "status"),
     [

@@ -549,7 +549,7 @@ def test_numbers_in_words_and_nulls_are_understood(tools) -> None:
 
 def test_cite_says_where_quotations_stand(graph, tools) -> None:
     draft = (
-        "It is “a play in verse” [3]. He “was Born in … Rome”, “in Oslo, in a hut”, "
+        "It is “a play in verse” [3]. He “was Born … Skien”, “in Oslo, in a hut”, "
         "“lived in Rome for years. Henrik Ibsen was born in Skien”, 「绿茶不经过发酵」, “whales”."
     )
     output = tools.call("cite", {"draft": draft})
