@@ -69,7 +69,7 @@ class Evidence:
 
 
 COPY = "also in"
-"""The ``similarity`` of evidence for another node with nearly the same text, which is left out."""
+"""The ``similarity`` of evidence for another node with the same text, which is left out."""
 
 
 class Match(NamedTuple):

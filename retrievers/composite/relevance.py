@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
@@ -11,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ...nodegraph.node import Node
+from ...nodegraph.splitters.chunking import UNSPACED
 from ..indexes.bm25_scores import Floats, TermWeights
-from ..rerankers.keyword_filter import shingles_of
 from ..results import COPY, Evidence, ScoredNode
 
 T = TypeVar("T")
@@ -40,13 +41,22 @@ _FAR = 0.02  # of a cosine that is not above them, so that what vectors find sta
 
 _VECTORS = 0.5  # of what is missing to 1, what equal vectors add
 
-_ALIKE = 0.9  # of the shingles of texts that are nearly the same
+_CLOSE = 0.1  # how far the scores of the words of a text that is there twice are apart at most
 
-_CLOSE = 0.1  # how far their lengths and the scores of their words are apart at most
+_WIDE = re.compile("[\uff00-\uffef]+")
 
-_RUN = 12  # letters in which texts are compared before their shingles are
+# Punctuation and mark-up, which may differ between copies.
+_MARKS = (
+    r"""!"#'()*,\-./:;<=>?\[\\\]`{|}~"""
+    "\u00a1\u00ab\u00b7\u00bb\u00bf\u060c\u061b\u061f\u06d4\u0964"
+    "\u2010-\u2015\u2018-\u201f\u2022\u2026\u2039\u203a\u3001\u3002\u3008-\u3011\u3014-\u301f\u30fb"
+)
 
-_NUMBER = re.compile(r"\d+")
+# A number, a minus before one, a comparison, the # of a name, a letter or a word, another sign.
+_SIGNIFICANT = re.compile(
+    r"\d+(?:[.,:/-]\d+)*|(?<!\w)-(?=\d)|(?<![=!<>])[=!<>]=(?![=<>])|(?<=\w)#"
+    rf"|[{UNSPACED}]|(?:(?![{UNSPACED}])[^\W_])+|[^\w\s{_MARKS}]"
+)
 
 _LINKED = 0.5  # of the score of a passage, what one is worth at least that a link leads to
 
@@ -152,33 +162,29 @@ def with_scores(results: Sequence[ScoredNode], scores: Mapping[str, float]) -> l
 
 
 def without_copies(results: Sequence[ScoredNode], query: str) -> list[ScoredNode]:
-    """Leave out results with nearly the text of one before them, which notes where they are.
+    """Leave out results with the text of one before them, which notes where they are.
 
-    Nearly the same are texts of which nine tenths of the shingles are, and all numbers: bills and
-    logs differ in nothing else.
+    The same are texts of the same words, numbers and signs: case, punctuation, white space, width
+    and mark-up may differ.
     """
-    kept: list[tuple[ScoredNode, float]] = []
+    kept: list[ScoredNode] = []
     copies: dict[int, list[Evidence]] = {}
+    same: dict[str, list[tuple[int, float]]] = {}  # the places of results with a text, their scores
     for result in results:
         score = _own_score(result)
-        first = next(
-            (
-                at
-                for at, (other, of_other) in enumerate(kept)
-                if abs(score - of_other) <= _CLOSE * score
-                and _is_copy(result.node.text, other.node.text)
-            ),
-            None,
-        )
+        of_text = same.setdefault(_without_marks(result.node.text), [])
+        close = (at for at, of_other in of_text if abs(score - of_other) <= _CLOSE * score)
+        first = next(close, None)
         if first is None:
-            kept.append((result, score))
+            of_text.append((len(kept), score))
+            kept.append(result)
         else:
             filters = result.evidence[0].filters if result.evidence else None
             also = Evidence(result.node, result.score, COPY, query, filters=filters)
             copies.setdefault(first, []).append(also)
     return [
         replace(result, evidence=(*result.evidence, *copies[at])) if at in copies else result
-        for at, (result, _) in enumerate(kept)
+        for at, result in enumerate(kept)
     ]
 
 
@@ -188,20 +194,8 @@ def _own_score(result: ScoredNode) -> float:
     return next(own, 0.0)
 
 
-def _is_copy(text: str, other: str) -> bool:
-    if text == other:
-        return True
-    if not _CLOSE * len(text) >= abs(len(text) - len(other)):
-        return False
-    text, other = _normalized(text), _normalized(other)
-    middle = len(text) // 2
-    if text[:_RUN] not in other and text[middle : middle + _RUN] not in other:
-        return False  # what is nearly the same has most runs of letters in common
-    shingles, others = shingles_of(text), shingles_of(other)
-    return len(shingles & others) >= _ALIKE * len(shingles | others) and _NUMBER.findall(
-        text
-    ) == _NUMBER.findall(other)
-
-
-def _normalized(text: str) -> str:
-    return "".join(text.casefold().split())
+def _without_marks(text: str) -> str:
+    """Return the words, numbers and signs of a text, the text itself if it has none."""
+    text = _WIDE.sub(lambda wide: unicodedata.normalize("NFKC", wide[0]), text)
+    words = _SIGNIFICANT.findall(unicodedata.normalize("NFC", text.casefold()))
+    return "\n".join(words) or text

@@ -183,11 +183,30 @@ def test_many_copies_leave_room_for_others() -> None:
     assert [result.text for result in results].count(text) == 1
 
 
-def test_what_differs_in_a_number_is_no_copy() -> None:
+LETTER = "Dear customer, please pay the bill for the water that you {0} used in {1} soon. " * 3
+
+TERMS = "乙方应当按照约定的时间和地点交付全部茶叶，甲方应当在三十日之内支付全部货款。" * 3
+
+
+@pytest.mark.parametrize(
+    ("text", "other", "query", "is_copy"),
+    [
+        (LETTER.format("have", 2001), LETTER.format("have", 2002), "bill for water", False),
+        (LETTER.format("have", 2001), LETTER.format("have not", 2001), "bill for water", False),
+        (LETTER.format("have", "C"), LETTER.format("have", "C#"), "bill for water", False),
+        (LETTER.format("have", "5"), LETTER.format("have", "-5"), "bill for water", False),
+        (LETTER.format("have", "1.5"), LETTER.format("have", "1 5"), "bill for water", False),
+        (LETTER.format("have", "5 %"), LETTER.format("have", "5 €"), "bill for water", False),
+        (LETTER.format("a == b", ""), LETTER.format("a != b", ""), "bill for water", False),
+        (TERMS + "乙方的联系人是张三。", TERMS + "乙方的联系人是李四。", "乙方的联系人是谁", False),
+        (TERMS, TERMS.replace("，", ", ").replace("十", "十 "), "交付茶叶", True),
+        ("Pay 5 for the water.", "- PAY\n **5** for “the” ｗａｔｅｒ", "pay water", True),
+    ],
+)
+def test_copies_have_the_same_words(text: str, other: str, query: str, is_copy: bool) -> None:
     graph = NodeGraph(progress=False)
-    letter = "Dear customer, please pay the bill for the water that you used in the year {} soon."
-    graph.add([letter.format(year) for year in range(2001, 2007)])
-    assert len(as_retriever(graph).retrieve("bill for water")) == 6
+    graph.add([text, other])
+    assert len(DefaultRetriever(graph, "ROOT").retrieve(query)) == 2 - is_copy
 
 
 def test_a_word_that_was_found_silences_parts_of_words() -> None:
