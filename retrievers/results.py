@@ -177,7 +177,8 @@ class ScoredNode(_DeferredEvidence):
         lines = [f"{self.score:.4f}  {self.node.group}  {_quoted(self.node.text)}"]
         for match in self.evidence:
             if match.similarity == COPY:
-                lines.append(f"  also in {match.node.place or match.node.document_id}")
+                more = "".join(f", {variant.note}" for variant in match.variants)
+                lines.append(f"  also in {match.node.place or match.node.document_id}{more}")
                 continue
             key = "" if match.embed_key is None else f" ({match.embed_key})"
             share = "" if match.share is None else f", which gave {match.share:.4f}"

@@ -77,6 +77,8 @@ SENTENCES, WHOLE = 1.0, 3.0
 
 _SPARE = 4  # results beyond those that are wanted, in place of copies
 
+_DEEPEST = 16  # times as many as are wanted are looked at, and up to twice as many, not more
+
 PATIENCE = 60.0
 """How many seconds an embedding model that need not be compared may take for queries."""
 
@@ -349,7 +351,7 @@ class DefaultRetriever(PlannedRetriever):
                     len(of_query) >= limit or len(ranking) < depth
                     for of_query, ranking in zip(results, rankings, strict=True)
                 )
-                if all(is_full):
+                if all(is_full) or depth >= _DEEPEST * limit:
                     return [of_query[:limit] for of_query in results]
                 depth *= 2
 

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from ...nodegraph.node import Node
 from ...nodegraph.splitters.chunking import UNSPACED
 from ..indexes.bm25_scores import Floats, TermWeights
-from ..results import COPY, Evidence, ScoredNode
+from ..results import COPY, Evidence, QueryVariant, ScoredNode
 
 T = TypeVar("T")
 
@@ -40,6 +40,8 @@ _HIGHEST_GROUND = 0.95
 _FAR = 0.02  # of a cosine that is not above them, so that what vectors find stays, in its order
 
 _VECTORS = 0.5  # of what is missing to 1, what equal vectors add
+
+_NOTED = 10  # copies of a result, the others are counted
 
 _CLOSE = 0.1  # how far the scores of the words of a text that is there twice are apart at most
 
@@ -162,7 +164,7 @@ def with_scores(results: Sequence[ScoredNode], scores: Mapping[str, float]) -> l
 
 
 def without_copies(results: Sequence[ScoredNode], query: str) -> list[ScoredNode]:
-    """Leave out results with the text of one before them, which notes where they are.
+    """Leave out results with the text of one before them, which notes where ten of them are.
 
     The same are texts of the same words, numbers and signs: case, punctuation, white space, width
     and mark-up may differ.
@@ -183,9 +185,20 @@ def without_copies(results: Sequence[ScoredNode], query: str) -> list[ScoredNode
             also = Evidence(result.node, result.score, COPY, query, filters=filters)
             copies.setdefault(first, []).append(also)
     return [
-        replace(result, evidence=(*result.evidence, *copies[at])) if at in copies else result
+        replace(result, evidence=(*result.evidence, *_noted(copies[at])))
+        if at in copies
+        else result
         for at, result in enumerate(kept)
     ]
+
+
+def _noted(copies: Sequence[Evidence]) -> Sequence[Evidence]:
+    """Return the first copies; the last of them says how many more were found."""
+    if len(copies) <= _NOTED:
+        return copies
+    *first, last = copies[:_NOTED]
+    note = f"and {len(copies) - _NOTED} more"
+    return [*first, replace(last, variants=(QueryVariant(last.query, COPY, note),))]
 
 
 def _own_score(result: ScoredNode) -> float:

@@ -183,6 +183,16 @@ def test_many_copies_leave_room_for_others() -> None:
     assert [result.text for result in results].count(text) == 1
 
 
+def test_of_many_copies_some_are_noted_and_the_others_counted() -> None:
+    graph = NodeGraph(progress=False)
+    graph.add([Document("Green tea is steamed.", id=str(number)) for number in range(300)])
+    (result,) = as_retriever(graph).retrieve("green tea", top_k=2)
+    copies = [match for match in result.evidence if match.similarity == "also in"]
+    assert len(copies) == 10
+    looked_at = 48  # 6, 12, 24, 48, which is more than 16 times as many as are wanted
+    assert result.explain().endswith(f"also in 10, and {looked_at - 11} more")
+
+
 LETTER = "Dear customer, please pay the bill for the water that you {0} used in {1} soon. " * 3
 
 TERMS = "乙方应当按照约定的时间和地点交付全部茶叶，甲方应当在三十日之内支付全部货款。" * 3
