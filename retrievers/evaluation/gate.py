@@ -388,6 +388,7 @@ def compare_with_baseline(
     notes = [
         *_question_notes(evaluation, file, setups[0]),
         *_setup_notes(evaluation, file, setups),
+        *_gold_notes(both),
     ]
     checks = [
         _check(both, setup, metric, limits.get(metric.name))
@@ -464,9 +465,10 @@ def _joined(evaluation: Evaluation, file: RecordFile, setups: Sequence[str]) -> 
     dataset = Dataset(common, evaluation.dataset.documents, evaluation.dataset.name)
     ids = {question.id for question in common}
     missing = [item for item in evaluation.missing_gold if item.question_id in ids]
-    metrics = [*evaluation.metrics.values()]
     return Evaluation(
-        dataset, metrics, records, evaluation.matching, missing, texts=evaluation.texts
+        *(dataset, [*evaluation.metrics.values()], records, evaluation.matching, missing),
+        moved_gold=[item for item in evaluation.moved_gold if item.question_id in ids],
+        texts=evaluation.texts,
     )
 
 
@@ -546,3 +548,14 @@ def _setup_notes(evaluation: Evaluation, file: RecordFile, setups: Sequence[str]
                 f"{name} is not what it was: {was[start:]:.100} in the baseline, now "
                 f"{described[start:]:.100}"
             )
+
+
+def _gold_notes(both: Evaluation) -> Iterable[str]:
+    """Say which gold was found elsewhere than the questions say, and list what was edited."""
+    if count := len(both.moved_gold):
+        items = "gold item was" if count == 1 else "gold items were"
+        yield f"{count} {items} found again elsewhere"
+    edited = [moved for moved in both.moved_gold if moved.is_edited]
+    yield from (f"found again with another text: {moved}" for moved in edited[:MAX_LISTED])
+    if len(edited) > MAX_LISTED:
+        yield f"{len(edited) - MAX_LISTED} more were found again with another text"

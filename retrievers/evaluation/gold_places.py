@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable, Iterator, Sequence
+import unicodedata
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
@@ -16,7 +18,7 @@ from ...nodegraph.splitters.chunking import count_tokens
 from ...nodegraph.splitters.headings import headings_in, sections_of
 from ...nodegraph.splitters.sentences import split_paragraphs
 from .dataset import Dataset, Gold, GoldDocument, GoldPart, GoldPassage, GoldSpan, MissingGold
-from .matching import RetrievedItem, similar_part
+from .matching import SPACED, RetrievedItem, edit_similarity, similar_part
 from .records import document_hashes
 
 if TYPE_CHECKING:
@@ -27,6 +29,16 @@ MIN_TOKENS = 6
 
 MIN_SIMILARITY = 0.7
 """How much of a text has to be there still: one minus the edit distance divided by its length."""
+
+
+SAME_PLACE = 0.7
+"""How much of two places has to be common for them to be one."""
+
+_CHINESE_DIGITS = "〇零一二两兩三四五六七八九十百千万萬亿億"
+_NUMBER = re.compile(rf"\d+(?:[.,]\d+)*|[{_CHINESE_DIGITS}]+")
+_WORD_LETTER = re.compile(rf"{SPACED}|[{_CHINESE_DIGITS}]")
+_WORD = re.compile(rf"{SPACED}+")
+_FIRST_WORD = re.compile(rf"(?:^|[.!?:\n])\W*({SPACED}{{1,3}}\b)")  # "The", "It": no name
 
 
 class Place(NamedTuple):
@@ -50,6 +62,12 @@ class MovedGold:
     question_id: str
     before: Gold
     now: Gold
+
+    @property
+    def is_edited(self) -> bool:
+        """Whether its text is another one than it was."""
+        texts = [getattr(gold, "text", "").split() for gold in (self.before, self.now)]
+        return bool(texts[0]) and texts[0] != texts[1]
 
     def __str__(self) -> str:
         return f"{self.question_id}: {_shown(self.before)} is now {_shown(self.now)}"
@@ -170,8 +188,11 @@ class DocumentTexts:
         names += [near for near, _ in self.nearest(text) if near != document]
         best: tuple[float, Place] | None = None
         for name in names:
-            similarity, start, end = similar_part(text, self.documents[name].text)
-            if similarity >= MIN_SIMILARITY and (best is None or similarity > best[0]):
+            content = self.documents[name].text
+            similarity, start, end = similar_part(text, content)
+            if similarity < MIN_SIMILARITY or (best is not None and similarity <= best[0]):
+                continue
+            if has_same_facts(text, _whole_words(content, start, end)):
                 best = similarity, Place(name, start, end)
         return None if best is None else best[1]
 
@@ -248,12 +269,19 @@ def locate_gold(dataset: Dataset, texts: DocumentTexts, *, as_spans: bool = Fals
     moved: list[MovedGold] = []
     missing: list[MissingGold] = []
     questions = []
+    places = {
+        gold: place
+        for gold in dict.fromkeys(gold for question in dataset.questions for gold in question.gold)
+        if (place := _place(gold, texts)) is not None
+    }
+    for gold in _doubtful(places, texts):
+        del places[gold]
     located: dict[Gold, Gold | None] = {}
     for question in dataset.questions:
         golds: list[Gold] = []
         for gold in question.gold:
             if gold not in located:
-                located[gold] = _locate(gold, texts, as_spans)
+                located[gold] = _locate(gold, places.get(gold), texts, as_spans)
             now = located[gold]
             golds.append(gold if now is None else now)
             if now is None:
@@ -264,25 +292,82 @@ def locate_gold(dataset: Dataset, texts: DocumentTexts, *, as_spans: bool = Fals
     return LocatedGold(Dataset(questions, dataset.documents, dataset.name), moved, missing)
 
 
-def _locate(gold: Gold, texts: DocumentTexts, as_spans: bool) -> Gold | None:
+def _place(gold: Gold, texts: DocumentTexts) -> Place | None:
+    """Return where the text of gold stands. None if it has none, or is in no document."""
+    if isinstance(gold, GoldPassage):
+        return texts.find(gold.text)
+    return texts.locate(gold) if isinstance(gold, GoldSpan) else None
+
+
+def _doubtful(places: Mapping[Gold, Place], texts: DocumentTexts) -> Iterator[Gold]:
+    """Yield the gold that is only alike what stands at its place, where another gold text fits."""
+    by_document = defaultdict(list)
+    for gold, place in places.items():
+        text = "" if isinstance(gold, GoldDocument | GoldPart) else " ".join(gold.text.split())
+        now = texts.documents[place.document_id].text[place.start : place.end]
+        similarity = edit_similarity(text, " ".join(now.split())) if text else 1.0
+        by_document[place.document_id].append((similarity, place, text, gold))
+    for entries in by_document.values():
+        taken: list[tuple[Place, str]] = []
+        for similarity, place, text, gold in sorted(entries, key=lambda entry: -entry[0]):
+            if similarity < 1 and any(
+                _is_same(place, other) and text not in other_text and other_text not in text
+                for other, other_text in taken
+            ):
+                yield gold
+            elif text:
+                taken.append((place, text))
+
+
+def _is_same(place: Place, other: Place) -> bool:
+    common = min(place.end, other.end) - max(place.start, other.start)
+    return common > SAME_PLACE * (max(place.end, other.end) - min(place.start, other.start))
+
+
+def has_same_facts(text: str, other: str) -> bool:
+    """Return whether two texts have the same numbers and names: words with a capital letter.
+
+    A name may be in small letters in the other. Numbers are digits, also Chinese ones.
+
+    Example:
+        >>> has_same_facts("Premium: 90 days", "For Premium it is 90 days")
+        True
+        >>> has_same_facts("Premium: 90 days", "Premium: 30 days")
+        False
+    """
+    text, other = (unicodedata.normalize("NFKC", entry) for entry in (text, other))
+    if _NUMBER.findall(text) != _NUMBER.findall(other):
+        return False
+    for entry, compared in ((text, other), (other, text)):
+        words = {word.casefold() for word in _WORD.findall(compared)}
+        words.update(w.casefold() for w in _FIRST_WORD.findall(entry) if not w[1:].isupper())
+        if any(w.casefold() not in words for w in _WORD.findall(entry) if w != w.lower()):
+            return False
+    return True
+
+
+def _whole_words(content: str, start: int, end: int) -> str:
+    """Return a part of a text with the words at its edges complete."""
+    is_letter = _WORD_LETTER.match
+    while 0 < start < end and is_letter(content[start]) and is_letter(content[start - 1]):
+        start -= 1
+    while start < end < len(content) and is_letter(content[end - 1]) and is_letter(content[end]):
+        end += 1
+    return content[start:end]
+
+
+def _locate(gold: Gold, place: Place | None, texts: DocumentTexts, as_spans: bool) -> Gold | None:
     """Return gold as it is in the documents. None if it is in none."""
     if isinstance(gold, GoldDocument):
         name = texts.resolve_id(gold.document_id)
         return replace(gold, document_id=name) if name else None
     if isinstance(gold, GoldPart):
         return texts.part(gold)
-    if isinstance(gold, GoldPassage):
-        place = texts.find(gold.text)
-        if place is None:
-            return None
-        text = texts.documents[place.document_id].text[place.start : place.end]
-        if as_spans:
-            return GoldSpan(*place, text, gold.grade)
-        return gold if text.split() == gold.text.split() else replace(gold, text=text)
-    place = texts.locate(gold)
     if place is None:
         return None
     text = texts.documents[place.document_id].text[place.start : place.end] if gold.text else ""
+    if isinstance(gold, GoldPassage) and not as_spans:
+        return gold if text.split() == gold.text.split() else replace(gold, text=text)
     return GoldSpan(*place, text, gold.grade)
 
 

@@ -329,7 +329,10 @@ def _normalized(text: str) -> str:
     return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
 
 
-_SPACED = re.compile(rf"[^\W{UNSPACED}]")  # a character of a word that has spaces around it
+SPACED = rf"[^\W{UNSPACED}]"
+"""A pattern for a character of a word that has spaces around it."""
+
+_SPACED = re.compile(SPACED)
 
 
 def has_words(text: str, answer: str) -> bool:

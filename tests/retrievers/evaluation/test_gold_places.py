@@ -63,6 +63,47 @@ def test_a_span_is_found_after_edits_and_moves(content, now, name):
     assert [moved.now for moved in gold.moved] == [place]
 
 
+PREMIUM = "The refund period for Premium customers is 90 days from the date of purchase."
+BASIC = "The refund period for Basic customers is 30 days from the date of purchase."
+
+
+@pytest.mark.parametrize(
+    ("text", "content", "is_found"),
+    [
+        (PREMIUM, BASIC, False),
+        (PREMIUM, PREMIUM.replace("90", "30"), False),
+        (PREMIUM, PREMIUM.replace("90", "190"), False),
+        (PREMIUM, PREMIUM.replace("Premium", "Basic"), False),
+        (PREMIUM, PREMIUM.replace("The refund", "Our repayment"), True),
+        ("EU customers can return it for a month.", "US customers can return it.", False),
+        ("退款期限是三十天，从购买之日算起。", "退款期限是九十天，从购买之日算起。", False),
+        ("退款期限是三十天，从购买之日算起。", "退款期限是三十天，从购买那天算起。", True),
+    ],
+)
+@pytest.mark.parametrize("name", ["a.md", "b.md"])
+def test_a_likeness_with_other_facts_is_not_the_gold(text, content, is_found, name):
+    for gold in (GoldPassage(text), GoldSpan("a.md", 0, len(text), text)):
+        missing = located(gold, Document(content, id=name)).missing
+        assert (not missing) is is_found
+
+
+def test_two_gold_texts_are_not_found_at_one_place(tmp_path):
+    texts = [f"The {name} farm sells its tea at the market of the town." for name in ("old", "new")]
+    questions = [Question(text[4:7], text, (GoldPassage(text),)) for text in texts]
+    gold = locate_gold(Dataset(questions), DocumentTexts([Document(texts[1], id="a")]))
+    assert [item.question_id for item in gold.missing] == ["old"]
+    content = texts[1].replace("new", "newer")
+    gold = locate_gold(Dataset(questions), DocumentTexts([Document(content, id="a")]))
+    assert [item.question_id for item in gold.missing] == ["old"]
+    assert [item.question_id for item in gold.moved] == ["new"]
+    path, data = tmp_path / "b.jsonl", Dataset(questions, [Document(content, id="a")])
+    result = evaluate({"all": fixed([Node(content, id="a")])}, data, ["recall@1"])
+    result.save(path)
+    gate = compare_with_baseline(result, path)
+    assert gate.notes[0] == "1 gold item was found again elsewhere"
+    assert gate.notes[1].startswith("found again with another text: new: 'The new farm sells")
+
+
 def test_chinese_gold_is_found_after_edits():
     gold = span("红茶要在温暖潮湿的屋子里发酵几个小时。", CHINESE, "茶.md")
     edited = CHINESE.replace("几个小时", "好几个小时").replace("绿茶", "中国绿茶")
