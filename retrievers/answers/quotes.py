@@ -29,13 +29,17 @@ _LATIN = rf"[^\W{UNSPACED}]"
 
 _SAME_PARAGRAPH = r"(?!\n[ \t]*\n)"
 
+
+def _between(start: str, stop: str) -> str:
+    """Return the pattern of what stands between two marks, with quotations in the same marks."""
+    text = rf"{_SAME_PARAGRAPH}[^{start}{stop}]"
+    return rf"{start}((?:{text}|{start}(?:{text})+{stop})+){stop}"
+
+
 _QUOTATION = re.compile(
-    rf"“((?:{_SAME_PARAGRAPH}[^“”])+)”"
+    rf"{_between('“', '”')}|{_between('«', '»')}|{_between('「', '」')}|{_between('『', '』')}"
     rf"|„((?:{_SAME_PARAGRAPH}[^„“”])+)[“”]"
-    rf"|«((?:{_SAME_PARAGRAPH}[^«»])+)»"
     rf"|(?<!{_LATIN})»((?:{_SAME_PARAGRAPH}[^«»])+)«(?!{_LATIN})"
-    rf"|「((?:{_SAME_PARAGRAPH}[^「」])+)」"
-    rf"|『((?:{_SAME_PARAGRAPH}[^『』])+)』"
     rf'|(?<!{_LATIN})"(?=\S)((?:{_SAME_PARAGRAPH}[^"])+)(?<=\S)"(?!{_LATIN})'
     rf"|(?<!{_LATIN})‘((?:{_SAME_PARAGRAPH}[^‘’]|’(?={_LATIN}))+)’(?!{_LATIN})"
 )
@@ -439,6 +443,8 @@ def _with_repair(text: str, quote: CheckedQuote) -> str:
         return f"{text[: start - 1]}{text[start:stop]}{text[stop + 1 :]}"
     wording = [_in_line(span.text) for span in quote.spans]
     separator = f"{after} … {before}" if quote.status == "stitched" else " … "
+    if not all(_QUOTATION.fullmatch(before + part + after) for part in wording):
+        return text  # which has marks that would close the quotation
     new = separator.join(wording)
     behind = "" if wording[-1].endswith(quote.text[-1]) else _PUNCTUATION_BEHIND.search(quote.text)
     return f"{text[:start]}{new}{after}{behind[0] if behind else ''}{text[stop + 1 :]}"

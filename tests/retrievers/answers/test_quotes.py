@@ -198,6 +198,23 @@ REPAIRS = [
 ]
 
 
+def test_marks_within_a_quotation() -> None:
+    """A corrected copy breaks none, and a quotation in a quotation does not hide the outer one."""
+    sources = ['He said "no" to tea.', "He said “no” to milk.", "The moon is bright."]
+    for text, status, repaired in (
+        ("\"He said 'no' to tea\" [1].", "repaired", "\"He said 'no' to tea\" [1]."),
+        ("\"He said 'no' to tea\" [2].", "elsewhere", "\"He said 'no' to tea\" [1]."),
+        ("“He said 'no' to milk” [2].", "repaired", "“He said “no” to milk” [2]."),
+        ("“He said “no” to milk” [2].", "exact", "“He said “no” to milk” [2]."),
+        ("“The moon is “bright” and blue” [3].", "nowhere", "The moon is “bright” and blue [3]."),
+        ("«The moon is «bright» and blue» [3].", "nowhere", "The moon is «bright» and blue [3]."),
+    ):
+        answer = check_quotes(text, sources, repair=True)
+        assert answer.text == repaired
+        (quote,) = check_quotes(text, sources).quotes
+        assert quote.status == status
+
+
 @pytest.mark.parametrize(("text", "repaired"), REPAIRS)
 def test_a_corrected_copy(text: str, repaired: str) -> None:
     answer = check_quotes(text, SOURCES, repair=True)
@@ -280,6 +297,8 @@ def test_long_texts_take_time_in_proportion() -> None:
         f"[{' ' * 40_000}1",
         f"“a{' .' * 20_000}b” [1]",
         "“" * 20_000,
+        f"“{'“a” ' * 10_000}",
+        "“a “b” " * 5_000,
         '"a' * 20_000,
         "> a\n" * 5_000,
         "[1] " * 20_000,
