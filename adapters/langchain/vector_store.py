@@ -436,7 +436,7 @@ class NodeGraphVectorStore(VectorStore):
         Raises:
             TypeError: If there is an unknown argument, such as the place of another store.
         """
-        check_kwargs("from_texts", kwargs, _FIRST_LINE)
+        cls._check_options("from_texts", kwargs)
         documents = text_documents(texts, metadatas)
         return cls.from_documents(documents, embedding, ids=ids, store=store, **kwargs)
 
@@ -459,10 +459,15 @@ class NodeGraphVectorStore(VectorStore):
             store: The path of a file to store the graph in. Memory by default.
             **kwargs: Arguments of the class: ``group``, ``target`` and others.
         """
-        check_kwargs("from_documents", kwargs, _FIRST_LINE)
+        cls._check_options("from_documents", kwargs)
         vector_store = cls(NodeGraph(embed=embedding, store=store), **kwargs)
         vector_store.add_documents(documents, ids=ids)
         return vector_store
+
+    @classmethod
+    def _check_options(cls, method: str, options: Iterable[str]) -> None:
+        if cls.__init__ is NodeGraphVectorStore.__init__:  # that of a subclass checks its own
+            check_kwargs(method, options, _FIRST_LINE)
 
     def _select_relevance_score_fn(self) -> Callable[[float], float]:
         if self._relevance_score_fn is not None:

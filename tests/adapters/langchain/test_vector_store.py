@@ -387,6 +387,26 @@ def test_a_vector_store_with_and_without_an_embedding(embedding):
     assert store.as_retriever().invoke("Coffee is roasted.")[0] == peers.DOCUMENTS[3]
 
 
+def test_a_subclass_has_options_and_defaults_of_its_author():
+    class OfTenant(NodeGraphVectorStore):
+        def __init__(self, graph, *, tenant, **options):
+            super().__init__(graph, filter={"tenant": tenant}, **options)
+
+    class Renamed(NodeGraphVectorStore):
+        pass
+
+    documents = [Document("Tea.", metadata={"tenant": name}) for name in "ab"]
+    metadatas = [document.metadata for document in documents]
+    for store in (
+        OfTenant.from_documents(documents, tenant="a", details=False),
+        OfTenant.from_texts(texts(documents), metadatas=metadatas, tenant="a"),
+    ):
+        assert [d.metadata["tenant"] for d in store.similarity_search("tea")] == ["a"]
+    for made, says in ((OfTenant, "'tenant'"), (Renamed, r"no argument 'tenants'; there is ids")):
+        with pytest.raises(TypeError, match=says):
+            made.from_documents(documents, tenants="a")
+
+
 @pytest.mark.parametrize(
     ("call", "says"),
     [
