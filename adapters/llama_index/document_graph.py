@@ -105,7 +105,7 @@ def graph_of_nodes(
     graph = _new_graph(options, has_nodes=bool(nodes))
     if nodes:
         if not _is_of_words(options):
-            nodes = with_image_vectors(nodes, _embed_model(options))
+            nodes = with_image_vectors(nodes, embed_model_of(options))
         return graph, _search(graph, import_flat(graph, nodes), options)
     imported = [name for name in graph.groups if name in graph.imports]
     return graph, _search(graph, imported[-1] if imported else ROOT, options)
@@ -175,13 +175,13 @@ def _new_graph(options: GraphOptions, *, has_nodes: bool = False) -> NodeGraph:
                 "NodeGraphIndex.from_nodes([*docstore.docs.values()])"
             )
     return NodeGraph(
-        embed=_embed_model(options),
+        embed=embed_model_of(options),
         store=options.get("store"),
         progress=options.get("show_progress", False),
     )
 
 
-def _embed_model(options: GraphOptions) -> object:
+def embed_model_of(options: GraphOptions) -> object:
     """Return the model to embed with, None where words alone are compared."""
     model = options.get("embed_model")
     return default_embed_model() if model is None and not _is_of_words(options) else model

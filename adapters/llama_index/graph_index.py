@@ -36,6 +36,7 @@ from .docstore import DOCUMENTS, NodeGraphDocstore
 from .document_graph import (
     CHUNKS,
     GraphOptions,
+    embed_model_of,
     graph_of_documents,
     graph_of_nodes,
     objects_of,
@@ -43,6 +44,7 @@ from .document_graph import (
 from .import_export import (
     EMBEDDED_NODES,
     NODES,
+    images_without_vectors,
     import_flat,
     import_nodes,
     put_documents,
@@ -161,18 +163,19 @@ class NodeGraphIndex:
     ) -> None:
         self._groups: Sequence[str] | None = None
         self._objects: dict[str, Any] = {}
+        self._embed_model: object = None
         given: Sequence[BaseNode] = ()
         if not isinstance(graph, NodeGraph):
             given = _checked_nodes(graph, retriever)
             self._objects = objects_of(given)
             graph, retriever = graph_of_nodes(graph, **options)
+            self._embed_model = embed_model_of(options)
             self._groups = [getattr(retriever, "target", EMBEDDED_NODES)]
         elif options:
             raise TypeError(f"{sorted(options)} are for nodes; the graph has its models and store")
         self.graph = graph
         self._retriever = as_retriever(graph if retriever is None else retriever, "retriever")
         self._callback_manager = callback_manager
-        self._embed_model = options.get("embed_model")
         self._struct = GraphStruct(of_documents=False)
         self._start_keeping(options, given)
 
@@ -394,6 +397,9 @@ class NodeGraphIndex:
     def insert_nodes(self, nodes: Sequence[BaseNode]) -> None:
         """Add nodes to an index of nodes, or replace those with their ids.
 
+        The vectors of nodes and images are searched if the index was made of some that have
+        vectors. Else the log warns of those that are added.
+
         Raises:
             TypeError: If the index was made of documents, which are split into its nodes.
         """
@@ -403,13 +409,26 @@ class NodeGraphIndex:
                 "documents: insert(document), refresh_ref_docs(documents)"
             )
         group = next((name for name in (NODES, EMBEDDED_NODES) if name in self.graph.groups), None)
+        with_vectors = group == EMBEDDED_NODES
+        if with_vectors:
+            nodes = with_image_vectors(nodes, self._embed_model)
+        else:
+            self._warn_of_vectors(nodes)
         if group is None:
             import_nodes(self.graph, nodes)
         else:
-            with_vectors = group == EMBEDDED_NODES
-            nodes = with_image_vectors(nodes, self._embed_model) if with_vectors else nodes
             import_flat(self.graph, nodes, use_vectors=with_vectors)
         self._keep_in(self._storage_context, nodes)
+
+    def _warn_of_vectors(self, nodes: Sequence[BaseNode]) -> None:
+        embedded = [node for node in nodes if node.embedding is not None]
+        embedded += images_without_vectors(nodes, self._embed_model)
+        if embedded and self.graph.embeddings.embedders:
+            logger.warning(
+                "%s are found by their texts alone: the index was made of nodes without images and "
+                "vectors; make one of all nodes for theirs",
+                ", ".join(node.node_id for node in embedded),
+            )
 
     def refresh_ref_docs(self, documents: Sequence[Document]) -> list[bool]:
         """Add documents that are new, replace those that have changed; all or none.

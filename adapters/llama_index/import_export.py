@@ -590,22 +590,33 @@ def with_image_vectors(nodes: Sequence[BaseNode], model: object) -> Sequence[Bas
     if not isinstance(model, MultiModalEmbedding):
         return nodes
     images: dict[str, Any] = {}
-    for node in nodes:
-        if hasattr(node, "resolve_image") and node.embedding is None and _has_media(node):
-            text = node.get_content(MetadataMode.EMBED)
-            if text in images:
-                raise ValueError(
-                    f"the images {images[text].node_id!r} and {node.node_id!r} have the same text, "
-                    f"{text!r:.80}, under which vectors are kept; give them a metadata field that "
-                    "differs, such as their file_name"
-                )
-            images[text] = node
+    for node in images_without_vectors(nodes, model):
+        text = node.get_content(MetadataMode.EMBED)
+        if text in images:
+            raise ValueError(
+                f"the images {images[text].node_id!r} and {node.node_id!r} have the same text, "
+                f"{text!r:.80}, under which vectors are kept; give them a metadata field that "
+                "differs, such as their file_name"
+            )
+        images[text] = node
     vectors = model.get_image_embedding_batch([node.resolve_image() for node in images.values()])
     by_id = {
         node.node_id: node.model_copy(update={"embedding": vector})
         for node, vector in zip(images.values(), vectors, strict=True)
     }
     return [by_id.get(node.node_id, node) for node in nodes]
+
+
+def images_without_vectors(nodes: Sequence[BaseNode], model: object) -> list[BaseNode]:
+    """Return the images that a model embeds; those without a text are in no graph."""
+    if not isinstance(model, MultiModalEmbedding):
+        return []
+    return [
+        node
+        for node in nodes
+        if hasattr(node, "resolve_image") and node.embedding is None and _has_media(node)
+        if node.get_content(MetadataMode.NONE).strip()
+    ]
 
 
 def import_flat(

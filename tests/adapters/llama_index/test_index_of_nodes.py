@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from llama_index.core import StorageContext, VectorStoreIndex
+from llama_index.core import Settings, StorageContext, VectorStoreIndex
 from llama_index.core.embeddings import MultiModalEmbedding
 from llama_index.core.ingestion import IngestionPipeline
 from llama_index.core.llms import MockLLM
@@ -228,7 +228,8 @@ class Pictures(Words, MultiModalEmbedding):
     """Embed an image as the words that its bytes are."""
 
     def _get_image_embedding(self, img_file_path: Any) -> list[float]:
-        return self._get_query_embedding(img_file_path.getvalue().decode())
+        self.texts.append(img_file_path.getvalue().decode())
+        return self._get_query_embedding(self.texts[-1])
 
     async def _aget_image_embedding(self, img_file_path: Any) -> list[float]:
         return self._get_image_embedding(img_file_path)
@@ -246,6 +247,39 @@ def test_images_are_found_by_their_vectors_where_the_model_has_them() -> None:
         assert ids(index.as_retriever(similarity_top_k=1).retrieve(question)) == [name]
     with pytest.raises(ValueError, match=r"'1' and '4' have the same text, 'Figure 1'"):
         NodeGraphIndex([*nodes, picture("river", "4", "Figure 1")], embed_model=Pictures())
+
+
+def test_images_without_a_text_are_left_out_and_not_embedded(caplog: Any) -> None:
+    model = Pictures()
+    blank = [picture("tea", "a", ""), picture("river", "b", " ")]
+    blank[1].metadata = {"file_name": "river.png"}
+    index = NodeGraphIndex([*blank, picture("panda bamboo", "1", "Figure 1")], embed_model=model)
+    index.insert_nodes(blank)
+    assert ids(index.as_retriever(similarity_top_k=3).retrieve("bamboo")) == ["1"]
+    assert model.texts == ["panda bamboo"]
+    assert caplog.text.count("left out, as they have no text: a, b") == 2
+
+
+def test_images_in_an_index_of_texts_are_a_warning(
+    caplog: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for of_settings in (False, True):
+        model = Pictures()
+        monkeypatch.setattr(Settings, "_embed_model", model if of_settings else None)
+        first = TextNode(text="A text", id_="text")
+        index = NodeGraphIndex([first], embed_model=None if of_settings else model)
+        index.insert_nodes([TextNode(text="More", id_="more")])
+        assert not caplog.text
+        carried = TextNode(text="Else", id_="else", embedding=[1.0])
+        index.insert_nodes([picture("panda", "1", "Figure 1"), carried])
+        assert "else, 1 are found by their texts alone" in caplog.text
+        caplog.clear()
+        of_images = NodeGraphIndex(
+            [picture("cup", "2", "Figure 2")], embed_model=None if of_settings else model
+        )
+        of_images.insert_nodes([picture("bamboo", "3", "Figure 3")])
+        assert ids(of_images.as_retriever(similarity_top_k=1).retrieve("bamboo")) == ["3"]
+        assert not caplog.text
 
 
 def test_images_of_documents_stay_with_their_chunks(caplog: Any) -> None:
