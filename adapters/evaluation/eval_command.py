@@ -174,6 +174,9 @@ def eval_command(
     nodekin eval --data q.jsonl --docs docs --baseline baseline.jsonl --max-loss recall@5=.02
     """
     limits = _parse_limits(max_losses, baseline)
+    files = {"results": results, "save-baseline": save_baseline}
+    for option, path in {**files, "markdown": markdown, "csv": csv, "html": html}.items():
+        check_folder(path, f"--{option}")
     refuse_unless_typed("retrievers", "--retriever")
     refuse_unless_typed("trust_code", "--trust-code")
     file = SetupFile() if setups is None else SetupFile.read(setups, trust_code=trust_code)
@@ -315,12 +318,26 @@ def says_how_to_go_on(path: Path | None, more: str = "") -> Iterator[None]:
         raise
 
 
-def check_replaceable(path: Path, force: bool) -> None:
-    """Check that a file may be written.
+def check_folder(path: Path | None, option: str) -> None:
+    """Check that there is the folder of a file to write, before there is anything to lose.
 
     Raises:
-        CommandError: If it is there, and ``--force`` is not given.
+        CommandError: If there is none.
     """
+    if path is not None and not path.parent.is_dir():
+        raise CommandError(
+            f"{option} {path}: there is no folder {str(path.parent)!r}; make it first",
+            ExitStatus.USAGE_ERROR,
+        )
+
+
+def check_replaceable(path: Path, force: bool) -> None:
+    """Check that a file of ``--out`` may be written.
+
+    Raises:
+        CommandError: If it is there, and ``--force`` is not given, or its folder is not there.
+    """
+    check_folder(path, "--out")
     if path.exists() and not force and path != Path("-"):
         raise CommandError(
             f"{path} is there already; name another file with --out, or replace it with --force",

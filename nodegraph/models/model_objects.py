@@ -210,8 +210,8 @@ def finish(call: Callable[[Any], Coroutine[Any, Any, T]], argument: Any) -> T:
         asyncio.get_running_loop()
     except RuntimeError:
         return run()
-    # This thread is an event loop's; waiting here blocks it, as any other model's answer would.
-    with ThreadPoolExecutor(1, "async model") as pool:
+    # This thread is an event loop's; waiting here blocks it, as any other sync call would.
+    with ThreadPoolExecutor(1, "async call") as pool:
         return pool.submit(copy_context().run, run).result()
 
 

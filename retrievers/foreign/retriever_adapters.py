@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import copy
 import inspect
 from collections.abc import Awaitable, Callable, Mapping
@@ -10,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from ...nodegraph.models.model_objects import has, owner_of
+from ...nodegraph.models.model_objects import finish, has, owner_of
 from ..filters import Filters
 from .outputs import read_plain
 
@@ -108,7 +107,7 @@ def _function(function: Callable[..., Any]) -> RetrieverCalls:
         return read_plain(await function(query, **options(top_k)))
 
     def wait(query: str, top_k: int | None) -> Any:
-        return asyncio.run(asearch(query, top_k))
+        return finish(lambda text: asearch(text, top_k), query)
 
     is_async = inspect.iscoroutinefunction(function)
     return RetrieverCalls(

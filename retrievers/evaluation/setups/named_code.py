@@ -44,7 +44,7 @@ def load_object(name: str) -> Any:
         ) from error
     for part in attribute.split("."):
         if not hasattr(found, part):
-            names = nearest_names(part, [n for n in vars(found) if not n.startswith("_")])
+            names = nearest_names(part, [n for n in dir(found) if not n.startswith("_")])
             raise ValueError(f"{module_name} has no {attribute!r}; there is {names}")
         found = getattr(found, part)
     return found

@@ -116,6 +116,11 @@ def test_one_set_up_may_be_chosen(measured):
         (("--setup", "fusd"), "setups.toml has no set-up 'fusd'; there are 'fused'"),
         (("-m", "recal@5"), "there is no metric 'recal'; there are 'recall'"),
         (("--field", "question:Frage"), "is not of the form question=COLUMN"),
+        *[
+            ((option, "no/b.x"), f"{option} no/b.x: there is no folder 'no'; make it first")
+            for option in ("--save-baseline", "--markdown", "--csv", "--html", "--results")
+        ],
+        (("--retriever", "math:pi.x"), "math has no 'pi.x'; there is"),
         (("--field", "questions=Frage"), "there is no field 'questions'; there are 'question'"),
     ],
 )

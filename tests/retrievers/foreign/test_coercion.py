@@ -1,5 +1,7 @@
 """What is a retriever, by its methods alone."""
 
+import asyncio
+
 import pytest
 
 from nodekin.nodegraph import NodeGraph
@@ -59,3 +61,15 @@ def test_an_engine_is_a_retriever_of_its_answer_and_takes_conditions():
     assert as_retriever(engine, name="drinks").retrieve("tea")[0].node.metadata == {
         "title": "drinks: tea"
     }
+
+
+def test_an_async_function_searches_where_an_event_loop_runs_and_where_none_does():
+    async def search(query, top_k=5):
+        await asyncio.sleep(0)
+        return [f"{query} is a drink.", "Milk."][:top_k]
+
+    async def in_notebook():
+        return as_retriever(search).retrieve("Tea", top_k=1)
+
+    for results in (asyncio.run(in_notebook()), as_retriever(search).retrieve("Tea", top_k=1)):
+        assert [result.node.text for result in results] == ["Tea is a drink."]
