@@ -57,6 +57,7 @@ from .relevance import (
     joined,
     linked_from,
     rescaled,
+    rescored,
     vector_scores,
     with_scores,
     without_copies,
@@ -426,7 +427,7 @@ class DefaultRetriever(PlannedRetriever):
             scored = []
             for query, results in zip(queries, rankings, strict=True):
                 if not query.strip():  # what meets the filters
-                    scored.append(results)
+                    scored.append([rescored(result, 0.0) for result in results])
                     continue
                 partners = filter(None, map(linked_from, results))
                 nodes = [*(result.node for result in results), *partners]

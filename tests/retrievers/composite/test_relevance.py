@@ -183,6 +183,15 @@ def test_many_copies_leave_room_for_others() -> None:
     assert [result.text for result in results].count(text) == 1
 
 
+def test_what_a_blank_query_lists_scores_nothing() -> None:
+    graph = NodeGraph(progress=False)
+    graph.add([Document("Green tea. Black tea.", {"n": n % 2}) for n in range(4)])
+    for tokens in (None, 50):
+        listed = as_retriever(graph).retrieve(" ", filters={"n": 1}, max_tokens=tokens)
+        assert listed
+        assert {result.score for result in listed} == {0.0}
+
+
 def test_of_many_copies_some_are_noted_and_the_others_counted() -> None:
     graph = NodeGraph(progress=False)
     graph.add([Document("Green tea is steamed.", id=str(number)) for number in range(300)])
