@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ...nodegraph.errors import EmbeddingError
+from ...nodegraph.errors import VectorLengthError
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.hashing import digest
 from ...nodegraph.locking import mutex
@@ -127,7 +127,7 @@ class VectorIndex(SyncedIndex):
             filter: What their metadata must meet; applied before ranking.
 
         Raises:
-            EmbeddingError: If the vector has not the dimension of the nodes' vectors.
+            VectorLengthError: If the vector has not the dimension of the nodes' vectors.
         """
         return self.search_many([query], limit, filter)[0]
 
@@ -264,11 +264,11 @@ def check_dimension(query: Floats, dimension: int, group: str, model: str, key: 
     """Check that a query's vector is as long as those of the nodes; 0 where there are none.
 
     Raises:
-        EmbeddingError: If it is not.
+        VectorLengthError: If it is not.
     """
     if dimension and query.shape != (dimension,):
         numbers = " x ".join(map(str, query.shape))
-        raise EmbeddingError(
+        raise VectorLengthError(
             f"the query's vector has {numbers} numbers, and those of group {group!r} have "
             f"{dimension}: the embedding model {model!r} (key {key!r}) must embed queries and "
             "passages alike"

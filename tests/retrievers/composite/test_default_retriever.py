@@ -340,6 +340,20 @@ async def test_words_answer_if_a_model_is_down(
             named.retrieve(query)
 
 
+async def test_vectors_of_another_length_are_an_error_of_one_query_and_of_many() -> None:
+    def queries(texts: list[str]) -> np.ndarray:
+        return np.ones((len(texts), 5))
+
+    graph = NodeGraph(embed=Embedder(by_topic, "m", embed_queries=queries), progress=False)
+    graph.add(documents())
+    retriever = as_retriever(graph)
+    for _ in range(2):
+        with pytest.raises(VectorLengthError, match=r"5 numbers.* have 12"):
+            retriever.retrieve("tea")
+        with pytest.raises(VectorLengthError, match=r"5 numbers.* have 12"):
+            await retriever.abatch(["tea", "rivers"])
+
+
 async def test_another_model_under_the_same_name_is_an_error_and_not_a_search_by_words(
     tmp_path: Path,
 ) -> None:
