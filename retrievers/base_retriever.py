@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from functools import partial
@@ -224,23 +224,50 @@ class BaseRetriever:
         return formatted(results, output_format, join)
 
     def batch(
-        self, queries: Sequence[str], *, top_k: int | None = None, filters: Filters | None = None
+        self,
+        queries: Sequence[str],
+        *,
+        top_k: int | None = None,
+        filters: Filters | None = None,
+        max_tokens: int | None = None,
+        order: Order = "score",
     ) -> list[list[ScoredNode]]:
         """Return the results of each query, in the order of the queries.
+
+        Args:
+            queries: The questions.
+            top_k: How many results at most, in place of the retriever's own.
+            filters: Conditions, beside the retriever's own.
+            max_tokens: How many tokens the results of a query may have together.
+            order: ``"document"`` puts results of one document into its order.
 
         Raises:
             TypeError: If the queries are one text.
         """
         check_queries(queries)
-        return [self.retrieve(query, top_k=top_k, filters=filters) for query in queries]
+        budget = TokenBudget(max_tokens, order, top_k)
+        limit = budget.candidates(self)
+        with budget.holding():
+            results = [self.retrieve(query, top_k=limit, filters=filters) for query in queries]
+        return [*map(budget.fit, results)] if budget else results
 
     async def abatch(
-        self, queries: Sequence[str], *, top_k: int | None = None, filters: Filters | None = None
+        self,
+        queries: Sequence[str],
+        *,
+        top_k: int | None = None,
+        filters: Filters | None = None,
+        max_tokens: int | None = None,
+        order: Order = "score",
     ) -> list[list[ScoredNode]]:
         """Do what ``batch`` does without blocking the event loop, all queries at once."""
         check_queries(queries)
-        calls = [partial(self.aretrieve, query, top_k=top_k, filters=filters) for query in queries]
-        return await run_in_tasks(calls, len(calls))
+        budget = TokenBudget(max_tokens, order, top_k)
+        limit = budget.candidates(self)
+        calls = [partial(self.aretrieve, query, top_k=limit, filters=filters) for query in queries]
+        with budget.holding():
+            results = await run_in_tasks(calls, len(calls))
+        return [*map(budget.fit, results)] if budget else results
 
 
 def check_queries(queries: Sequence[str]) -> None:
@@ -251,6 +278,17 @@ def check_queries(queries: Sequence[str]) -> None:
     """
     if isinstance(queries, str):
         raise TypeError(f"batch takes a list of queries, not one: {queries!r:.80}")
+
+
+def check_texts(queries: Iterable[object]) -> None:
+    """Check that each query is a text.
+
+    Raises:
+        TypeError: If one is not.
+    """
+    for query in queries:
+        if not isinstance(query, str):
+            raise TypeError(f"a query is a str, not {type(query).__name__} {query!r:.80}")
 
 
 def inner_retrievers(retriever: object) -> Sequence[tuple[str, RetrieverProtocol]]:

@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 from ..nodegraph.locking import Observation, OutsideHoldError, observing
-from .base_retriever import BaseRetriever, check_queries
+from .base_retriever import BaseRetriever, check_queries, check_texts
 from .filters import Filters, parse_filters
 from .plans.effects import Compute
 from .plans.plan import Payments, Plan, UnpaidError, arun, current_payments, run
@@ -168,7 +168,11 @@ def in_one_state(plan_of: PlanOf, queries: Sequence[str]) -> Plan[list[Results]]
         plan_of: Returns the plan, as often as it is run.
         queries: The queries. Where graphs change meanwhile, parts of them may see different
             states.
+
+    Raises:
+        TypeError: If a query is no text.
     """
+    check_texts(queries)
     if current_payments.get() is not None:  # a part of a retrieval
         return (yield from plan_of(queries))
     return (yield from _attempts(plan_of, queries, Payments()))

@@ -131,9 +131,6 @@ class ForeignRetriever(PlannedRetriever):
     ) -> Plan[list[Results]]:
         """Return the results of each query as a plan; none of a blank one."""
         filters = all_of(current_restriction(), filters)
-        for query in queries:
-            if not isinstance(query, str):
-                raise TypeError(f"a query is a str, not {type(query).__name__} {query!r:.80}")
         texts = [query for query in queries if query.strip()]
         with start_span(self.name, queries=texts, retriever=self.source_name) as span:
             if filters and self._calls.filtered is None:

@@ -151,8 +151,6 @@ class MultiStepRetriever(PromptMixin, PlannedRetriever):
         return [list(outcome.results) for outcome in outcomes]
 
     def _plan(self, query: str, limit: int | None, filters: Filters | None) -> Plan[MultiStep]:
-        if not isinstance(query, str):
-            raise TypeError(f"a query is a str, not {type(query).__name__} {query!r:.80}")
         budget = Budget(self.max_calls, self.max_seconds)
         with start_span(self.name, queries=[query]) as span:
             (plain,) = yield from Find(self.inner, [query], limit, filters)

@@ -8,6 +8,8 @@ import pytest
 from nodekin.nodegraph import Document, NodeGraph, split_sentences
 from nodekin.retrievers import (
     AutoMergeRetriever,
+    BaseRetriever,
+    BudgetResults,
     FusionRetriever,
     RecursiveRetriever,
     RecursiveSettings,
@@ -15,6 +17,7 @@ from nodekin.retrievers import (
     Retriever,
     RetrieverSettings,
     WindowRetriever,
+    as_retriever,
 )
 from nodekin.retrievers.base_retriever import child_k_override
 
@@ -235,6 +238,44 @@ async def test_what_has_no_batch_is_asked_one_by_one(native, name):
     assert [each[0].node.text for each in found] == [
         retriever.retrieve(query, top_k=1)[0].node.text for query in ("tea", "茶")
     ]
+
+
+class Minimal(BaseRetriever):
+    """A class of a user, with no more than it has to have."""
+
+    def __init__(self, inner):
+        super().__init__()
+        self.inner = inner
+
+    def retrieve(self, query, *, top_k=None, filters=None):
+        return self.inner.retrieve(query, top_k=top_k, filters=filters)
+
+    async def aretrieve(self, query, *, top_k=None, filters=None):
+        return self.retrieve(query, top_k=top_k, filters=filters)
+
+
+async def test_a_batch_of_any_retriever_has_a_budget(native):
+    retriever = Minimal(native)
+    expected = list(retriever("tea", max_tokens=3, order="document"))
+    batches = (
+        retriever.batch(["tea"], max_tokens=3, order="document"),
+        await retriever.abatch(["tea"], max_tokens=3, order="document"),
+    )
+    for (found,) in batches:
+        assert isinstance(found, BudgetResults)
+        assert found.tokens <= 3
+        assert list(found) == expected
+
+
+@pytest.mark.parametrize("query", [None, b"tea", 3])
+async def test_a_query_that_is_no_text_is_an_error(native, query):
+    graph = NodeGraph(progress=False)
+    graph.add("Green tea.")
+    for retriever in (native, FusionRetriever([native, native]), as_retriever(graph)):
+        with pytest.raises(TypeError, match="a query is a str, not "):
+            retriever(query)
+        with pytest.raises(TypeError, match="a query is a str, not "):
+            await retriever.abatch(["tea", query])
 
 
 async def test_a_branch_that_fails_is_left_out_or_raises(native):
