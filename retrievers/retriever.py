@@ -15,7 +15,7 @@ from ..nodegraph.graph import NodeGraph
 from ..nodegraph.models.embedder import Vectors
 from ..nodegraph.models.model_objects import in_thread
 from ..nodegraph.models.passage_vectors import embed_ahead
-from .base_retriever import CHILD_K, RESTRICTION, BaseRetriever, check_queries
+from .base_retriever import CHILD_K, RESTRICTION, BaseRetriever, check_queries, check_texts
 from .filters import Filters, all_of
 from .protocols import Similarity
 from .ranking import Lift
@@ -86,8 +86,8 @@ class Retriever(BaseRetriever):
         similarity: A name (``"bm25"``, ``"bm25_chinese"``: both analyse Chinese, English and
             mixed text; ``"cosine"`` compares embeddings; ``"auto"`` fuses both) or an object
             (``Bm25(k1=1.2)``). None takes what the graph has, which the log says: ``"auto"``
-            where it has embeddings, else ``"bm25"``; ``"cosine"`` where the settings have
-            ``embed_keys``, and ``"bm25"`` for an ``index``.
+            where it has embeddings (several graphs: one in common), else ``"bm25"``;
+            ``"cosine"`` where the settings have ``embed_keys``, and ``"bm25"`` for an ``index``.
         index: How the similarity is made fast: ``"default"`` is its own, ``"map"`` looks up exact
             texts; or what was registered with ``register_index``, or makes an index.
         top_k: How many nodes to return at most: nodes of the target group, where there is one.
@@ -166,8 +166,16 @@ class Retriever(BaseRetriever):
         """Return the similarity if none is given."""
         if self.settings.embed_keys is not None:
             return "cosine"
-        keys = dict.fromkeys(key for item in self.graphs for key in item.embeddings.embedders)
-        if not keys or index != DEFAULT:
+        of_graphs = [[*item.embeddings.embedders] for item in self.graphs]
+        keys = [key for key in of_graphs[0] if all(key in keys for keys in of_graphs)]
+        if index != DEFAULT or not any(of_graphs):
+            return "bm25"
+        if not keys:  # the vectors of some would set the others back
+            logger.info(
+                "%r is searched by its words alone, since no similarity is given and the graphs "
+                "have no embedding in common; theirs are %s",
+                *(self.group_name, of_graphs),
+            )
             return "bm25"
         logger.info(
             "%r is searched by its words and by its vectors (%s), since no similarity is given",
@@ -450,9 +458,7 @@ class Retriever(BaseRetriever):
         self, queries: Sequence[str], top_k: int | None, filters: Filters | None
     ) -> Search:
         """Check what a call is given; return the search for it, without the vectors."""
-        for query in queries:
-            if not isinstance(query, str):
-                raise TypeError(f"a query is a str, not {type(query).__name__} {query!r:.80}")
+        check_texts(queries)
         child_k = CHILD_K.get()
         limit = self.top_k if top_k is None else check_top_k(top_k)
         is_fused = self.similarity.mode == "both"

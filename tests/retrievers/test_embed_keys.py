@@ -152,6 +152,21 @@ def test_without_a_similarity_words_and_vectors_are_searched(
         Retriever(graph, "ROOT", settings=RetrieverSettings(similarity_cut_off=0.5))
 
 
+def test_graphs_without_an_embedding_in_common_are_searched_by_words(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    graph = new_graph()
+    other, same = NodeGraph(progress=False), new_graph(vowels=vowels)
+    other.add("aaaa is what was asked for")
+    assert Retriever([graph, same], "ROOT").similarity.name == "auto"
+    with caplog.at_level("INFO", "nodekin.retrievers"):
+        for graphs in ([graph, other], [other, graph]):
+            retriever = Retriever(graphs, "ROOT")
+            assert retriever.similarity.name == "bm25"
+            assert {len(result.text) for result in retriever.retrieve("aaaa")} == {4, 26}
+    assert "no embedding in common" in caplog.text
+
+
 def test_cut_offs_that_can_not_be() -> None:
     graph = new_graph()
     with pytest.raises(ValueError, match="from -1 to 1 for cosines, not 80"):
