@@ -222,10 +222,10 @@ class Gate:
                 f"it any more: {_listed(ids)}"
             )
         if count := self._missing_count:
+            remedy = f"; save a new baseline if that is right, or allow it: --max-missing {count}"
             reasons.append(
                 f"{_questions(count)} of the baseline can't be compared as before, "
-                f"{self.max_missing} allowed; if that is right save a new baseline, or allow so "
-                f"many: --max-missing {count}"
+                f"{self.max_missing} allowed{remedy * (count > self.max_missing)}"
             )
         return reasons
 

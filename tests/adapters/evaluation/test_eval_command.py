@@ -311,6 +311,12 @@ def test_a_gate_by_a_saved_baseline(measured, here):
     ran = compare(*limit)
     assert (ran.status, ran.out.splitlines()[-1]) == (0, "the gate passed")
     assert compare(*limit, "--save-baseline", "new.jsonl").status == 0
+    (here / "many.jsonl").write_text(lines.rpartition("\n")[0], encoding="utf-8")
+    ran = compare(*limit, "--markdown", "m.md")
+    assert (ran.status, ran.out.splitlines()[-1]) == (1, "the gate failed")
+    assert "--max-missing 1" in (here / "m.md").read_text(encoding="utf-8")
+    assert compare(*limit, "--max-missing", "1").status == 0
+    (here / "many.jsonl").write_text(lines, encoding="utf-8")
     (here / "docs" / "tea.md").write_text("Milk.", encoding="utf-8")
     (here / "docs" / "river.txt").write_text("Water.", encoding="utf-8")
     ran = compare(*limit, "--save-baseline", "lost.jsonl", "--markdown", "m.md", "--html", "p.html")
