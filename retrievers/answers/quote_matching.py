@@ -31,7 +31,9 @@ _IS_WORD = re.compile(rf"[^\W{UNSPACED}]").match
 
 _IS_UNSPACED = re.compile(f"[{UNSPACED}]")
 
-_NUMERALS = "〇零一二三四五六七八九十百千万亿两萬億兩壹贰叁肆伍陆柒捌玖拾佰仟"
+_MULTIPLIERS = "十百千万亿萬億拾佰仟"
+
+_NUMERALS = f"〇零一二三四五六七八九两兩壹贰叁肆伍陆柒捌玖{_MULTIPLIERS}"
 
 _MAX_NUMBER = 40  # characters
 
@@ -41,7 +43,7 @@ _IS_NUMERAL = re.compile(rf"[\d{_NUMERALS}]").match
 _NUMBER = (
     rf"(?:(?<![^\W{UNSPACED}])(?<!\d[{UNSPACED}])(?<![).])[-+−－–±.]|百分之)?"
     r"(?:(?<!\d)\d{1,3}(?:[ \u00a0\u2009\u202f'’]\d{3})+(?!\d)(?:[.,]\d+)?"
-    rf"|\d+(?:[.,:/⁄]\d+)+[{_NUMERALS}]*|[\d{_NUMERALS}]+(?:[点點][\d{_NUMERALS}]+)?)"
+    rf"|\d+(?:[.,:/⁄]\d+)*(?:[{_MULTIPLIERS}]+\d*)*|[{_NUMERALS}]+(?:[点點][{_NUMERALS}]+)?)"
 )
 
 _PERCENT = r"\s?[%％‰]"
@@ -243,7 +245,7 @@ def _units(token: str) -> int:
     """Return what a token counts: a word 2, a character of Chinese 1, a mark nothing."""
     if _IS_WORD(token) or token[-1:].isdigit() or token[-1:] == "%":
         return 2
-    return len(token) if token[:1].isalnum() else 0
+    return sum(map(str.isalnum, token))
 
 
 def _find(quote: str, text: str) -> Span | None:

@@ -125,7 +125,7 @@ class Planter:
         at = text.find(part)
         before, behind = text[max(0, at - 2) : at], text[at + len(part) : at + len(part) + 2]
         word = r"\w" if self.language in _SPACED else r"[0-9a-zA-ZÀ-ÿ_]"
-        number = r"\d零一二三四五六七八九十百千万亿"
+        number = r"\d零一二三四五六七八九十百千万亿萬億"
         cut = (re.match(word, part) and re.search(rf"(?:{word}|[.,:+-])$", before)) or (
             re.search(rf"{word}$", part) and re.match(rf"{word}|[.,:]\d", behind)
         )
@@ -189,7 +189,7 @@ class Planter:
             return None
         at, wording = found
         parts = [
-            self._part(half, 4, 6)
+            self._part(half, 5, 7)
             for half in (wording[: len(wording) // 2], wording[len(wording) // 2 :])
         ]
         if None in parts:

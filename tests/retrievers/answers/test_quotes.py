@@ -156,6 +156,13 @@ def test_an_elision_leaves_out_no_sentence_and_no_negation(
         ("三十", "增长百分之三十。", "nowhere"),
         ("共5", "共5万元。", "nowhere"),
         ("五万元", "共三点五万元。", "nowhere"),
+        ("5千元", "共8万5千元。", "nowhere"),
+        ("他们是一个很大的家族，- 3万年前很有名", "他们是一个很大的家族，很有名。", "nowhere"),
+        (
+            "他们都说这就是一2008年他被选入队",
+            "2008年他被选入队。他们都说这就是一个队。",
+            "stitched",
+        ),
         ("三百元", "共三百元。", "exact"),
         ("106 cells", "It has 10⁶ cells.", "nowhere"),
         ("10⁶ cells", "It has 106 cells.", "nowhere"),
