@@ -42,6 +42,8 @@ _MAX_PASSAGE_TOKENS = (
 
 _LEAST = 40  # and as many as that of any
 
+_WINDOWS_FROM = 200  # tokens: of fewer, parts of several passages say more than windows of one
+
 _STEP = 50  # results that are retrieved at once: pages of a search are parts of the same ones
 
 _GAP = 3  # characters between two sentences that are shown as one
@@ -81,7 +83,10 @@ class SearchTools:
         max_tokens: int,
         session: ToolSession,
     ) -> ToolOutput:
-        """Return the windows that answer best, or passages by the sentences that matched."""
+        """Return the windows that answer best, or passages by the sentences that matched.
+
+        A budget of few tokens has passages: windows of one would take the place of others.
+        """
         if not query.strip():
             raise ToolError("the query is empty; say what to look for, in words or as a question")
         builder = OutputBuilder(max_tokens)
@@ -92,10 +97,12 @@ class SearchTools:
         depth = _STEP * ceil((skip + max(5, max_tokens // 25)) / _STEP)
         most = min(max_tokens, _MAX_PASSAGE_TOKENS)
         retriever = self._by(mode)
-        with TokenBudget(most, pages=depth).holding():
+        budget = TokenBudget(most if most >= _WINDOWS_FROM else None, pages=depth)
+        with budget.holding():
             results = retriever.retrieve(query, top_k=depth, filters=filters)
+        has_windows = bool(budget) and getattr(retriever, "has_windows", False)
         for rank, result in enumerate(results[skip:], skip + 1):
-            size = most if getattr(retriever, "has_windows", False) else max(_LEAST, most // rank)
+            size = most if has_windows else max(_LEAST, most // rank)
             if not self._add(result, size, builder, session):
                 break
         if not builder.size:

@@ -166,18 +166,22 @@ def test_chinese(graph, tools) -> None:
     assert text_of(graph, found) == "茶经"
 
 
-def test_a_budget_says_how_to_go_on(tools) -> None:
+@pytest.mark.parametrize("budget", [50, 199, 200])  # parts of passages, windows
+def test_a_budget_says_how_to_go_on(tools, budget) -> None:
+    whole = tools.call("search", {"query": "play in verse by Ibsen"}, max_tokens=2000)
     seen, skip = [], 0
     for _ in range(60):
         output = tools.call(
-            "search", {"query": "play in verse by Ibsen", "skip": skip}, max_tokens=50
+            "search", {"query": "play in verse by Ibsen", "skip": skip}, max_tokens=budget
         )
         if not output.entries:
             break
         seen += [(e["document"], *part) for e in output.entries for part in e["parts"]]
         skip += len(output.entries)
         assert output.text.endswith(f"\nMore: skip={skip}") == bool(output.left_out)
-    assert len(seen) > 3
+    assert {document for document, *_ in seen} == {e["document"] for e in whole.entries}
+    places = [(document, start) for document, start, _ in seen]
+    assert (("plays/brand.md", 1771) in places) == (budget < 200)  # a sentence alone
     for document, start, end in seen:  # nothing twice
         assert sum(d == document and a < end and start < b for d, a, b in seen) == 1
     assert output.text.startswith("Nothing more was found")
