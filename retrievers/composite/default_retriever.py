@@ -81,7 +81,10 @@ _SPARE = 4  # results beyond those that are wanted, in place of copies
 _DEEPEST = 16  # times as many as are wanted are looked at, and up to twice as many, not more
 
 PATIENCE = 60.0
-"""How many seconds an embedding model that need not be compared may take for queries."""
+"""How many seconds an embedding model that need not be compared may take for queries.
+
+After it failed to embed passages, words alone answer for as long as that took, at most so long.
+"""
 
 _MAX_FAILURES = 12  # of a model for a batch of queries: one refused among 512 takes 10
 
@@ -239,14 +242,23 @@ class DefaultRetriever(PlannedRetriever):
         by_words = self._without_vectors()
         if by_words is None:
             return (yield from self._search(queries, limit, filters))
-        errors = yield from self._embed(queries)
+        name, keys = "failures of embedding models", tuple(self._embed_keys)
+        failed: dict[tuple[str, ...], tuple[float, str]] = self.graph.reader.shared(name, dict)
+        until, failure = failed.get(keys, (0.0, ""))
+        started = monotonic()
+        if started < until:
+            errors = dict.fromkeys(queries, EmbeddingError(failure))
+        else:
+            errors = yield from self._embed(queries)
         embedded = [query for query in queries if query not in errors]
         try:
             found = iter((yield from self._search(embedded, limit, filters)) if embedded else ())
         except VectorLengthError:  # another model under the same name: no failure of a server
             raise
-        except EmbeddingError as error:
+        except EmbeddingError as error:  # of passages: it is not tried again for as long as it took
             errors = dict.fromkeys(queries, error)
+            until = monotonic() + min(PATIENCE, monotonic() - started)
+            failed[keys] = until, f"{error} (a short time ago, it is not tried again yet)"
         if not errors:
             return list(found)
         without = [query for query in queries if query in errors]

@@ -296,6 +296,33 @@ def test_a_model_that_hangs_is_not_waited_for_again(monkeypatch: pytest.MonkeyPa
         hanging.set()
 
 
+def test_a_model_that_fails_late_is_not_waited_for_again_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock, calls, works = 1000.0, 0, False
+
+    def embed(texts: list[str]) -> np.ndarray:
+        nonlocal clock, calls
+        if works:
+            return by_topic(texts)
+        clock += 20
+        calls += 1
+        raise TimeoutError("no answer")
+
+    monkeypatch.setattr(default_retriever, "monotonic", lambda: clock)
+    graph = NodeGraph(embed=Embedder(embed, "m", embed_queries=by_topic), progress=False)
+    graph.add(documents())
+    retriever = as_retriever(graph)
+    for _ in range(3):
+        (variant,) = retriever.retrieve("tea of kind 2")[0].evidence[0].variants
+        assert "no answer" in str(variant.note)
+    assert calls == 1
+    with pytest.raises(EmbeddingError, match="no answer"):
+        DefaultRetriever(graph, embed_keys=["default"]).retrieve("tea")
+    clock, works = clock + 21, True
+    assert not retriever.retrieve("tea of kind 2")[0].evidence[0].variants
+
+
 def test_links_are_followed_as_options_say() -> None:
     graph = NodeGraph(progress=False)
     graph.add(documents(titled=True))
