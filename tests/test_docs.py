@@ -347,6 +347,7 @@ def test_the_example_of_pages(
     assert "手册.docx, 第一章 茶室手册: 同一个茶箱" in shown
 
 
+@pytest.mark.slow
 @pytest.mark.allow_hosts(["127.0.0.1"])
 @pytest.mark.usefixtures("socket_enabled")
 def test_the_example_of_an_mcp_client() -> None:

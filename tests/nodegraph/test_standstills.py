@@ -211,6 +211,7 @@ print(len(WORK))
 """
 
 
+@pytest.mark.slow  # a fork may wait ten seconds for a connection of SQLite
 @needs_fork
 def test_a_process_forked_while_a_thread_embeds_or_opens_an_index_goes_on(store: str) -> None:
     assert run(FORKS, store) == "4"
