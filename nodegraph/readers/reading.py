@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from ..codec import decode, encode
-from ..document import Document
 from ..errors import ReadError, nearest_names
 from ..workers.process_workers import Limits, ProcessWorkers, available_cores
 from ..workers.remote_calls import ask_caller
@@ -27,24 +26,9 @@ from .formats import (
     registered_reader,
     supported_suffixes,
 )
-from .source_files import Ocr, ReadOptions, Records, SourceFile, documents_of
+from .source_files import Ocr, ReadOptions, Records, SourceFile
 
 K = TypeVar("K")
-
-
-def read_file(path: Path, file_id: str, options: ReadOptions | None = None) -> list[Document]:
-    """Read one file into documents, with the file's attributes in their metadata.
-
-    See ``documents_of`` for these.
-
-    Raises:
-        ReadError: If there is no reader for it, the file can't be opened, or it is not what its
-            reader expects.
-    """
-    ((_, read, _),) = read_files({file_id: path}, options or ReadOptions())
-    if isinstance(read, ReadError):
-        raise read
-    return documents_of(path, file_id, read)
 
 
 def read_files(

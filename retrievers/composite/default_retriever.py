@@ -37,6 +37,7 @@ from ..similarities.registry import DEFAULT, MakeIndex, get_similarity
 from ..token_budget import BUDGET, TokenBudget
 from ..tracing import is_observed, start_span, summarize_queries
 from ..validation import check_top_k
+from .budget_windows import passages_within, search_windows
 from .default_settings import (
     MeasuredSettings,
     default_target,
@@ -63,7 +64,6 @@ from .relevance import (
     without_copies,
     word_scores,
 )
-from .windows import passages_within, search_windows
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack

@@ -15,7 +15,7 @@ from nodekin.retrievers import (
     as_retriever,
     restrict,
 )
-from nodekin.retrievers.composite.windows import token_counts
+from nodekin.retrievers.composite.budget_windows import token_counts
 from nodekin.retrievers.similarities.registry import CustomSimilarity
 
 FILLER = "The harbour was busy in those years, and ships came from far away. "
