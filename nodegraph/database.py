@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, TypeVar
 
 from .codec import encode
 from .journal import Journal
@@ -41,7 +41,8 @@ class StateCache:
     size: int = 0
 
 
-class Snapshot(NamedTuple, Generic[C]):
+@dataclass(frozen=True, slots=True)
+class Snapshot(Generic[C]):  # a NamedTuple can't be generic in Python 3.10
     """The connection by which a thread reads one state."""
 
     connection: C
