@@ -10,12 +10,13 @@ from typing import Any
 
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.node import ROOT, Node
-from ...nodegraph.search_text import source_title
+from ...nodegraph.search_text import file_name_of, source_title
 from ...retrievers.analysis.text_analyzer import TextAnalyzer
 from ...retrievers.corpus_tools.reading_tools import CorpusView
 from ...retrievers.protocols import RetrieverProtocol
 from ...retrievers.results import Evidence, ScoredNode
 from ...retrievers.tracing import Span, trace
+from .markdown import passage_elements
 
 _TEXT = 2_400  # characters of a result
 
@@ -26,13 +27,14 @@ def result_records(results: Sequence[ScoredNode]) -> list[dict[str, Any]]:
     """Return results: where each stands, what it says, and every way it was found.
 
     ``text`` is three parts: before what matched best, that, and behind it; the first two are empty
-    where the result itself matched.
+    where the result itself matched. ``blocks`` has the same as elements.
     """
     return [
         {
             "rank": rank,
             "score": plain_number(result.score),
-            "text": _parts(result),
+            "text": (text := _parts(result)),
+            "blocks": passage_elements(*text, file_name(result.node)),
             "cut": len(result.node.text) > _TEXT,
             "matches": [_match_record(match, result.node) for match in result.evidence],
             **node_record(result.node),
@@ -48,6 +50,7 @@ def node_record(node: Node) -> dict[str, Any]:
         "group": node.group,
         "document": node.document_id or node.id,
         "title": title_of(node),
+        "folder": folder_of(node),
         "place": place_in(node),
         "start": node.start,
         "end": node.end,
@@ -214,25 +217,31 @@ class CorpusPages:
         record = {
             "document": root.id,
             "title": title_of(root),
+            "folder": folder_of(root),
             "place": place_in(node),
             "group": node.group,
             "size": len(text),
         }
+        start = end = 0
+        before, shown, after = "", node.text, ""
         if node.group == ROOT:
-            remaining = text[2 * reach :]
-            parts = {"before": "", "text": text[: 2 * reach], "after": ""}
-            return {**record, **parts, "more_before": 0, "more_after": len(remaining)}
-        if node.start is None or node.end is None:  # it was written, not cut out
-            parts = {"before": "", "text": node.text, "after": ""}
-            return {**record, **parts, "more_before": 0, "more_after": 0, "generated": True}
-        start, end = max(0, node.start - reach), min(len(text), node.end + reach)
+            shown = text[: 2 * reach]
+            end = len(text) - len(shown)
+        elif node.start is None or node.end is None:  # it was written, not cut out
+            record["generated"] = True
+        else:
+            start, last = max(0, node.start - reach), min(len(text), node.end + reach)
+            before, shown = text[start : node.start], text[node.start : node.end]
+            after, end = text[node.end : last], len(text) - last
+        marked = ("", "", shown) if node.group == ROOT else (before, shown, after)
         return {
             **record,
-            "before": text[start : node.start],
-            "text": text[node.start : node.end],
-            "after": text[node.end : end],
+            "before": before,
+            "text": shown,
+            "after": after,
+            "blocks": passage_elements(*marked, file_name(root)),
             "more_before": start,
-            "more_after": len(text) - end,
+            "more_after": end,
         }
 
 
@@ -244,6 +253,23 @@ def place_in(node: Node) -> str:
 def title_of(node: Node) -> str:
     """Return what a document is called for people: its title, or its id."""
     return source_title(node.metadata) or node.document_id or node.id
+
+
+def folder_of(node: Node) -> str:
+    """Return what tells a document from others with its title: its folder, or its path.
+
+    Empty where the title says it already.
+    """
+    path, title = node.document_id or node.id, title_of(node)
+    if title == path or file_name_of(node.metadata) is None:
+        return ""
+    folder, _, name = path.rpartition("/")
+    return folder if name == title else path
+
+
+def file_name(node: Node) -> str:
+    """Return the name of a node's file, or its document's id, which may be one."""
+    return file_name_of(node.metadata) or node.document_id or node.id
 
 
 MAX_RESULTS = 50

@@ -1,5 +1,6 @@
 "use strict";
 // Ask a corpus and look inside it. All texts are written by textContent: none of them is markup.
+// Markdown comes as elements, [tag, attributes, ...children], which the server made of it.
 (async () => {
   const byId = (id) => document.getElementById(id);
   const root = document.documentElement;
@@ -36,6 +37,20 @@
   const written = (tag, text, attributes = {}) =>
     make(tag, { lang: languageOf(text), dir: "auto", ...attributes }, text);
 
+  // Markdown; each of its texts may become several nodes
+  const built = (blocks, leaf = (text) => [text]) => blocks.flatMap((one) => {
+    if (typeof one === "string") return leaf(one);
+    const [tag, attributes, ...children] = one;
+    const element = make(tag, attributes, ...built(children, tag === "code" ? undefined : leaf));
+    return [tag === "table" ? make("div", { class: "scroll" }, element) : element];
+  });
+  const markdown = (blocks, text, attributes, leaf) =>
+    make("div", { lang: languageOf(text), dir: "auto", ...attributes }, ...built(blocks, leaf));
+
+  // The name of a group as a visitor would say it
+  const groupName = (name) => words[state.language][`group_${name.replace(/^.* (?=sentence$|entity$)/, "")}`] ?? name;
+  const standsIn = (record) => [record.folder, record.place].filter(Boolean).join(" · ");
+
   const button = (word, onclick, attributes = {}) =>
     make("button", { type: "button", onclick, ...attributes }, say(word));
 
@@ -68,8 +83,8 @@
 
   function nameOf(one) {
     if (one.name !== undefined) return one.name;
-    const what = say(one.similarity === "cosine" ? "by_meaning" : "by_words", one);
-    return one.target ? say("lifted_to", { what, target: one.target }) : what;
+    const what = say(one.similarity === "cosine" ? "by_meaning" : "by_words", { group: groupName(one.group) });
+    return one.target ? say("shown_in", { what, target: groupName(one.target) }) : what;
   }
 
   function setupOptions(select, chosen = select.selectedIndex) {
@@ -91,22 +106,22 @@
     try {
       record = await get("passage", { node, reach });
     } catch (error) {
-      record = { title: node, place: "", group: "", size: 0, before: "", text: error.message, after: "" };
+      record = { title: node, place: "", group: "", size: 0, text: error.message, blocks: [error.message] };
     }
     opened = { node, reach, document: record.document };
     byId("passage-title").textContent = record.title;
-    const text = [record.place, record.group, say("place", { count: count(record.size) })].filter(Boolean).join(" · ");
+    const text = [standsIn(record), groupName(record.group), say("place", { count: count(record.size) })].filter(Boolean).join(" · ");
     byId("passage-place").textContent = record.generated ? `${text} · ${say("generated")}` : text;
     const cut = (number) => (number ? make("p", { class: "quiet" }, `… ${say("characters", { count: count(number) })} …`) : null);
-    const marked = record.group === "ROOT" ? written("span", record.text) : written("mark", record.text);
-    byId("passage-text").replaceChildren(
-      ...[cut(record.more_before), make("div", { class: "passage", dir: "auto", lang: languageOf(record.text) },
-        record.before, marked, record.after), cut(record.more_after)].filter(Boolean));
+    const body = markdown(record.blocks, record.text, { class: "passage" });
+    byId("passage-text").replaceChildren(...[cut(record.more_before), body, cut(record.more_after)].filter(Boolean));
     byId("passage-more").hidden = !(record.more_before || record.more_after);
     byId("passage-tree").hidden = !record.document;
     if (!passage.open) passage.showModal();
-    const isLong = marked.getBoundingClientRect().height > byId("passage-text").clientHeight / 2;
-    marked.scrollIntoView({ block: isLong ? "start" : "center" });
+    const marks = body.querySelectorAll("mark");
+    const [first, last] = [marks[0] ?? body, marks[marks.length - 1] ?? body];
+    const height = last.getBoundingClientRect().bottom - first.getBoundingClientRect().top;
+    first.scrollIntoView({ block: height > byId("passage-text").clientHeight / 2 ? "start" : "center" });
   }
   byId("passage-close").addEventListener("click", () => passage.close());
   byId("passage-more").addEventListener("click", () => openPassage(opened.node, opened.reach * 8));
@@ -147,8 +162,8 @@
     return make("li", {},
       make("div", { class: "line" }, make("span", { class: "rank" }, `${source.number}`),
         written("button", source.title, { type: "button", class: "link", onclick: () => openPassage(source.id) }),
-        written("small", source.place), aside),
-      written("p", source.cut ? `${source.text} …` : source.text, { class: "passage clipped" }));
+        written("small", standsIn(source)), aside),
+      markdown(source.cut ? [...source.blocks, " …"] : source.blocks, source.text, { class: "passage clipped" }));
   }
 
   // A quotation of the answer: whether it stands in the sources, and where
@@ -176,8 +191,8 @@
     element.replaceChildren(...[
       written("h3", turn.question),
       isWaiting ? make("p", { class: "quiet waiting" }, say("searching")) : null,
-      turn.text ? make("div", { class: `answer${ended ? "" : " writing"}`, lang: languageOf(turn.text), dir: "auto",
-        "aria-live": "polite", "aria-busy": `${!ended}` }, ...cited(turn.text, turn.sources)) : null,
+      turn.text ? markdown([...turn.blocks, turn.pending], turn.text, { class: `answer${ended ? "" : " writing"}`,
+        "aria-live": "polite", "aria-busy": `${!ended}` }, (text) => cited(text, turn.sources)) : null,
       turn.error ? wrong(new Error(say("failed", { error: turn.error }))) : null,
       ...notes.map((note) => written("p", note, { class: "quiet note" })),
       turn.quotes?.length ? make("ul", { class: "quotes", "aria-label": say("quotes") },
@@ -202,7 +217,7 @@
   async function ask(question) {
     const history = state.turns.filter((turn) => turn.state === "ended" && turn.text)
       .map(({ question, text }) => ({ question, answer: text }));
-    const turn = { question, text: "", sources: [], notes: [], quotes: [], error: "", state: "running" };
+    const turn = { question, text: "", blocks: [], pending: "", sources: [], notes: [], quotes: [], error: "", state: "running" };
     state.turns.push(turn);
     drawTurns();
     turn.element.scrollIntoView({ block: "start" });
@@ -219,7 +234,8 @@
         rest = lines.pop();
         for (const line of lines) {
           const event = JSON.parse(line);
-          if (event.type === "text") turn.text += event.text;
+          if (event.type === "text") { turn.text += event.text; turn.pending += event.text; }
+          else if (event.type === "blocks") { turn.blocks.push(...event.blocks); turn.pending = event.pending; }
           else if (event.type === "sources") turn.sources = event.sources;
           else if (event.type === "error") turn.error = event.error;
           else if (event.type === "end") { turn.notes = event.notes; turn.quotes = event.quotes ?? []; turn.state = "ended"; }
@@ -371,28 +387,28 @@
     const step = (label, ...content) => make("li", {}, make("small", {}, label), ...content.filter(Boolean));
     const earlier = match.variants.map((one) => step(one.strategy, written("span", one.query), one.note ? written("small", one.note, { class: "wrong" }) : null));
     const key = match.embed_key ? ` (${match.embed_key})` : "";
-    const hit = [make("b", {}, `${match.similarity}${key} ${short(match.score)}`)];
+    const why = match.similarity.startsWith("bm25") ? "same_words" : match.similarity === "cosine" ? "same_meaning" : null;
+    const name = `${match.similarity}${key}`;
+    const hit = [make("b", {}, `${why ? say(why, { name }) : name} ${short(match.score)}`)];
     hit.push(match.itself ? make("span", { class: "quiet" }, say("path_itself")) : written("span", match.text, { class: "clipped two-lines" }));
     if (match.searched_with.length) hit.push(written("small", say("searched_with", { names: match.searched_with.join(", ") })));
     const steps = [...earlier, step(say("path_query"), written("span", match.query, { class: "clipped two-lines" })),
-      step(say("path_hit", { group: match.group }), ...hit)];
-    if (!match.itself) steps.push(step(say("path_lift", { group: result.group }), match.share === null ? null : make("b", {}, say("share", { share: short(match.share) }))));
+      step(say("path_hit", { group: groupName(match.group) }), ...hit)];
+    if (!match.itself) steps.push(step(say("path_shown", { group: groupName(result.group) }), match.share === null ? null : make("b", {}, say("share", { share: short(match.share) }))));
     else if (match.share !== null) hit.push(make("small", {}, say("share", { share: short(match.share) })));
-    if (match.itself && match.share !== null) steps[steps.length - 1] = step(say("path_hit", { group: match.group }), ...hit);
+    if (match.itself && match.share !== null) steps[steps.length - 1] = step(say("path_hit", { group: groupName(match.group) }), ...hit);
     steps.push(step(say("path_rank", { rank: result.rank }), make("b", {}, say("score", { score: short(result.score) }))));
     return make("ol", { class: "path" }, ...steps);
   }
 
   function resultItem(result, side) {
-    const [before, hit, after] = result.text;
     const [first, ...rest] = result.matches;
     const mark = side ? markOf(result, side) : null;
     return make("li", { class: mark?.classList.contains("mark-only") ? "is-only" : null },
       make("div", { class: "line" }, make("span", { class: "rank" }, `${result.rank}`),
         written("button", result.title, { type: "button", class: "link", onclick: () => openPassage(result.id) }),
-        written("small", result.place), mark),
-      make("div", { class: "passage clipped", dir: "auto", lang: languageOf(before + hit + after) }, before,
-        hit ? make("mark", {}, hit) : "", after, result.cut ? " …" : ""),
+        written("small", standsIn(result)), mark),
+      markdown(result.cut ? [...result.blocks, " …"] : result.blocks, result.text.join(""), { class: "passage clipped" }),
       first ? pathOf(first, result) : null,
       rest.length ? make("details", { class: "evidence" }, make("summary", {}, say(rest.length === 1 ? "one_more_way" : "more_ways", { count: rest.length })),
         ...rest.map((match) => pathOf(match, result))) : null);
@@ -451,8 +467,8 @@
     const rows = [];
     const add = (group, depth) => {
       const bar = make("meter", { min: 0, max: most, value: group.size, "aria-hidden": "true" });
-      rows.push(make("tr", {}, written("th", `${"  ".repeat(depth)}${group.name}`, { scope: "row" }),
-        written("td", group.parent ?? ""),
+      rows.push(make("tr", {}, written("th", `${"  ".repeat(depth)}${groupName(group.name)}`, { scope: "row" }),
+        written("td", group.parent ? groupName(group.parent) : ""),
         make("td", { class: "cost" }, group.built ? count(group.size) : make("small", {}, say("not_built"))), make("td", {}, bar)));
       groups.filter((one) => one.parent === group.name).forEach((one) => add(one, depth + 1));
     };
@@ -516,7 +532,7 @@
         parts.push(make("details", {}, make("summary", {}, say("metadata")), make("dl", {},
           ...metadata.flatMap(([key, value]) => [written("dt", key), written("dd", value)]))));
       }
-      for (const group of record.groups) parts.push(make("p", { class: "quiet" }, say("children", { group: group.name, count: count(group.total) })), childList(node, group));
+      for (const group of record.groups) parts.push(make("p", { class: "quiet" }, say("children", { group: groupName(group.name), count: count(group.total) })), childList(node, group));
       if (!record.groups.length) parts.push(make("p", { class: "quiet" }, say("no_children")));
       inside.replaceChildren(...parts);
     } catch (error) {
@@ -614,7 +630,7 @@
     byId("title").textContent = state.corpus.title || "nodekin";
     try {
       state.turns = JSON.parse(sessionStorage.getItem("nodekin.turns") ?? "[]")
-        .map((turn) => (turn.state === "running" ? { ...turn, state: "stopped" } : turn));
+        .map((turn) => ({ blocks: [], pending: turn.blocks ? "" : turn.text, ...turn, state: turn.state === "running" ? "stopped" : turn.state }));
     } catch { state.turns = []; }
     draw();
     sides.forEach((side, place) => { side.select.selectedIndex = Math.min(place, side.select.options.length - 1); side.text.value = setupOf(side.select); });

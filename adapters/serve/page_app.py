@@ -36,10 +36,12 @@ from .corpus_pages import (
     MAX_RESULTS,
     CorpusPages,
     explained_search,
+    file_name,
     node_record,
     plain_number,
     why_missing,
 )
+from .markdown import GrowingMarkdown, passage_elements
 from .tried_setups import TriedSetups
 
 _logger = logging.getLogger("nodekin")
@@ -220,7 +222,8 @@ async def answer_events(
 ) -> AsyncGenerator[Event, None]:
     """Yield the sources, the text in pieces, and the end; or what went wrong.
 
-    Closing it ends the model's work.
+    Closing it ends the model's work. Each block of the answer comes as text, and as ``blocks`` of
+    elements when it is complete, with the text behind them as ``pending``.
 
     Args:
         retriever: What finds the passages.
@@ -239,12 +242,16 @@ async def answer_events(
         engine = llm if is_ready else QueryEngine(retriever, model, check="quotes")
         stream = engine.astream(question, history=list(history) or None)
         displayed = False
+        markdown = GrowingMarkdown()
         async with aclosing(stream):
             async for piece in stream:
                 if not displayed:
                     displayed = True
                     yield _sources_of(stream.answer)
                 yield {"type": "text", "text": piece}
+                if blocks := markdown.add(piece):
+                    yield {"type": "blocks", "blocks": blocks, "pending": markdown.pending}
+        yield {"type": "blocks", "blocks": markdown.finish(), "pending": ""}
         answer = stream.answer
         yield _sources_of(answer)
         yield {"type": "end", "answered": answer.answered, "searched": answer.searched} | {
@@ -271,6 +278,7 @@ def _sources(sources: Iterable[tuple[int, ScoredNode, str, bool | None]]) -> Eve
                 "number": number,
                 "cited": cited,
                 "text": text[:_MAX_SOURCE],
+                "blocks": passage_elements("", "", text[:_MAX_SOURCE], file_name(result.node)),
                 "cut": len(text) > _MAX_SOURCE,
                 **node_record(result.node),
             }

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 from importlib.resources import files
 
 import pytest
@@ -79,9 +80,21 @@ def test_the_page_has_a_policy_and_loads_itself_alone(client) -> None:
     assert client.get("/../pyproject.toml").status_code == 404
 
 
-def test_both_languages_have_the_same_words() -> None:
-    words = json.loads(files("nodekin.adapters.serve").joinpath("words.json").read_text("utf-8"))
+def test_both_languages_have_the_words_of_the_page_and_no_others() -> None:
+    package = files("nodekin.adapters.serve")
+    words = json.loads(package.joinpath("words.json").read_text("utf-8"))
     assert words["en"].keys() == words["zh"].keys()
+    parts = {
+        key: [set(re.findall(r"\{(\w+)\}", words[language][key])) for language in words]
+        for key in words["en"]
+    }
+    assert all(english == chinese for english, chinese in parts.values()), parts
+    script = package.joinpath("page.js").read_text("utf-8")
+    page = script + package.joinpath("index.html").read_text("utf-8")
+    known = {key for key in words["en"] if not key.startswith(("group_", "quote_"))}
+    assert {key for key in known if f'"{key}"' not in page} == set()
+    used = re.findall(r'\bsay\("(\w+)"', script) + re.findall(r'data-\w+="(\w+)"', page)
+    assert set(used) <= known
 
 
 def test_an_empty_token_is_none(setups) -> None:

@@ -167,7 +167,7 @@ def test_an_answer_streams_in_and_its_citation_opens_the_passage(visit, model) -
     opened.page.locator(".turn summary").click()
     opened.screenshot("ask")
     opened.page.get_by_role("button", name="Open source 1 in its document").click()
-    expect(opened.page.locator("#passage mark")).to_contain_text("Black tea is fermented.")
+    expect(opened.page.locator("#passage mark").last).to_contain_text("Black tea is fermented.")
     expect(opened.page.locator("#passage-title")).to_have_text("tea/black.md")
     opened.screenshot("passage")
     opened.page.keyboard.press("Escape")
@@ -306,6 +306,51 @@ def test_hostile_documents_are_text(visit) -> None:
     expect(opened.page.locator("#passage-text")).to_contain_text("onerror=")
     assert opened.page.locator("main img, dialog img, main script, dialog script").count() == 0
     assert "Search" in opened.page.title()
+
+
+MARKDOWN = """**Black tea** is *fermented* [1]:
+
+1. It is `dried`, then
+   - rolled.
+
+| tea | water in degrees | minutes | leaves in a pot | may be poured again, how often |
+|---|--:|--:|--:|---|
+| black [1] | 95 | 4 | 3 | twice |
+
+```
+x = leaves[1]  # a long line of code, which is longer than a phone is wide
+```
+
+[the site](https://example.com/) <b>bold</b> ![cup](https://example.com/cup.png)"""
+
+
+@pytest.mark.parametrize("width", [360, 1280])
+def test_markdown_is_shown_as_such(visit, model, width) -> None:
+    opened = visit(viewport={"width": width, "height": 900})
+    page, answer = opened.page, opened.page.locator(".turn .answer")
+    model.text = MARKDOWN
+    model.go.clear()
+    opened.ask("Which tea is fermented?")
+    expect(answer).to_contain_text("**Black")  # what is still written
+    model.go.set()
+    expect(answer).to_have_attribute("aria-busy", "false")
+    expect(answer.locator("p > strong")).to_have_text("Black tea")
+    expect(answer.locator("ol > li > ul > li")).to_have_text("rolled.")
+    expect(answer.locator("td").nth(1)).to_have_text("95")
+    expect(answer.locator("pre")).to_contain_text("leaves[1]")
+    expect(answer.locator(".citation")).to_have_count(2)
+    expect(answer).to_contain_text("the site (https://example.com/) <b>bold</b> cup")
+    assert answer.locator("a, img, b").count() == 0
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    page.locator(".turn summary").click()
+    expect(page.locator(".sources h4").first).to_have_text("Black tea")
+    opened.screenshot(f"markdown_{width}", full_page=True)
+    page.reload()
+    page.wait_for_selector("[data-ready]")
+    expect(page.locator(".turn .answer p > strong")).to_have_text("Black tea")
+    page.locator(".answer .citation").first.click()
+    expect(page.locator("#passage mark").first).to_be_visible()
+    opened.screenshot(f"markdown_passage_{width}")
 
 
 def test_it_speaks_chinese_and_the_keyboard_is_enough(visit) -> None:
