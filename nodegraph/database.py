@@ -131,7 +131,8 @@ class Database(ABC, Generic[C]):
             yield state
         finally:
             # A generator may be closed by another thread, or in a process that was forked off.
-            if self._snapshots.get(thread) is snapshot:
+            # Nothing is called before the deletion, since an interrupt comes after a call.
+            if thread in self._snapshots and self._snapshots[thread] is snapshot:
                 del self._snapshots[thread]
                 self._stop_reading(connection)
 

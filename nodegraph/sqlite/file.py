@@ -233,6 +233,7 @@ class GraphFile(Database[Connection]):
 
     def _start_writing(self) -> Connection:
         writer = self._writing_connection()
+        writer.roll_back()  # what an interrupt has left
         writer.run("BEGIN IMMEDIATE")
         try:
             writer.version()  # another process may have brought the tables to a newer version
