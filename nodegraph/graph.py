@@ -30,6 +30,7 @@ from .readers.source_files import ReadOptions, ReadReport
 from .search_text import SearchTextOption, as_search_text
 from .splitters.sentences import SentenceSplitter
 from .store import NodeStore
+from .stored_answers import AnswerStore
 
 if TYPE_CHECKING:
     from .models.embedder import Vectors
@@ -131,6 +132,7 @@ class NodeGraph:
             self._store, self._access, self.reader, self._check_outside
         )
         self.embeddings = EmbeddingCache(self._store, self._embedders, self.progress)
+        self.answers: AnswerStore = AnswerStore(self._store)
 
     def __getstate__(self) -> dict[str, Any]:
         from .workers.remote_calls import is_sending
@@ -139,7 +141,7 @@ class NodeGraph:
             raise TypeError(
                 "a graph stays in its process; a transform with trans_node=True asks node.graph"
             )
-        derived = {"_access", "_builder", "_corpus", "embeddings", "imports", "reader"}
+        derived = {"_access", "_builder", "_corpus", "answers", "embeddings", "imports", "reader"}
         return {k: v for k, v in self.__dict__.items() if k not in derived}
 
     def __setstate__(self, state: dict[str, Any]) -> None:

@@ -337,6 +337,16 @@ def test_the_example_of_a_checked_answer(capsys: pytest.CaptureFixture[str]) -> 
     assert "“is poured at eighty degrees”" in shown.splitlines()[-1]
 
 
+def test_the_example_of_stored_answers(capsys: pytest.CaptureFixture[str]) -> None:
+    runpy.run_path(str(REPO / "examples" / "stored_answers.py"), run_name="__main__")
+    shown = capsys.readouterr().out
+    assert "a line has moved: []\n" in shown
+    assert "a source was changed: green.md; a new result: green.md\n" in shown
+    assert shown.splitlines()[-1].endswith(
+        "Fermented tea: which tea is fermented? Oolong, in part. [1]"
+    )
+
+
 def test_the_example_of_pages(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -6,6 +6,7 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, TextIO
@@ -126,6 +127,15 @@ speaks OpenAI's protocol. The key is only taken from there.
 """
 
 
+min_score_option = click.option(
+    "--min-score",
+    type=float,
+    metavar="SCORE",
+    help="Leave out what scores less, from 0 to 1: where nothing is left, say that nothing was "
+    "found, and ask no model. 0.5 is a good choice.",
+)
+
+
 @click.command(epilog=f"{JSON_FORMAT}\n{EXIT_STATUSES}")
 @click.argument("words", nargs=-1, metavar="[QUESTION]")
 @search_options
@@ -145,13 +155,9 @@ speaks OpenAI's protocol. The key is only taken from there.
     help="How passages become an answer: all in one prompt, one after the other improving it, "
     "each alone and then joined, or the best of one from each.",
 )
-@click.option(
-    "--min-score",
-    type=float,
-    metavar="SCORE",
-    help="Leave out what scores less, from 0 to 1: where nothing is left, say that nothing was "
-    "found, and ask no model. 0.5 is a good choice.",
-)
+@min_score_option
+@click.option("--keep", is_flag=True, help="Store the answer in the index: see nodekin answers.")
+@click.option("--fresh", is_flag=True, help="Ask the model, also where an answer is stored.")
 @click.option("--chat", is_flag=True, help="Go on asking; earlier questions are remembered.")
 @click.option("--json-lines", is_flag=True, help="Print JSON while the answer comes, a line each.")
 @common_options
@@ -162,6 +168,8 @@ def ask(
     strategy: str,
     mode: Any,
     min_score: float | None,
+    keep: bool,
+    fresh: bool,
     chat: bool,
     json_lines: bool,
     as_json: bool,
@@ -169,6 +177,8 @@ def ask(
     **options: Any,
 ) -> int:
     """Answer QUESTION from an index or a folder, with the sources ("-" reads standard input).
+
+    A question whose answer is stored (--keep), and not out of date, is answered at once.
 
     \b
     nodekin ask Who brought tea to Japan
@@ -178,12 +188,18 @@ def ask(
     question = " ".join(words) or None
     if question is None and not chat:
         raise CommandError("name a question, or ask several with --chat", ExitStatus.USAGE_ERROR)
+    if keep and (chat or options["folders"]):
+        other = "--chat, whose questions depend on each other" if chat else "--in, which has none"
+        raise CommandError(
+            f"--keep stores the answer in an index, and does not go with {other}; leave one out",
+            ExitStatus.USAGE_ERROR,
+        )
     with open_search(quiet=quiet, **options) as search:
-        engine = _engine(search, model, base_url, strategy, mode, min_score)
+        engine = engine_of(search, model, base_url, strategy, mode, min_score)
         lines = json_lines or (as_json and chat)
         output_format = "lines" if lines else "json" if as_json else "text"
         name = getattr(engine.llm.model, "model", engine.llm.name)
-        asker = _Session(engine, search, name, output_format, quiet)
+        asker = _Session(engine, search, name, output_format, quiet, keep, fresh)
         if not chat:
             return asker.ask(as_text(question or ""))
         status: int = ExitStatus.NO_RESULTS
@@ -205,7 +221,7 @@ def ask(
         return status
 
 
-def _engine(
+def engine_of(
     search: SearchSession,
     model: str | None,
     base_url: str | None,
@@ -242,17 +258,22 @@ class _Session:
     model: str
     output_format: str
     quiet: bool
+    keep: bool = False
+    fresh: bool = False
     history: list[tuple[str, str]] = field(default_factory=list)
 
     def ask(self, question: str) -> int:
         """Return the status that the answer gives."""
         if not question:
             raise CommandError("the question is empty", ExitStatus.USAGE_ERROR)
+        conditions = {"top_k": self.search.top_k, "filters": self.search.filters or None}
+        stored = None if self.fresh or self.history else self._stored(question, conditions)
+        if stored is not None:
+            if self.output_format == "text":
+                echo(printable(stored.text))
+            return self._show_answer(stored)
         streaming = self.engine.stream(
-            question,
-            history=self.history or None,
-            top_k=self.search.top_k,
-            filters=self.search.filters or None,
+            question, history=self.history or None, keep=self.keep, **conditions
         )
         with streaming as stream:  # which ends the model's work where the reader goes away
             if self.output_format == "text":
@@ -265,12 +286,20 @@ class _Session:
                 for piece in stream:
                     if self.output_format == "lines":
                         _print_json_line({"type": "piece", "text": piece})
-        answer = check_quotes(stream.answer)
-        self._show_answer(answer)
-        self.history.append((question, answer.text))
-        return ExitStatus.SUCCESS if answer.answered else ExitStatus.NO_RESULTS
+        return self._show_answer(stream.answer)
 
-    def _show_answer(self, answer: Any) -> None:
+    def _stored(self, question: str, conditions: dict[str, Any]) -> Answer | None:
+        """Return the stored answer to a question, if it is not out of date."""
+        if not len(self.search.graph.answers):
+            return None
+        with suppress(ValueError):  # such a retriever has no stored answers
+            answer: Answer | None = self.engine.stored_answer(question, **conditions)
+            return answer
+        return None
+
+    def _show_answer(self, unchecked: Answer) -> int:
+        """Show the answer, and remember it. Return the status that it gives."""
+        answer = check_quotes(unchecked)
         if self.output_format == "lines":
             _print_json_line({"type": "answer", **answer_record(answer, self.model)})
         elif self.output_format == "json":
@@ -281,6 +310,8 @@ class _Session:
                 echo(line)
         for remark in () if self.quiet or self.output_format != "text" else warnings_of(answer):
             click.echo(f"nodekin: {printable(' '.join(remark.split()))}", err=True)
+        self.history.append((answer.question, answer.text))
+        return ExitStatus.SUCCESS if answer.answered else ExitStatus.NO_RESULTS
 
 
 def _print_json_line(record: dict[str, Any]) -> None:

@@ -121,7 +121,9 @@ _OUTPUT = {
 
 
 class CorpusServer:
-    """Answer the requests of a client of the Model Context Protocol; it only reads.
+    """Answer the requests of a client of the Model Context Protocol.
+
+    It only reads, unless the tools have ``note``.
 
     Args:
         open_tools: Returns the tools; called once, in a thread, when they are first needed, so
@@ -170,7 +172,7 @@ class CorpusServer:
                     description=tool.description,
                     input_schema=_with_conversation(tool.parameters),
                     output_schema=_OUTPUT,
-                    annotations=_READ_ONLY,
+                    annotations=_WRITES if tool.name == "note" else _READ_ONLY,
                 )
                 for tool in tools.tools.values()
             ]
@@ -315,6 +317,10 @@ class CorpusServer:
 
 
 _READ_ONLY = types.ToolAnnotations(read_only_hint=True, open_world_hint=False)
+
+_WRITES = types.ToolAnnotations(
+    read_only_hint=False, destructive_hint=True, idempotent_hint=True, open_world_hint=False
+)
 
 
 async def _report(ctx: ServerRequestContext) -> None:

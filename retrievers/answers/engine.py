@@ -12,27 +12,33 @@ from collections.abc import (
     Iterable,
     Iterator,
     Mapping,
+    Sequence,
 )
 from contextlib import aclosing
+from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, ClassVar, get_args
 
 from ...nodegraph.errors import explain_names
 from ...nodegraph.models.llm import LLM, as_llm
+from ...nodegraph.models.model_objects import in_thread
 from ...nodegraph.models.templates import language_of
+from ...nodegraph.stored_answers import StaleAnswer, StoredAnswer, answer_key
 from ..filters import Filters, parse_filters
 from ..foreign.coercion import as_retriever
 from ..plans.plan import Plan, arun, astream, run, stream
 from ..plans.prompting import Prompt, PromptMixin, PromptReplacement, replace_prompts
 from ..protocols import RetrieverLike
 from ..restricted_retriever import restrict
+from ..results import ScoredNode
 from ..token_budget import TokenBudget
 from ..validation import check_min_score, check_top_k, choice, whole
 from .answer import Answer, Source
 from .chat_history import Pair, parse_history
 from .context import AnswerContext
-from .pipeline import answer_question
+from .pipeline import MODEL_FAILED, answer_question, answer_results, preset_answer
 from .qa import QaRetriever
+from .quotes import check_quotes
 from .settings import (
     PROMPTS,
     AnswerCheck,
@@ -40,6 +46,16 @@ from .settings import (
     AnswerSettings,
     check_mode,
     check_prompts,
+)
+from .staleness import (
+    compared,
+    conditions_of,
+    graph_of,
+    no_model,
+    restored_answer,
+    setup_causes,
+    setup_of,
+    stored_answer,
 )
 
 if TYPE_CHECKING:
@@ -150,6 +166,7 @@ class QueryEngine(PromptMixin):
         history: Iterable[Any] | None = None,
         top_k: int | None = None,
         filters: Filters | None = None,
+        keep: bool = False,
     ) -> Answer:
         """Return the answer to a question.
 
@@ -160,13 +177,23 @@ class QueryEngine(PromptMixin):
                 so that it is understood without them.
             top_k: In place of the engine's own.
             filters: Conditions on metadata, for the retriever and for preset answers.
+            keep: Whether the answer is stored in the graph (``graph.answers``). One that is
+                stored and not out of date is returned at once, with a note.
 
         Raises:
             TypeError: If the question is no text, or the history none.
-            ValueError: If the question leaves no room for a passage.
+            ValueError: If the question leaves no room for a passage, or an answer is to be stored
+                that has a history, or whose retriever searches several graphs.
             AnswerError: If the model fails or ``max_seconds`` are over, with ``on_error="raise"``.
         """
-        return run(self._plan(question, history, top_k, filters)[0])
+        if not keep:
+            return run(self._plan(question, history, top_k, filters)[0])
+        store = self._storing(question, history, top_k, filters)
+        answer = self.stored_answer(question, top_k, filters)
+        if answer is None:
+            answer = run(self._plan(question, history, top_k, filters)[0])
+            store(answer)
+        return answer
 
     async def aquery(
         self,
@@ -175,9 +202,17 @@ class QueryEngine(PromptMixin):
         history: Iterable[Any] | None = None,
         top_k: int | None = None,
         filters: Filters | None = None,
+        keep: bool = False,
     ) -> Answer:
         """Async version of ``query``."""
-        return await arun(self._plan(question, history, top_k, filters)[0])
+        if not keep:
+            return await arun(self._plan(question, history, top_k, filters)[0])
+        store = await in_thread(self._storing, question, history, top_k, filters)
+        answer = await in_thread(self.stored_answer, question, top_k, filters)
+        if answer is None:
+            answer = await arun(self._plan(question, history, top_k, filters)[0])
+            await in_thread(store, answer)
+        return answer
 
     def stream(
         self,
@@ -186,14 +221,20 @@ class QueryEngine(PromptMixin):
         history: Iterable[Any] | None = None,
         top_k: int | None = None,
         filters: Filters | None = None,
+        keep: bool = False,
     ) -> AnswerStream:
         """Return the answer as the model writes it: iterate over its text.
 
-        The last call of the model is streamed. An answer that is not from one call (a preset
+        With ``keep`` it is stored when it was read to its end; ``stored_answer`` returns it. The
+        last call of the model is streamed. An answer that is not from one call (a preset
         answer, the best of several) comes in one text. A model that breaks off raises, and
         ``answer`` has what there is.
         """
-        return AnswerStream(*self._plan(question, history, top_k, filters))
+        store = self._storing(question, history, top_k, filters) if keep else None
+        stream = AnswerStream(*self._plan(question, history, top_k, filters))
+        if store is not None:
+            stream.on_end(store)
+        return stream
 
     def astream(
         self,
@@ -212,6 +253,105 @@ class QueryEngine(PromptMixin):
         other.retriever = restrict(self.retriever, filters)
         other.qa = None if self.qa is None else restrict(self.qa, filters)
         return other
+
+    # Stored answers
+
+    def stored_answer(
+        self, question: str, top_k: int | None = None, filters: Filters | None = None
+    ) -> Answer | None:
+        """Return the answer to a question that is stored and not out of date; None without one.
+
+        Only one that was made under the same conditions: filters, ``top_k`` and what the engine
+        is restricted to.
+        """
+        answers = graph_of(self.retriever).answers
+        setup = setup_of(self)
+        stored = answers.get(answer_key(question, top_k, filters, self.conditions(), not setup))
+        if stored is None:
+            return None
+        results: list[ScoredNode] = []
+        if self._compared(stored, results, setup) is not None:
+            return None
+        answer = restored_answer(stored, results)
+        return check_quotes(answer) if self.check == "quotes" else answer
+
+    def conditions(self) -> str:
+        """Return the conditions under which it answers, as text."""
+        return conditions_of(*filter(None, (self.retriever, self.qa)))
+
+    def stale_answers(self, answers: Sequence[StoredAnswer]) -> list[StaleAnswer]:
+        """Return those that may be out of date, of some answers made under its conditions.
+
+        ``graph.answers.stale(engine)`` asks it for all that the graph has.
+        """
+        setup = setup_of(self)
+        checked = (self._compared(answer, [], setup) for answer in answers)
+        return [stale for stale in checked if stale is not None]
+
+    def answer_again(self, answer: StoredAnswer) -> bool:
+        """Answer the question of a stored answer anew and store that.
+
+        Returns:
+            False where the engine has no model, and for the note of an agent.
+        """
+        if self.llm.model is no_model or not answer.setup:
+            return False
+        store = self._storing(answer.question, None, answer.top_k, answer.filters)
+        store(run(self._plan(answer.question, None, answer.top_k, answer.filters)[0]))
+        return True
+
+    def _compared(
+        self, answer: StoredAnswer, results: list[ScoredNode], setup: Mapping[str, str]
+    ) -> StaleAnswer | None:
+        """Retrieve for a stored answer again; return what has changed. Fills in the results."""
+        graph = graph_of(self.retriever)
+        causes = setup_causes(answer, setup)
+        if not getattr(self.retriever, "is_free", False):
+            if graph.reader.state() != answer.state:
+                causes.append("the graph has changed, and only a model could tell what is found")
+            return StaleAnswer(answer, tuple(causes)) if causes else None
+        _, context = self._plan(answer.question, None, answer.top_k, answer.filters)
+        context.searched = answer.question
+        preset = run(preset_answer(context, self.qa, answer.filters))
+        if preset is not None or answer.preset:
+            if preset is None or not answer.preset or preset.text != answer.text:
+                causes.append("the preset answer is another one")
+            results += [] if preset is None else [preset.sources[0].result]
+        elif answer.question.strip():
+            budget = TokenBudget(self.max_tokens, top_k=answer.top_k or self.top_k)
+            results += run(
+                answer_results(context, self.retriever, budget, answer.filters, self.min_score)
+            )
+        changed = compared(answer, results, graph)
+        if not causes:
+            return changed
+        if changed is None:
+            return StaleAnswer(answer, tuple(causes))
+        return replace(changed, causes=(*causes, *changed.causes))
+
+    def _storing(
+        self,
+        question: str,
+        history: Iterable[Any] | None,
+        top_k: int | None,
+        filters: Filters | None,
+    ) -> Callable[[Answer], None]:
+        """Return what stores the answer to a question that is asked now."""
+        if history:
+            raise ValueError(
+                "keep=True stores the answer to a question that is understood by itself; leave "
+                "out the history, or keep=True"
+            )
+        graph = graph_of(self.retriever)
+        state, conditions = graph.reader.state(), self.conditions()
+        answer_key(question, top_k, filters, conditions)
+
+        def store(answer: Answer) -> None:
+            if not any(note.startswith(MODEL_FAILED) for note in answer.notes):
+                stored = stored_answer(self, answer, top_k, filters, state, conditions)
+                graph.answers.put(stored, self)
+
+        return store
 
     def conversation(self, history: Iterable[Any] | None = None) -> Conversation:
         """Return a conversation, which stores its questions and answers."""

@@ -37,6 +37,9 @@ logger = logging.getLogger(__name__)
 ANSWER_TOKENS = 1_600
 """How many tokens of passages an answer is made from, if the default search finds them."""
 
+MODEL_FAILED = "answered with the best passages, as the model failed"
+"""How the note begins of an answer without a model."""
+
 _EXTRACTED = 3  # passages of an answer without a model
 
 
@@ -96,26 +99,16 @@ def _steps(
     min_score: float | None,
 ) -> Plan[Answer]:
     question = context.searched = context.question
-    results: list[ScoredNode] = []
+    results: Sequence[ScoredNode] = []
     if question.strip():
-        preset = yield from _preset_answer(context, qa, filters)
+        preset = yield from preset_answer(context, qa, filters)
         if preset is None and pairs:
             context.searched = yield from condense(context, pairs)
             if context.searched != question:
-                preset = yield from _preset_answer(context, qa, filters)
+                preset = yield from preset_answer(context, qa, filters)
         if preset is not None:
             return preset
-        with start_span("retrieve", queries=[context.searched]) as span:
-            if getattr(retriever, "is_free", False):  # no strategy within asks a model
-                results = yield from _retrieved(context, retriever, budget, filters)
-            else:
-                observer = OutcomeObserver()
-                with observe(observer):
-                    results = yield from _retrieved(context, retriever, budget, filters)
-                if observer.outcome is not None:
-                    context.use_sub_answers(observer.outcome.parts)
-            results = cut_scores(results, min_score)
-            span.set_results([results])
+        results = yield from answer_results(context, retriever, budget, filters, min_score)
     if results and context.settings.language == "auto":  # the corpus' where the question has none
         context.language = language_of(question, language_of(results[0].node.text))
     context.notes += _variant_notes(results)
@@ -137,6 +130,28 @@ def _steps(
             partial_answer = context.partial_answer(f"the model failed: {error}")
             raise AnswerError(str(error), partial_answer) from error
         return _extracted_answer(context, error)
+
+
+def answer_results(
+    context: AnswerContext,
+    retriever: RetrieverProtocol,
+    budget: TokenBudget,
+    filters: Filters | None,
+    min_score: float | None,
+) -> Plan[Sequence[ScoredNode]]:
+    """Return the results that an answer is made from."""
+    with start_span("retrieve", queries=[context.searched]) as span:
+        if getattr(retriever, "is_free", False):  # no strategy within asks a model
+            found = yield from _retrieved(context, retriever, budget, filters)
+        else:
+            observer = OutcomeObserver()
+            with observe(observer):
+                found = yield from _retrieved(context, retriever, budget, filters)
+            if observer.outcome is not None:
+                context.use_sub_answers(observer.outcome.parts)
+        results = cut_scores(found, min_score)
+        span.set_results([results])
+    return results
 
 
 def _retrieved(
@@ -165,7 +180,7 @@ def _retrieved(
     return fitting
 
 
-def _preset_answer(
+def preset_answer(
     context: AnswerContext, qa: QaRetriever | None, filters: Filters | None
 ) -> Plan[Answer | None]:
     """Return the answer of the pair that has this question, or None."""
@@ -198,7 +213,7 @@ def _cited_answer(context: AnswerContext, answer: FinalAnswer) -> Answer:
 def _extracted_answer(context: AnswerContext, error: ModelError) -> Answer:
     """Return the best passages as an answer, where the model failed."""
     logger.warning("the question %r is answered with passages: %s", context.searched[:80], error)
-    note = f"answered with the best passages, as the model failed: {error}"
+    note = f"{MODEL_FAILED}: {error}"
     best = context.sources[:_EXTRACTED]
     passages = "\n\n".join(
         f"[{source.number}] {source.title}".rstrip() + f"\n{source.text}" for source in best

@@ -69,7 +69,7 @@ class SearchTools:
         self.view = view
         self._filters = filters
         self._default = default
-        self._retriever = self._restricted(retriever)
+        self.retriever = self._restricted(retriever)
 
     def _restricted(self, retriever: RetrieverProtocol) -> RetrieverProtocol:
         return restrict(retriever, self._filters) if self._filters else retriever
@@ -126,7 +126,7 @@ class SearchTools:
         if mode not in get_args(Mode):
             raise ToolError(f"mode is one of {', '.join(get_args(Mode))}, not {mode!r:.80}")
         if mode == "all":
-            return self._retriever
+            return self.retriever
         graph, sentences, target = self.view.graph, self._default.sentences, self.view.target
         if mode == "words":
             return self._restricted(Retriever(graph, sentences, "bm25", target=target))

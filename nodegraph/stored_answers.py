@@ -1,0 +1,323 @@
+"""Answers that a graph stores, with what they rest on, until that is out of date."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import astuple, dataclass, field, replace
+from typing import Any, Protocol
+from weakref import WeakSet
+
+from .codec import decode, encode
+from .errors import nearest_names
+from .hashing import digest
+from .locking import mutex
+from .node import Node
+from .store import NodeStore
+
+_KIND = "answers"  # the kind of the values that hold them, by key
+
+_VERSION = "answers version"  # kind and key of a value that is another one after every change
+
+
+@dataclass(frozen=True, slots=True)
+class StoredResult:
+    """A result that an answer rests on, as it was.
+
+    Attributes:
+        document_id: Its document.
+        text: Its content.
+        score: Its score.
+        node_id: The node's id.
+        group: The node's group.
+        start: Where it began in its document.
+        end: Where it ended.
+    """
+
+    document_id: str
+    text: str
+    score: float
+    node_id: str = ""
+    group: str = ""
+    start: int | None = None
+    end: int | None = None
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """What stays the same where it is moved, but not where its text changes."""
+        return self.document_id, digest(self.text)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredSource:
+    """A numbered source of an answer.
+
+    Attributes:
+        number: The number that the answer cites it by.
+        text: What the model saw of it.
+        title: The line above it.
+        cited: Whether the answer cites it.
+        complete: Whether the model saw all of it.
+        results: The positions of its results in ``StoredAnswer.results``, its main one first.
+    """
+
+    number: int
+    text: str
+    title: str = ""
+    cited: bool = False
+    complete: bool = True
+    results: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class StoredAnswer:
+    """Hold an answer, what it rests on, and under which conditions it was made.
+
+    Attributes:
+        question: The question.
+        text: The answer.
+        results: All results of its retrieval.
+        sources: The numbered ones.
+        answered: Whether it answers the question.
+        preset: Whether it is the preset answer of a question-answer pair.
+        notes: Its notes.
+        searched: What was searched for.
+        variants: What strategies searched for besides.
+        top_k: How many results the question asked for; None for the engine's number.
+        filters: The filters of the question.
+        conditions: The conditions of the engine that made it, restrictions included, as text.
+            Under others the answer is not shown.
+        setup: Names the ``retriever``, the ``model`` and the ``prompts`` that it was made with.
+            A note of an agent has none.
+        model: The name of the model.
+        state: The graph's state when its retrieval began.
+    """
+
+    question: str
+    text: str
+    results: tuple[StoredResult, ...] = ()
+    sources: tuple[StoredSource, ...] = ()
+    answered: bool = True
+    preset: bool = False
+    notes: tuple[str, ...] = ()
+    searched: str = ""
+    variants: tuple[str, ...] = ()
+    top_k: int | None = None
+    filters: Mapping[str, Any] | None = None
+    conditions: str = ""
+    setup: Mapping[str, str] = field(default_factory=dict)
+    model: str = ""
+    state: int = 0
+
+    @property
+    def key(self) -> str:
+        """What it is stored by: question, filters, ``top_k``, conditions, and whose it is."""
+        is_note = not self.setup
+        return answer_key(self.question, self.top_k, self.filters, self.conditions, is_note)
+
+
+def answer_key(
+    question: str,
+    top_k: int | None,
+    filters: Mapping[str, Any] | None,
+    conditions: str,
+    is_note: bool = False,
+) -> str:
+    """Return the key of an answer, or of the note of an agent, which never stands for one.
+
+    Raises:
+        TypeError: If the filters have a value that can't be stored.
+    """
+    return digest(" ".join(question.split()), encode([top_k, filters or None, is_note]), conditions)
+
+
+@dataclass(frozen=True, slots=True)
+class StaleAnswer:
+    """Name an answer that may be out of date.
+
+    Attributes:
+        answer: The stored answer.
+        causes: Why, one sentence each.
+        removed: The results that it rests on and that would not be retrieved any more.
+        added: The nodes that would be retrieved now, and were not.
+    """
+
+    answer: StoredAnswer
+    causes: tuple[str, ...]
+    removed: tuple[StoredResult, ...] = ()
+    added: tuple[Node, ...] = ()
+
+
+class AnswerChecker(Protocol):
+    """What can tell whether answers are out of date: a ``QueryEngine``."""
+
+    def conditions(self) -> str:
+        """Return the conditions under which it answers, as text."""
+        ...
+
+    def stale_answers(self, answers: Sequence[StoredAnswer]) -> list[StaleAnswer]:
+        """Return those that may be out of date, of some answers made under its conditions."""
+        ...
+
+    def answer_again(self, answer: StoredAnswer) -> bool:
+        """Answer the question anew and store that; return False where it has no model."""
+        ...
+
+
+class AnswerStore:
+    """The answers that a graph stores; ``graph.answers`` is the one of a graph.
+
+    They stand in the graph's store, and last as long. All processes see what one of them stores.
+
+    Args:
+        store: The graph's store.
+    """
+
+    def __init__(self, store: NodeStore) -> None:
+        self._store = store
+        self._lock = mutex()
+        self._cached: tuple[bytes, dict[str, tuple[bytes, StoredAnswer]]] = b"", {}
+        self._checkers: WeakSet[Any] = WeakSet()
+
+    def __repr__(self) -> str:
+        return f"AnswerStore({len(self)} answers)"
+
+    def __len__(self) -> int:
+        return len(self._answers())
+
+    def __iter__(self) -> Iterator[StoredAnswer]:
+        """Yield the answers, those of one question next to each other."""
+        return iter(sorted(self._answers().values(), key=lambda a: (a.question, a.key)))
+
+    def get(self, key: str) -> StoredAnswer | None:
+        """Return the answer of a key, None if there is none."""
+        value = self._store.get_values(_KIND, [key]).get(key)
+        return None if value is None else _read(value)
+
+    def put(self, answer: StoredAnswer, checker: AnswerChecker | None = None) -> None:
+        """Store an answer, over the one of the same question and conditions.
+
+        Args:
+            answer: The answer.
+            checker: What made it, which ``stale`` and ``refresh`` use in this process.
+
+        Raises:
+            TypeError: If the filters have a value that can't be stored.
+        """
+        row = astuple(replace(answer, setup=dict(answer.setup)))
+        self._change({answer.key: encode(row).encode("utf-8", "surrogatepass")})
+        if checker is not None:
+            self._checkers.add(checker)
+
+    def remove(self, answers: StoredAnswer | Iterable[StoredAnswer]) -> None:
+        """Remove answers; those that are not there are skipped."""
+        several = [answers] if isinstance(answers, StoredAnswer) else list(answers)
+        self._change({}, [answer.key for answer in several])
+
+    def _change(self, values: Mapping[str, bytes], removed: Sequence[str] = ()) -> None:
+        version = os.urandom(8)
+        with self._store.transaction():
+            self._store.put_values(_VERSION, {_VERSION: version})
+            self._store.put_values(_KIND, values)
+            if removed:
+                self._store.delete_values(_KIND, removed)
+
+    def _answers(self) -> dict[str, StoredAnswer]:
+        """Return all answers by key, read again where something has changed."""
+        version = self._store.get_values(_VERSION, [_VERSION]).get(_VERSION, b"")
+        with self._lock:
+            cached, rows = self._cached
+        if cached != version:
+            rows = {
+                key: rows[key] if key in rows and rows[key][0] == value else (value, _read(value))
+                for key, value in self._store.get_values(_KIND).items()
+            }
+            with self._lock:
+                self._cached = version, rows
+        return {key: answer for key, (_, answer) in rows.items()}
+
+    def stale(self, *checkers: AnswerChecker) -> list[StaleAnswer]:
+        """Return the answers that may be out of date, and why.
+
+        An answer is named if a retrieval would now have other results (a text that was changed,
+        removed, or is outranked by something new; one that only moved is the same), or if the
+        set-up, the prompts, the model or the preset answer is another one.
+
+        Args:
+            checkers: The query engines that made them, or engines like them. None for those that
+                have stored an answer in this process.
+
+        Raises:
+            LookupError: If there is no engine.
+
+        Example:
+            >>> from nodekin.nodegraph import Document, NodeGraph
+            >>> from nodekin.retrievers import QueryEngine, Retriever
+            >>> graph = NodeGraph()
+            >>> ids = graph.add(Document("The Nile is 6,650 km long.", id="nile"))
+            >>> engine = QueryEngine(Retriever(graph, "ROOT"), lambda prompt: "6,650 km [1].")
+            >>> answer = engine.query("How long is the Nile?", keep=True)
+            >>> graph.answers.stale()
+            []
+            >>> ids = graph.add(Document("The Nile is 6,853 km long.", id="nile"))
+            >>> graph.answers.stale()[0].causes
+            ('a source was changed: nile', 'a new result: nile')
+        """
+        engines = self._engines(checkers)
+        by_engine: dict[int, list[StoredAnswer]] = {}
+        conditions = [engine.conditions() for engine in engines]
+        stale: list[StaleAnswer] = []
+        for answer in self:
+            if answer.conditions in conditions:
+                by_engine.setdefault(conditions.index(answer.conditions), []).append(answer)
+            else:
+                cause = "no engine has the conditions that it was made under, so it was not checked"
+                stale.append(StaleAnswer(answer, (cause,)))
+        for number, answers in by_engine.items():
+            stale += engines[number].stale_answers(answers)
+        return sorted(stale, key=lambda item: (item.answer.question, item.answer.key))
+
+    def refresh(self, *checkers: AnswerChecker) -> list[StaleAnswer]:
+        """Answer the questions of stale answers again; return what was stale.
+
+        Where the engine has no model, and for the notes of agents, nothing is answered: the list
+        says which sources have changed.
+
+        Args:
+            checkers: As for ``stale``.
+
+        Raises:
+            LookupError: If there is no engine.
+        """
+        engines = self._engines(checkers)
+        conditions = {engine.conditions(): engine for engine in reversed(engines)}
+        stale = self.stale(*engines)
+        for item in stale:
+            if item.answer.conditions in conditions:
+                conditions[item.answer.conditions].answer_again(item.answer)
+        return stale
+
+    def _engines(self, checkers: Sequence[AnswerChecker]) -> list[AnswerChecker]:
+        for checker in checkers:
+            if not callable(getattr(checker, "stale_answers", None)):
+                raise TypeError(f"answers are checked by a QueryEngine, not by {checker!r:.80}")
+        engines = list(checkers) or list(self._checkers)
+        if not engines and len(self):
+            names = nearest_names("", [answer.question for answer in self])
+            raise LookupError(
+                f"no engine has stored an answer in this process to check these by: {names}; "
+                "name one: graph.answers.stale(QueryEngine(retriever, llm))"
+            )
+        return engines
+
+
+def _read(value: bytes) -> StoredAnswer:
+    row = decode(value.decode("utf-8", "surrogatepass"))
+    question, text, results, sources, *others = row
+    return StoredAnswer(
+        question,
+        text,
+        tuple(StoredResult(*result) for result in results),
+        tuple(StoredSource(*source) for source in sources),
+        *others,
+    )

@@ -1,0 +1,295 @@
+"""Store answers of a query engine, and tell which of them are out of date."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Any, Protocol
+
+from ...nodegraph.errors import ModelError
+from ...nodegraph.graph import NodeGraph
+from ...nodegraph.hashing import digest, fingerprint, full_digest
+from ...nodegraph.models.llm import LLM
+from ...nodegraph.node import ROOT, Node
+from ...nodegraph.stored_answers import StaleAnswer, StoredAnswer, StoredResult, StoredSource
+from ..base_retriever import check_takes_filters, current_restriction, inner_retrievers
+from ..plans.prompting import Prompt
+from ..protocols import RetrieverProtocol
+from ..results import ScoredNode
+from .answer import Answer, Source
+from .settings import AnswerCheck, AnswerMode, AnswerSettings
+
+
+class Engine(Protocol):
+    """What is read of a query engine: what it answers with."""
+
+    retriever: RetrieverProtocol
+    llm: LLM
+    mode: AnswerMode
+    max_tokens: int | None
+    min_score: float | None
+    check: AnswerCheck | None
+    settings: AnswerSettings
+
+    @property
+    def prompts(self) -> Mapping[str, Prompt]:
+        """Its prompts by name."""
+        ...
+
+
+def no_model(prompt: str) -> str:
+    """Stand for the model of an engine that only tells which answers are out of date.
+
+    Raises:
+        ModelError: Always.
+    """
+    raise ModelError("there is no model to answer with; name one")
+
+
+@dataclass(frozen=True, slots=True)
+class AgentNote:
+    """Stand for the model of an engine that stores what an agent says.
+
+    Attributes:
+        text: What it says.
+        model: What the model of the stored answer is called.
+    """
+
+    text: str
+    model: str = "agent"
+
+    def __call__(self, prompt: str) -> str:
+        """Return the text."""
+        return self.text
+
+
+def graph_of(retriever: RetrieverProtocol) -> NodeGraph:
+    """Return the graph that a retriever searches, whose store has its answers.
+
+    Raises:
+        ValueError: If there is none, or several.
+    """
+    graphs: dict[int, NodeGraph] = {}
+    for item in _retrievers(retriever):
+        for graph in (*getattr(item, "graphs", ()), getattr(item, "graph", None)):
+            if isinstance(graph, NodeGraph):
+                graphs[id(graph)] = graph
+    if len(graphs) != 1:
+        raise ValueError(
+            f"answers are stored in the graph that was searched, and {retriever!r:.80} searches "
+            f"{len(graphs)} graphs; leave out keep=True"
+        )
+    return next(iter(graphs.values()))
+
+
+def _retrievers(retriever: object) -> Iterator[object]:
+    """Yield a retriever and all within it, each once."""
+    pending, seen = [retriever], set[int]()
+    while pending:
+        item = pending.pop()
+        if id(item) not in seen:
+            seen.add(id(item))
+            yield item
+            pending += [inner for _, inner in inner_retrievers(item)]
+
+
+def conditions_of(*retrievers: object) -> str:
+    """Return all conditions that retrievers have, and the restriction that holds now, as text.
+
+    Raises:
+        ValueError: If one may have conditions that can't be read.
+    """
+    conditions: list[Any] = [current_restriction()]
+    for retriever in retrievers:
+        check_takes_filters(retriever, "an answer that is shown under its conditions only")
+        for item in _retrievers(retriever):
+            filters = getattr(item, "filters", None)
+            conditions.append(filters() if callable(filters) else filters)
+            conditions.append(getattr(item, "_restriction", None))
+    return " ".join(full_digest({"conditions": item}) for item in conditions if item)
+
+
+def setup_of(engine: Engine) -> dict[str, str]:
+    """Return what an engine answers with: its retriever, its model, its prompts."""
+    if isinstance(engine.llm.model, AgentNote):
+        return {}
+    setup = {"retriever": digest(_described(engine.retriever, outermost=True))}
+    if engine.llm.model is not no_model:
+        settings = engine.settings, engine.mode, engine.check, engine.min_score, engine.max_tokens
+        prompts = [engine.prompts[name] for name in sorted(engine.prompts)]
+        setup["model"] = digest(model_of(engine.llm))
+        setup["prompts"] = digest(_described((prompts, *settings)))
+    return setup
+
+
+def model_of(llm: LLM) -> str:
+    """Return the name of a model, as its server calls it where it has one."""
+    name = getattr(llm.model, "model", None)
+    return name if isinstance(name, str) else llm.name
+
+
+def _described(value: Any, *, outermost: bool = False) -> str:
+    """Describe settings as text; graphs by the names of their models, not by what they hold."""
+    if isinstance(value, NodeGraph):
+        return repr({key: embedder.name for key, embedder in value.embeddings.embedders.items()})
+    if value is None or isinstance(value, str | bytes | int | float):
+        return repr(value)
+    if isinstance(value, Mapping):
+        return repr(sorted((repr(key), _described(item)) for key, item in value.items()))
+    if isinstance(value, list | tuple):
+        return repr([_described(item) for item in value])
+    if isinstance(value, set | frozenset):
+        return repr(sorted(map(_described, value)))
+    if isinstance(value, LLM):
+        return model_of(value)
+    kind = type(value).__qualname__
+    if is_dataclass(value) and not isinstance(value, type):
+        return repr((kind, [_described(getattr(value, f.name)) for f in fields(value)]))
+    if callable(getattr(value, "retrieve", None)):
+        # How many results are returned is stored with the question.
+        omitted = {"top_k"} if outermost else set()
+        settings = {k: v for k, v in vars(value).items() if k[0] != "_" and k not in omitted}
+        inner = [_described(item) for _, item in inner_retrievers(value)]
+        return repr((kind, _described(settings), inner))
+    return fingerprint(value) if callable(value) else kind
+
+
+def stored_answer(
+    engine: Engine,
+    answer: Answer,
+    top_k: int | None,
+    filters: Mapping[str, Any] | None,
+    state: int,
+    conditions: str,
+) -> StoredAnswer:
+    """Return an answer as it is stored."""
+    results: list[ScoredNode] = []
+    sources = []
+    for source in answer.sources:
+        first = len(results)
+        results += [source.result, *source.merged]
+        positions = tuple(range(first, len(results)))
+        sources.append(
+            StoredSource(
+                *(source.number, source.text, source.title, source.cited, source.complete),
+                positions,
+            )
+        )
+    results += [omission.result for omission in answer.omitted]
+    matches = [match for result in results for match in result.evidence]
+    variants = [v.query for match in matches for v in match.variants]
+    return StoredAnswer(
+        answer.question,
+        answer.text,
+        tuple(map(stored_result, results)),
+        tuple(sources),
+        answered=answer.answered,
+        preset=answer.preset is not None,
+        notes=answer.notes,
+        searched=answer.searched,
+        variants=tuple(dict.fromkeys([*variants, *(match.query for match in matches)])),
+        top_k=top_k,
+        filters=filters,
+        conditions=conditions,
+        setup=setup_of(engine),
+        model=model_of(engine.llm),
+        state=state,
+    )
+
+
+def stored_result(result: ScoredNode) -> StoredResult:
+    """Return a result as it is stored."""
+    node = result.node
+    return StoredResult(
+        document_id=node.document_id,
+        text=str(node.content),
+        score=result.score,
+        node_id=node.id,
+        group=node.group,
+        start=node.start,
+        end=node.end,
+    )
+
+
+STORED = "stored before, and its sources have not changed"
+"""The first note of an answer that was stored."""
+
+
+def restored_answer(stored: StoredAnswer, results: Sequence[ScoredNode]) -> Answer:
+    """Return a stored answer with the nodes that its sources are now."""
+    current = {stored_result(result).key: result for result in results}
+    nodes = [current.get(result.key) or _restored(result) for result in stored.results]
+    sources = [
+        Source(
+            *(source.number, nodes[source.results[0]], source.text, source.cited, source.title),
+            tuple(nodes[at] for at in source.results[1:]),
+            source.complete,
+        )
+        for source in stored.sources
+    ]
+    return Answer(
+        *(stored.text, stored.question, tuple(sources), stored.answered),
+        notes=(STORED, *stored.notes),
+        searched=stored.searched,
+    )
+
+
+def _restored(result: StoredResult) -> ScoredNode:
+    node = Node(
+        result.text,
+        start=result.start,
+        end=result.end,
+        id=result.node_id,
+        group=result.group,
+        document_id=result.document_id,
+    )
+    return ScoredNode(node, result.score)
+
+
+def compared(
+    answer: StoredAnswer, results: Sequence[ScoredNode], graph: NodeGraph
+) -> StaleAnswer | None:
+    """Compare what an answer rests on with what is retrieved now; None if it is the same.
+
+    The order of results and their places in their documents don't count.
+    """
+    before = Counter(result.key for result in answer.results)
+    now = Counter(stored_result(result).key for result in results)
+    removed = [result for result in answer.results if result.key in before - now]
+    added = [result.node for result in results if stored_result(result).key in now - before]
+    if not removed and not added:
+        return None
+    texts = {
+        node.id: node.text
+        for node in graph.reader.existing_nodes([*{result.document_id for result in removed}])
+    }
+    causes = [_cause(result, texts) for result in removed]
+    causes += [f"a new result: {node.place or node.document_id}" for node in added]
+    return StaleAnswer(answer, tuple(dict.fromkeys(causes)), tuple(removed), tuple(added))
+
+
+def _cause(result: StoredResult, texts: Mapping[str, str]) -> str:
+    if result.document_id not in texts:
+        return f"the document of a source was removed: {result.document_id}"
+    text = texts[result.document_id]
+    changed = result.text != text if result.group == ROOT else result.text not in text
+    if result.start is not None and changed:
+        return f"a source was changed: {result.document_id}"
+    return f"a source is no longer among the results: {result.document_id}"
+
+
+_SETUP_CAUSES = {
+    "retriever": "it was made with another retriever",
+    "model": "it was made with another model",
+    "prompts": "it was made with other prompts or settings",
+}
+
+
+def setup_causes(answer: StoredAnswer, setup: Mapping[str, str]) -> list[str]:
+    """Return in what an engine differs from the one that made an answer."""
+    return [
+        cause
+        for part, cause in _SETUP_CAUSES.items()
+        if answer.setup.get(part, setup.get(part)) != setup.get(part, answer.setup.get(part))
+    ]

@@ -1,0 +1,69 @@
+import json
+
+import pytest
+from scripted_server import ChatServer, serving
+
+pytestmark = pytest.mark.allow_hosts(["127.0.0.1"])
+
+QUESTION = "Which tea is fermented?"
+
+
+@pytest.fixture
+def server(indexed, monkeypatch, socket_enabled):
+    with serving(ChatServer()) as server:
+        server.text = "Black tea is fermented [1]."
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        monkeypatch.setenv("OPENAI_MODEL", "scripted")
+        yield server
+
+
+def test_an_answer_is_stored_until_its_sources_change(nodekin, server, here):
+    assert nodekin("ask", QUESTION, "--keep").status == 0
+    again = nodekin("ask", QUESTION)
+    assert again.out.startswith("Black tea is fermented [1].")
+    assert "stored before" in again.err
+    assert len(server.asked) == 1
+    nodekin("ask", QUESTION, "--fresh")
+    assert len(server.asked) == 2
+    assert nodekin("answers").out.splitlines() == [QUESTION]
+    assert (nodekin("answers", "--stale").status, nodekin("answers", "coffee").status) == (0, 1)
+
+    file = here / "docs" / "tea.md"
+    file.write_text(file.read_text().replace("is fermented", "is fully fermented"))
+    nodekin("index", "docs")
+    ran = nodekin("answers", "--stale", "--json")
+    (record,) = json.loads(ran.out)["answers"]
+    assert ran.status == 1
+    assert record["question"] == QUESTION
+    assert any("was changed" in cause for cause in record["stale"])
+    assert "fully fermented" in " ".join(item["text"] for item in record["added"])
+    assert "stored before" not in nodekin("ask", QUESTION).err
+
+    server.text = "It is fully fermented [1]."
+    assert nodekin("answers", "--refresh").status == 0
+    assert nodekin("answers", "--stale").status == 0
+    assert nodekin("ask", QUESTION).out.startswith("It is fully fermented [1].")
+    assert nodekin("answers", "--remove", "fermented").status == 0
+    assert nodekin("answers").status == 1
+
+
+def test_an_answer_under_a_filter_is_not_shown_without_it(nodekin, server):
+    nodekin("ask", QUESTION, "--keep", "--filter", "file_name=tea.md")
+    nodekin("ask", QUESTION)
+    assert len(server.asked) == 2
+    nodekin("ask", QUESTION, "--filter", "file_name=tea.md")
+    assert len(server.asked) == 2
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        (["ask", QUESTION, "--keep", "--in", "docs"], "--in"),
+        (["ask", QUESTION, "--keep", "--chat"], "--chat"),
+        (["answers", "tea", "--refresh"], "PART"),
+    ],
+)
+def test_what_does_not_go_together(nodekin, indexed, options, named):
+    ran = nodekin(*options)
+    assert ran.status == 2
+    assert named in ran.err

@@ -1,0 +1,225 @@
+import json
+
+import pytest
+
+from nodekin.nodegraph import Document, Node, NodeGraph
+from nodekin.retrievers import (
+    AnswerSettings,
+    FusionRetriever,
+    QaRetriever,
+    QueryEngine,
+    Retriever,
+)
+from nodekin.retrievers.answers.staleness import no_model
+from nodekin.retrievers.corpus_tools.toolset import CorpusTools
+from nodekin.retrievers.restricted_retriever import restrict
+
+NILE = "The Nile is 6,650 km long."
+QUESTION = "How long is the Nile?"
+
+
+@pytest.fixture
+def graph():
+    graph = NodeGraph()
+    graph.add(
+        [
+            Document(f"{NILE}\n\nIt flows north to the sea.", {"tenant": "a"}, id="nile"),
+            Document("Tea is made of leaves.", {"tenant": "b"}, id="tea"),
+        ]
+    )
+    graph.create_node_group("line", str.splitlines)
+    return graph
+
+
+class Model:
+    """Answers, and counts how often it was called."""
+
+    model = "scripted"
+
+    def __init__(self, text="6,650 km [1]."):
+        self.text = text
+        self.calls = 0
+
+    def __call__(self, prompt):
+        self.calls += 1
+        return self.text
+
+
+def engine_of(graph, model=None, **options):
+    return QueryEngine(Retriever(graph, "line", top_k=2), model or Model(), **options)
+
+
+@pytest.fixture(params=["words", "default", "fused"])
+def engine(request, graph):
+    words = Retriever(graph, "line", top_k=2)
+    retrievers = {"words": words, "default": graph, "fused": FusionRetriever([words, words])}
+    return QueryEngine(retrievers[request.param], Model())
+
+
+def test_a_stored_answer_is_returned_until_its_sources_change(graph, engine):
+    first = engine.query(QUESTION, keep=True)
+    again = engine.query(f" {QUESTION} ".replace(" is ", "  is "), keep=True)
+    assert (first.text, first.cited[0].text) == (again.text, again.cited[0].text)
+    assert again.notes[0].startswith("stored before")
+    assert engine.llm.model.calls == 1
+    assert graph.answers.stale() == []
+
+    graph.add(Document("Another heading\n\n" * 200 + NILE, {"tenant": "a"}, id="other"))
+    graph.remove("other")
+    assert engine.stored_answer(QUESTION) is not None
+    graph.add(Document("The Nile is 6,853 km long.", {"tenant": "a"}, id="nile"))
+    (stale,) = graph.answers.stale()
+    assert "a source was changed: nile" in stale.causes
+    assert [node.text for node in stale.added] == ["The Nile is 6,853 km long."]
+    assert engine.stored_answer(QUESTION) is None
+
+    engine.llm.model.text = "6,853 km [1]."
+    assert [item.answer.text for item in graph.answers.refresh()] == ["6,650 km [1]."]
+    assert graph.answers.stale() == []
+    assert engine.query(QUESTION, keep=True).text == "6,853 km [1]."
+    assert engine.llm.model.calls == 2
+
+
+def test_a_text_that_moves_is_the_same(graph):
+    graph.add(Document(f"Rivers\n\n{'filler ' * 300}\n\n{NILE}", id="nile"))
+    engine = QueryEngine(Retriever(graph, "line", top_k=1), Model())
+    before = engine.query(QUESTION, keep=True).sources[0].result.node
+    graph.add(Document(f"Rivers\n\n{'filler ' * 320}\n\n{NILE}", id="nile"))
+    after = engine.query(QUESTION, keep=True).sources[0].result.node
+    assert (after.text, graph.answers.stale()) == (NILE, [])
+    assert after.start == before.start + 140
+
+
+def test_the_causes(graph):
+    engine = engine_of(graph, top_k=1)
+    engine.query(QUESTION, keep=True)
+    graph.add(Document("How long is the Nile? Long is the Nile.", id="new"))
+    (stale,) = graph.answers.stale()
+    assert stale.causes == ("a source is no longer among the results: nile", "a new result: new")
+    assert [result.document_id for result in stale.removed] == ["nile"]
+    graph.remove("nile")
+    (stale,) = graph.answers.stale()
+    assert stale.causes[0] == "the document of a source was removed: nile"
+
+
+@pytest.mark.parametrize(
+    ("change", "cause"),
+    [
+        ({"llm": Model("other")}, None),
+        ({"llm": no_model}, None),
+        ({"llm": lambda prompt: "?"}, "another model"),
+        ({"prompts": {"not_found": "Nothing."}}, "other prompts"),
+        ({"settings": AnswerSettings(context_window=5000)}, "other prompts"),
+        ({"mode": "refine"}, "other prompts"),
+        ({"similarity": "bm25_chinese"}, "another retriever"),
+    ],
+)
+def test_another_set_up_is_a_cause(graph, change, cause):
+    QueryEngine(Retriever(graph, "line"), Model()).query(QUESTION, keep=True)
+    options = {"llm": Model(), **change}
+    similarity = options.pop("similarity", None)
+    other = QueryEngine(Retriever(graph, "line", similarity), **options)
+    causes = [cause for stale in graph.answers.stale(other) for cause in stale.causes]
+    assert causes == ([] if cause is None else causes[:1])
+    assert cause is None or cause in causes[0]
+
+
+def test_a_preset_answer_that_changes(graph):
+    def pairs(node):
+        question, _, answer = node.text.partition(" -> ")
+        return [Node(question, {"answer": answer})] if answer else []
+
+    graph.create_node_group("pair", pairs, trans_node=True)
+    engine = engine_of(graph, qa=QaRetriever(graph, "pair"))
+    for text, cause in (("It is long.", "the preset answer"), ("It is blue.", "the preset answer")):
+        engine.query(QUESTION, keep=True)
+        assert graph.answers.stale() == []
+        graph.add(Document(f"{QUESTION} -> {text}", id="pair"))
+        (stale,) = graph.answers.stale()
+        assert cause in stale.causes[0]
+        graph.answers.refresh()
+        assert [answer.text for answer in graph.answers] == [text]
+    assert engine.query(QUESTION, keep=True).notes[0].startswith("stored before")
+
+
+def test_answers_of_a_tenant_are_shown_to_nobody_else(graph):
+    engine = engine_of(graph)
+    a, b = (restrict(engine, {"tenant": tenant}) for tenant in "ab")
+    a.query(QUESTION, keep=True)
+    assert [e.stored_answer(QUESTION) is None for e in (engine, a, b)] == [True, False, True]
+    (unchecked,) = graph.answers.stale(b)
+    assert "not checked" in unchecked.causes[0]
+    assert graph.answers.stale(b, a) == []
+    tenant = {"name": "a"}
+    shared = QueryEngine(restrict(engine.retriever, lambda: {"tenant": tenant["name"]}), Model())
+    shared.query(QUESTION, keep=True)
+    assert shared.stored_answer(QUESTION) is not None
+    tenant["name"] = "b"
+    assert shared.stored_answer(QUESTION) is None
+
+
+def test_what_can_not_be_stored(graph):
+    engine = engine_of(graph)
+    with pytest.raises(ValueError, match="history"):
+        engine.query("And then?", history=[("a", "b")], keep=True)
+    other = NodeGraph()
+    with pytest.raises(ValueError, match="searches 2 graphs"):
+        QueryEngine(Retriever([graph, other], "ROOT"), Model()).query(QUESTION, keep=True)
+    with pytest.raises(TypeError, match="QueryEngine"):
+        graph.answers.stale(graph)
+
+    def failing(prompt):
+        raise ConnectionError("gone")
+
+    extract = QueryEngine(
+        Retriever(graph, "ROOT"), failing, settings=AnswerSettings(on_error="extract")
+    )
+    extract.query(QUESTION, keep=True)
+    assert len(graph.answers) == 0
+
+
+def test_without_an_engine(graph):
+    engine_of(graph).query(QUESTION, keep=True)
+    with pytest.raises(LookupError, match=r"graph\.answers\.stale\("):
+        graph.answers.stale()
+
+
+async def test_async_and_streams_store_too(graph):
+    engine = QueryEngine(Retriever(graph, "ROOT"), Model())
+    await engine.aquery(QUESTION, keep=True)
+    assert (await engine.aquery(QUESTION, keep=True)).notes
+    stream = engine.stream("What flows north?", keep=True)
+    assert len(graph.answers) == 1
+    stream.finish()
+    assert [answer.question for answer in graph.answers] == [QUESTION, "What flows north?"]
+
+
+def test_answers_are_in_the_store(tmp_path):
+    path = tmp_path / "graph.db"
+    with NodeGraph(store=path) as graph, NodeGraph(store=path) as second:
+        graph.add(Document(NILE, id="nile"))
+        engine = QueryEngine(Retriever(graph, "ROOT"), Model())
+        engine.query(QUESTION, keep=True)
+        (stored,) = second.answers
+        assert second.answers.get(stored.key) == stored
+        second.answers.remove(stored)
+        assert len(graph.answers) == 0
+        engine.query(QUESTION, keep=True, filters={"year": {"gte": 2020}})
+    with NodeGraph(store=path) as graph:
+        assert [answer.filters for answer in graph.answers] == [{"year": {"gte": 2020}}]
+
+
+def test_an_agent_stores_notes(graph):
+    tools = CorpusTools(graph, filters={"tenant": "a"}, notes=True)
+    assert "note" not in CorpusTools(graph).tools
+    assert "no note" in tools.call("note", {"question": QUESTION}).text
+    written = tools.call("note", {"question": QUESTION, "text": "“6,650 km”, or “9 km”."})
+    assert written.entries[0]["remarks"] == ["“6,650 km”: exact", "“9 km”: nowhere"]
+    assert json.loads(json.dumps(written.to_dict()))["entries"][0]["sources"]
+    graph.add(Document("The Nile is 6,853 km long.", {"tenant": "a"}, id="nile"))
+    read = tools.call("note", {"question": QUESTION})
+    assert "| “6,650 km”, or “9 km”." in read.text
+    assert "out of date: a source was changed: nile" in read.text
+    assert "no note" in CorpusTools(graph, notes=True).call("note", {"question": QUESTION}).text
+    engine = restrict(QueryEngine(graph, Model()), {"tenant": "a"})
+    assert engine.stored_answer(QUESTION) is None  # a note never stands for an answer
