@@ -15,6 +15,7 @@ from .errors import UnsupportedFilesError as UnsupportedFilesError
 from .extractors.entity_extractor import EntityExtractor as EntityExtractor
 from .extractors.llm_extractor import LLMExtractor as LLMExtractor
 from .graph import NodeGraph as NodeGraph
+from .locations import Location as Location
 from .memory_store import MemoryStore as MemoryStore
 from .models.answer_cache import CachedLLM as CachedLLM
 from .models.embedder import Embedder as Embedder

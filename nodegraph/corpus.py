@@ -17,6 +17,7 @@ from .derivation import Stamp, derive_root
 from .document import Document
 from .document_files import rename
 from .errors import ReadError, UnsupportedFilesError
+from .locations import LAYOUTS
 from .locking import Access
 from .node import ROOT
 from .readers.source_files import ReadOptions, ReadReport
@@ -197,6 +198,7 @@ class Corpus:
             self._check_free(put)
             same = self._same(from_files)
             self._store.change_documents([d for i, d in put.items() if i not in same])
+            self._put_layouts(put)
             for reading in readings:
                 self._put_records(reading.files, records)
             self._store.delete_values(_SOURCES, included)
@@ -317,6 +319,7 @@ class Corpus:
         added = [d.id for d in put if d.id not in stored]
         renamed = self._renamed(removed, added, put)
         self._store.change_documents(put)
+        self._put_layouts(reading.documents)
         for old, new in renamed:
             rename(self._store, old, new)
         self._store.change_documents([], remove=removed)
@@ -538,6 +541,13 @@ class Corpus:
             documents = {d: stored[d] for d in file.documents if d in stored}
             values[i] = replace(file, documents=documents).to_bytes()
         self._store.put_values(_FILES, values)
+
+    def _put_layouts(self, documents: Mapping[str, Document]) -> None:
+        """Store where the parts of documents stand in their files."""
+        layouts = {i: d.layout for i, d in documents.items() if d.layout is not None}
+        stamps = self._store.stamps(ROOT, layouts.keys())
+        values = {i: layout.to_bytes(stamps[i].key) for i, layout in layouts.items()}
+        self._store.put_values(LAYOUTS, values)
 
     def _records(self) -> dict[str, _File]:
         return _File.all_from_bytes(self._store.get_values(_FILES))

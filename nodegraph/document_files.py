@@ -105,6 +105,7 @@ def stable_document(item: object) -> Document:
         document.metadata,
         id=_stable_id(document),
         search_text=document.search_text,
+        layout=document.layout,
     )
 
 

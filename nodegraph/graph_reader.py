@@ -20,6 +20,7 @@ from .groups import (
     SearchTextRegistry,
     make_group,
 )
+from .locations import LAYOUTS, Layout
 from .locking import Access, Lock, current_observation, retried
 from .node import MEMBER, ROOT, Kin, Link, Node
 from .search_text import DEFAULT, SearchTextRule, rule_sources
@@ -265,6 +266,12 @@ class GraphReader:
     def links_of(self, ids: Sequence[str], *, incoming: bool = False) -> list[list[Link]]:
         """Return the links from (or to) each of many nodes, by their ids."""
         return self._store.links(ids, incoming=incoming)
+
+    def layout(self, document_id: str) -> Layout | None:
+        """Return where the parts of a document stand in its file, None where no reader said so."""
+        stamp = self._store.stamps(ROOT, [document_id]).get(document_id)
+        value = self._store.get_values(LAYOUTS, [document_id]).get(document_id)
+        return None if value is None or stamp is None else Layout.from_bytes(value, stamp.key)
 
     def attach(self, node: Node) -> Node:
         """Let a node that came from the store know its graph."""

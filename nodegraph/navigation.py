@@ -8,6 +8,7 @@ from functools import lru_cache, partial
 from typing import Any, TypeAlias
 
 from .errors import StoreError
+from .locations import Location, locations_in
 from .node import MEMBER, ROOT, Kin, Node
 from .readers.text import PAGE_BREAK
 from .search_text import file_name_of, headings_of, source_title
@@ -136,6 +137,21 @@ def pages_of(node: Node) -> tuple[int, int] | None:
         return None
     first = text.count(PAGE_BREAK, 0, node.start)
     return first + 1, first + text.count(PAGE_BREAK, node.start, node.end) + 1
+
+
+def locations_of(node: Node) -> list[Location]:
+    """Return the pages, rectangles, lines or cells of a node; see ``Node.locations``."""
+    text = _document_text(node)
+    if node.graph is None or text is None or node.start is None or node.end is None:
+        return []
+    from .readers.formats import has_lines
+
+    layout = node.graph.reader.layout(node.document_id)
+    metadata = node.metadata
+    page_break = PAGE_BREAK if "page_unit" in metadata else None
+    name = file_name_of(metadata) or ""
+    is_as_in_file = bool(name) and "#" not in node.document_id and has_lines(name)
+    return locations_in(text, node.start, node.end, layout, page_break, is_as_in_file)
 
 
 def _foreign_page(metadata: Mapping[str, Any]) -> str:

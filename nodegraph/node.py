@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
+    from .locations import Layout, Location
+
 ROOT = "ROOT"
 """The group of the documents themselves: the root of every other group."""
 
@@ -64,6 +66,10 @@ class KinReader(Protocol):
 
     def searched_sources(self, node: Node) -> tuple[str, ...]:
         """Return what is searched beside a node's text."""
+        ...
+
+    def layout(self, document_id: str) -> Layout | None:
+        """Return where the parts of a document stand in its file."""
         ...
 
 
@@ -261,6 +267,19 @@ class Node:
         if self.graph is None:
             return None
         return self.graph.pages(self)
+
+    @property
+    def locations(self) -> list[Location]:
+        """Where it stands in its file, exactly: pages with rectangles, lines, or cells.
+
+        Of a PDF the page and the rectangle of each line, of a sheet its cells, of a text file its
+        lines; of other files the pages, where they have such. Empty for what was not cut out of a
+        document. Files that were indexed by an older nodekin have no rectangles before they are
+        read again.
+        """
+        from .navigation import locations_of
+
+        return locations_of(self)
 
     @property
     def children(self) -> dict[str, list[Node]]:

@@ -29,6 +29,7 @@ from .derivation import (
 )
 from .document import Document
 from .journal import Journal
+from .locations import LAYOUTS
 from .locking import Lock
 from .node import ROOT, Link, Node
 
@@ -306,6 +307,7 @@ class NodeStore(ABC):
                 for group in self.groups():
                     self._write(group, dict.fromkeys(self.stamps(group, removed)))
                 self._write(ROOT, dict.fromkeys(removed))
+                self.delete_values(LAYOUTS, removed)
             self._write(ROOT, self._roots(put))
 
     def _roots(self, documents: Sequence[Document]) -> dict[str, Derivation | None]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...nodegraph.document import Document
 from ...nodegraph.readers.source_files import SourceFile
-from ...nodegraph.readers.text import join_pages, markdown_table
+from ...nodegraph.readers.text import join_pages, markdown_table, sheet_layout
 from .html import markdown
 from .packed_files import check_zip, opened_zip, parser, title_and_author
 
@@ -103,12 +103,17 @@ def read_spreadsheet(source: SourceFile) -> Document:
         book = CalamineWorkbook.from_path(str(source.path))
     except PasswordError as error:
         raise source.encrypted("spreadsheet") from error
-    sheets = []
+    pages: list[str] = []
+    sheets: list[tuple[int, list[int]]] = []
     for name in book.sheet_names:
-        rows = book.get_sheet_by_name(name).to_python(skip_empty_area=True)
-        filled = [row for row in rows if any(value != "" for value in row)]
-        sheets.append(f"# {name}\n\n{markdown_table(map(_values, filled))}")
-    return source.document(join_pages(sheets), {"page_unit": "sheet"})
+        sheet = book.get_sheet_by_name(name)
+        first_row, first_column = sheet.start or (0, 0)
+        rows = enumerate(sheet.to_python(skip_empty_area=True), first_row)
+        filled = [(n, row) for n, row in rows if any(value != "" for value in row)]
+        pages.append(f"# {name}\n\n{markdown_table(_values(row) for _, row in filled)}")
+        sheets.append((first_column, [number for number, _ in filled]))
+    text = join_pages(pages)
+    return source.document(text, {"page_unit": "sheet"}, sheet_layout(text, sheets))
 
 
 def _values(row: Iterable[object]) -> list[object]:

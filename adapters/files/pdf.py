@@ -6,17 +6,20 @@ import io
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from ctypes import c_double
+from ctypes import c_double, c_int
 from functools import partial
 from math import degrees, hypot
 from typing import Any
 
 from ...nodegraph.document import Document
 from ...nodegraph.errors import ReadError
+from ...nodegraph.locations import SCALE, Layout, Piece
 from ...nodegraph.readers.source_files import SourceFile
 from .packed_files import parser
 from .pdf_layout import (
     Lines,
+    PlacedLine,
+    Rectangle,
     TextLine,
     garbage_share,
     lines_of_text,
@@ -49,8 +52,10 @@ def read_pdf(source: SourceFile) -> Document:
     """
     with _opened(source) as pdf:
         pages: list[Lines] = []
+        positions: list[_Positions] = []
         unreadable: list[int] = []
         for number, page in enumerate(pdf, start=1):
+            positions.append(_positions(page))
             lines = _lines_of_page(page)
             if lines is None:
                 lines = lines_of_text(source.ocr(_png(page))) if source.ocr else []
@@ -71,7 +76,47 @@ def read_pdf(source: SourceFile) -> Document:
         metadata["unread_pages"] = unreadable
     metadata["page_unit"] = "page"
     metadata["page_count"] = len(pages)
-    return source.document(pages_as_text(pages, outline), metadata)
+    text, placed = pages_as_text(pages, outline)
+    pieces = [piece for line in placed for piece in _pieces(line, positions[line.page])]
+    return source.document(text, metadata, Layout(pieces))
+
+
+_Positions = Callable[[Rectangle], tuple[int, int, int, int]]
+"""Takes a rectangle to units of ``SCALE`` from the upper left corner of the page."""
+
+
+def _positions(page: Any) -> _Positions:
+    """Return where things stand on a page as it is shown: cropped and turned."""
+    from pypdfium2 import raw
+
+    precision = 1000
+    size = precision * SCALE
+    column, row = c_int(), c_int()
+
+    def position(x: float, y: float) -> tuple[float, float]:
+        raw.FPDF_PageToDevice(page, 0, 0, size, size, 0, x, y, column, row)
+        return column.value / precision, row.value / precision
+
+    x0, y0 = position(0, 0)
+    (x1, y1), (x2, y2) = position(100, 0), position(0, 100)
+    a, b, c, d = (x1 - x0) / 100, (y1 - y0) / 100, (x2 - x0) / 100, (y2 - y0) / 100
+
+    def positions(box: Rectangle) -> tuple[int, int, int, int]:
+        corners = ((box.left, box.top), (box.right, box.bottom))
+        xs = sorted(min(max(round(x0 + a * x + c * y), 0), SCALE) for x, y in corners)
+        ys = sorted(min(max(round(y0 + b * x + d * y), 0), SCALE) for x, y in corners)
+        return xs[0], ys[0], xs[1], ys[1]
+
+    return positions
+
+
+def _pieces(placed: PlacedLine, positions: _Positions) -> Iterator[Piece]:
+    """Yield where a line stands, or the cells of a table."""
+    start, end, _, line = placed
+    for first, last, box in line.cells:
+        yield Piece(start + first, start + last, *positions(box), is_line=False)
+    if line.is_placed and start < end:
+        yield Piece(start, end, *positions(line.rectangle), is_line=not line.turn)
 
 
 @contextmanager
@@ -186,12 +231,12 @@ def _lines(textpage: Any, text: str, *, is_upward: bool = False) -> list[TextLin
             size *= hypot(matrix.c, matrix.d)
         raw.FPDFText_GetLooseCharBox(handle, stop - 1, box)
         if box.top < baseline and baseline - box.top > abs(box.left - x0):
-            position = (-baseline, -box.bottom, x0)
+            position, turn = (-baseline, -box.bottom, x0), 1
         elif is_upward:
-            position = (baseline, box.top, -x0)
+            position, turn = (baseline, box.top, -x0), -1
         else:
-            position = (x0, box.right, baseline)
-        lines.append(TextLine(text[start:stop], start, *position, size))
+            position, turn = (x0, box.right, baseline), 0
+        lines.append(TextLine(text[start:stop], start, *position, size, turn=turn))
     return lines
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 import string
 import unicodedata
+from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from itertools import pairwise
 from math import inf
 from typing import NamedTuple
@@ -47,11 +48,22 @@ _FIRST_LETTERS = re.compile(r"[^\W\d_]*")
 _TO_SPACES = str.maketrans(dict.fromkeys(string.punctuation.replace("-", ""), " "))
 
 
+class Rectangle(NamedTuple):
+    """A rectangle on a page, in points; ``y`` grows upwards."""
+
+    left: float
+    bottom: float
+    right: float
+    top: float
+
+
 class TextLine(NamedTuple):
     """A line, its position on the page and its size, in points (zeros if they are unknown).
 
     ``start`` is the index of its first character. The baseline grows upwards. A table
-    is one line, whose text is Markdown.
+    is one line, whose text is Markdown, with the spans and rectangles of its cells. A line that
+    goes downwards (``turn`` 1) or upwards (-1) has the position that it would have if the page
+    were turned.
     """
 
     text: str
@@ -61,6 +73,18 @@ class TextLine(NamedTuple):
     baseline: float = 0
     size: float = 0
     is_table: bool = False
+    turn: int = 0
+    cells: Sequence[tuple[int, int, Rectangle]] = ()
+
+    @property
+    def rectangle(self) -> Rectangle:
+        """Where it is on the page, with room for what is above and below its letters."""
+        bottom, top = self.baseline - 0.25 * self.size, self.baseline + 0.9 * self.size
+        if self.turn > 0:
+            return Rectangle(bottom, -self.x1, top, -self.x0)
+        if self.turn < 0:
+            return Rectangle(-top, self.x0, -bottom, self.x1)
+        return Rectangle(self.x0, bottom, self.x1, top)
 
     @property
     def is_placed(self) -> bool:
@@ -92,7 +116,7 @@ def normalized(text: str) -> str:
     return _VARIANTS.sub(usual, text)
 
 
-_LIGATURES = "\ufb00\ufb01\ufb02\ufb03\ufb04\ufb05\ufb06"
+_LIGATURE = re.compile("[\ufb00-\ufb06]")
 
 
 def garbage_share(text: str) -> float:
@@ -204,8 +228,20 @@ def _line_pitch(pages: Sequence[Lines]) -> float:
     return pitch
 
 
-def pages_as_text(pages: Sequence[Lines], outline: Iterable[tuple[int, int, str]]) -> str:
-    """Return the text of pages: a block for each paragraph, headings as in Markdown.
+class PlacedLine(NamedTuple):
+    """A line of a page (from 0), and its span in the text of all pages."""
+
+    start: int
+    end: int
+    page: int
+    line: TextLine
+
+
+def pages_as_text(
+    pages: Sequence[Lines], outline: Iterable[tuple[int, int, str]]
+) -> tuple[str, list[PlacedLine]]:
+    """Return the text of pages, and the lines in it: a block for each paragraph, headings as in
+    Markdown.
 
     A paragraph goes on from one column or page to the next where its last line is full and ends
     no sentence. There is one page break between two pages.
@@ -221,6 +257,8 @@ def pages_as_text(pages: Sequence[Lines], outline: Iterable[tuple[int, int, str]
     levels = {} if titles else _levels_by_size(pages)
     pitch = _line_pitch(pages)
     parts: list[str] = []
+    placed: list[PlacedLine] = []
+    length = 0
     last: TextLine | None = None  # the full line with which a page ends
     for number, lines in enumerate(pages):
         columns = _columns(lines, pitch)
@@ -233,11 +271,27 @@ def pages_as_text(pages: Sequence[Lines], outline: Iterable[tuple[int, int, str]
                 and _may_continue(last, lines[0])
             )
             parts.append(PAGE_BREAK if continues else f"\n\n{PAGE_BREAK}\n\n")
-        parts.append("\n\n".join([_block_text(lines, block) for block in blocks]))
+            length += len(parts[-1])
+        for block in blocks:
+            if block.start:
+                parts.append("\n\n")
+                length += 2
+            prefix, *texts = _block_texts(lines, block)
+            parts += (prefix, *texts)
+            length += len(prefix)
+            for line, text in zip(lines[block.start : block.end], texts, strict=True):
+                placed.append(PlacedLine(length, length + len(text.rstrip()), number, line))
+                length += len(text)
         if blocks:
             end = lines[-1]
             last = end if not blocks[-1].level and _is_full(end, end, columns.edges[-1]) else None
-    return _hyphens_resolved("".join(parts)).strip("\n ")
+    text, new_offset = _hyphens_resolved("".join(parts))
+    stripped = text.strip("\n ")
+    shift = len(text) - len(text.lstrip("\n "))
+    return stripped, [
+        line._replace(start=new_offset(line.start) - shift, end=new_offset(line.end) - shift)
+        for line in placed
+    ]
 
 
 class _PageBlock(NamedTuple):
@@ -248,32 +302,38 @@ class _PageBlock(NamedTuple):
     level: int
 
 
-def _block_text(lines: Lines, block: _PageBlock) -> str:
+def _block_texts(lines: Lines, block: _PageBlock) -> list[str]:
+    """Return what stands before the lines of a block, and each line with what follows it."""
     start, end, level = block
     if lines[start].is_table:
-        return _BULLET.sub("- ", lines[start].text)
-    text = joined([line.text for line in lines[start:end]])
+        return ["", lines[start].text]
+    texts = with_breaks([without_ligatures(line.text) for line in lines[start:end]])
     if level:
-        return f"{'#' * min(level, 6)} {text}"
-    if text[0] == "#":
-        return f"\\{text}"
-    return _BULLET.sub("- ", text)
+        return [f"{'#' * min(level, 6)} ", *texts]
+    return ["\\" if texts[0][0] == "#" else "", *(_BULLET.sub("- ", text) for text in texts)]
+
+
+def without_bullets(text: str) -> str:
+    """Return a text whose bullets are those of Markdown."""
+    return _BULLET.sub("- ", without_ligatures(text))
 
 
 def joined(lines: Sequence[str]) -> str:
     """Return lines as one, with a space between two words of a script that has them."""
+    return "".join(with_breaks(lines))
+
+
+def with_breaks(lines: Sequence[str]) -> list[str]:
+    """Return lines, each with what stands between it and the next one."""
     parts: list[str] = []
     for line, following in pairwise(lines):
         end = line[-1]
-        if end == _HYPHEN:
-            parts.append(line)
-        elif end == "-" and line[-2:-1].isalpha():
-            parts += (line[:-1], _HYPHEN)
-        elif end >= _FIRST_UNSPACED and _CJK.match(end) and _CJK.match(following):
-            parts.append(line)
+        is_unspaced = end >= _FIRST_UNSPACED and _CJK.match(end) and _CJK.match(following)
+        if end == "-" and line[-2:-1].isalpha():
+            parts.append(line[:-1] + _HYPHEN)
         else:
-            parts += (line, " ")
-    return "".join([*parts, lines[-1]])
+            parts.append(line if end == _HYPHEN or is_unspaced else f"{line} ")
+    return [*parts, lines[-1]]
 
 
 def _blocks(
@@ -377,7 +437,7 @@ def _levels_by_size(pages: Sequence[Lines]) -> dict[float, int]:
     """Return which sizes are those of headings: larger than the text, and seldom."""
     exact: dict[float, int] = {}
     for lines in pages:
-        for text, _, x0, x1, _, size, _ in lines:
+        for text, _, x0, x1, _, size, *_ in lines:
             if x1 > x0:
                 exact[size] = exact.get(size, 0) + len(text)
     characters: Counter[float] = Counter()
@@ -412,7 +472,7 @@ def _columns(lines: Lines, pitch: float) -> _Columns:
     is_below, edges, reaches = [False] * count, [0.0] * count, [-inf] * count
     start, edge = 0, 0.0
     above_x0 = above_base = above_size = 0.0
-    for at, (text, _, x0, x1, baseline, size, _) in enumerate(lines):
+    for at, (text, _, x0, x1, baseline, size, *_) in enumerate(lines):
         advance = (x1 - x0) / len(text)
         has_gaps = advance > 1.3 * size
         if not has_gaps:
@@ -453,7 +513,7 @@ def _continues_paragraph(line: TextLine, following: TextLine, edge: float) -> bo
 
 def _is_full(line: TextLine, following: TextLine, edge: float) -> bool:
     """Return whether the next line's first word had no room any more at the end of this one."""
-    text, _, x0, x1, _, size, is_table = line
+    text, _, x0, x1, _, size, is_table, *_ = line
     if x1 <= x0 or size <= 0:
         return not is_table
     advance = (x1 - x0) / len(text)  # how wide a character is
@@ -481,22 +541,36 @@ def _may_continue(line: TextLine, following: TextLine) -> bool:
     )
 
 
-def _hyphens_resolved(text: str) -> str:
-    """Join words that were parted at the end of a line, by how they are written elsewhere."""
-    if any(ligature in text for ligature in _LIGATURES):
-        text = "".join(unicodedata.normalize("NFKC", c) if c in _LIGATURES else c for c in text)
+def without_ligatures(text: str) -> str:
+    """Return a text with the letters of each ligature."""
+    return text if text.isascii() else _LIGATURE.sub(_letters, text)
+
+
+def _letters(ligature: re.Match[str]) -> str:
+    return unicodedata.normalize("NFKC", ligature[0])
+
+
+def _hyphens_resolved(text: str) -> tuple[str, Callable[[int], int]]:
+    """Join words that were parted at the end of a line, by how they are written elsewhere.
+
+    The function that comes with the text takes offsets to those in it.
+    """
     if _HYPHEN not in text:
-        return text
+        return text, lambda offset: offset
     words = set(text.replace(_HYPHEN, " ").casefold().translate(_TO_SPACES).split())
+    removed: list[int] = []
 
     def resolved(hyphen: re.Match[str]) -> str:
         at, after = hyphen.span()
         before = _LAST_LETTERS.search(text, max(0, at - 40), at)
         following = _FIRST_LETTERS.match(text, after)
         parts = (before[0] if before else "", following[0] if following else "")
-        return "" if _is_joined(*parts, words) else "-"
+        if not _is_joined(*parts, words):
+            return "-"
+        removed.append(at)
+        return ""
 
-    return re.sub(_HYPHEN, resolved, text)
+    return re.sub(_HYPHEN, resolved, text), lambda offset: offset - bisect_left(removed, offset)
 
 
 def _is_joined(first: str, second: str, words: Set[str]) -> bool:

@@ -7,12 +7,13 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from ctypes import c_double, c_float, c_int
 from dataclasses import dataclass, field
+from itertools import pairwise
 from math import inf
 from operator import neg
 from typing import Any, NamedTuple
 
-from ...nodegraph.readers.text import markdown_table
-from .pdf_layout import Lines, TextLine, joined
+from ...nodegraph.readers.text import cell_spans, markdown_table
+from .pdf_layout import Lines, Rectangle, TextLine, joined, without_bullets
 
 _NEAR = 3.0  # points between rules that are drawn as one
 
@@ -32,8 +33,7 @@ def with_tables(page: Any, textpage: Any, lines: Lines) -> Lines:
     horizontal, vertical = _rules(page)
     for grid in _grids(horizontal, vertical):
         inside = grid.lines_inside(lines)
-        if rows := _filled(grid, textpage, inside):
-            table = TextLine(markdown_table(rows), inside[0].start, is_table=True)
+        if inside and (table := _table(_filled(grid, textpage, inside), inside)):
             merged_starts = {line.start for line in inside[1:]}
             lines = [
                 table if line is inside[0] else line
@@ -43,10 +43,31 @@ def with_tables(page: Any, textpage: Any, lines: Lines) -> Lines:
     return lines
 
 
+class _Row(NamedTuple):
+    """The texts and the rectangles of a row of cells."""
+
+    texts: Sequence[str]
+    rectangles: Sequence[Rectangle]
+
+
+def _table(rows: Sequence[_Row], lines: Sequence[TextLine]) -> TextLine | None:
+    """Return the lines of a table as one; None without rows."""
+    if not rows:
+        return None
+    text = markdown_table(map(without_bullets, row.texts) for row in rows)
+    rectangles = (rectangle for row in rows for rectangle in row.rectangles)
+    cells = [
+        (start, end, rectangle)
+        for (start, end), rectangle in zip(cell_spans(text), rectangles, strict=True)
+        if end > start
+    ]
+    return TextLine(text, lines[0].start, is_table=True, cells=cells)
+
+
 def _may_have_rows(lines: Lines) -> bool:
     """Return whether a line has gaps, or two lines are side by side."""
     above = inf
-    for text, _, x0, x1, baseline, size, _ in lines:
+    for text, _, x0, x1, baseline, size, *_ in lines:
         # A character is 0.63 wide at most on average, 0.6 where all are as wide; of Chinese 1.13.
         wide = 0 if text.isascii() else 0.25 * (len(text.encode()) - len(text))
         width = size * (0.63 * len(text) + wide)
@@ -225,26 +246,31 @@ def _positions(rules: Sequence[_Rule], across: Sequence[_Rule]) -> list[float]:
     return positions
 
 
-def _filled(grid: _Grid, textpage: Any, lines: Sequence[TextLine]) -> list[list[str]]:
-    """Return the texts of a grid's cells, an empty list if it is not a table."""
+def _filled(grid: _Grid, textpage: Any, lines: Sequence[TextLine]) -> list[_Row]:
+    """Return the rows of a grid, an empty list if it is not a table."""
     texts: dict[int, dict[int, list[tuple[float, str]]]] = {}  # by row and column
     cell_at = _cell_at(grid, textpage)
     for line in lines:
         for (row, column), text in _parts(line, cell_at):
             texts.setdefault(row, {}).setdefault(column, []).append((line.baseline, text))
-    ruled = [texts[number] for number in sorted(texts)]
-    columns = sorted({column for cells in ruled for column in cells})
-    rows: list[dict[int, list[str]]] = []
-    for cells in ruled:
+    ruled = sorted(texts)
+    columns = sorted({column for cells in texts.values() for column in cells})
+    xs = [grid.columns[column] for column in columns] + [grid.columns[-1]]
+    rows: list[_Row] = []
+    for number, below in zip(ruled, [*ruled[1:], -1], strict=True):
+        cells, top, bottom = texts[number], grid.rows[number], grid.rows[below]
         count = _count_rows(cells) if len(grid.rows) <= 3 else 1  # a head and a body, or one
-        if count > 1:
-            rows += ({c: [cells[c][at][1]] for c in cells} for at in range(count))
-        else:
-            rows.append({c: [text for _, text in cells[c]] for c in cells})
-    filled = sum(len(row) for row in rows)
+        height = (top - bottom) / count
+        for at in range(count):
+            y = top - at * height
+            lines_of = cells if count == 1 else {c: cells[c][at : at + 1] for c in cells}
+            parts = [[text for _, text in lines_of.get(c, ())] or [""] for c in columns]
+            boxes = [Rectangle(x0, y - height, x1, y) for x0, x1 in pairwise(xs)]
+            rows.append(_Row([joined(part) for part in parts], boxes))
+    filled = sum(text != "" for row in rows for text in row.texts)
     if min(len(rows), len(columns)) < 2 or filled < 0.4 * len(rows) * len(columns):
         return []
-    return [[joined(row.get(column, [""])) for column in columns] for row in rows]
+    return rows
 
 
 def _count_rows(cells: Mapping[int, Sequence[tuple[float, str]]]) -> int:

@@ -12,9 +12,10 @@ from typing import Any
 
 from ..document import Document
 from ..errors import ReadError, check_integer
+from ..locations import Layout
 from ..search_text import SearchText
 
-_EDITION = 2  # of the readers; another one reads again what an interrupted run has read
+_EDITION = 3  # of the readers; another one reads again what an interrupted run has read
 
 Ocr = Callable[[Any], str]
 """Takes the image of a page (``PIL.Image.Image``), returns its text."""
@@ -199,14 +200,14 @@ def _plural(kind: str, count: int) -> str:
 
 
 Records = list[list[Any]]
-"""What a file holds: text, metadata and id in the file of each document, and of one with a search
-text of its own the row that it is stored as. ``codec`` writes it."""
+"""What a file holds, of each document: text, metadata, id in the file, and where it has them the
+row of its search text and the bytes of its layout. ``codec`` writes it."""
 
 
 def records_of(read: str | Document | Iterable[Document]) -> Records:
     """Return what a reader returned as records."""
     if isinstance(read, str):
-        return [[_encodable(read), {}, ""]]
+        return [[_encodable(read), {}, "", None, None]]
     if isinstance(read, Document):
         return [_record(read, "")]
     return [_record(document, document.id) for document in read]
@@ -214,8 +215,9 @@ def records_of(read: str | Document | Iterable[Document]) -> Records:
 
 def _record(document: Document, record_id: str) -> list[Any]:
     search_text = document.search_text
-    row = [] if search_text is None else [search_text.to_row()]
-    return [_encodable(document.text), dict(document.metadata), record_id, *row]
+    row = None if search_text is None else search_text.to_row()
+    layout = None if document.layout is None else document.layout.to_bytes()
+    return [_encodable(document.text), dict(document.metadata), record_id, row, layout]
 
 
 def _encodable(text: str) -> str:
@@ -245,9 +247,10 @@ def documents_of(path: Path, file_id: str, records: Records) -> list[Document]:
             text,
             {**attributes, **metadata},
             id=f"{file_id}#{record_id}" if record_id else file_id,
-            search_text=SearchText.from_row(row[0]) if row else None,
+            search_text=None if row is None else SearchText.from_row(row),
+            layout=None if layout is None else Layout.from_bytes(layout),
         )
-        for text, metadata, record_id, *row in records
+        for text, metadata, record_id, row, layout in records
     ]
 
 
@@ -282,9 +285,15 @@ class SourceFile:
     options: ReadOptions
     ocr: Callable[[bytes], str] | None = None
 
-    def document(self, text: str, metadata: Mapping[str, Any] | None = None) -> Document:
+    def document(
+        self,
+        text: str,
+        metadata: Mapping[str, Any] | None = None,
+        layout: Layout | None = None,
+    ) -> Document:
         """Return what the file holds as one document, whose id the caller of the reader makes."""
-        return Document(text, metadata, id=self.path.name)  # the digest of a text takes a while
+        # With an id, as the digest of a text takes a while.
+        return Document(text, metadata, id=self.path.name, layout=layout)
 
     def damaged(self, what: object) -> ReadError:
         """Return the error of a file that is not what it seems to be."""

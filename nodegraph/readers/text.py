@@ -7,12 +7,14 @@ import contextlib
 import io
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from ..document import Document
 from ..errors import ReadError
+from ..locations import Layout, Piece
 from .source_files import SourceFile
 
 PAGE_BREAK = "\f"
@@ -42,6 +44,50 @@ def markdown_table(rows: Iterable[Iterable[object]]) -> str:
     width = max(map(len, cells), default=0)
     lines = [f"| {' | '.join([*row, *[''] * (width - len(row))])} |" for row in cells]
     return "\n".join([*lines[:1], f"|{' --- |' * width}", *lines[1:]]) if width else ""
+
+
+_BAR = re.compile(r"(?<!\\)\|")
+
+
+def cell_spans(table: str) -> Iterator[tuple[int, int]]:
+    """Yield the spans of the cells of what ``markdown_table`` returned, without blanks.
+
+    Example:
+        >>> table = markdown_table([["a", "b"], [1, "x|y"]])
+        >>> [table[start:end] for start, end in cell_spans(table)]
+        ['a', 'b', '1', 'x\\\\|y']
+    """
+    at = 0
+    for number, row in enumerate(table.split("\n")):
+        bars = [at + bar.start() for bar in _BAR.finditer(row)]
+        at += len(row) + 1
+        if number != 1:  # below the head there is a line without cells
+            for left, right in pairwise(bars):
+                cell = table[left + 1 : right]
+                start = left + 1 + len(cell) - len(cell.lstrip())
+                yield start, start + len(cell.strip())
+
+
+_TABLE_LINE = re.compile(r"(?m)^\|.*$")
+
+
+def sheet_layout(text: str, sheets: Sequence[tuple[int, Sequence[int]]]) -> Layout:
+    """Return the layout of a text that has the Markdown table of a sheet on each page.
+
+    Args:
+        text: The text.
+        sheets: Of each sheet the number of its first column, and of its rows, from 0.
+    """
+    pieces: list[Piece] = []
+    at = 0
+    for page, (left, rows) in zip(text.split(PAGE_BREAK), sheets, strict=True):
+        lines = list(_TABLE_LINE.finditer(page))
+        del lines[1:2]  # below the head, which is no row
+        for row, line in zip(rows, lines, strict=True):
+            right = left + len(_BAR.findall(line[0])) - 1
+            pieces.append(Piece(at + line.start(), at + line.end(), left, row, right, row + 1))
+        at += len(page) + 1
+    return Layout(pieces, in_cells=True)
 
 
 _BREAKS = re.compile(r"\s*[\r\n\f\v]+\s*")
@@ -297,8 +343,12 @@ def read_csv(source: SourceFile) -> Document:
     import csv
 
     csv.field_size_limit(10_000_000)
-    rows = [row for row in csv.reader(io.StringIO(text), delimiter=delimiter) if any(row)]
-    return source.document(markdown_table(rows), metadata)
+    read = enumerate(csv.reader(io.StringIO(text), delimiter=delimiter))
+    rows = [(number, row) for number, row in read if any(row)]
+    table = markdown_table(row for _, row in rows)
+    return source.document(
+        table, metadata, sheet_layout(table, [(0, [number for number, _ in rows])])
+    )
 
 
 def is_text(path: Path) -> bool:

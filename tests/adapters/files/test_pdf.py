@@ -110,14 +110,14 @@ def test_a_parted_word_is_joined_where_the_text_has_it_in_one(count: int) -> Non
     parted = ["We co-", "operate by e-", "mail on decod-", "ing.", "", "# of cups – two."] * count
     words = "Cooperate, (e-mail) and decoding are words that are known. "
     lines = [*parted, *[words * 3] * 100]  # few or many of them in a text
-    text = pages_as_text([lines_of_text("\n".join(lines))], [])
+    text, _ = pages_as_text([lines_of_text("\n".join(lines))], [])
     assert text.count("We cooperate by e-mail on decoding.") == count
     assert text.count("\\# of cups – two.") == count  # no heading, though it begins like one
 
 
 def test_a_parted_word_is_known_by_other_letters_than_those_of_ascii() -> None:
     lines = ["Die Über-", "gabe.", "", "ÜBERGABE: über eine Gabe, für die Gabe."]  # both parts, too
-    text = pages_as_text([lines_of_text("\n".join(lines))], [])
+    text, _ = pages_as_text([lines_of_text("\n".join(lines))], [])
     assert text.startswith("Die Übergabe.")
 
 
@@ -152,7 +152,7 @@ LINES = ("green tea is grown in the hills of the south, where it rains for most"
 
 @pytest.mark.parametrize("pitch", [1.2, 1.5, 2.4, 3.0])
 def test_a_paragraph_goes_on_however_far_its_lines_are_apart(pitch: float) -> None:
-    text = pages_as_text([page_of(*LINES[:1] * 5, LINES[1], pitch=pitch)], [])
+    text, _ = pages_as_text([page_of(*LINES[:1] * 5, LINES[1], pitch=pitch)], [])
     assert "\n" not in text
     assert text.endswith("for most of the year.")
 
@@ -162,7 +162,7 @@ def test_running_heads_do_not_part_a_paragraph_and_are_there_once(number: str) -
     pages = [
         page_of(*LINES[:1] * 5, head="Journal of Tea", foot=number.format(n)) for n in (7, 8, 9)
     ]
-    text = pages_as_text(pages, [])
+    text, _ = pages_as_text(pages, [])
     assert text.count("Journal of Tea") == 1
     assert not set("789") & set(text)
     assert text.count("\n\n") == 1  # below the head; then one paragraph over three pages
@@ -178,7 +178,7 @@ def test_running_heads_do_not_part_a_paragraph_and_are_there_once(number: str) -
 )
 def test_what_is_no_running_head_stays_on_its_page(heads: list[str], feet: list[str]) -> None:
     pages = [page_of(*LINES, head=h, foot=f) for h, f in zip(heads, feet, strict=True)]
-    text = pages_as_text(pages, [])
+    text, _ = pages_as_text(pages, [])
     for line in {*heads, *feet} - {""}:
         assert text.count(line) == (heads + feet).count(line)
 
