@@ -546,7 +546,7 @@ class Corpus:
         """Store where the parts of documents stand in their files."""
         layouts = {i: d.layout for i, d in documents.items() if d.layout is not None}
         stamps = self._store.stamps(ROOT, layouts.keys())
-        values = {i: layout.to_bytes(stamps[i].key) for i, layout in layouts.items()}
+        values = {i: stamps[i].key.encode() + b"\0" + layout for i, layout in layouts.items()}
         self._store.put_values(LAYOUTS, values)
 
     def _records(self) -> dict[str, _File]:

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 from .hashing import digest, metadata_digest
-from .locations import Layout
 from .search_text import SearchText, as_stored_search_text
 
 
@@ -28,8 +27,8 @@ class Document:
         search_text: Which metadata is searched and embedded with the text, of the document and
             of all nodes made from it, where graph and group declare nothing: names of fields, or
             a ``SearchText``; False for none. None for ``title`` and ``headings``.
-        layout: Where its parts stand in the file, where its reader knows it: see
-            ``Node.locations``.
+        layout: Where its parts stand in the file, packed, where its reader knows it. It is what
+            ``Node.locations`` reads.
 
     Raises:
         TypeError: If the text is not a string, the metadata not a mapping with string keys, or
@@ -45,7 +44,7 @@ class Document:
     metadata: Mapping[str, Any] = field(default_factory=dict)
     id: str = ""
     search_text: SearchText | None = field(default=None, repr=False)
-    layout: Layout | None = field(default=None, repr=False, compare=False)
+    layout: bytes | None = field(default=None, repr=False, compare=False)
 
     def __init__(
         self,
@@ -54,7 +53,7 @@ class Document:
         *,
         id: str | None = None,
         search_text: SearchText | str | Sequence[str] | Literal[False] | None = None,
-        layout: Layout | None = None,
+        layout: bytes | None = None,
     ) -> None:
         if not isinstance(text, str):
             raise TypeError(f"a document's text must be a str, not {type(text).__name__}")

@@ -20,8 +20,9 @@ from .groups import (
     SearchTextRegistry,
     make_group,
 )
-from .locations import LAYOUTS, Layout
+from .locations import LAYOUTS, Layout, Location
 from .locking import Access, Lock, current_observation, retried
+from .navigation import locations_of
 from .node import MEMBER, ROOT, Kin, Link, Node
 from .search_text import DEFAULT, SearchTextRule, rule_sources
 from .store import Changes, NodeStore, StreamedNodes
@@ -267,11 +268,14 @@ class GraphReader:
         """Return the links from (or to) each of many nodes, by their ids."""
         return self._store.links(ids, incoming=incoming)
 
-    def layout(self, document_id: str) -> Layout | None:
-        """Return where the parts of a document stand in its file, None where no reader said so."""
-        stamp = self._store.stamps(ROOT, [document_id]).get(document_id)
-        value = self._store.get_values(LAYOUTS, [document_id]).get(document_id)
-        return None if value is None or stamp is None else Layout.from_bytes(value, stamp.key)
+    def locations(self, node: Node) -> list[Location]:
+        """Return where a node stands in its file; see ``Node.locations``."""
+        with self._store.snapshot():
+            stamp = self._store.stamps(ROOT, [node.document_id]).get(node.document_id)
+            value = self._store.get_values(LAYOUTS, [node.document_id]).get(node.document_id)
+            key, _, packed = (value or b"").partition(b"\0")
+            is_of_text = stamp is not None and key == stamp.key.encode()
+            return locations_of(node, Layout.from_bytes(packed) if is_of_text else None)
 
     def attach(self, node: Node) -> Node:
         """Let a node that came from the store know its graph."""

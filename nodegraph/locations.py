@@ -9,7 +9,8 @@ import zlib
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import accumulate, chain
+from operator import add, sub
 from typing import NamedTuple
 
 SCALE = 10_000
@@ -19,11 +20,11 @@ LAYOUTS = "layout"
 """Kind of values in the store: the layouts of documents, by their ids."""
 
 
-class Piece(NamedTuple):
+class TextBox(NamedTuple):
     """A part of a text that is a rectangle in its file.
 
     On a page it is in units of ``SCALE`` from its upper left corner; in a sheet in rows and
-    columns from 0, and a piece is a row. Of a piece that is a line, parts have a place of their
+    columns from 0, and a box is a row. Of a box that is a line, parts have a place of their
     own: it goes from left to right.
     """
 
@@ -38,44 +39,40 @@ class Piece(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Say where the pieces of a text stand in its file.
+    """Say where the boxes of a text stand in its file.
 
     Args:
-        pieces: In the order of the text; they don't overlap there.
+        boxes: In the order of the text; they don't overlap there.
         in_cells: Whether they are rows of a sheet.
     """
 
-    pieces: Sequence[Piece]
+    boxes: Sequence[TextBox]
     in_cells: bool = False
 
-    def to_bytes(self, key: str = "") -> bytes:
-        """Pack the layout, some 8 bytes a line, for the text that has the key."""
-        columns = list(zip(*self.pieces, strict=True))
+    def to_bytes(self) -> bytes:
+        """Pack the layout, in some 9 bytes a line."""
+        columns = list(zip(*self.boxes, strict=True))
         if columns:
             starts, ends = columns[:2]
-            columns[0] = tuple(b - a for a, b in zip((0, *starts), starts, strict=False))
-            columns[1] = tuple(b - a for a, b in zip(starts, ends, strict=True))
+            columns[0] = tuple(map(sub, starts, (0, *starts)))
+            columns[1] = tuple(map(sub, ends, starts))
         numbers = [int(self.in_cells), *chain.from_iterable(columns)]
-        packed = zlib.compress(struct.pack(f"<{len(numbers)}I", *numbers), 1)
-        return key.encode() + b"\0" + packed
+        return zlib.compress(struct.pack(f"<{len(numbers)}i", *numbers), 1)
 
     @classmethod
-    def from_bytes(cls, value: bytes, key: str = "") -> Layout | None:
-        """Restore what ``to_bytes`` returned; None if it is of another text."""
-        packed_key, _, packed = value.partition(b"\0")
-        if packed_key != key.encode():
-            return None
-        data = zlib.decompress(packed)
-        in_cells, *numbers = struct.unpack(f"<{len(data) // 4}I", data)
-        count = len(numbers) // len(Piece._fields)
-        columns = [numbers[at : at + count] for at in range(0, len(numbers), count or 1)]
-        pieces, start = [], 0
-        for offset, length, left, top, right, bottom, is_line in zip(*columns, strict=True):
-            start += offset
-            pieces.append(
-                Piece(start, start + length, left, top, right, bottom, is_line=bool(is_line))
-            )
-        return cls(pieces, bool(in_cells))
+    def from_bytes(cls, value: bytes) -> Layout:
+        """Restore what ``to_bytes`` returned."""
+        data = zlib.decompress(value)
+        in_cells, *numbers = struct.unpack(f"<{len(data) // 4}i", data)
+        count = len(numbers) // len(TextBox._fields)
+        if not count:
+            return cls((), bool(in_cells))
+        offsets, lengths, *columns = (
+            numbers[at : at + count] for at in range(0, len(numbers), count)
+        )
+        starts = list(accumulate(offsets))
+        ends = map(add, starts, lengths)
+        return cls(tuple(map(TextBox, starts, ends, *columns)), bool(in_cells))
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,17 +103,17 @@ def locations_in(
         text: The whole text.
         start: Where the part begins.
         end: Where it ends, exclusive.
-        layout: Where its pieces stand; None if that is not known.
+        layout: Where its boxes stand; None if that is not known.
         page_break: What stands between two pages; None for a text without pages.
         has_lines: Whether the lines of the text are those of its file.
     """
     locations: list[Location] = []
     for page, first, last in _page_spans(text, start, end, page_break):
-        pieces = [] if layout is None else list(_pieces(layout, first, last))
-        if layout is not None and layout.in_cells and pieces:
-            locations.append(Location(page, cells=_cells(text, pieces, first, last)))
-        elif pieces:
-            locations += (Location(page, _rectangle(text, p, first, last)) for p in pieces)
+        boxes = [] if layout is None else list(_boxes(layout, first, last))
+        if layout is not None and layout.in_cells and boxes:
+            locations.append(Location(page, cells=_cells(text, boxes, first, last)))
+        elif boxes:
+            locations += (Location(page, _rectangle(text, p, first, last)) for p in boxes)
         elif has_lines:
             line = text.count("\n", 0, first) + 1
             locations.append(Location(page, lines=(line, line + text.count("\n", first, last))))
@@ -139,25 +136,26 @@ def _page_spans(
         page = None if page is None else page + 1
 
 
-def _pieces(layout: Layout, start: int, end: int) -> Iterator[Piece]:
-    """Yield the pieces in which a part of the text stands."""
-    first = bisect_right(layout.pieces, start, key=lambda piece: piece.end)
-    for piece in layout.pieces[first:]:
-        if piece.start >= end:
+def _boxes(layout: Layout, start: int, end: int) -> Iterator[TextBox]:
+    """Yield the boxes in which a part of the text stands."""
+    first = bisect_right(layout.boxes, start, key=lambda box: box.end)
+    for box in layout.boxes[first:]:
+        if box.start >= end:
             return
-        yield piece
+        yield box
 
 
-def _rectangle(text: str, piece: Piece, start: int, end: int) -> tuple[float, float, float, float]:
-    """Return the rectangle of that part of a piece which is in a part of its text."""
-    first, last = max(start, piece.start), min(end, piece.end)
-    left, right = float(piece.left), float(piece.right)
-    if piece.is_line and (first > piece.start or last < piece.end):
-        advance = (right - left) / (_width(text[piece.start : piece.end]) or 1)
-        left += advance * _width(text[piece.start : first])
+def _rectangle(text: str, box: TextBox, start: int, end: int) -> tuple[float, float, float, float]:
+    """Return the rectangle of that part of a box which is in a part of its text."""
+    first, last = max(start, box.start), min(end, box.end)
+    left, right = float(box.left), float(box.right)
+    if box.is_line and (first > box.start or last < box.end):
+        advance = (right - left) / (_width(text[box.start : box.end]) or 1)
+        left += advance * _width(text[box.start : first])
         right = left + advance * _width(text[first:last])
-    left, right = round(left), round(right)
-    return left / SCALE, piece.top / SCALE, right / SCALE, piece.bottom / SCALE
+    edges = (round(left), box.top, round(right), box.bottom)
+    x0, y0, x1, y1 = (min(max(edge / SCALE, 0.0), 1.0) for edge in edges)
+    return x0, y0, x1, y1
 
 
 _BAR = re.compile(r"(?<!\\)\|")
@@ -179,11 +177,11 @@ def _width(text: str) -> float:
     )
 
 
-def _cells(text: str, rows: Sequence[Piece], start: int, end: int) -> str:
+def _cells(text: str, rows: Sequence[TextBox], start: int, end: int) -> str:
     """Return the range of cells in which a part of a text stands, of rows of a Markdown table."""
     columns: list[int] = []
     for row in rows:
-        bars = [bar.start() + row.start for bar in _BAR.finditer(text, row.start, row.end)]
+        bars = [bar.start() for bar in _BAR.finditer(text, row.start, row.end)]
         for at in (max(start, row.start), min(end, row.end) - 1):
             column = row.left + bisect_right(bars, at) - 1
             columns.append(min(max(column, row.left), row.right - 1))

@@ -8,7 +8,7 @@ from functools import lru_cache, partial
 from typing import Any, TypeAlias
 
 from .errors import StoreError
-from .locations import Location, locations_in
+from .locations import Layout, Location, locations_in
 from .node import MEMBER, ROOT, Kin, Node
 from .readers.text import PAGE_BREAK
 from .search_text import file_name_of, headings_of, source_title
@@ -139,14 +139,18 @@ def pages_of(node: Node) -> tuple[int, int] | None:
     return first + 1, first + text.count(PAGE_BREAK, node.start, node.end) + 1
 
 
-def locations_of(node: Node) -> list[Location]:
-    """Return the pages, rectangles, lines or cells of a node; see ``Node.locations``."""
+def locations_of(node: Node, layout: Layout | None) -> list[Location]:
+    """Return the pages, rectangles, lines or cells of a node; see ``Node.locations``.
+
+    Args:
+        node: The node.
+        layout: That of its document, None where no reader gave one.
+    """
     text = _document_text(node)
-    if node.graph is None or text is None or node.start is None or node.end is None:
+    if text is None or node.start is None or node.end is None:
         return []
     from .readers.formats import has_lines
 
-    layout = node.graph.reader.layout(node.document_id)
     metadata = node.metadata
     page_break = PAGE_BREAK if "page_unit" in metadata else None
     name = file_name_of(metadata) or ""

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from .locations import Layout, Location
+    from .locations import Location
 
 ROOT = "ROOT"
 """The group of the documents themselves: the root of every other group."""
@@ -68,8 +68,8 @@ class KinReader(Protocol):
         """Return what is searched beside a node's text."""
         ...
 
-    def layout(self, document_id: str) -> Layout | None:
-        """Return where the parts of a document stand in its file."""
+    def locations(self, node: Node) -> list[Location]:
+        """Return where a node stands in its file."""
         ...
 
 
@@ -277,9 +277,7 @@ class Node:
         document. Files that were indexed by an older nodekin have no rectangles before they are
         read again.
         """
-        from .navigation import locations_of
-
-        return locations_of(self)
+        return [] if self.graph is None else self.graph.reader.locations(self)
 
     @property
     def children(self) -> dict[str, list[Node]]:

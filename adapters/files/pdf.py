@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from ctypes import c_double, c_int
 from functools import partial
 from math import degrees, hypot
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...nodegraph.document import Document
 from ...nodegraph.errors import ReadError
-from ...nodegraph.locations import SCALE, Layout, Piece
+from ...nodegraph.locations import SCALE, Layout, TextBox
 from ...nodegraph.readers.source_files import SourceFile
 from .packed_files import parser
 from .pdf_layout import (
@@ -52,10 +52,10 @@ def read_pdf(source: SourceFile) -> Document:
     """
     with _opened(source) as pdf:
         pages: list[Lines] = []
-        positions: list[_Positions] = []
+        projections: list[_Projection] = []
         unreadable: list[int] = []
         for number, page in enumerate(pdf, start=1):
-            positions.append(_positions(page))
+            projections.append(_Projection.of(page))
             lines = _lines_of_page(page)
             if lines is None:
                 lines = lines_of_text(source.ocr(_png(page))) if source.ocr else []
@@ -77,46 +77,51 @@ def read_pdf(source: SourceFile) -> Document:
     metadata["page_unit"] = "page"
     metadata["page_count"] = len(pages)
     text, placed = pages_as_text(pages, outline)
-    pieces = [piece for line in placed for piece in _pieces(line, positions[line.page])]
-    return source.document(text, metadata, Layout(pieces))
+    return source.document(text, metadata, Layout(list(_boxes(placed, projections))))
 
 
-_Positions = Callable[[Rectangle], tuple[int, int, int, int]]
-"""Takes a rectangle to units of ``SCALE`` from the upper left corner of the page."""
+class _Projection(NamedTuple):
+    """How points of a page become units of ``SCALE`` from the upper left corner of its picture."""
 
+    x0: float
+    y0: float
+    x_by_x: float
+    y_by_x: float
+    x_by_y: float
+    y_by_y: float
 
-def _positions(page: Any) -> _Positions:
-    """Return where things stand on a page as it is shown: cropped and turned."""
-    from pypdfium2 import raw
+    @classmethod
+    def of(cls, page: Any) -> _Projection:
+        """Return that of a page as it is shown: cropped and turned."""
+        from pypdfium2 import raw
 
-    precision = 1000
-    size = precision * SCALE
-    column, row = c_int(), c_int()
+        size, column, row = 1000 * SCALE, c_int(), c_int()
+        corners: list[tuple[float, float]] = []
+        for x, y in ((0, 0), (100, 0), (0, 100)):
+            raw.FPDF_PageToDevice(page, 0, 0, size, size, 0, x, y, column, row)
+            corners.append((column.value / 1000, row.value / 1000))
+        (x0, y0), (x1, y1), (x2, y2) = corners
+        return cls(x0, y0, *(d / 100 for d in (x1 - x0, y1 - y0, x2 - x0, y2 - y0)))
 
-    def position(x: float, y: float) -> tuple[float, float]:
-        raw.FPDF_PageToDevice(page, 0, 0, size, size, 0, x, y, column, row)
-        return column.value / precision, row.value / precision
-
-    x0, y0 = position(0, 0)
-    (x1, y1), (x2, y2) = position(100, 0), position(0, 100)
-    a, b, c, d = (x1 - x0) / 100, (y1 - y0) / 100, (x2 - x0) / 100, (y2 - y0) / 100
-
-    def positions(box: Rectangle) -> tuple[int, int, int, int]:
-        corners = ((box.left, box.top), (box.right, box.bottom))
-        xs = sorted(min(max(round(x0 + a * x + c * y), 0), SCALE) for x, y in corners)
-        ys = sorted(min(max(round(y0 + b * x + d * y), 0), SCALE) for x, y in corners)
+    def __call__(self, box: Rectangle) -> tuple[int, int, int, int]:
+        """Return left, top, right and bottom."""
+        left, bottom, right, top = box
+        x0, y0, a, b, c, d = self
+        if not b and not c and a > 0 > d:  # as most pages are
+            return int(x0 + a * left), int(y0 + d * top), int(x0 + a * right), int(y0 + d * bottom)
+        xs = sorted((int(x0 + a * left + c * top), int(x0 + a * right + c * bottom)))
+        ys = sorted((int(y0 + b * left + d * top), int(y0 + b * right + d * bottom)))
         return xs[0], ys[0], xs[1], ys[1]
 
-    return positions
 
-
-def _pieces(placed: PlacedLine, positions: _Positions) -> Iterator[Piece]:
-    """Yield where a line stands, or the cells of a table."""
-    start, end, _, line = placed
-    for first, last, box in line.cells:
-        yield Piece(start + first, start + last, *positions(box), is_line=False)
-    if line.is_placed and start < end:
-        yield Piece(start, end, *positions(line.rectangle), is_line=not line.turn)
+def _boxes(placed: Iterable[PlacedLine], projections: Sequence[_Projection]) -> Iterator[TextBox]:
+    """Yield the boxes of lines, of tables those of the cells."""
+    for start, end, page, line in placed:
+        project = projections[page]
+        if line.is_placed:
+            yield TextBox(start, end, *project(line.rectangle), is_line=not line.turn)
+        for first, last, box in line.cells:
+            yield TextBox(start + first, start + last, *project(box), is_line=False)
 
 
 @contextmanager

@@ -7,7 +7,7 @@ import string
 import unicodedata
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from itertools import pairwise
 from math import inf
 from typing import NamedTuple
@@ -164,14 +164,13 @@ _PAGE_NUMBER = re.compile(
 )
 
 
-def _without_running_heads(pages: Sequence[Lines]) -> Sequence[Lines]:
+def _without_running_heads(pages: Sequence[Lines], pitch: float) -> Sequence[Lines]:
     """Return pages without page numbers, and without heads and feet but where they stand first.
 
     A head or foot is set off from the text, no larger than most of it, and the same at the same
     place of three pages and more than half of all. It has no colon: the field of a form may be the
     same on each. A page number is one that counts the pages there.
     """
-    pitch = _line_pitch(pages)
     sizes: Counter[float] = Counter()
     places: dict[tuple[str, int], list[int]] = {}
     for number, lines in enumerate(pages):
@@ -250,12 +249,12 @@ def pages_as_text(
         pages: The lines of each page.
         outline: The headings that the file lists: page (from 0), level (from 1), title.
     """
-    pages = _without_running_heads(pages)
+    pitch = _line_pitch(pages)
+    pages = _without_running_heads(pages, pitch)
     titles: dict[int, dict[str, int]] = {}
     for number, level, title in outline:
         titles.setdefault(number, {})[_squeezed(title)] = level
     levels = {} if titles else _levels_by_size(pages)
-    pitch = _line_pitch(pages)
     parts: list[str] = []
     placed: list[PlacedLine] = []
     length = 0
@@ -285,13 +284,16 @@ def pages_as_text(
         if blocks:
             end = lines[-1]
             last = end if not blocks[-1].level and _is_full(end, end, columns.edges[-1]) else None
-    text, new_offset = _hyphens_resolved("".join(parts))
-    stripped = text.strip("\n ")
-    shift = len(text) - len(text.lstrip("\n "))
-    return stripped, [
-        line._replace(start=new_offset(line.start) - shift, end=new_offset(line.end) - shift)
-        for line in placed
-    ]
+    text, removed = _hyphens_resolved("".join(parts))
+    blanks = len(text) - len(text.lstrip("\n "))
+    if not removed and not blanks:
+        return text.strip("\n "), placed
+
+    def moved(offset: int) -> int:
+        return offset - blanks - bisect_left(removed, offset)
+
+    placed = [PlacedLine(moved(a), moved(b), page, line) for a, b, page, line in placed]
+    return text.strip("\n "), placed
 
 
 class _PageBlock(NamedTuple):
@@ -550,13 +552,13 @@ def _letters(ligature: re.Match[str]) -> str:
     return unicodedata.normalize("NFKC", ligature[0])
 
 
-def _hyphens_resolved(text: str) -> tuple[str, Callable[[int], int]]:
+def _hyphens_resolved(text: str) -> tuple[str, list[int]]:
     """Join words that were parted at the end of a line, by how they are written elsewhere.
 
-    The function that comes with the text takes offsets to those in it.
+    The offsets come with it where a hyphen was removed.
     """
     if _HYPHEN not in text:
-        return text, lambda offset: offset
+        return text, []
     words = set(text.replace(_HYPHEN, " ").casefold().translate(_TO_SPACES).split())
     removed: list[int] = []
 
@@ -570,7 +572,7 @@ def _hyphens_resolved(text: str) -> tuple[str, Callable[[int], int]]:
         removed.append(at)
         return ""
 
-    return re.sub(_HYPHEN, resolved, text), lambda offset: offset - bisect_left(removed, offset)
+    return re.sub(_HYPHEN, resolved, text), removed
 
 
 def _is_joined(first: str, second: str, words: Set[str]) -> bool:

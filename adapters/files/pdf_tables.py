@@ -43,14 +43,14 @@ def with_tables(page: Any, textpage: Any, lines: Lines) -> Lines:
     return lines
 
 
-class _Row(NamedTuple):
+class _TableRow(NamedTuple):
     """The texts and the rectangles of a row of cells."""
 
     texts: Sequence[str]
     rectangles: Sequence[Rectangle]
 
 
-def _table(rows: Sequence[_Row], lines: Sequence[TextLine]) -> TextLine | None:
+def _table(rows: Sequence[_TableRow], lines: Sequence[TextLine]) -> TextLine | None:
     """Return the lines of a table as one; None without rows."""
     if not rows:
         return None
@@ -246,7 +246,7 @@ def _positions(rules: Sequence[_Rule], across: Sequence[_Rule]) -> list[float]:
     return positions
 
 
-def _filled(grid: _Grid, textpage: Any, lines: Sequence[TextLine]) -> list[_Row]:
+def _filled(grid: _Grid, textpage: Any, lines: Sequence[TextLine]) -> list[_TableRow]:
     """Return the rows of a grid, an empty list if it is not a table."""
     texts: dict[int, dict[int, list[tuple[float, str]]]] = {}  # by row and column
     cell_at = _cell_at(grid, textpage)
@@ -256,7 +256,7 @@ def _filled(grid: _Grid, textpage: Any, lines: Sequence[TextLine]) -> list[_Row]
     ruled = sorted(texts)
     columns = sorted({column for cells in texts.values() for column in cells})
     xs = [grid.columns[column] for column in columns] + [grid.columns[-1]]
-    rows: list[_Row] = []
+    rows: list[_TableRow] = []
     for number, below in zip(ruled, [*ruled[1:], -1], strict=True):
         cells, top, bottom = texts[number], grid.rows[number], grid.rows[below]
         count = _count_rows(cells) if len(grid.rows) <= 3 else 1  # a head and a body, or one
@@ -266,7 +266,7 @@ def _filled(grid: _Grid, textpage: Any, lines: Sequence[TextLine]) -> list[_Row]
             lines_of = cells if count == 1 else {c: cells[c][at : at + 1] for c in cells}
             parts = [[text for _, text in lines_of.get(c, ())] or [""] for c in columns]
             boxes = [Rectangle(x0, y - height, x1, y) for x0, x1 in pairwise(xs)]
-            rows.append(_Row([joined(part) for part in parts], boxes))
+            rows.append(_TableRow([joined(part) for part in parts], boxes))
     filled = sum(text != "" for row in rows for text in row.texts)
     if min(len(rows), len(columns)) < 2 or filled < 0.4 * len(rows) * len(columns):
         return []

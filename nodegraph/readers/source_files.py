@@ -201,7 +201,7 @@ def _plural(kind: str, count: int) -> str:
 
 Records = list[list[Any]]
 """What a file holds, of each document: text, metadata, id in the file, and where it has them the
-row of its search text and the bytes of its layout. ``codec`` writes it."""
+row of its search text and its layout. ``codec`` writes it."""
 
 
 def records_of(read: str | Document | Iterable[Document]) -> Records:
@@ -216,8 +216,8 @@ def records_of(read: str | Document | Iterable[Document]) -> Records:
 def _record(document: Document, record_id: str) -> list[Any]:
     search_text = document.search_text
     row = None if search_text is None else search_text.to_row()
-    layout = None if document.layout is None else document.layout.to_bytes()
-    return [_encodable(document.text), dict(document.metadata), record_id, row, layout]
+    text, metadata = _encodable(document.text), dict(document.metadata)
+    return [text, metadata, record_id, row, document.layout]
 
 
 def _encodable(text: str) -> str:
@@ -248,7 +248,7 @@ def documents_of(path: Path, file_id: str, records: Records) -> list[Document]:
             {**attributes, **metadata},
             id=f"{file_id}#{record_id}" if record_id else file_id,
             search_text=None if row is None else SearchText.from_row(row),
-            layout=None if layout is None else Layout.from_bytes(layout),
+            layout=layout,
         )
         for text, metadata, record_id, row, layout in records
     ]
@@ -293,7 +293,8 @@ class SourceFile:
     ) -> Document:
         """Return what the file holds as one document, whose id the caller of the reader makes."""
         # With an id, as the digest of a text takes a while.
-        return Document(text, metadata, id=self.path.name, layout=layout)
+        packed = None if layout is None else layout.to_bytes()
+        return Document(text, metadata, id=self.path.name, layout=packed)
 
     def damaged(self, what: object) -> ReadError:
         """Return the error of a file that is not what it seems to be."""

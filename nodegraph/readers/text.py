@@ -14,7 +14,7 @@ from typing import Any
 
 from ..document import Document
 from ..errors import ReadError
-from ..locations import Layout, Piece
+from ..locations import Layout, TextBox
 from .source_files import SourceFile
 
 PAGE_BREAK = "\f"
@@ -78,16 +78,16 @@ def sheet_layout(text: str, sheets: Sequence[tuple[int, Sequence[int]]]) -> Layo
         text: The text.
         sheets: Of each sheet the number of its first column, and of its rows, from 0.
     """
-    pieces: list[Piece] = []
+    boxes: list[TextBox] = []
     at = 0
     for page, (left, rows) in zip(text.split(PAGE_BREAK), sheets, strict=True):
         lines = list(_TABLE_LINE.finditer(page))
         del lines[1:2]  # below the head, which is no row
         for row, line in zip(rows, lines, strict=True):
             right = left + len(_BAR.findall(line[0])) - 1
-            pieces.append(Piece(at + line.start(), at + line.end(), left, row, right, row + 1))
+            boxes.append(TextBox(at + line.start(), at + line.end(), left, row, right, row + 1))
         at += len(page) + 1
-    return Layout(pieces, in_cells=True)
+    return Layout(boxes, in_cells=True)
 
 
 _BREAKS = re.compile(r"\s*[\r\n\f\v]+\s*")

@@ -1,0 +1,122 @@
+"""Where a part of a text stands in its file: pages with rectangles, lines, cells."""
+
+import pickle
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nodekin.nodegraph import Document, Location, Node, NodeGraph, split_sentences
+from nodekin.nodegraph.locations import Layout, TextBox
+
+EXAMPLES = Path(__file__).parents[2] / "examples" / "files"
+
+
+def part(graph: NodeGraph, text: str) -> Node:
+    """Return a node for the place where a text stands in the only document."""
+    (root,) = graph.nodes("ROOT")
+    start = root.text.index(text)
+    return replace(root, text=text, start=start, end=start + len(text))
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 99), *[st.integers(-9, 2**31 - 1)] * 4, st.booleans())),
+    st.booleans(),
+)
+def test_a_layout_is_packed_and_restored(rows, in_cells: bool) -> None:
+    boxes, at = [], 0
+    for length, left, top, right, bottom, is_line in rows:
+        boxes.append(TextBox(at + 1, at + 1 + length, left, top, right, bottom, is_line=is_line))
+        at += 1 + length
+    layout = Layout(tuple(boxes), in_cells)
+    assert Layout.from_bytes(layout.to_bytes()) == layout
+
+
+def test_lines_of_a_page_and_parts_of_them() -> None:
+    text = "| a |\n\nTea is good. So it is\nsaid.\n\n\f\n\nMore."
+    at = text.index("Tea")
+    layout = Layout(
+        [
+            TextBox(2, 3, 100, 100, 900, 200, is_line=False),
+            TextBox(at, at + 21, 1000, 300, 9000, 400),
+            TextBox(at + 22, at + 27, 1000, 500, 2000, 600),
+        ]
+    )
+    graph = NodeGraph(progress=False)
+    graph.add(Document(text, {"page_unit": "page"}, id="a", layout=layout.to_bytes()))
+    assert part(graph, "a").locations == [Location(1, (0.01, 0.01, 0.09, 0.02))]
+    first, second = part(graph, "So it is\nsaid.").locations
+    assert first.rectangle is not None
+    assert 0.5 < first.rectangle[0] < 0.65
+    assert (first.page, *first.rectangle[1:]) == (1, 0.03, 0.9, 0.04)
+    assert second == Location(1, (0.1, 0.05, 0.2, 0.06))
+    assert part(graph, "said.\n\n\f\n\nMore.").locations == [second, Location(2)]
+
+
+def test_lines_of_texts_and_pages_without_places(tmp_path: Path) -> None:
+    (tmp_path / "a.md").write_text("# Tea\n\nGreen.\nBlack.\n", encoding="utf-8")
+    graph = NodeGraph(tmp_path / "a.md", progress=False)
+    assert part(graph, "Green.\nBlack.").locations == [Location(lines=(3, 4))]
+    assert part(graph, "\n\nGreen.\n").locations == [Location(lines=(3, 3))]
+    assert Node("Green.").locations == []
+    graph.create_node_group("upper", lambda text: [text.upper()])
+    assert graph.nodes("upper")[0].locations == []
+    paged = NodeGraph(progress=False)
+    paged.add(Document("One.\n\n\f\n\nTwo.", {"page_unit": "slide"}, id="a"))
+    assert part(paged, "Two.").locations == [Location(2)]
+    graph = NodeGraph(progress=False)
+    graph.add("Tea of no file.")
+    assert part(graph, "Tea").locations == []
+
+
+def test_cells_of_a_table(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("tea,cup\n\ngreen|white,3\nblack,4\n", encoding="utf-8")
+    graph = NodeGraph(tmp_path / "a.csv", progress=False)
+    assert part(graph, "cup").locations == [Location(cells="B1")]
+    assert part(graph, "white").locations == [Location(cells="A3")]
+    assert part(graph, "white | 3 |\n| black").locations == [Location(cells="A3:B4")]
+    (root,) = graph.nodes("ROOT")
+    assert root.locations == [Location(cells="A1:B4")]
+
+
+def test_a_layout_lasts_as_long_as_its_text(tmp_path: Path) -> None:
+    file = tmp_path / "a.csv"
+    file.write_text("tea\n3\n", encoding="utf-8")
+    store = tmp_path / "graph"
+    with NodeGraph(file, store=store, progress=False) as graph:
+        assert "layout" not in graph.nodes("ROOT")[0].metadata
+    with NodeGraph(store=store, progress=False) as graph:
+        assert part(graph, "3").locations == [Location(cells="A2")]
+        file.write_text("tea\n\n3\n", encoding="utf-8")  # the same text, elsewhere in the file
+        graph.refresh()
+        assert part(graph, "3").locations == [Location(cells="A3")]
+        file.rename(tmp_path / "b.csv")
+        graph.remove(file)
+        assert not graph.reader.values("layout")
+        graph.add(tmp_path / "b.csv")
+        assert part(graph, "3").locations == [Location(cells="A3")]
+        node = pickle.loads(pickle.dumps(part(graph, "3")))
+        assert node.locations == []
+        graph.add(Document("tea 3", id=graph.nodes("ROOT")[0].id))
+        assert part(graph, "3").locations == []
+
+
+@pytest.mark.parametrize("where", ["memory", "file"])
+def test_rectangles_of_a_pdf(tmp_path: Path, where: str) -> None:
+    pytest.importorskip("pypdfium2")
+    store = tmp_path / "graph" if where == "file" else None
+    graph = NodeGraph(EXAMPLES / "handbook.pdf", store=store, progress=False)
+    graph.create_node_group("sentence", split_sentences)
+    (table,) = [n for n in graph.nodes("table") if "Keemun" in n.text][:1]
+    assert len(table.locations) == 12
+    for node in graph.nodes("sentence"):
+        for location in node.locations if "---" not in node.text else []:
+            assert location.page is not None
+            assert location.rectangle is not None
+            left, top, right, bottom = location.rectangle
+            assert 0 < left < right < 1
+            assert 0 < top < bottom < 1
+            assert node.pages is not None
+            assert node.pages[0] <= location.page <= node.pages[1]
