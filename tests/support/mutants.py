@@ -1,8 +1,9 @@
-"""Change lines of the program at random, and see whether the tests that belong to them fail.
+"""Change lines of the program at random, and see whether the tests that run them fail.
 
 ``make mutants`` tries 200. Each mutant is one changed operator, number or condition, in place. The
-file is restored afterwards. It dies where a quick test of its file, or of a file that imports it,
-fails. The survivors are listed: each is a line that no test needs, or a test that is missing.
+file is restored afterwards. First all quick tests run once, and it is written down which functions
+each of them calls. A mutant dies where a test that calls its function fails. The survivors are
+listed: each is a line that no test needs, or a test that is missing.
 
     python tests/support/mutants.py COUNT SEED
 """
@@ -10,22 +11,29 @@ fails. The survivors are listed: each is a line that no test needs, or a test th
 from __future__ import annotations
 
 import ast
+import json
 import os
 import random
-import re
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import CodeType, FrameType
 from typing import Any
 
-ROOT = Path(__file__).parents[2]
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
 
 ROOMS = ("nodegraph", "retrievers")
 
-MAX_TEST_FILES = 8
+CALLS = ROOT / "build" / "calls.json"
 
-SECONDS = 240
+SECONDS = 60.0
+"""How long the tests of a mutant take, by the time of each; the most specific come first."""
+
+_QUICK = ["-q", "-n", "0", "-p", "no:cacheprovider", "-m", "not slow and not models"]
 
 _OPERATORS: dict[type[ast.AST], Any] = {
     **{ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq},
@@ -34,9 +42,55 @@ _OPERATORS: dict[type[ast.AST], Any] = {
 }
 
 
+class Calls:
+    """A plugin of pytest that writes down the functions that each test calls, and its time."""
+
+    def __init__(self) -> None:
+        self.codes: dict[int, CodeType] = {}
+        self.tests: dict[str, tuple[float, list[str]]] = {}
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
+        self.codes = {}
+        threading.settrace(self._call)
+        sys.settrace(self._call)
+        try:
+            return (yield)
+        finally:
+            sys.settrace(None)
+            threading.settrace(None)  # type: ignore[arg-type]
+            functions = {
+                f"{Path(code.co_filename).relative_to(ROOT)}:{code.co_firstlineno}"
+                for code in self.codes.values()
+                if Path(code.co_filename).is_relative_to(ROOT)
+            }
+            seconds = self.tests.get(item.nodeid, (0.0, []))[0]
+            of_rooms = sorted(name for name in functions if name.startswith(ROOMS))
+            self.tests[item.nodeid] = seconds, of_rooms
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        seconds, functions = self.tests.get(report.nodeid, (0.0, []))
+        self.tests[report.nodeid] = seconds + report.duration, functions
+
+    def pytest_sessionfinish(self) -> None:
+        CALLS.parent.mkdir(exist_ok=True)
+        CALLS.write_text(json.dumps(self.tests))
+
+    def _call(self, frame: FrameType, event: str, arg: object) -> None:
+        code = frame.f_code
+        self.codes[id(code)] = code
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(Calls())
+
+
 def mutations(tree: ast.Module) -> Iterator[tuple[int, Callable[[], None]]]:
     """Yield the line of each place that can be changed, and what changes it."""
+    same = {id(part) for node in ast.walk(tree) for part in _without_effect(node)}
     for node in ast.walk(tree):
+        if id(node) in same:
+            continue
         if isinstance(node, ast.Compare) and type(node.ops[0]) in _OPERATORS:
             new = _OPERATORS[type(node.ops[0])]()
             yield node.lineno, lambda node=node, new=new: node.ops.__setitem__(0, new)  # type: ignore[misc]
@@ -53,47 +107,84 @@ def mutations(tree: ast.Module) -> Iterator[tuple[int, Callable[[], None]]]:
             yield node.lineno, lambda node=node: setattr(node, "value", ast.Constant(None))  # type: ignore[misc]
 
 
-def tests_of(file: Path) -> list[str]:
-    """Return the test files of a file: its own first, then those that import its module."""
-    own = ROOT / "tests" / file.parent / f"test_{file.name}"
-    module = re.compile(rf"\b{re.escape('.'.join(file.with_suffix('').parts))}\b")
-    of_folder = (ROOT / "tests" / file.parent).glob("test_*.py")
-    users = (
-        path for path in (ROOT / "tests").rglob("test_*.py") if module.search(path.read_text())
-    )
-    every = dict.fromkeys([*([own] if own.exists() else []), *sorted(users), *sorted(of_folder)])
-    return [str(path.relative_to(ROOT)) for path in every][:MAX_TEST_FILES]
+def _without_effect(node: ast.AST) -> Iterator[ast.AST]:
+    """Yield the parts whose change nothing can notice but time, memory and a type checker."""
+    match node:
+        case ast.arg(annotation=part) | ast.AnnAssign(annotation=part):
+            pass
+        case ast.FunctionDef(returns=part) | ast.AsyncFunctionDef(returns=part):
+            pass
+        case ast.If(test=ast.Name(id="TYPE_CHECKING")) | ast.keyword(arg="slots"):
+            part = node
+        case ast.Return(value=ast.Constant(value=None)) | ast.Call(func=ast.Name(id="lru_cache")):
+            part = node
+        case _:
+            part = None
+    if part is not None:
+        yield from ast.walk(part)
 
 
-def survives(file: Path) -> bool:
-    """Run the tests of a file; return whether all of them pass."""
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-x",
-        "-q",
-        "-n",
-        "0",
-        "-m",
-        "not slow and not models",
-    ]
+def tests_of(file: Path, tree: ast.Module, line: int) -> list[str]:
+    """Return the tests that call the function of a line, its file's own and small ones first.
+
+    Of a line outside of functions these are the tests that call any function of the file.
+    """
+    first, last = 0, 10**9
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            at = min([node.lineno, *(each.lineno for each in node.decorator_list)])
+            if node.body[0].lineno <= line <= (node.end_lineno or 0) and at > first:
+                first, last = at, node.end_lineno or 0
+    names = {f"{file}:{number}" for number in range(first, min(last, 10**4) + 1)}
+    own = f"tests/{file.parent}/test_{file.name}"
+    choice = list[tuple[bool, int, float, str]]()
+    for test, (seconds, functions) in json.loads(CALLS.read_text()).items():
+        if not names.isdisjoint(functions):
+            choice.append((not test.startswith(own), len(functions), seconds, test))
+    tests, left = list[str](), SECONDS
+    for _, _, seconds, test in sorted(choice):
+        if seconds <= left:
+            tests.append(test)
+            left -= seconds
+    return tests
+
+
+def run_tests(arguments: list[str], limit: float | None = None) -> int:
+    """Run tests quietly; return their status, 1 where they take too long."""
     try:
-        ran = subprocess.run(
-            [*command, *tests_of(file)],
+        return subprocess.run(
+            [sys.executable, "-m", "pytest", *_QUICK, *arguments],
             cwd=ROOT,
-            capture_output=True,
-            timeout=SECONDS,
-            env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
-        )
+            capture_output=limit is not None,
+            timeout=limit,
+            env={
+                **os.environ,
+                "PYTHONDONTWRITEBYTECODE": "1",
+                "PYTHONPATH": str(ROOT / "tests" / "support"),
+            },
+        ).returncode
     except subprocess.TimeoutExpired:
-        return False
-    return ran.returncode == 0
+        return 1
+
+
+def survives(file: Path, tree: ast.Module, line: int) -> bool:
+    """Run the tests that belong to a changed line; return whether all of them pass."""
+    tests = tests_of(file, tree, line)
+    if not tests:
+        return True
+    names = CALLS.with_name("tests.txt")
+    names.write_text("\n".join(tests))
+    return run_tests(["-x", f"@{names}"], 5 * SECONDS) == 0
 
 
 def main(count: int, seed: int) -> None:
     if subprocess.run(["git", "diff", "--quiet", "--", *ROOMS], cwd=ROOT).returncode:
         sys.exit("there are changes that are not committed; commit them, since lines are changed")
+    newest = max(
+        path.stat().st_mtime for room in (*ROOMS, "tests") for path in (ROOT / room).rglob("*.py")
+    )
+    if not CALLS.exists() or CALLS.stat().st_mtime < newest:
+        run_tests(["-p", "mutants", "tests/nodegraph", "tests/retrievers", "tests/adapters"])
     choose = random.Random(seed)
     files = sorted(path for room in ROOMS for path in (ROOT / room).rglob("*.py"))
     sizes = [path.stat().st_size for path in files]
@@ -107,11 +198,12 @@ def main(count: int, seed: int) -> None:
         tried += 1
         line, change = choose.choice(places)
         change()
+        file = path.relative_to(ROOT)
         try:
             path.write_text(ast.unparse(ast.fix_missing_locations(tree)))
-            if survives(path.relative_to(ROOT)):
+            if survives(file, ast.parse(source), line):
                 text = source.splitlines()[line - 1].strip()
-                survivors.append(f"{path.relative_to(ROOT)}:{line}: {text}")
+                survivors.append(f"{file}:{line}: {text}")
                 sys.stderr.write(f"{survivors[-1]}\n")
         finally:
             path.write_text(source)
