@@ -39,6 +39,9 @@ if TYPE_CHECKING:
 
 _locks: WeakKeyDictionary[NodeStore, dict[str, Lock]] = WeakKeyDictionary()
 
+LASTING_KINDS = ("imported ", "source")
+"""How the kinds of values begin that nobody can make again: damaged ones are named, not deleted."""
+
 _STATE = "state"  # the kind and key of the value that counts all writes
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 from ..errors import DiskFullError, StoreError
 
@@ -165,7 +166,34 @@ ALTER TABLE nodes ADD COLUMN checksum INTEGER;
 ALTER TABLE links ADD COLUMN checksum INTEGER;
 """
 
-MIGRATIONS = [*(_TABLES, _LINKS_TO_IDS, _SEARCH_TEXTS, _CHECKSUMS, _COMPARE_LINKS, _ROW_CHECKSUMS)]
+_CHECKSUM_OF_EVERY_ROW = """
+-- From here on no checksum is null, and each includes what the row is found by. Search texts and
+-- values have one, too. Those that don't fit stay as they are: they are of damaged rows.
+ALTER TABLE search_texts ADD COLUMN checksum INTEGER;
+ALTER TABLE memory ADD COLUMN checksum INTEGER;
+UPDATE search_texts SET checksum = checksum(value, key);
+UPDATE memory SET checksum = checksum(value, checksum(key, 0));
+UPDATE pages SET checksum = checksum(text, key) WHERE checksum IS NULL
+    OR checksum = checksum(text, CASE typeof(text) WHEN 'text' THEN 0 ELSE -1 END);
+UPDATE versions SET checksum = row_checksum(key, metadata, search_text) WHERE checksum IS NULL
+    OR checksum = checksum(metadata, CASE typeof(metadata) WHEN 'text' THEN 0 ELSE -1 END);
+UPDATE nodes SET checksum = (
+    SELECT row_checksum(nodes.id, nodes.text, nodes.content, nodes.begin, nodes.size, nodes.shift,
+        nodes.metadata, nodes.inherited, nodes.parent, nodes.place, d.version, d.document, docs.id,
+        groups.name, nodes.search_text, nodes.inherited_search_text)
+    FROM derivations d JOIN documents docs ON docs.key = d.document
+    JOIN groups ON groups.key = d.grp WHERE d.key = nodes.derivation
+) WHERE checksum IS NULL;
+UPDATE links SET checksum = (
+    SELECT row_checksum(s.id, links.target, links.type, links.weight, links.metadata, links.derived)
+    FROM nodes s WHERE s.key = links.source
+) WHERE checksum IS NULL;
+"""
+
+MIGRATIONS = [
+    *(_TABLES, _LINKS_TO_IDS, _SEARCH_TEXTS, _CHECKSUMS, _COMPARE_LINKS, _ROW_CHECKSUMS),
+    _CHECKSUM_OF_EVERY_ROW,
+]
 """What makes a file of version n from one of version n - 1; its length is today's version."""
 
 
@@ -176,6 +204,37 @@ _STRUCTURE = """
 """
 
 Row = tuple[Any, ...]
+
+
+def checksum(value: str | bytes | None, key: int) -> int:
+    """Return a number by which a damaged value is recognised: its CRC-32, from its key's on.
+
+    Bytes have another one than the text that they spell: one bit of a row tells them apart.
+    """
+    if isinstance(value, str):
+        return crc32(value.encode(), key & 0xFFFFFFFF)
+    return crc32(value or b"", ~key & 0xFFFFFFFF)
+
+
+def row_checksum(*values: Any) -> int:
+    """Return a number by which a damaged row is recognised: the CRC-32 of its values."""
+    return crc32("\0".join(map(_stored, values)).encode())
+
+
+def _stored(value: Any) -> str:
+    """Return a value as SQLite returns it: enums as what they are, -0.0 as 0, 1 as 1.0."""
+    if isinstance(value, str):
+        return str.__str__(value)
+    if isinstance(value, float):
+        return str(int(value)) if value.is_integer() else float.__repr__(value)
+    return str(int(value)) if isinstance(value, int) else str(value)
+
+
+def _add_functions(db: sqlite3.Connection) -> None:
+    """Let migrations compute checksums."""
+    db.create_function("checksum", 2, checksum)
+    db.create_function("row_checksum", -1, row_checksum)
+
 
 opening = threading.Lock()
 """Held while a connection is opened, or the process forks."""
@@ -347,6 +406,8 @@ class Connection:
         """
         if self.version() == len(MIGRATIONS):
             return
+        with self._lock:
+            _add_functions(self._db)
         self.run("BEGIN IMMEDIATE")
         try:
             for script in MIGRATIONS[self.version() :]:  # another may have been quicker
@@ -363,6 +424,7 @@ class Connection:
         """Let SQLite compare the file's tables and indexes; return what is wrong."""
         faults = [text for (text,) in self.rows("PRAGMA integrity_check(10)") if text != "ok"]
         with closing(sqlite3.connect(":memory:")) as new:
+            _add_functions(new)
             new.executescript("".join(MIGRATIONS))
             if new.execute(_STRUCTURE).fetchall() != self.rows(_STRUCTURE):
                 faults.append("the tables are not those that were made")

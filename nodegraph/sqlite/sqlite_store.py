@@ -14,7 +14,7 @@ from ..errors import StoreError
 from ..hashing import digest
 from ..node import NO_METADATA, ROOT, Link, Node
 from . import tables
-from .connection import Connection, Row
+from .connection import Connection, Row, row_checksum
 from .file import GraphFile
 from .tables import (
     SQLiteJournal,
@@ -25,7 +25,6 @@ from .tables import (
     is_intact,
     placeholders,
     portions,
-    row_checksum,
     to_column,
     to_json,
     to_key,
@@ -263,7 +262,7 @@ class SQLiteStore(DatabaseStore[GraphFile]):
             )
             name = to_column(node.document_id)
             checksum = row_checksum(  # of a row as ``_NODE`` reads it
-                (key, *values, parent, position, version, document, name, node.group, own, above)
+                *(key, *values, parent, position, version, document, name, node.group, own, above)
             )
             rows.append(
                 (
@@ -425,14 +424,15 @@ class SQLiteStore(DatabaseStore[GraphFile]):
             for row in nodes:
                 damaged.append(_damaged_node(row))
                 if row[13] != ROOT:
-                    readable = "text = '', content = NULL, metadata = NULL, inherited = NULL"
-                    db.run(f"UPDATE nodes SET checksum = NULL, {readable} WHERE id = ?", [row[0]])
+                    self._make_readable(row[0])
                     self._derive_again(row[0])
-            for key, derived, source, *_ in links:
+            for key, derived, source, *more, _ in links:
                 damaged.append(f"a link of node {from_key(source)!r} is not what was written")
                 if derived:
-                    db.run("UPDATE links SET checksum = NULL WHERE key = ?", [key])
+                    written = row_checksum(source, *more)
+                    db.run("UPDATE links SET checksum = ? WHERE key = ?", [written, key])
                     self._derive_again(source)
+            damaged += tables.delete_damaged_values(db)
             if damaged:
                 self.touch()
         return damaged
@@ -445,6 +445,14 @@ class SQLiteStore(DatabaseStore[GraphFile]):
             return bool([*self._nodes_of([row])])
         except StoreError:
             return False
+
+    def _make_readable(self, node: bytes | str) -> None:
+        """Let a damaged node be read without an error, since the next build compares it."""
+        db = self._database.db
+        empty = "text = '', content = NULL, metadata = NULL, inherited = NULL"
+        db.run(f"UPDATE nodes SET {empty} WHERE id = ?", [node])
+        ((*row, _),) = db.rows(f"{_NODE} WHERE n.id = ?", [node])
+        db.run("UPDATE nodes SET checksum = ? WHERE id = ?", [row_checksum(*row), node])
 
     def _derive_again(self, node: bytes | str) -> None:
         """Let the next build make again what was made together with a node."""

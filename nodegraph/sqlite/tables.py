@@ -14,7 +14,8 @@ from ..errors import StoreError
 from ..journal import TOKENS, GroupState, Journal, entry_size
 from ..node import NO_METADATA, Link, Node
 from ..search_text import SearchText
-from .connection import Connection, Row
+from ..store import LASTING_KINDS
+from .connection import Connection, Row, checksum, row_checksum
 from .file import GraphFile
 
 _HEXADECIMAL = re.compile("[0-9a-f]{24}")
@@ -43,25 +44,6 @@ def to_column(text: str) -> str | bytes:
     except UnicodeEncodeError:
         return _SURROGATES + text.encode("utf-8", "surrogatepass")
     return text
-
-
-def checksum(value: str | bytes | None) -> int:
-    """Return a number by which a damaged column is recognised: its CRC-32."""
-    return crc32(value.encode() if isinstance(value, str) else value or b"")
-
-
-def row_checksum(values: Iterable[Any]) -> int:
-    """Return a number by which a damaged row is recognised: the CRC-32 of its values."""
-    return crc32("\0".join(map(_stored, values)).encode())
-
-
-def _stored(value: Any) -> str:
-    """Return a value as SQLite returns it: enums as what they are, -0.0 as 0, 1 as 1.0."""
-    if isinstance(value, str):
-        return str.__str__(value)
-    if isinstance(value, float):
-        return str(int(value)) if value.is_integer() else float.__repr__(value)
-    return str(int(value)) if isinstance(value, int) else str(value)
 
 
 def from_column(value: str | bytes) -> str:
@@ -100,7 +82,11 @@ def put_search_text(db: Connection, search_text: SearchText | None) -> int | Non
         return None
     value = to_column(encode(search_text.to_row()))
     row = db.row("SELECT key FROM search_texts WHERE value = ?", [value])
-    return row[0] if row else db.run("INSERT INTO search_texts (value) VALUES (?)", [value])
+    if row:
+        return int(row[0])
+    key = db.run("INSERT INTO search_texts (value) VALUES (?)", [value])
+    db.run("UPDATE search_texts SET checksum = ? WHERE key = ?", [checksum(value, key), key])
+    return key
 
 
 def portions(values: Iterable[Any]) -> Iterator[list[Any]]:
@@ -132,7 +118,7 @@ def put_links(db: Connection, links: Iterable[Link]) -> None:
         "SELECT key, ?, ?, ?, ?, ?, ? FROM nodes WHERE id = ? "
         "ON CONFLICT (source, target, type) DO UPDATE SET weight = excluded.weight, "
         "metadata = excluded.metadata, derived = excluded.derived, checksum = excluded.checksum",
-        ((*row, row_checksum((source, *row)), source) for source, row in map(_row, links)),
+        ((*row, row_checksum(source, *row), source) for source, row in map(_row, links)),
     )
 
 
@@ -182,9 +168,9 @@ def read_links(
 def is_intact(row: Row) -> bool:
     """Tell whether a row is as it was written, by its checksum, which is its last value."""
     *values, written = row
-    if written is None or written == crc32("\0".join(map(str, values)).encode()):
+    if written == crc32("\0".join(map(str, values)).encode()):
         return True  # what SQLite returns needs no other form, except for floats
-    return bool(written == row_checksum(values))
+    return bool(written == row_checksum(*values))
 
 
 def _link(db: Connection, row: Row) -> Link:
@@ -195,29 +181,58 @@ def _link(db: Connection, row: Row) -> Link:
     return Link(from_key(source), from_key(target), kind, weight, more, bool(derived))
 
 
+_VALUES = """
+    SELECT memory.key, value, checksum FROM memory
+    WHERE kind = (SELECT key FROM kinds WHERE name = ?)
+"""
+
+
 def get_values(db: Connection, kind: str, keys: Collection[str] | None) -> dict[str, bytes]:
     """Return those of the values that exist, or all of a kind, by key."""
-    query = (
-        "SELECT memory.key, value FROM memory WHERE kind = (SELECT key FROM kinds WHERE name = ?)"
-    )
     if keys is None:
-        return {from_key(key): value for key, value in db.rows(query, [kind])}
+        rows = db.rows(_VALUES, [kind])
+    else:
+        rows = []
+        for batch in portions(to_key(i) for i in keys):
+            query = f"{_VALUES} AND memory.key IN ({placeholders(batch)})"
+            rows += db.rows(query, [kind, *batch])
     values: dict[str, bytes] = {}
-    for batch in portions(to_key(i) for i in keys):
-        rows = db.rows(f"{query} AND memory.key IN ({placeholders(batch)})", [kind, *batch])
-        values.update((from_key(key), value) for key, value in rows)
+    for key, value, written in rows:
+        if written != checksum(value, checksum(key, 0)):
+            raise db.damaged(f"a value of {kind!r} is not what was written")
+        values[from_key(key)] = value
     return values
 
 
 def put_values(db: Connection, kind: str, values: Mapping[str, bytes]) -> None:
     """Store values, over existing ones."""
     row = db.row("SELECT key FROM kinds WHERE name = ?", [kind])
-    key = row[0] if row else db.run("INSERT INTO kinds (name) VALUES (?)", [kind])
+    kind_key = row[0] if row else db.run("INSERT INTO kinds (name) VALUES (?)", [kind])
     db.run_many(
-        "INSERT INTO memory VALUES (?, ?, ?) "
-        "ON CONFLICT (kind, key) DO UPDATE SET value = excluded.value",
-        ((key, to_key(name), value) for name, value in values.items()),
+        "INSERT INTO memory VALUES (?, ?, ?, ?) "
+        "ON CONFLICT (kind, key) DO UPDATE SET value = excluded.value, "
+        "checksum = excluded.checksum",
+        (
+            (kind_key, key, value, checksum(value, checksum(key, 0)))
+            for key, value in zip(map(to_key, values), values.values(), strict=True)
+        ),
     )
+
+
+def delete_damaged_values(db: Connection) -> list[str]:
+    """Delete the values that are not what was written, but for those of ``LASTING_KINDS``."""
+    damaged = list[str]()
+    rows = db.stream(
+        "SELECT kinds.name, memory.kind, memory.key, value, checksum FROM memory "
+        "JOIN kinds ON kinds.key = memory.kind"
+    )
+    for name, kind, key, value, written in [
+        row for row in rows if row[4] != checksum(row[3], checksum(row[2], 0))
+    ]:
+        damaged.append(f"a value of {name!r} is not what was written")
+        if not name.startswith(LASTING_KINDS):
+            db.run("DELETE FROM memory WHERE kind = ? AND key = ?", [kind, key])
+    return damaged
 
 
 def delete_values(db: Connection, kind: str, keys: Collection[str] | None) -> None:
@@ -264,15 +279,18 @@ class Versions:
             raise TypeError(f"metadata of document {document.id!r}: {error}") from error
         search_text = put_search_text(db, document.search_text)
         version = db.run(
-            "INSERT INTO versions (metadata, checksum, search_text) VALUES (?, ?, ?)",
-            [metadata, checksum(metadata), search_text],
+            "INSERT INTO versions (metadata, search_text) VALUES (?, ?)", [metadata, search_text]
+        )
+        db.run(
+            "UPDATE versions SET checksum = ? WHERE key = ?",
+            [row_checksum(version, metadata, search_text), version],
         )
         starts = range(0, max(len(document.text), 1), _PAGE)
         db.run_many(
             "INSERT INTO pages (key, text, checksum) VALUES (?, ?, ?)",
             (
-                (_page_key(version, number), page, checksum(page))
-                for number, at in enumerate(starts)
+                (key, page, checksum(page, key))
+                for key, at in enumerate(starts, _page_key(version, 0))
                 for page in [to_column(document.text[at : at + _PAGE])]
             ),
         )
@@ -304,25 +322,32 @@ class Versions:
         self.search_text_by_key.cache_clear()
 
     def _read_page(self, key: int) -> str:
-        row = self._row("SELECT text, checksum FROM pages WHERE key = ?", key)
-        if row[1] not in (None, checksum(row[0])):
+        text, written = self._row("SELECT text, checksum FROM pages WHERE key = ?", key)
+        if written != checksum(text, key):
             raise self._file.db.damaged("a part of a text is not what was written")
-        return from_column(row[0])
+        return from_column(text)
+
+    def _read_version(self, version: int) -> Row:
+        query = "SELECT key, metadata, search_text, checksum FROM versions WHERE key = ?"
+        row = self._row(query, version)
+        if not is_intact(row):
+            raise self._file.db.damaged("a document's metadata are not what was written")
+        return row
 
     def _read_metadata(self, version: int) -> Mapping[str, Any]:
-        row = self._row("SELECT metadata, checksum FROM versions WHERE key = ?", version)
-        if row[1] not in (None, checksum(row[0])):
-            raise self._file.db.damaged("a document's metadata are not what was written")
-        return NO_METADATA if row[0] is None else from_json(row[0])
+        metadata = self._read_version(version)[1]
+        return NO_METADATA if metadata is None else from_json(metadata)
 
     def _read_search_text(self, version: int) -> SearchText | None:
-        (key,) = self._row("SELECT search_text FROM versions WHERE key = ?", version)
+        key = self._read_version(version)[2]
         return None if key is None else self.search_text_by_key(key)
 
     def _read_search_text_by_key(self, key: int) -> SearchText | None:
         if key == NO_SEARCH_TEXT:
             return None
-        (value,) = self._row("SELECT value FROM search_texts WHERE key = ?", key)
+        value, written = self._row("SELECT value, checksum FROM search_texts WHERE key = ?", key)
+        if written != checksum(value, key):
+            raise self._file.db.damaged("a text to search with is not what was written")
         return SearchText.from_row(from_json(value))
 
     def _row(self, query: str, key: int) -> Row:

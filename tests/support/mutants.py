@@ -61,7 +61,7 @@ class Calls:
             threading.settrace(None)  # type: ignore[arg-type]
             functions = {
                 f"{Path(code.co_filename).relative_to(ROOT)}:{code.co_firstlineno}"
-                for code in self.codes.values()
+                for code in list(self.codes.values())  # threads may go on
                 if Path(code.co_filename).is_relative_to(ROOT)
             }
             seconds = self.tests.get(item.nodeid, (0.0, []))[0]

@@ -92,7 +92,7 @@ def test_links_that_an_older_file_has_lost_are_mended(tmp_path: Path) -> None:
         fill_entities(graph)
     database = sqlite3.connect(path)
     database.execute("DELETE FROM links WHERE target = 'three'")
-    for table in ("nodes", "links"):
+    for table in ("nodes", "links", "memory", "search_texts"):
         database.execute(f"ALTER TABLE {table} DROP COLUMN checksum")
     database.execute("PRAGMA user_version = 4")
     database.commit()
