@@ -237,8 +237,9 @@ class SQLiteStore(DatabaseStore[GraphFile]):
     ) -> None:
         """Write nodes of a derivation, by its key, that of its document and of the version."""
         derivation, document, version = context
-        shared = NO_METADATA if version is None else self._versions.metadata(version)
-        search_text = None if version is None else self._versions.search_text(version)
+        shared, search_text = (
+            (NO_METADATA, None) if version is None else self._versions.document(version)
+        )
         rows: list[Row] = []
         for at, node in enumerate(nodes):
             position = node.order % DOCUMENT_STRIDE if node.document_id == CORPUS else at
@@ -369,7 +370,7 @@ class SQLiteStore(DatabaseStore[GraphFile]):
                 raise self._database.db.damaged(_damaged_node(row))
             shared, search_text = NO_METADATA, None
             if version is not None:
-                shared, search_text = versions.metadata(version), versions.search_text(version)
+                shared, search_text = versions.document(version)
             if text is not None:
                 words = from_column(text)
             elif isinstance(version, int) and isinstance(start, int) and isinstance(size, int):

@@ -167,10 +167,13 @@ def read_links(
 
 def is_intact(row: Row) -> bool:
     """Tell whether a row is as it was written, by its checksum, which is its last value."""
-    *values, written = row
-    if written == crc32("\0".join(map(str, values)).encode()):
+    values, written = row[:-1], row[-1]
+    if written == crc32((_FORMS[len(values)] % values).encode()):
         return True  # what SQLite returns needs no other form, except for floats
     return bool(written == row_checksum(*values))
+
+
+_FORMS = ["\0".join(["%s"] * number) for number in range(20)]
 
 
 def _link(db: Connection, row: Row) -> Link:
@@ -263,8 +266,7 @@ class Versions:
     def __init__(self, file: GraphFile) -> None:
         self._file = file
         self._page = lru_cache(_CACHED_PAGES)(self._read_page)
-        self.metadata = lru_cache(_CACHED_METADATA)(self._read_metadata)
-        self.search_text = lru_cache(_CACHED_METADATA)(self._read_search_text)
+        self.document = lru_cache(_CACHED_METADATA)(self._read_document)
         self.search_text_by_key = lru_cache(_CACHED_METADATA)(self._read_search_text_by_key)
 
     def put(self, db: Connection, document: Node) -> int:
@@ -317,8 +319,7 @@ class Versions:
     def clear_cache(self) -> None:
         """Clear what was read."""
         self._page.cache_clear()
-        self.metadata.cache_clear()
-        self.search_text.cache_clear()
+        self.document.cache_clear()
         self.search_text_by_key.cache_clear()
 
     def _read_page(self, key: int) -> str:
@@ -327,20 +328,16 @@ class Versions:
             raise self._file.db.damaged("a part of a text is not what was written")
         return from_column(text)
 
-    def _read_version(self, version: int) -> Row:
+    def _read_document(self, version: int) -> tuple[Mapping[str, Any], SearchText | None]:
         query = "SELECT key, metadata, search_text, checksum FROM versions WHERE key = ?"
         row = self._row(query, version)
         if not is_intact(row):
             raise self._file.db.damaged("a document's metadata are not what was written")
-        return row
-
-    def _read_metadata(self, version: int) -> Mapping[str, Any]:
-        metadata = self._read_version(version)[1]
-        return NO_METADATA if metadata is None else from_json(metadata)
-
-    def _read_search_text(self, version: int) -> SearchText | None:
-        key = self._read_version(version)[2]
-        return None if key is None else self.search_text_by_key(key)
+        _, metadata, key, _ = row
+        return (
+            NO_METADATA if metadata is None else from_json(metadata),
+            None if key is None else self.search_text_by_key(key),
+        )
 
     def _read_search_text_by_key(self, key: int) -> SearchText | None:
         if key == NO_SEARCH_TEXT:
