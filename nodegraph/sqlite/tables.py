@@ -229,9 +229,8 @@ def delete_damaged_values(db: Connection) -> list[str]:
         "SELECT kinds.name, memory.kind, memory.key, value, checksum FROM memory "
         "JOIN kinds ON kinds.key = memory.kind"
     )
-    for name, kind, key, value, written in [
-        row for row in rows if row[4] != checksum(row[3], checksum(row[2], 0))
-    ]:
+    values = [row[:3] for row in rows if row[4] != checksum(row[3], checksum(row[2], 0))]
+    for name, kind, key in values:
         damaged.append(f"a value of {name!r} is not what was written")
         if not name.startswith(LASTING_KINDS):
             db.run("DELETE FROM memory WHERE kind = ? AND key = ?", [kind, key])

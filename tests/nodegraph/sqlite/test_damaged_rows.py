@@ -24,8 +24,8 @@ def path(tmp_path: Path) -> Path:
     """Return a graph's file, closed."""
     path = tmp_path / "graph.db"
     with opened(path) as graph:
-        documents = [Document("green tea\nblack tea", {"kind": "tea"}, id="a", search_text=["kind"])]
-        graph.add([*documents, Document("x", id="b")])
+        tea = Document("green tea\nblack tea", {"kind": "tea"}, id="a", search_text=["kind"])
+        graph.add([tea, Document("x", id="b")])
         graph.link("a", "b")
         Retriever(graph, "line", "cosine")("tea")
     return path
@@ -93,6 +93,8 @@ def test_a_damaged_row_is_an_error(path: Path, statement: str, message: str) -> 
         "UPDATE nodes SET size = 2 WHERE derivation = 3",
         "UPDATE nodes SET text = 'pea', metadata = 'no JSON' WHERE place = 1",
         "UPDATE nodes SET parent = id WHERE derivation = 3",
+        "UPDATE nodes SET checksum = NULL WHERE derivation = 3",
+        "UPDATE memory SET value = 'tea'",
     ],
 )
 def test_what_was_derived_is_made_again(path: Path, statement: str) -> None:
@@ -104,6 +106,7 @@ def test_what_was_derived_is_made_again(path: Path, statement: str) -> None:
         given = [(n.id, n.text, n.order, n.parent_id, n.start) for n in graph.nodes("line")]
         assert given == right
         assert graph.reader.verify() == []
+        assert [len(node.embedding()) for node in graph.nodes("line")] == [4, 4, 4]
         assert [node.id for node in graph.linked("a")] == ["b"]
 
 
