@@ -10,7 +10,6 @@ from typing import Any
 import click
 
 from ...nodegraph.document import Document
-from ...retrievers.evaluation.dataset import Dataset
 from ...retrievers.evaluation.dataset_forms import load_dataset
 from ...retrievers.evaluation.gate import compare_with_baseline
 from ...retrievers.evaluation.judges import Judge
@@ -194,7 +193,8 @@ def eval_command(
             get_metric(name)
     dataset = load_dataset(data, parse_fields(fields))
     if judge is not None and not metrics:
-        metrics = (*default_metrics(dataset), *_judged_metrics(dataset, bool(engines)))
+        triad = ("groundedness@5", "answer_relevance", "judged_context_relevance@5")
+        metrics = (*default_metrics(dataset), *(triad if engines else triad[-1:]))
     if limits:
         metrics = tuple(dict.fromkeys((*(metrics or default_metrics(dataset)), *limits)))
     measures = _measures(metrics, judge, file, results)
@@ -272,15 +272,6 @@ def _parse_limits(limits: Sequence[str], baseline: Path | None) -> dict[str, flo
             ExitStatus.INDEX_ERROR,
         )
     return parsed
-
-
-def _judged_metrics(dataset: Dataset, answers: bool) -> tuple[str, ...]:
-    """Return what a judge is asked where it is not said: of answers the triad."""
-    if not answers:
-        return ("judged_context_relevance@5",)
-    right = any(question.answers for question in dataset.questions)
-    triad = ("groundedness@5", "answer_relevance", "judged_context_relevance@5")
-    return (*triad, *["answer_correctness"] * right)
 
 
 def _measures(

@@ -41,7 +41,7 @@ results, and [setups] are tried beside the built-in ones.
 \b
 With --json: {"format": 1, "command": "tune", "changed", "chosen": name,
   "setup": the TOML, "metric", "tried", "chosen_on": number of questions, "seconds",
-  "model_calls", "notes", "report": what "nodekin eval --json" prints, without its results}
+  "notes", "report": what "nodekin eval --json" prints, without its results}
 """
 
 
@@ -54,11 +54,6 @@ With --json: {"format": 1, "command": "tune", "changed", "chosen": name,
     default=300.0,
     show_default=True,
     help="How long set-ups are tried.",
-)
-@click.option(
-    "--model-calls",
-    type=click.IntRange(min=0),
-    help="How often reranking models may be called for choosing.",
 )
 @click.option(
     "-m",
@@ -89,7 +84,6 @@ def tune_command(
     match: Any,
     document_key: str | None,
     seconds: float,
-    model_calls: int | None,
     metric: str | None,
     out: Path,
     force: bool,
@@ -123,7 +117,6 @@ def tune_command(
             setups=declared,
             metric=metric,
             seconds=seconds,
-            model_calls=model_calls,
             models=opened.models,
             matching=Matching(match, document_key=document_key),
             path=trials,
@@ -204,7 +197,6 @@ def _record(tuning: Tuning, text: str) -> dict[str, Any]:
         "tried": len(tuning.trials.records),
         "chosen_on": len(tuning.trials.dataset),
         "seconds": tuning.seconds,
-        "model_calls": tuning.model_calls,
         "notes": list(tuning.notes),
         "report": report,
     }

@@ -118,10 +118,11 @@ def make_difference(
     first: str,
     second: str,
     judgements: Mapping[str, Mapping[str, Judgement]],
+    tail: float = 0.025,
 ) -> Difference:
     """Return the paired difference of two set-ups, over the questions judged for both.
 
-    One is called better only where the 95 % interval of a paired bootstrap excludes 0 and the two
+    One is called better only where the interval of a paired bootstrap excludes 0 and the two
     differ on six questions or more.
 
     Args:
@@ -129,6 +130,7 @@ def make_difference(
         first: The name of a set-up.
         second: The name of another.
         judgements: Those of each set-up, by the id of the question.
+        tail: The share of the resamples on each side of the interval.
     """
     item, other = judgements[first], judgements[second]
     pairs = [(item[q], other[q]) for q in item if item[q].judged and q in other and other[q].judged]
@@ -139,7 +141,7 @@ def make_difference(
     if not pairs or values[0] is None or values[1] is None:
         return Difference(metric.name, first, second, None, None, None, len(pairs), 0, None)
     value = values[1] - values[0]
-    low, high = _interval(rows)
+    low, high = _interval(rows, tail)
     different = sum(a != b for a, b in zip(*rows, strict=True))
     better = None
     if different >= LEAST_DIFFERENT and (low > 0 or high < 0):
@@ -152,8 +154,10 @@ def _ratio(rows: Sequence[tuple[float, float]]) -> float | None:
     return sum(numerator for numerator, _ in rows) / total if total else None
 
 
-def _interval(columns: Sequence[Sequence[tuple[float, float]]]) -> tuple[float, float]:
-    """Return the 95 % interval of a figure, or of the second's difference from the first."""
+def _interval(
+    columns: Sequence[Sequence[tuple[float, float]]], tail: float = 0.025
+) -> tuple[float, float]:
+    """Return the interval of a figure, or of the second's difference from the first; 95 %."""
     import numpy as np
 
     count = len(columns[0])
@@ -169,7 +173,7 @@ def _interval(columns: Sequence[Sequence[tuple[float, float]]]) -> tuple[float, 
         ratios = sums[:, 0::2] / sums[:, 1::2]
     values = ratios[:, 0] if len(columns) == 1 else ratios[:, 1] - ratios[:, 0]
     values = values[np.isfinite(values)]  # a sample in which every weight is 0 has no ratio
-    low, high = np.percentile(values, [2.5, 97.5])
+    low, high = np.quantile(values, [tail, 1 - tail])
     return float(low), float(high)
 
 

@@ -19,7 +19,7 @@ from ...nodegraph.concurrency import run_in_threads
 from ...nodegraph.errors import ModelError, check_integer, nearest_names
 from ...nodegraph.models.answer_cache import AnswerCache, answer_key
 from ...nodegraph.models.llm import LLM, as_llm
-from ...nodegraph.models.output.verdicts import Verdict, parse_numbers, parse_verdicts
+from ...nodegraph.models.output.verdicts import Verdict, parse_verdicts
 from ...nodegraph.models.templates import Language, json_instruction, language_of, schema_of
 from ...nodegraph.splitters.chunking import count_tokens
 from ...nodegraph.splitters.sentences import split_sentences
@@ -31,12 +31,7 @@ from ..tracing import Span, trace
 from .dataset import Dataset, Question
 from .matching import Matching, NotJudgedError, RetrievalCase
 from .metrics import JUDGED_METRICS, NO_ANSWER, Judgement, Metric, says_unknown, split_name
-from .model_prompts import (
-    JUDGE_PROMPTS,
-    NUMBERS,
-    VERDICT,
-    VERDICTS,
-)
+from .model_prompts import JUDGE_PROMPTS, VERDICT, VERDICTS
 from .records import Record
 
 T = TypeVar("T")
@@ -222,16 +217,13 @@ class Judge(PromptMixin):
           the first answer where a question has several.
         - ``judged_context_relevance``: the share of results that help to answer, each judged by
           itself (ARES: Saad-Falcon et al., 2024).
-        - ``judged_sentence_relevance``: the share of the sentences of the results that are needed
-          to answer (context relevance of Es et al., 2024).
         - ``groundedness``: the share of the statements of the answer that its sources support
           (faithfulness of Es et al., 2024. Groundedness in TruLens' triad). An answer that says
           that the sources don't tell states nothing, and is not judged.
         - ``answer_relevance``: whether the answer is one to the question (ARES). Of an answer that
           says that it is unknown 0, as in Ragas, without a call.
-        - ``answer_correctness``: whether the answer says what one of the right answers says.
 
-        Without any results the first three are 0, without a call.
+        Without any results the first two are 0, without a call.
 
         Args:
             name: One of these, for those of results with ``@`` and how many count.
@@ -245,9 +237,7 @@ class Judge(PromptMixin):
                 f"there is no metric {base!r} by a judge; there are "
                 f"{nearest_names(base, JUDGED_METRICS)}"
             )
-        _, k = split_name(
-            name, counts_results=base not in ("answer_relevance", "answer_correctness")
-        )
+        _, k = split_name(name, counts_results=base != "answer_relevance")
         return Metric(name, partial(_measured, self, _MEASURES[base], k), k, asks_model=True)
 
     def count(self, calls: int = 0, tokens: int = 0, reused: int = 0) -> None:
@@ -273,26 +263,15 @@ class _JudgedCase:
         self.calls = self.tokens = 0
 
     def decide(self, kind: str, *, count: int | None = None, **values: str) -> list[Verdict]:
-        """Return the verdicts on so many numbered items, or on the one thing of the prompt."""
-        parse = partial(parse_verdicts, count=count or 1)
-        form = VERDICT if count is None else VERDICTS
-        return [Verdict(*verdict) for verdict in self._decided(kind, parse, form, values)]
+        """Return the verdicts on so many numbered items, or on the one thing of the prompt.
 
-    def select(self, sentences: Sequence[str]) -> list[int]:
-        """Return the numbers of the sentences that are needed."""
-        parse = partial(parse_numbers, count=len(sentences))
-        values = {"sentences": _numbered(sentences)}
-        numbers: list[int] = self._decided("sentences", parse, NUMBERS, values)
-        return numbers
-
-    def _decided(
-        self, kind: str, parse: Callable[[str], Any], form: str, values: Mapping[str, str]
-    ) -> Any:
-        """Return what the model decides now, or has decided of the same prompt.
+        They are those that the model gives now, or has given to the same prompt.
 
         Raises:
             NotJudgedError: If the model fails, or its answers can't be read.
         """
+        parse = partial(parse_verdicts, count=count or 1)
+        form = VERDICT if count is None else VERDICTS
         judge, query = self.judge, self.question.text
         language: Language = language_of(query)
         schema, timeout = schema_of(form), judge.timeout
@@ -324,7 +303,7 @@ class _JudgedCase:
         if not is_new:
             judge.count(reused=1)
         self.calls, self.tokens = self.calls + entry["calls"], self.tokens + entry["tokens"]
-        return entry["value"]
+        return [Verdict(*verdict) for verdict in entry["value"]]
 
     def check_length(self, texts: Sequence[str], what: str, remedy: str = "") -> None:
         """Refuse a case that is too long for the judge.
@@ -336,12 +315,6 @@ class _JudgedCase:
         if length > limit:
             message = f"{what} {length:,} characters, and the judge takes {limit:,}"
             raise NotJudgedError(f"{message}; raise max_characters{remedy}")
-
-    def right_answers(self) -> list[str]:
-        answers = [answer.strip() for answer in self.question.answers if answer.strip()]
-        if not answers:
-            raise NotJudgedError("the question has no answers")
-        return answers
 
     def answer_text(self) -> str:
         if self.answer is None:
@@ -378,15 +351,6 @@ class _JudgedCase:
         words = (f"; {n} {_in_words(verdict)}" for n, verdict in enumerate(verdicts, 1))
         return Judgement(right / total, evidence=f"{right} of {total} {what}{''.join(words)}")
 
-    def unknown(self, answer: str) -> Judgement:
-        """Judge an answer that says that it is unknown, without a call."""
-        summary = f"the answer says that it is unknown: {answer:.120}" if answer else NO_ANSWER
-        return Judgement(0.0, evidence=summary)
-
-    def yes_or_no(self, kind: str, *, answer: str, right: str = "") -> Judgement:
-        (verdict,) = self.decide(kind, answer=answer, right=right)
-        return Judgement(float(verdict.yes), evidence=_in_words(verdict))
-
 
 def _measured(
     judge: Judge, measure: Callable[[_JudgedCase], Judgement], k: int | None, case: RetrievalCase
@@ -401,7 +365,10 @@ def _measured(
 
 
 def _context_recall(case: _JudgedCase) -> Judgement:
-    return case.supported(case.right_answers()[0])
+    answers = [answer.strip() for answer in case.question.answers if answer.strip()]
+    if not answers:
+        raise NotJudgedError("the question has no answers")
+    return case.supported(answers[0])
 
 
 def _groundedness(case: _JudgedCase) -> Judgement:
@@ -421,46 +388,22 @@ def _context_relevance(case: _JudgedCase) -> Judgement:
     return case.share(verdicts, "results")
 
 
-def _sentence_relevance(case: _JudgedCase) -> Judgement:
-    total = needed = 0
-    words = []
-    for rank, text in enumerate(case.texts, 1):
-        case.check_length([text], "a result has")
-        if not (sentences := _lines(text)):
-            continue
-        numbers = case.select(sentences)
-        total += len(sentences)
-        needed += len(numbers)
-        words += [f"{rank}: {sentences[index - 1]:.120}" for index in numbers]
-    if not total:
-        return Judgement(0.0, evidence="there are no sentences")
-    evidence = "; ".join([f"{needed} of {total} sentences", *words])
-    return Judgement(needed / total, evidence=evidence)
-
-
 def _answer_relevance(case: _JudgedCase) -> Judgement:
     answer = case.answer_text()
     if not says_unknown(answer):
-        return case.yes_or_no("answer_relevance", answer=answer)
+        (verdict,) = case.decide("answer_relevance", answer=answer)
+        return Judgement(float(verdict.yes), evidence=_in_words(verdict))
     if not case.question.answerable:
         raise NotJudgedError("the question can't be answered, and the answer says so")
-    return case.unknown(answer)
-
-
-def _answer_correctness(case: _JudgedCase) -> Judgement:
-    right, answer = case.right_answers(), case.answer_text()
-    if says_unknown(answer):
-        return case.unknown(answer)
-    return case.yes_or_no("answer_correctness", right=_numbered(right), answer=answer)
+    said = f"the answer says that it is unknown: {answer:.120}" if answer else NO_ANSWER
+    return Judgement(0.0, evidence=said)
 
 
 _MEASURES: Mapping[str, Callable[[_JudgedCase], Judgement]] = {
     "judged_context_recall": _context_recall,
     "judged_context_relevance": _context_relevance,
-    "judged_sentence_relevance": _sentence_relevance,
     "groundedness": _groundedness,
     "answer_relevance": _answer_relevance,
-    "answer_correctness": _answer_correctness,
 }
 
 

@@ -324,10 +324,10 @@ _MEASURES: dict[str, tuple[Callable[[RetrievalCase, int | None], Judgement], dic
 }
 
 JUDGED_METRICS = (
-    *("judged_context_recall", "judged_context_relevance", "judged_sentence_relevance"),
-    *("groundedness", "answer_relevance", "answer_correctness"),
+    *("judged_context_recall", "judged_context_relevance"),
+    *("groundedness", "answer_relevance"),
 )
-"""The names of the metrics of a ``Judge``. The last three are of answers of query engines."""
+"""The names of the metrics of a ``Judge``. The last two are of answers of query engines."""
 
 METRICS = tuple(_MEASURES)
 """The names of all metrics. ``"@5"`` behind one lets the first five results count,

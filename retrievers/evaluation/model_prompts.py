@@ -37,11 +37,6 @@ def _prompt(
     return Prompt(zh=texts[0], en=texts[1], required=fields)
 
 
-_ANSWER_ENDS = (
-    "quote 是作出判断的理由，verdict 是 yes 或 no。",
-    "quote is the reason in a few words, verdict is yes or no.",
-)
-
 JUDGE_PROMPTS: Mapping[str, Prompt] = MappingProxyType(
     {
         "support": _prompt(
@@ -67,14 +62,6 @@ yes: it has something that belongs in an answer. no: it is about something simil
             "quote are the words of the passage that help (empty if there are none), verdict is "
             "yes or no.",
         ),
-        "sentences": _prompt(
-            "请列出下面哪些编号的句子是回答问题所需要的。句子含有应当出现在答案中的信息，才算需要。",
-            """List which of the numbered sentences are needed to answer the question:
-those that have something that belongs in an answer.""",
-            {"question": "{query}", "sentences": "{sentences}"},
-            "numbers 是这些句子的编号；一个也没有则为空列表。",
-            "numbers are the numbers of these sentences; an empty list if there are none.",
-        ),
         "answer_relevance": _prompt(
             """请判断下面的回答是否回答了这个问题，不论它是否正确。
 针对问题、给出了所问的内容：yes。答非所问、没有给出所问的内容：no。""",
@@ -82,15 +69,8 @@ those that have something that belongs in an answer.""",
             "yes: it gives what is asked for. no: it is about something else, or doesn't give "
             "what is asked for.",
             {"question": "{query}", "answer": "{answer}"},
-            *_ANSWER_ENDS,
-        ),
-        "answer_correctness": _prompt(
-            """请判断下面的回答与任一正确答案是否说的是同一件事。措辞不同、内容更多都没有关系；
-与之矛盾或没有说出正确答案：no。""",
-            """Decide whether the answer says the same as one of the right answers.
-It may say it in other words, and say more. no: it contradicts them, or lacks what they say.""",
-            {"question": "{query}", "right": "{right}", "answer": "{answer}"},
-            *_ANSWER_ENDS,
+            "quote 是作出判断的理由，verdict 是 yes 或 no。",
+            "quote is the reason in a few words, verdict is yes or no.",
         ),
     }
 )
@@ -152,8 +132,6 @@ not answer.
 VERDICTS = '{"verdicts": [{"number": 1, "quote": "...", "verdict": "yes"}]}'
 
 VERDICT = '{"quote": "...", "verdict": "yes"}'
-
-NUMBERS = '{"numbers": [1, 2]}'
 
 QUESTION_AND_ANSWER = '{"question": "...", "answer": "..."}'
 

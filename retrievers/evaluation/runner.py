@@ -112,7 +112,7 @@ def evaluate(
             f"give retrievers by name, as {{'words': retriever}}, not {retrievers!r:.80}"
         )
     measures = _measures(default_metrics(dataset) if metrics is None else metrics)
-    count = _result_count(measures, top_k)
+    count = result_count(measures, top_k)
     check_integer(max_workers, "max_workers", 1)
     matching = matching or Matching()
     sources = {name: as_retriever(item, repr(name)) for name, item in retrievers.items()}
@@ -153,7 +153,7 @@ def _measures(metrics: Sequence[MetricLike]) -> list[Metric]:
     return measures
 
 
-def _result_count(measures: Sequence[Metric], top_k: int | None) -> int:
+def result_count(measures: Sequence[Metric], top_k: int | None = None) -> int:
     """Return how many results to request."""
     counts = [measure.k for measure in measures if measure.k is not None]
     budgets = [measure.max_tokens for measure in measures if measure.max_tokens is not None]

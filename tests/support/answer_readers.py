@@ -24,7 +24,6 @@ from nodekin.nodegraph.models.output.queries import (
 )
 from nodekin.nodegraph.models.output.verdicts import (
     is_yes,
-    parse_numbers,
     parse_verdicts,
 )
 from nodekin.retrievers.answers.pipeline import parse_ranked_answer
@@ -63,7 +62,6 @@ READERS: dict[str, Callable[[str], Any]] = {
     "parse_tool_questions": lambda text: parse_tool_questions(text, ["docs", "what"]),
     "parse_verdicts": lambda text: parse_verdicts(text, 3),
     "one of parse_verdicts": lambda text: parse_verdicts(text, 1),
-    "parse_numbers": lambda text: parse_numbers(text, 3),
     "parse_ranked_answer": parse_ranked_answer,
     "split_bullet": split_bullet,
     "split_questions": split_questions,

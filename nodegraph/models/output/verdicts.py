@@ -1,4 +1,4 @@
-"""Parse what a judge says: a yes or no, one for each of several items, or the numbers of some."""
+"""Parse what a judge says: a yes or no, or one for each of several items."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-from .cleaning import MAX_ANSWER_LENGTH, check_answer, clean, is_no_answer
+from .cleaning import MAX_ANSWER_LENGTH, check_answer, clean
 from .json_values import json_at, json_or_words, value_of
 from .lines import label_pattern
 
@@ -74,12 +74,6 @@ _LABEL = label_pattern(
     (?:verdict|judge?ment|conclusion|decision|answer(?:ed)?|result|output|supported|relevant
     |(?:最终|我的)?(?:判断|结论|结果|答案|回答)|是否(?:已经?|可以|能够?|完整)*(?:回答|支持|相关))""",
     "[:：=是为]",
-)
-
-_NONE_OF_THEM = re.compile(
-    r"(?:there (?:is|are) )?(?:no|none of the)\b[^\n\d]{0,40}\bsentences?\b"
-    r"|没有[^\n\d]{0,12}句|均无关|都不",
-    re.I,
 )
 
 _EDGE = " \t\"'“”‘’「」『』`*_#>|{}()（）[]【】-–—:：,，.。;；"
@@ -171,34 +165,6 @@ def parse_verdicts(answer: str, count: int) -> list[Verdict]:
     if missing:
         raise ValueError(f"there is no clear yes or no for number {', '.join(missing[:9])}")
     return [verdicts[number] for number in range(1, count + 1)]
-
-
-def parse_numbers(answer: str, count: int) -> list[int]:
-    """Return which numbers, from 1 to ``count``, a judge lists, in order. None where it says so.
-
-    Raises:
-        ValueError: If there are none and the answer does not say so, or one is out of range.
-
-    Example:
-        >>> [parse_numbers(answer, 3) for answer in ('{"numbers": [3, 1]}', "1, 3", "无")]
-        [[1, 3], [1, 3], []]
-    """
-    text = _usable(answer)
-    value = _json_in(text)
-    first = text.split("\n")[0]
-    if value is not None:
-        numbers = _numbers_in(value)
-    elif is_no_answer(first) or _NONE_OF_THEM.match(first):
-        return []
-    else:
-        line = next((line for line in text.split("\n") if re.search(r"\d", line)), "")
-        numbers = [int(number) for number in re.findall(r"\d{1,4}", line)]
-        words = len(re.findall(r"[^\W\d_]+", line))
-        if not numbers or words > 2 * len(numbers) + 2:
-            raise ValueError("there are no numbers in the answer")
-    if wrong := [number for number in numbers if not 1 <= number <= count]:
-        raise ValueError(f"{wrong[0]} is not among the numbers 1 to {count}")
-    return sorted(set(numbers))
 
 
 def _usable(answer: str) -> str:
@@ -308,17 +274,3 @@ def _of_line(line: str, hedges: Any = _HEDGE_NEXT.match) -> Verdict | None:
 
 def _reason(text: str, start: int) -> str:
     return text[start:].lstrip(_EDGE).rstrip(" \t*_|")[:MAX_WORDS]
-
-
-def _numbers_in(value: Any) -> list[int]:
-    if isinstance(value, Mapping):
-        listed = value_of(value, _LIST_KEYS)
-        value = next(iter(value.values())) if listed is None and len(value) == 1 else listed
-    if isinstance(value, int) and not isinstance(value, bool):
-        value = [value]
-    if not isinstance(value, list):
-        raise ValueError("there is no list of numbers in the answer")
-    numbers = [_number_of(item) if isinstance(item, Mapping) else _number(item) for item in value]
-    if None in numbers:
-        raise ValueError("there is something else than numbers in the answer's list")
-    return [number for number in numbers if number is not None]

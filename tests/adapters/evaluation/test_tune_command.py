@@ -57,7 +57,7 @@ def test_paths_begin_where_the_file_is_written(tuned, here):
 def test_json_and_a_dash(tuned, here):
     ran = tuned("tune", "mine.toml", "--data", "q.jsonl", "--json")
     assert (ran.json["command"], ran.json["changed"], ran.json["chosen_on"]) == ("tune", False, 2)
-    assert (ran.json["chosen"], ran.json["tried"]) == ("default", 11)
+    assert (ran.json["chosen"], ran.json["tried"]) == ("default", 9)
     assert SetupFile.parse(ran.json["setup"]).default == "default"
     ran = tuned("tune", "mine.toml", "--data", "q.jsonl", "-o", "-")
     assert SetupFile.parse(ran.out).default == "default"

@@ -1,6 +1,5 @@
 """Metrics by a judge, with models as people have them; what they say is scripted."""
 
-import json
 import re
 import threading
 
@@ -57,10 +56,6 @@ class Reader:
         self.prompts.append(prompt)
         if statements := between(prompt, "statements"):
             return self.verdicts(statements, between(prompt, "passages"))
-        if sentences := between(prompt, "sentences"):
-            lines = sentences.split("\n")
-            numbers = [n for n, line in enumerate(lines, 1) if "from" in line]
-            return json.dumps({"numbers": numbers})
         passage = between(prompt, "passage") or between(prompt, "answer")
         return "yes, it does" if "Anhui" in passage else "no: it is about something else"
 
@@ -98,12 +93,6 @@ def test_context_relevance_is_the_share_of_results_each_judged_by_itself(words):
     ]
 
 
-def test_relevance_by_sentences_has_the_sentences_of_the_results_below(words):
-    judged = judgement(words, Judge(Reader()), "judged_sentence_relevance")
-    assert judged.value == 0.5
-    assert judged.evidence == ("2 of 4 sentences; 1: It is from Anhui.; 2: It is from Fujian.")
-
-
 def engine(words, answer):
     return QueryEngine(words, lambda prompt: answer)
 
@@ -115,7 +104,6 @@ def test_the_triad_of_an_answer(words):
         "1 of 2 statements; 1 yes: It is from Anhui.; 2 no"
     )
     assert judgement(answered, judge, "answer_relevance").value == 1.0
-    assert judgement(answered, judge, "answer_correctness").value == 1.0
     assert judgement(answered, judge, "judged_context_relevance@1").value == 1.0
     other = engine(words, "It costs much.")
     assert judgement(other, judge, "answer_relevance").value == 0.0
@@ -130,7 +118,6 @@ def test_an_answer_that_says_that_it_is_unknown_states_nothing(words, said):
     assert not judged.judged
     assert "states nothing" in judged.reason
     assert judgement(unknown, judge, "answer_relevance").value == 0.0  # as in Ragas
-    assert judgement(unknown, judge, "answer_correctness").value == 0.0
     assert reader.prompts == []
 
 
@@ -252,7 +239,7 @@ def test_results_that_the_judge_can_not_see_whole_are_not_judged(words):
 def test_without_results_nothing_is_supported(graph):
     reader = Reader()
     nothing = Retriever(graph, "ROOT", settings=RetrieverSettings(similarity_cut_off=1e9))
-    for name in ("judged_context_recall", "judged_context_relevance", "judged_sentence_relevance"):
+    for name in ("judged_context_recall", "judged_context_relevance"):
         assert judgement(nothing, Judge(reader), name).value == 0.0
     assert reader.prompts == []
 

@@ -32,7 +32,7 @@ pytestmark = [pytest.mark.models, pytest.mark.enable_socket]
 
 METRICS = (
     *("judged_context_recall@1", "judged_context_relevance@1"),
-    *("groundedness@1", "answer_relevance", "answer_correctness"),
+    *("groundedness@1", "answer_relevance"),
 )
 
 
@@ -106,8 +106,7 @@ def test_right_passages_are_judged_better_and_nothing_is_nan(
                 assert judgement.judged or judgement.reason
                 assert judgement.value is None or 0 <= judgement.value <= 1
     # A model of 1.5 billion parameters calls a passage relevant whatever it is about, but tells
-    # whether it supports the right answer, and does not answer from a wrong one.
-    for name in ("judged_context_recall@1", "answer_correctness"):
-        good, bad = (evaluation.figure(setup, name) for setup in setups)
-        assert good.judged + bad.judged >= 4
-        assert (good.value or 0) > (bad.value or 0)
+    # whether it supports the right answer.
+    good, bad = (evaluation.figure(setup, "judged_context_recall@1") for setup in setups)
+    assert good.judged + bad.judged >= 4
+    assert (good.value or 0) > (bad.value or 0)

@@ -1,4 +1,3 @@
-import logging
 import random
 
 import pytest
@@ -14,7 +13,7 @@ from nodekin.retrievers.evaluation import (
     SetupFile,
 )
 from nodekin.retrievers.evaluation.metrics import Judgement, get_metric
-from nodekin.retrievers.evaluation.tuning import FEWEST_QUESTIONS, choose, tune
+from nodekin.retrievers.evaluation.tuning import MIN_QUESTIONS, choose, tune
 
 COUNT = 60
 
@@ -126,7 +125,6 @@ def test_a_better_set_up_is_chosen_and_said_to_be_better_on_questions_held_back(
     assert tuning.evaluation.figure(name, "ndcg@5").value == 1.0
     assert f"ndcg@5: {name} is better than default by" in str(tuning)
     assert "30 questions, reported on 30 others" in str(tuning)
-    assert tuning.model_calls == COUNT
     reported = {question.id for question in tuning.evaluation.dataset.questions}
     assert reported.isdisjoint(question.id for question in tuning.trials.dataset.questions)
 
@@ -197,24 +195,34 @@ def test_one_s_own_set_ups_are_tried_too():
 
 
 def test_too_few_questions_are_said_to_be():
-    tuning = _tune(FEWEST_QUESTIONS - 1)
-    assert f"{FEWEST_QUESTIONS - 1} questions are too few to choose by" in tuning.notes[-1]
-    assert not any("too few" in note for note in _tune(FEWEST_QUESTIONS).notes)
+    tuning = _tune(MIN_QUESTIONS - 1)
+    assert f"{MIN_QUESTIONS - 1} questions are too few to choose by" in tuning.notes[-1]
+    assert not any("too few" in note for note in _tune(MIN_QUESTIONS).notes)
     with pytest.raises(ValueError, match="has one question"):
         _tune(1)
 
 
-def test_model_calls_have_a_limit():
-    tuning = _tune(models={"oracle": _oracle, "dice": _dice}, model_calls=COUNT // 2)
-    assert tuning.model_calls == COUNT // 2
-    assert tuning.setups.default == "reranked by oracle"
-    assert any(note.startswith("left out: reranked by dice; the time") for note in tuning.notes)
+def test_what_is_worse_on_the_first_questions_is_not_tried_on_the_others(monkeypatch):
+    monkeypatch.setattr("nodekin.retrievers.evaluation.tuning.EARLY_QUESTIONS", 10)
+    calls = []
+
+    def wrong(query, texts):
+        calls.append(query)
+        return [-score for score in _oracle(query, texts)]
+
+    tuning = _tune(models={"wrong": wrong})
+    assert len(calls) == 10
+    assert any("reranked by wrong (worse than the default on" in note for note in tuning.notes)
+    assert "reranked by wrong" not in tuning.trials.records
 
 
 def test_seconds_have_a_limit():
     tuning = _tune(seconds=1e-6)
     assert list(tuning.trials.records) == ["default"]
-    assert any(note.startswith("left out: short passages, long") for note in tuning.notes)
+    assert any(
+        note.startswith("left out: short passages (no time was left), long")
+        for note in tuning.notes
+    )
     assert tuning.evaluation.figure("default", "ndcg@5").judged == COUNT // 2
 
 
@@ -227,7 +235,7 @@ def test_a_set_up_that_fails_is_left_out_and_reported():
 
     tuning = _tune(models={"scorer": failing})
     assert not tuning.changed
-    assert any(note.startswith("failed, and left out: reranked by") for note in tuning.notes)
+    assert any("left out: reranked by scorer (failed: " in note for note in tuning.notes)
     assert any("no server" in note for note in tuning.notes)
     assert len(calls) == 1  # a server that is not there is not asked for every question
 
@@ -279,7 +287,7 @@ class _Scorer:
         return _oracle(query, texts)
 
 
-def test_an_interrupted_search_goes_on_where_it_was(tmp_path, caplog):
+def test_an_interrupted_search_goes_on_where_it_was(tmp_path):
     path, scorer = tmp_path / "trials.jsonl", _Scorer()
     options = {"models": {"scorer": scorer}, "path": path}
     expected = _tune(models={"scorer": _Scorer()})
@@ -288,15 +296,14 @@ def test_an_interrupted_search_goes_on_where_it_was(tmp_path, caplog):
         _tune(**options)
     scorer.calls, scorer.limit = 0, 10**9
     resumed = _tune(**options)
-    assert resumed.model_calls == COUNT // 2 - 10
+    assert scorer.calls == COUNT - 10  # the other half reports
     assert resumed.setups == expected.setups
     assert resumed.trials.figures == expected.trials.figures
     again = _tune(**options, metric="mrr@5", seconds=1e-6)
-    assert (again.model_calls, again.setups) == (0, expected.setups)  # all is in the file
-    with caplog.at_level(logging.WARNING, "nodekin"):
-        other = tune(_documents()[2:], Dataset(_questions()), progress=False, **options)
-    assert "is of another search, and starts again" in caplog.text
-    assert other.model_calls == COUNT // 2
+    assert scorer.calls == COUNT - 10 + COUNT // 2  # what chooses is in the file
+    assert again.setups == expected.setups
+    with pytest.raises(ValueError, match="results of other documents: 2 removed"):
+        tune(_documents()[2:], Dataset(_questions()), progress=False, **options)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 from nodekin.nodegraph.models.output.verdicts import (
     Verdict,
     is_yes,
-    parse_numbers,
     parse_verdicts,
 )
 
@@ -83,34 +82,6 @@ def test_one_item_needs_no_number(answer, yes):
 def test_what_is_not_clear_is_no_verdict(answer, count):
     with pytest.raises(ValueError, match=r"\w"):
         parse_verdicts(answer, count)
-
-
-@pytest.mark.parametrize(
-    ("answer", "numbers"),
-    [
-        ('{"numbers": [3, 1, 3]}', [1, 3]),
-        ('["1", "2"]', [1, 2]),
-        ("1, 3", [1, 3]),
-        ("Sentences 1 and 2.", [1, 2]),
-        ("[1] and [2] are relevant", [1, 2]),
-        ("None.", []),
-        ("[]", []),
-        ('{"numbers": []}', []),
-        ("There are no relevant sentences.", []),
-        ("没有相关的句子", []),
-    ],
-)
-def test_the_numbers_that_a_judge_lists(answer, numbers):
-    assert parse_numbers(answer, 3) == numbers
-
-
-@pytest.mark.parametrize(
-    "answer",
-    ["", "asdf", "4", "[0]", '{"numbers": ["tea"]}', "The tea of 1 came first to us in the city"],
-)
-def test_what_lists_no_numbers(answer):
-    with pytest.raises(ValueError, match=r"\w"):
-        parse_numbers(answer, 3)
 
 
 YES = [
