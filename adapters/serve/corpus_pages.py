@@ -22,6 +22,8 @@ _TEXT = 2_400  # characters of a result
 
 _HIT = 400  # characters of what matched
 
+_CONTEXT = 200  # characters that are shown before it, where there are as many
+
 
 def result_records(results: Sequence[ScoredNode]) -> list[dict[str, Any]]:
     """Return results: where each stands, what it says, and every way it was found.
@@ -66,10 +68,23 @@ def _parts(result: ScoredNode) -> tuple[str, str, str]:
             continue
         start, end = hit.start - node.start, (hit.end or 0) - node.start
         if hit.document_id == node.document_id and 0 <= start < end <= len(text):
-            first = max(0, min(start, end - _TEXT))
-            before = ("… " if first else "") + text[first:start]
+            first = _display_start(text, start)
+            before = ("…\n\n" if first else "") + text[first:start]
             return before, text[start:end][:_TEXT], text[end : first + _TEXT]
     return "", "", text[:_TEXT]
+
+
+def _display_start(text: str, hit: int) -> int:
+    """Return where a text is shown from, so that what matched in it is in the first lines."""
+    if hit <= _CONTEXT:
+        return 0
+    start = text.rfind("\n", 0, hit) + 1
+    while text.startswith("|", start) and hit - start < _TEXT:  # a row needs the head of its table
+        above = text.rfind("\n", 0, start - 1) + 1
+        if not text.startswith("|", above):
+            return start
+        start = above
+    return max(start, hit - _CONTEXT)
 
 
 def _match_record(match: Evidence, result: Node) -> dict[str, Any]:

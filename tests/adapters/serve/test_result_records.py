@@ -1,5 +1,9 @@
 """How a result was found, as the page shows it."""
 
+import pytest
+
+from nodekin.nodegraph import Document
+
 
 def test_a_result_shows_query_hit_lift_and_rank(client) -> None:
     setup = 'type = "Retriever"\ngroup_name = "sentence"\ntarget = "passage"'
@@ -22,3 +26,24 @@ def test_texts_that_utf_8_does_not_have_are_shown(client, graph) -> None:
     graph.add("Half a \ud83c character.")
     found = client.post("/api/search", query="half character").json()
     assert "Half a ?" in "".join(found["results"][0]["text"])
+
+
+ROW = "| black | 95 degrees |"
+
+
+@pytest.mark.parametrize(
+    ("hit", "before"),
+    [
+        ("Kettles boil.", f"…\n\n{'y' * 198}. "),
+        ("A cup is small.", "…\n\n"),
+        (ROW, "…\n\n| tea | water |\n|---|---|\n| green | 80 degrees |\n"),
+    ],
+)
+def test_what_matched_is_in_the_first_lines(client, graph, hit, before) -> None:
+    filling = f"{'y' * 999}. Kettles boil.\n\nA cup is small.\n\n{'z ' * 200}\n\n"
+    text = f"{filling}| tea | water |\n|---|---|\n| green | 80 degrees |\n{ROW}\n"
+    graph.add(Document(text, id="long.md"))
+    graph.create_node_group("part", lambda text: [hit] if hit in text else [])
+    setup = 'type = "Retriever"\ngroup_name = "part"\ntarget = "ROOT"'
+    found = client.post("/api/search", query=hit, setup=setup).json()
+    assert found["results"][0]["text"][:2] == [before, hit]
