@@ -1,5 +1,6 @@
 """What all tests share."""
 
+import asyncio
 import gc
 import os
 import signal
@@ -45,6 +46,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_collection_finish() -> None:
     """Have the garbage collector pass over what was imported and collected: it all stays."""
     gc.freeze()
+    # Else LlamaIndex's sync methods and aiosqlite get a new event loop here, which nobody closes.
+    asyncio.set_event_loop(None)
 
 
 @pytest.fixture

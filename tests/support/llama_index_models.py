@@ -1,12 +1,36 @@
-"""Models of LlamaIndex that tests share: one with a scripted answer, one that counts words."""
+"""What tests of LlamaIndex share: scripted models, and memories that are closed."""
 
 from __future__ import annotations
 
+import asyncio
 import re
+from collections.abc import Iterator
 from typing import Any
 
+import pytest
 from llama_index.core.embeddings import BaseEmbedding
 from llama_index.core.llms import CompletionResponse, CustomLLM, LLMMetadata
+from llama_index.core.storage.chat_store import sql
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+
+@pytest.fixture
+def closed_memories(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Close the databases of chat engines' memories, which LlamaIndex leaves open.
+
+    Deleted open, one warns, and its thread fails if the event loop is closed in the meantime.
+    """
+    engines: list[AsyncEngine] = []
+
+    def create(uri: str) -> AsyncEngine:
+        engines.append(create_async_engine(uri))
+        return engines[-1]
+
+    create_async_engine = sql.create_async_engine
+    monkeypatch.setattr(sql, "create_async_engine", create)
+    yield
+    for engine in engines:
+        asyncio.run(engine.dispose())
 
 
 class ScriptedLLM(CustomLLM):

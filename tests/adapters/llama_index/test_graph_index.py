@@ -101,16 +101,6 @@ def settings() -> Iterator[Any]:
         setattr(Settings, name, value)
 
 
-@pytest.fixture
-def own_loop() -> Iterator[None]:
-    """Close the event loop that LlamaIndex's sync methods run async ones in."""
-    loop = asyncio.new_event_loop()
-    asyncio.set_event_loop(loop)
-    yield
-    loop.close()
-    asyncio.set_event_loop(None)
-
-
 def texts(results: Any) -> list[str]:
     return [result.text for result in results]
 
@@ -280,7 +270,6 @@ def test_the_classes_names_for_engines(documents: list[Document], scripted: Scri
     ]
 
 
-@pytest.mark.usefixtures("own_loop")
 @pytest.mark.parametrize("mode", ["best", "condense_plus_context", "context", "condense_question"])
 def test_chat_engines_are_llama_indexes(
     documents: list[Document], words: Words, scripted: Scripted, mode: str

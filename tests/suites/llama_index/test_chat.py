@@ -9,6 +9,8 @@ from llama_index.core.base.llms.types import MessageRole
 from llama_index.core.memory import ChatMemoryBuffer
 from llama_index_models import ScriptedLLM
 
+pytestmark = pytest.mark.usefixtures("closed_memories")
+
 MODES = ("condense_plus_context", "context", "condense_question")
 QUESTION = "Which tea is fermented?"
 
