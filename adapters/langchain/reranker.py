@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from copy import deepcopy
 from dataclasses import replace
 from itertools import count
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypedDict
 
 from langchain_core.callbacks import Callbacks
 from langchain_core.documents import BaseDocumentCompressor, Document
@@ -15,11 +15,22 @@ from langchain_core.runnables import Runnable, RunnableLambda
 from pydantic import ConfigDict, Field, SkipValidation, field_validator
 
 from ...nodegraph.node import Node
+from ...retrievers.protocols import RerankerProtocol
 from ...retrievers.rerankers.reranker import Reranker
 from ...retrievers.results import ScoredNode
 from ..frameworks import evidence_dicts, input_positions, node_of
 from .callbacks import achild_runs, child_runs
 from .documents import ResultMetadata, from_document, nested_details
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+
+class RerankerFields(TypedDict, total=False):
+    """Fields of a ``NodeGraphReranker``, to type ``**fields``. See there."""
+
+    top_n: int | None
+    score_key: str | None
 
 
 class NodeGraphReranker(BaseDocumentCompressor):
@@ -74,6 +85,14 @@ class NodeGraphReranker(BaseDocumentCompressor):
 
     score_key: str | None = Field(default=None, min_length=1)
     """The metadata field for the score. None leaves the metadata as it is."""
+
+    def __init__(
+        self,
+        reranker: Reranker | RerankerProtocol | str | Callable[..., Any],
+        **fields: Unpack[RerankerFields],
+    ) -> None:
+        values: dict[str, Any] = {"reranker": reranker, **fields}
+        super().__init__(**values)
 
     @field_validator("reranker", mode="before")
     @classmethod

@@ -23,7 +23,7 @@ from ...retrievers.composite.fusion import with_weights
 from ...retrievers.composite.recursive import RecursiveRetriever
 from ...retrievers.filters import Filters
 from ...retrievers.foreign.coercion import as_retriever
-from ...retrievers.foreign.foreign_retriever import configured
+from ...retrievers.foreign.foreign_retriever import configured, repr_without_top_k
 from ...retrievers.plans.effects import Compute
 from ...retrievers.plans.plan import Plan, arun, run
 from ...retrievers.protocols import RetrieverLike, RetrieverProtocol
@@ -184,6 +184,12 @@ class NodeGraphRetriever(GraphDocuments):
         if isinstance(value, list) and all(isinstance(item, Document) for item in value):
             raise TypeError("retriever is no list; write NodeGraphRetriever.from_documents([...])")
         return as_retriever(value, "retriever")
+
+    def __repr__(self) -> str:
+        shown = super().__repr__()
+        if self.k is None:
+            return shown
+        return shown.replace(repr(self.retriever), repr_without_top_k(self.retriever))
 
     @property
     def native_retriever(self) -> RetrieverProtocol:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from llama_index.core.base.embeddings.base import BaseEmbedding
+from llama_index.core.embeddings import MultiModalEmbedding
 from llama_index.core.ingestion import run_transformations
 from llama_index.core.node_parser import NodeParser
 from llama_index.core.schema import BaseNode, Document, IndexNode, TransformComponent
@@ -27,12 +29,20 @@ from ...retrievers.retriever import Retriever
 from ...retrievers.similarities.registry import get_similarity
 from ..frameworks import document_search
 from .docstore import NodeGraphDocstore
-from .import_export import EMBEDDED_NODES, import_flat, put_documents, with_image_vectors
+from .import_export import (
+    EMBEDDED_NODES,
+    images_without_vectors,
+    import_flat,
+    put_documents,
+    with_image_vectors,
+)
 from .ingestion import as_transform
 from .vector_store_backend import as_index
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
+
+logger = logging.getLogger(__name__)
 
 CHUNKS = "chunk"
 """The group that the transformations make."""
@@ -86,6 +96,13 @@ def graph_of_documents(
     graph = _new_graph(options)
     graph.create_node_group(CHUNKS, as_transform(parser))
     put_documents(graph, documents)
+    model = None if _is_of_words(options) else embed_model_of(options)
+    if images := images_without_vectors(documents, model):
+        logger.warning(
+            "the images of %s are found by their texts alone; NodeGraphIndex(nodes) finds images "
+            "by their vectors, too",
+            ", ".join(image.node_id for image in images),
+        )
     return graph, _search(graph, CHUNKS, options)
 
 
@@ -102,11 +119,12 @@ def graph_of_nodes(
     """
     if options.get("transformations") is not None:
         raise TypeError("transformations are for documents; apply them to the nodes before")
-    graph = _new_graph(options, has_nodes=bool(nodes))
+    graph = _new_graph(options, nodes)
     if nodes:
-        if not _is_of_words(options):
-            nodes = with_image_vectors(nodes, embed_model_of(options))
-        return graph, _search(graph, import_flat(graph, nodes), options)
+        model = None if _is_of_words(options) else embed_model_of(options)
+        nodes = with_image_vectors(nodes, model)
+        use_vectors = True if isinstance(model, MultiModalEmbedding) else None
+        return graph, _search(graph, import_flat(graph, nodes, use_vectors=use_vectors), options)
     imported = [name for name in graph.groups if name in graph.imports]
     return graph, _search(graph, imported[-1] if imported else ROOT, options)
 
@@ -154,7 +172,7 @@ def _chain(transformations: Sequence[TransformComponent]) -> TransformComponent:
     return TransformationChain(transformations=[*transformations])
 
 
-def _new_graph(options: GraphOptions, *, has_nodes: bool = False) -> NodeGraph:
+def _new_graph(options: GraphOptions, nodes: Sequence[BaseNode] = ()) -> NodeGraph:
     """Return the graph to fill; everything that can be wrong with the options is checked before."""
     if unknown := options.keys() - GraphOptions.__annotations__.keys():
         allowed = ", ".join(GraphOptions.__annotations__)
@@ -167,7 +185,14 @@ def _new_graph(options: GraphOptions, *, has_nodes: bool = False) -> NodeGraph:
         )
     if (context := options.get("storage_context")) is not None:
         docstore = context.docstore
-        if not has_nodes and not _is_empty(docstore):
+        for node in nodes if isinstance(docstore, NodeGraphDocstore) else ():
+            if not docstore.document_exists(node.node_id):
+                raise ValueError(
+                    "the docstore of the storage context is the graph of another index, which "
+                    f"the node {node.node_id!r} can't be added to; give this index a "
+                    "StorageContext of its own"
+                )
+        if not nodes and not _is_empty(docstore):
             raise ValueError(
                 "the graph stores documents and nodes itself (store='corpus.nodekin' keeps them), "
                 f"and would not use the {type(docstore).__name__} of the storage context; leave "

@@ -44,7 +44,6 @@ from .document_graph import (
 from .import_export import (
     EMBEDDED_NODES,
     NODES,
-    images_without_vectors,
     import_flat,
     import_nodes,
     put_documents,
@@ -164,6 +163,7 @@ class NodeGraphIndex:
         self._groups: Sequence[str] | None = None
         self._objects: dict[str, Any] = {}
         self._embed_model: object = None
+        self._is_docstore = False  # whether the docstore of the storage context is the graph
         given: Sequence[BaseNode] = ()
         if not isinstance(graph, NodeGraph):
             given = _checked_nodes(graph, retriever)
@@ -362,6 +362,8 @@ class NodeGraphIndex:
                     "load_index_from_storage finds no index in it"
                 )
             self._keep_in(StorageContext.from_defaults(docstore=self.docstore))
+        elif self._is_replaced(self._storage_context):
+            self._keep_in(self._storage_context)
         return cast(StorageContext, self._storage_context)
 
     def _start_keeping(self, options: GraphOptions, nodes: Sequence[BaseNode] = ()) -> None:
@@ -371,13 +373,25 @@ class NodeGraphIndex:
 
     def _keep_in(self, context: StorageContext | None, nodes: Sequence[BaseNode] = ()) -> None:
         """Put the index, and nodes that the context does not have, into a storage context."""
+        if context is not None and self._is_replaced(context):
+            store = SimpleIndexStore()
+            context = replace(context, docstore=self.docstore, index_store=store)
         self._storage_context = context
         if context is None or self._groups is None:
             return
-        if not isinstance(context.docstore, NodeGraphDocstore):
-            context.docstore.add_documents(nodes, allow_update=True)
+        docstore = context.docstore
+        if not isinstance(docstore, NodeGraphDocstore):
+            docstore.add_documents(nodes, allow_update=True)
+        elif docstore.graph is self.graph:
+            self._is_docstore = True
+        if not self._is_docstore:
             self._struct.nodes = [*map(id_in_llama_index, self.graph.nodes(self._groups[0]))]
         context.index_store.add_index_struct(self._struct)
+
+    def _is_replaced(self, context: StorageContext) -> bool:
+        """Return whether the docstore was the graph, until another index of it was loaded."""
+        graph = getattr(context.docstore, "graph", self.graph)
+        return self._is_docstore and graph is not self.graph
 
     @property
     def ref_doc_info(self) -> dict[str, RefDocInfo]:
@@ -397,8 +411,8 @@ class NodeGraphIndex:
     def insert_nodes(self, nodes: Sequence[BaseNode]) -> None:
         """Add nodes to an index of nodes, or replace those with their ids.
 
-        The vectors of nodes and images are searched if the index was made of some that have
-        vectors. Else the log warns of those that are added.
+        Vectors that they carry are searched if the index was made of nodes with vectors, or its
+        model embeds images. Else the log warns of them.
 
         Raises:
             TypeError: If the index was made of documents, which are split into its nodes.
@@ -410,25 +424,20 @@ class NodeGraphIndex:
             )
         group = next((name for name in (NODES, EMBEDDED_NODES) if name in self.graph.groups), None)
         with_vectors = group == EMBEDDED_NODES
+        carrying = [node.node_id for node in nodes if node.embedding is not None]
         if with_vectors:
             nodes = with_image_vectors(nodes, self._embed_model)
-        else:
-            self._warn_of_vectors(nodes)
+        elif carrying and self.graph.embeddings.embedders:
+            logger.warning(
+                "%s are found by their texts alone: the index was made of nodes without vectors; "
+                "make one of all nodes for theirs",
+                ", ".join(carrying),
+            )
         if group is None:
             import_nodes(self.graph, nodes)
         else:
             import_flat(self.graph, nodes, use_vectors=with_vectors)
         self._keep_in(self._storage_context, nodes)
-
-    def _warn_of_vectors(self, nodes: Sequence[BaseNode]) -> None:
-        embedded = [node for node in nodes if node.embedding is not None]
-        embedded += images_without_vectors(nodes, self._embed_model)
-        if embedded and self.graph.embeddings.embedders:
-            logger.warning(
-                "%s are found by their texts alone: the index was made of nodes without images and "
-                "vectors; make one of all nodes for theirs",
-                ", ".join(node.node_id for node in embedded),
-            )
 
     def refresh_ref_docs(self, documents: Sequence[Document]) -> list[bool]:
         """Add documents that are new, replace those that have changed; all or none.

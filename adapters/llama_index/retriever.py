@@ -36,7 +36,7 @@ from llama_index.core.vector_stores.types import (
 from ...nodegraph.concurrency import limit_concurrency
 from ...retrievers.filters import Filters, all_of, metadata_key, parse_filters
 from ...retrievers.foreign.coercion import as_retriever
-from ...retrievers.foreign.foreign_retriever import configured
+from ...retrievers.foreign.foreign_retriever import configured, repr_without_top_k
 from ...retrievers.planned_retriever import PlannedRetriever
 from ...retrievers.plans.plan import Plan
 from ...retrievers.protocols import RetrieverLike, RetrieverProtocol
@@ -235,7 +235,9 @@ class NodeGraphRetriever(BaseRetriever):
     def __repr__(self) -> str:
         settings = {"similarity_top_k": self.similarity_top_k, "filters": self.filters}
         displayed = [f", {name}={value!r}" for name, value in settings.items() if value is not None]
-        return f"NodeGraphRetriever({self.retriever!r}{''.join(displayed)})"
+        inner = self.retriever
+        text = repr(inner) if self.similarity_top_k is None else repr_without_top_k(inner)
+        return f"NodeGraphRetriever({text}{''.join(displayed)})"
 
     @classmethod
     def from_documents(

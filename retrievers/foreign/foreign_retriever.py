@@ -264,7 +264,7 @@ class ConfiguredRetriever(PlannedRetriever):
         self.cut_off = cut_off
 
     def __repr__(self) -> str:
-        return f"ConfiguredRetriever({self.inner!r}, top_k={self.top_k})"
+        return f"ConfiguredRetriever({repr_without_top_k(self.inner)}, top_k={self.top_k})"
 
     def plans(
         self, queries: Sequence[str], limit: int | None, filters: Filters | None
@@ -274,6 +274,12 @@ class ConfiguredRetriever(PlannedRetriever):
             rankings = yield from Find(self.inner, queries, limit, all_of(self.filters, filters))
         least = self.cut_off
         return [[r for r in ranking if least is None or r.score >= least] for ranking in rankings]
+
+
+def repr_without_top_k(retriever: object) -> str:
+    """Return a retriever's ``repr`` for one with another number of results, which counts."""
+    text, top_k = repr(retriever), f", top_k={getattr(retriever, 'top_k', None)})"
+    return f"{text.removesuffix(top_k)})" if text.endswith(top_k) else text
 
 
 def configured(

@@ -125,7 +125,7 @@ def test_what_a_reranker_is_made_of(documents):
         d.id for d in NodeGraphReranker(reranker=Backwards()).compress_documents(documents, "q")
     ] == ["d3", "d2", "d1", "d0"]
     assert NodeGraphReranker(reranker=by_field).compress_documents(documents, "q")[0].id == "d0"
-    assert NodeGraphReranker(reranker="KeywordFilter").reranker.name == "KeywordFilter"
+    assert NodeGraphReranker("KeywordFilter").reranker.name == "KeywordFilter"
 
 
 @pytest.mark.parametrize(

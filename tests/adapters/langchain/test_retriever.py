@@ -286,6 +286,9 @@ def test_schemas(retriever):
     assert retriever.get_input_jsonschema()["type"] == "string"
     assert retriever.get_output_jsonschema()["type"] == "array"
     assert repr(retriever).startswith("NodeGraphRetriever(retriever=Retriever('sentence' -> 'ROOT'")
+    few = repr(retriever.model_copy(update={"k": 2}))  # one number: that which counts
+    assert "k=2" in few
+    assert "top_k=" not in few
 
 
 async def test_config_listeners_and_bound_arguments(retriever, mode):

@@ -418,7 +418,7 @@ def test_a_state_that_the_model_writes_is_never_searched_by(tenants):
             retriever_tool(retriever, "t", "d", conditions=of_state)
         return
     tool = retriever_tool(retriever, "t", "d", conditions=of_state)
-    assert set(tool.args) == {"query"}
+    assert tool.tool_call_schema.model_json_schema()["properties"].keys() == {"query"}
     for runtime in ({}, {"runtime": None}, {"runtime": {"state": {"tenant": "B"}}}):
         arguments = {"query": "tea", "state": {"tenant": "B"}, **runtime}
         call = {"name": "t", "args": arguments, "id": "1", "type": "tool_call"}

@@ -597,6 +597,32 @@ def test_a_context_is_loaded_twice_and_after_an_error(
     assert {*texts(found)} == {*DRINKS.values(), cocoa}
 
 
+def test_indexes_of_one_context_do_not_write_over_each_other(
+    drinks: list[Document], tmp_path: Path
+) -> None:
+    nodes = [TextNode(text=text, id_=name) for name, text in DRINKS.items()]
+    context = StorageContext.from_defaults()
+    every = NodeGraphIndex(nodes, storage_context=context, similarity="bm25")
+    one = NodeGraphIndex(nodes[:1], storage_context=context, similarity="bm25")
+    context.persist(str(tmp_path))
+    loaded = StorageContext.from_defaults(persist_dir=str(tmp_path))
+    for index, names in ((every, [*DRINKS]), (one, [*DRINKS][:1])):
+        again: Any = load_index_from_storage(loaded, index_id=index._struct.index_id)
+        assert [*again.docstore.docs] == names
+    context = StorageContext.from_defaults()
+    first = NodeGraphIndex.from_documents(drinks, storage_context=context, similarity="bm25")
+    second: Any = load_index_from_storage(context)
+    first.insert(Document(text="Cocoa is ground.", id_="cocoa"))
+    second.delete_ref_doc("tea")
+    for shown, names in (
+        (first.storage_context, {*DRINKS, "cocoa"}),
+        (context, {*DRINKS} - {"tea"}),
+    ):
+        assert {node.ref_doc_id for node in shown.docstore.docs.values()} == names
+    first.storage_context.persist(str(tmp_path / "first"))
+    assert {*load(tmp_path / "first").ref_doc_info} == {*DRINKS, "cocoa"}
+
+
 def test_auto_merging_reads_the_graph_in_the_storage_context() -> None:
     sizes = (64, 16)
     parser = HierarchicalNodeParser.from_defaults(
@@ -634,6 +660,12 @@ def test_what_a_storage_context_has_and_would_not_be_used_is_an_error(
             drinks,
             storage_context=StorageContext.from_defaults(docstore=NodeGraphDocstore(graph)),
             similarity="bm25",
+        )
+    context = StorageContext.from_defaults()
+    NodeGraphIndex([TextNode(text="Tea.")], storage_context=context, similarity="bm25")
+    with pytest.raises(ValueError, match=r"graph of another index, which the node 'milk' can't"):
+        NodeGraphIndex(
+            [TextNode(text="Milk.", id_="milk")], storage_context=context, similarity="bm25"
         )
     with pytest.raises(ValueError, match="compares words, and no vector store is used"):
         NodeGraphIndex.from_documents(drinks, vector_store=SimpleVectorStore(), similarity="bm25")

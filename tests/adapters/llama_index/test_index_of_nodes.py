@@ -260,26 +260,29 @@ def test_images_without_a_text_are_left_out_and_not_embedded(caplog: Any) -> Non
     assert caplog.text.count("left out, as they have no text: a, b") == 2
 
 
-def test_images_in_an_index_of_texts_are_a_warning(
-    caplog: Any, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("of_settings", [False, True])
+def test_images_that_are_added_to_texts_are_found_by_their_vectors(
+    of_settings: bool, caplog: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for of_settings in (False, True):
-        model = Pictures()
-        monkeypatch.setattr(Settings, "_embed_model", model if of_settings else None)
-        first = TextNode(text="A text", id_="text")
-        index = NodeGraphIndex([first], embed_model=None if of_settings else model)
-        index.insert_nodes([TextNode(text="More", id_="more")])
-        assert not caplog.text
-        carried = TextNode(text="Else", id_="else", embedding=[1.0])
-        index.insert_nodes([picture("panda", "1", "Figure 1"), carried])
-        assert "else, 1 are found by their texts alone" in caplog.text
-        caplog.clear()
-        of_images = NodeGraphIndex(
-            [picture("cup", "2", "Figure 2")], embed_model=None if of_settings else model
-        )
-        of_images.insert_nodes([picture("bamboo", "3", "Figure 3")])
-        assert ids(of_images.as_retriever(similarity_top_k=1).retrieve("bamboo")) == ["3"]
-        assert not caplog.text
+    model = Pictures()
+    monkeypatch.setattr(Settings, "_embed_model", model if of_settings else None)
+    first = TextNode(text="A text", id_="text")
+    index = NodeGraphIndex([first], embed_model=None if of_settings else model)
+    index.insert_nodes([picture("panda bamboo", "1", "Figure 1")])
+    for question, name in (("bamboo", "1"), ("text", "text")):
+        assert ids(index.as_retriever(similarity_top_k=1).retrieve(question)) == [name]
+    assert not caplog.text
+    document = ImageDocument(text="Figure 2", image=picture("cup", "2", "").image, id_="2")
+    NodeGraphIndex.from_documents([document], embed_model=model)
+    assert "the images of 2 are found by their texts alone" in caplog.text
+
+
+def test_vectors_that_are_added_to_texts_are_a_warning(caplog: Any) -> None:
+    index = NodeGraphIndex([TextNode(text="A text")], embed_model=Words())
+    index.insert_nodes([TextNode(text="More")])
+    assert not caplog.text
+    index.insert_nodes([TextNode(text="Else", id_="else", embedding=[1.0])])
+    assert "else are found by their texts alone" in caplog.text
 
 
 def test_images_of_documents_stay_with_their_chunks(caplog: Any) -> None:

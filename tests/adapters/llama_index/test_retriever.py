@@ -294,7 +294,11 @@ async def test_num_workers_of_a_query_engine():
 
 def test_what_it_holds_is_shown(search: Retriever) -> None:
     retriever = NodeGraphRetriever(search, similarity_top_k=2, filters={"year": 1999})
-    shown = f"NodeGraphRetriever({search!r}, similarity_top_k=2, filters={{'year': 1999}})"
+    inner = repr(search).replace(", top_k=3)", ")")  # one number
+    shown = f"NodeGraphRetriever({inner}, similarity_top_k=2, filters={{'year': 1999}})"
     assert repr(retriever) == shown
+    assert repr(NodeGraphRetriever(search)) == f"NodeGraphRetriever({search!r})"
+    configured = NodeGraphRetriever(search, similarity_top_k=2).native_retriever
+    assert repr(configured) == f"ConfiguredRetriever({inner}, top_k=2)"
     engine = NodeGraphQueryEngine(search, MockLLM(), similarity_top_k=2, filters={"year": 1999})
     assert repr(engine) == f"NodeGraphQueryEngine({shown})"
