@@ -79,7 +79,8 @@ def save_setup(
 
     The groups that it searches are written, too. Documents and models are not: give them to
     ``load_setup``, or add ``[graph]`` and ``[models]``. What is written was opened again, and was
-    the same. A transform of your own is named by its module, and the file needs ``trust_code``.
+    the same. Transforms and rerankers of your own are named by their modules, and the file needs
+    ``trust_code``.
 
     Args:
         retriever: The retriever.

@@ -320,6 +320,7 @@ class CrossEncoderReranker:
         length: Length | None = None,
         search_text: SearchTextOption = None,
     ) -> None:
+        self.model = model
         self._model = as_cross_encoder(model)
         limit = self._model.max_tokens if length is None else None
         self.max_tokens = limit or ESTIMATED_LIMIT

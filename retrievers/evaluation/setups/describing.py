@@ -11,10 +11,10 @@ from ....nodegraph.graph import NodeGraph
 from ...base_retriever import BaseRetriever
 from ...composite.default_retriever import DefaultRetriever
 from ...composite.link_graph import LinkOptions
-from ...rerankers.reranker import Reranker
+from ...rerankers.reranker import RERANKERS, FunctionReranker, Reranker
 from ...similarities.bm25 import Bm25
 from ...similarities.registry import Auto, Cosine
-from .opening import SetupOpener
+from .opening import RERANKER_LIMITS, SetupOpener
 from .setup_file import ENGINES, RETRIEVERS, TRANSFORMS, SetupFile, Table, argument_names
 
 _UNKNOWN = object()
@@ -40,8 +40,7 @@ def describe_setup(
     if describing.graph is None:
         raise ValueError(f"{retriever!r:.80} searches no graph, so a file can't declare it")
     groups = describing.groups(table)
-    has_code = any(":" in str(group["transform"]) for group in groups.values())
-    file = SetupFile({name: table}, groups, trust_code=has_code)
+    file = SetupFile({name: table}, groups, trust_code=True)  # it is in this process already
     again = SetupOpener(file, describing.graph, describing.models).open(name)
     other = _Description(describing.models).retriever(again, f"the {type(again).__name__}")
     if other != table:
@@ -110,9 +109,9 @@ class _Description:
         if name == "references" and isinstance(value, Mapping):
             return {key: self.retriever(item, f"{where} {key!r}") for key, item in value.items()}
         if isinstance(value, Reranker):
-            settings = {key: getattr(value, key) for key in ("top_k", "cut_off", "relative_cut")}
-            table = {key: item for key, item in settings.items() if item is not None}
-            return {"name": value.name, **self._settings(value.reranker, where), **table}
+            limits = {key: getattr(value, key) for key in RERANKER_LIMITS}
+            table = {key: item for key, item in limits.items() if item is not None}
+            return {**self._reranker(value.reranker, where), **table}
         if isinstance(value, LinkOptions):
             return self._settings(value, where)
         if isinstance(value, Bm25):
@@ -132,10 +131,19 @@ class _Description:
                 settings[name] = self._plain(name, value, f"{where}, {name}")
         return settings
 
+    def _reranker(self, reranker: Any, where: str) -> dict[str, Any]:
+        """Return what a reranker is called, and its settings."""
+        if isinstance(reranker, FunctionReranker):
+            name = _code_name(reranker.function, where)
+            return {"name": name, **_check_plain(reranker.settings, where)}
+        known = next((name for name, kind in RERANKERS.items() if kind is type(reranker)), None)
+        name = known or _code_name(type(reranker), where)
+        return {"name": name, **self._settings(reranker, where)}
+
     def _model(self, model: Any, where: str) -> str:
         for name, other in self.models.items():
-            pairs = [(a, b) for a in (model, getattr(model, "model", None)) for b in (other,)]
-            if any(a is b or a is getattr(b, "model", _UNKNOWN) for a, b in pairs):
+            parts = (model, getattr(model, "model", None))
+            if any(part is other or part is getattr(other, "model", _UNKNOWN) for part in parts):
                 return name
         raise ValueError(
             f"{where} is the model {model!r:.60}, for which the file needs a name: give "
@@ -172,16 +180,25 @@ class _Description:
             return {"transform": known} | (
                 {} if inspect.isroutine(call) else self._settings(call, where)
             )
-        name = f"{kind.__module__}:{kind.__qualname__}"
-        if kind.__module__ == "__main__" or "<" in name:
-            raise ValueError(
-                f"{where} is made by {call!r:.80}, which a file can't name; put it into a module, "
-                "as a function or class of its own"
-            )
+        name = _code_name(kind, where)
         if inspect.isroutine(call):
             return {"transform": name}
-        settings = self._settings(call, where)
-        return {"transform": name} | ({"arguments": settings} if settings else {"arguments": {}})
+        return {"transform": name, "arguments": self._settings(call, where)}
+
+
+def _code_name(code: Any, where: str) -> str:
+    """Return a function or class of one's own as ``module:name``.
+
+    Raises:
+        ValueError: If no other process would find it by that name.
+    """
+    name = f"{code.__module__}:{code.__qualname__}"
+    if code.__module__ == "__main__" or "<" in name:
+        raise ValueError(
+            f"{where} is made by {code!r:.80}, which a file can't name; put it into a module, as "
+            "a function or class of its own"
+        )
+    return name
 
 
 def _default_groups(graph: NodeGraph) -> set[str]:

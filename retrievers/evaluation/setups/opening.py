@@ -30,6 +30,10 @@ from .setup_file import (
 )
 
 
+RERANKER_LIMITS = ("top_k", "cut_off", "relative_cut")
+"""What every reranker may have, beside its own settings."""
+
+
 class SetupOpener:
     """Make the retrievers and query engines of a file's set-ups on a graph.
 
@@ -171,8 +175,8 @@ class SetupOpener:
         if names_code(name):
             name = load_object(name)
             if inspect.isclass(name):
-                made: Any = name(**settings)
-                return Reranker(made)
+                limits = {key: settings.pop(key) for key in RERANKER_LIMITS if key in settings}
+                return Reranker(cast("Any", name(**settings)), **limits)
         return Reranker(name, **settings)
 
     def model(self, name: object) -> Any:

