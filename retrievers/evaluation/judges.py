@@ -139,7 +139,10 @@ def _judged(
     if record.error:
         failed = Judgement(None, reason=f"the set-up failed: {record.error}")
         return (setup, question.id), {metric.name: failed for metric in metrics}
-    case = RetrievalCase(question, record.items, matching, record.answer)
+    case = RetrievalCase(
+        *(question, record.items, matching, record.answer),
+        *(record.model_calls, record.model_tokens),
+    )
     return (setup, question.id), {metric.name: metric.judge(case) for metric in metrics}
 
 

@@ -161,12 +161,16 @@ class RetrievalCase:
         items: The results, best first.
         matching: When a result is gold.
         answer: The answer of a query engine, None of a retriever.
+        model_calls: How many calls of language models it took.
+        model_tokens: How many tokens their prompts and answers have.
     """
 
     question: Question
     items: tuple[RetrievedItem, ...]
     matching: Matching = Matching()
     answer: str | None = None
+    model_calls: int = 0
+    model_tokens: int = 0
 
     @cached_property
     def matched(self) -> list[frozenset[int]]:

@@ -15,7 +15,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from ...nodegraph.errors import nearest_names
 from ...nodegraph.models.output.free_text import is_unknown
@@ -260,6 +260,13 @@ def tokens(case: RetrievalCase, k: int | None) -> Judgement:
     return Judgement(total, evidence=f"{total} tokens")
 
 
+def model_cost(case: RetrievalCase, k: int | None, unit: Literal["calls", "tokens"]) -> Judgement:
+    """Calls of language models for a question, or the tokens of their prompts and answers."""
+    if not (case.question.gold or case.question.answers):
+        raise NotJudgedError("the question has no gold")
+    return Judgement(case.model_calls if unit == "calls" else case.model_tokens)
+
+
 def tokens_to_first_hit(case: RetrievalCase, k: int | None) -> Judgement:
     """Tokens that are read until the first gold, by ``count_tokens``: less is better.
 
@@ -312,6 +319,8 @@ _MEASURES: dict[str, tuple[Callable[[RetrievalCase, int | None], Judgement], dic
     "context_relevance_of_reference": (partial(context_relevance, of="reference"), {}),
     "hit_rate": (hit_rate, {}),
     "map": (average_precision, {}),
+    "model_calls": (partial(model_cost, unit="calls"), _LESS),
+    "model_tokens": (partial(model_cost, unit="tokens"), _LESS),
     "mrr": (reciprocal_rank, {}),
     "ndcg": (ndcg, {}),
     "precision": (precision, {}),

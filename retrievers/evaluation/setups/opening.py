@@ -29,7 +29,6 @@ from .setup_file import (
     transform_arguments,
 )
 
-
 RERANKER_LIMITS = ("top_k", "cut_off", "relative_cut")
 """What every reranker may have, beside its own settings."""
 

@@ -3,6 +3,7 @@
 import json
 import pickle
 import threading
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -28,6 +29,7 @@ from nodekin.retrievers.evaluation import (
     evaluate,
     load_jsonl,
 )
+from nodekin.retrievers.evaluation.gate import compare_with_baseline
 from nodekin.retrievers.evaluation.runner import default_metrics
 
 TEXTS = {
@@ -227,10 +229,20 @@ def test_several_at_once_are_at_once(words, questions):
     assert evaluation.notes() == []
 
 
-def test_model_calls_are_counted(words, questions):
+def test_model_calls_are_counted_in_the_table_and_by_a_gate(words, questions, tmp_path):
     rewriting = QueryRewriteRetriever(words, lambda prompt: "green tea")
-    evaluation = evaluate({"words": words, "rewrite": rewriting}, questions, ["recall@1"])
-    assert [evaluation.costs(name)["model_calls"] for name in ("words", "rewrite")] == [0, 3]
+    metrics = ["model_calls", "model_tokens"]
+    before = evaluate({"words": words, "rewrite": rewriting}, questions, metrics)
+    assert [before.costs(name)["model_calls"] for name in ("words", "rewrite")] == [0, 3]
+    assert before.figure("rewrite", "model_calls").value == 1
+    assert before.figure("rewrite", "model_tokens").value > 10
+    assert "model_tokens" in before.to_html()
+    many = Dataset([replace(q, id=f"{n}{q.id}") for n in range(5) for q in questions.questions])
+    evaluate({"search": words}, many, metrics).save(tmp_path / "before.jsonl")
+    now = evaluate({"search": rewriting}, many, metrics)
+    gate = compare_with_baseline(now, tmp_path / "before.jsonl", {"model_tokens": 5})
+    assert not gate.passed
+    assert "model_tokens of search: " in str(gate)
 
 
 def test_spans_of_langchain_and_of_ours(graph):
