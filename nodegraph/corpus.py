@@ -561,6 +561,23 @@ class Corpus:
                 )
 
 
+def unchanged_file(store: NodeStore, document_id: str) -> tuple[Path, str]:
+    """Return the file that a document is, and a hash of its bytes.
+
+    Raises:
+        LookupError: If the document is not a file that was read.
+        ReadError: If the file is gone, or has changed since it was read.
+    """
+    values = store.get_values(_FILES, [document_id])
+    if not values:
+        raise LookupError(f"the document {document_id!r} is not a file that the graph has read")
+    (record,) = _File.all_from_bytes(values).values()
+    path = Path(record.path)
+    if _File.of(path, record).content != record.content:
+        raise ReadError(f"{path} has changed since it was read; read it again: nodekin index")
+    return path, record.content
+
+
 def _version(path: str) -> Sequence[int]:
     """Return a file's size, number and times of its last changes, in nanoseconds.
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
 from .builder import GroupBuilder
 from .concurrency import Workers
+from .corpus import unchanged_file
 from .errors import StoreError, nearest_names
 from .groups import (
     DeclaredSearchText,
@@ -276,6 +277,15 @@ class GraphReader:
             key, _, packed = (value or b"").partition(b"\0")
             is_of_text = stamp is not None and key == stamp.key.encode()
             return locations_of(node, Layout.from_bytes(packed) if is_of_text else None)
+
+    def unchanged_file(self, document_id: str) -> tuple[Path, str]:
+        """Return the file that a document is, and a hash of its bytes.
+
+        Raises:
+            LookupError: If the document is not a file that was read.
+            ReadError: If the file is gone, or has changed since it was read.
+        """
+        return unchanged_file(self._store, document_id)
 
     def attach(self, node: Node) -> Node:
         """Let a node that came from the store know its graph."""

@@ -1,0 +1,147 @@
+"""Show a page of a PDF as a picture, with the part of it marked that a node stands for."""
+
+from __future__ import annotations
+
+import struct
+import threading
+import zlib
+from collections import OrderedDict
+from collections.abc import Sequence
+from typing import Any
+
+from ...nodegraph.errors import ReadError
+from ...nodegraph.graph import NodeGraph
+from ...nodegraph.node import Node
+from ...nodegraph.workers.process_workers import Limits, ProcessWorkers
+from .packed_files import parser
+
+_WIDTH = 1_200  # pixels
+
+_MAX_PIXELS = 4_000_000
+
+_MAX_CACHED_BYTES = 20_000_000
+
+_MARK = (255, 228, 92)  # what stands below it is seen through it
+
+_PADDING = 0.002  # of a page's height, around what is marked
+
+_LIMITS = Limits(seconds=10, memory_bytes=512 * 2**20)
+
+_Rectangle = tuple[float, float, float, float]
+
+
+class PageImages:
+    """Render pages of the PDF files that a graph has read, in a process of its own.
+
+    The file has to be there, as it was when it was read: else what is marked may be something
+    else. The last pictures are cached.
+
+    Args:
+        graph: The graph.
+    """
+
+    def __init__(self, graph: NodeGraph) -> None:
+        self._graph = graph
+        self._workers = ProcessWorkers(1, _LIMITS)
+        self._render = self._workers.remote(render_page, "the renderer of pages", "report it")
+        self._cache: OrderedDict[tuple[Any, ...], bytes] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def image(self, node: Node, page: int | None = None) -> bytes:
+        """Return a page as a PNG with what stands there of a node marked.
+
+        Args:
+            node: The node; one of a part of it has other offsets. Of a whole document nothing is
+                marked.
+            page: Which page, from 1. None for the first on which the node stands.
+
+        Raises:
+            LookupError: If the file has no such page, or the document is of no file.
+            ReadError: If the file is gone or has changed since it was read, is not a PDF, or can't
+                be rendered.
+            ImportError: If nothing that renders PDFs is installed.
+        """
+        with parser("pypdfium2"):
+            import pypdfium2  # noqa: F401
+        if node.metadata.get("page_unit") != "page":
+            raise ReadError(f"{node.document_id!r} is not a PDF, of which pages can be shown")
+        path, content = self._graph.reader.unchanged_file(node.document_id)
+        locations = [] if node.parent_id is None and node.text == node.root.text else node.locations
+        number = page or next((location.page for location in locations), None) or 1
+        count = int(node.metadata.get("page_count", 1))
+        if not 1 <= number <= count:
+            raise LookupError(f"{path.name} has the pages 1 to {count}, not {number}")
+        marks = tuple(x.rectangle for x in locations if x.page == number and x.rectangle)
+        key = (content, number, marks)
+        with self._lock:
+            if key in self._cache:
+                self._cache.move_to_end(key)
+                return self._cache[key]
+        try:
+            image = self._render((str(path), number, marks))
+        except (TimeoutError, ChildProcessError) as error:
+            raise ReadError(f"can't show page {number} of {path}: {error}") from error
+        if isinstance(image, str):
+            raise ReadError(f"can't show page {number} of {path}: {image}")
+        with self._lock:
+            self._cache[key] = image
+            while sum(map(len, self._cache.values())) > _MAX_CACHED_BYTES:
+                self._cache.popitem(last=False)
+        return image
+
+    def close(self) -> None:
+        """End the process; the next picture starts another one."""
+        self._workers.close()
+
+
+def render_page(task: tuple[str, int, Sequence[_Rectangle]]) -> bytes | str:
+    """Return a page of a PDF as a PNG, or why it can't be rendered.
+
+    Args:
+        task: The path, the number of the page from 1, and the rectangles to mark.
+    """
+    from pypdfium2 import PdfDocument, PdfiumError
+
+    path, number, marks = task
+    try:
+        pdf = PdfDocument(path)
+        page = pdf[number - 1]
+        width, height = page.get_size()
+        scale = min(_WIDTH / width, (_MAX_PIXELS / (width * height)) ** 0.5)
+        bitmap = page.render(scale=scale, rev_byteorder=True, prefer_bgrx=False)
+        pixels = bitmap.to_numpy()[:, :, :3].copy()
+        pdf.close()
+    except (PdfiumError, OSError, ZeroDivisionError) as error:
+        return str(error)
+    rows, columns = pixels.shape[:2]
+    margin = round(_PADDING * rows)
+    for left, top, right, bottom in marks:
+        across = slice(max(0, round(left * columns) - margin), round(right * columns) + margin)
+        down = slice(max(0, round(top * rows) - margin), round(bottom * rows) + margin)
+        pixels[down, across] = _multiplied(pixels[down, across])
+    return png(pixels)
+
+
+def _multiplied(pixels: Any) -> Any:
+    """Return pixels as seen through the marker. Twice is the same as once."""
+    import numpy as np
+
+    return np.minimum(pixels, np.array(_MARK, dtype=np.uint8))
+
+
+def png(pixels: Any) -> bytes:
+    """Return an image as a PNG file.
+
+    Args:
+        pixels: Red, green and blue, (height, width, 3) uint8.
+    """
+    height, width = pixels.shape[:2]
+
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        checksum = zlib.crc32(kind + data)
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", checksum)
+
+    rows = b"".join(b"\0" + row.tobytes() for row in pixels)  # no filter
+    header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
+    parts = (chunk(b"IHDR", header), chunk(b"IDAT", zlib.compress(rows, 6)), chunk(b"IEND", b""))
+    return b"\x89PNG\r\n\x1a\n" + b"".join(parts)
