@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from fnmatch import fnmatchcase
 from itertools import islice
 from pathlib import Path
@@ -12,9 +12,11 @@ from typing import Any
 
 import click
 
-from ...nodegraph.errors import nearest_names
+from ...nodegraph.errors import ReadError, nearest_names
 from ...nodegraph.graph import NodeGraph
+from ...nodegraph.locations import Location
 from ...nodegraph.node import Node
+from ...nodegraph.readers.text import PAGE_BREAK
 from .exit_status import EXIT_STATUSES, CommandError, ExitStatus, printable
 from .options import common_options, folders_option, store_option
 from .output import FORMAT, LineNumbers, document_name, echo, to_json
@@ -87,6 +89,8 @@ def _fits(name: str, pattern: str) -> bool:
 SHOW_FORMAT = """\b
 With --json: {"format": 1, "command": "show", "id", "path", "text", "metadata",
   "nodes": [{"id", "line", "start", "end", "text"}] of the group}
+With --page or --quote: {..., "id", "path", "picture": its path or null,
+  "locations": [{"page", "rectangle", "lines", "cells"}]}
 """
 
 _AROUND = 10  # lines before and after the one that is named
@@ -95,12 +99,18 @@ _AROUND = 10  # lines before and after the one that is named
 @click.command(epilog=f"{SHOW_FORMAT}\n{EXIT_STATUSES}")
 @click.argument("document", metavar="DOCUMENT[:LINE]")
 @click.option("-g", "--group", metavar="NAME", help="Show its nodes in this group, one by one.")
+@click.option("--page", type=click.IntRange(1), help="Make a picture of this page of a PDF.")
+@click.option("--quote", metavar="TEXT", help="Mark a text: on its page, in its lines, its cells.")
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="File for the picture.")
 @folders_option("Read this folder or file into memory in place of an index.")
 @store_option
 @common_options
 def show(
     document: str,
     group: str | None,
+    page: int | None,
+    quote: str | None,
+    output: Path | None,
     folders: tuple[Path, ...],
     store: Path | None,
     as_json: bool,
@@ -112,10 +122,14 @@ def show(
     nodekin show docs/tea.md
     nodekin show docs/tea.md:12
     nodekin show docs/tea.md --group sentence
+    nodekin show docs/tea.pdf --page 3
+    nodekin show docs/tea.pdf --quote "green tea is steamed" -o page.png
     """
     home, settings = find_index(store, folders)
     with open_graph(home, settings, folders, quiet=quiet) as graph:
         node, line = _find(graph, document)
+        if page or quote:
+            return _show_page(node, page, quote, output, as_json)
         line_numbers = LineNumbers()
         nodes = graph.find(group or settings.main_group)(node) if group or as_json else []
         if as_json:
@@ -145,6 +159,61 @@ def show(
             for text in _lines(node.text, line):
                 echo(text)
     return ExitStatus.SUCCESS
+
+
+def _show_page(
+    document: Node, page: int | None, quote: str | None, output: Path | None, as_json: bool
+) -> int:
+    """Make a picture of a page with a quotation marked; show the text where there is none."""
+    from ...retrievers.answers.quote_matching import QuoteIndex  # of no other command here
+
+    node, span = document, None
+    if quote:
+        match = QuoteIndex([document.text]).find(quote)
+        if match is None:
+            message = f"{document_name(document)} does not have the text {quote!r:.80}"
+            raise CommandError(message, ExitStatus.NO_RESULTS)
+        span = start, end = match.spans[0]
+        node = replace(document, text=document.text[start:end], start=start, end=end)
+    locations = node.locations if quote else []
+    number = page or next((location.page for location in locations), None)
+    problem = ""
+    try:
+        from ..files.page_images import page_image
+
+        image = page_image(document, page, span)
+    except (ImportError, LookupError, ReadError) as error:
+        output, problem = None, str(error)
+    else:
+        output = output or Path(f"{Path(document_name(document)).stem}-page-{number}.png")
+        output.write_bytes(image)
+    if as_json:
+        header = {"format": FORMAT, "command": "show", "id": document.id}
+        path, picture = document.metadata.get("file_path"), output and str(output)
+        records = [asdict(location) for location in locations]
+        echo(to_json({**header, "path": path, "picture": picture, "locations": records}))
+    elif output is not None:
+        echo(str(output))
+    else:
+        for text in _at_locations(document, number, locations):
+            echo(text)
+    if problem and not (locations and (locations[0].lines or locations[0].cells)):
+        raise CommandError(f"no picture: {problem}", ExitStatus.INDEX_ERROR)
+    return ExitStatus.SUCCESS
+
+
+def _at_locations(document: Node, page: int | None, locations: Sequence[Location]) -> Iterator[str]:
+    """Yield the lines, the cells or the text of the page where something stands."""
+    unit = document.metadata.get("page_unit")
+    for location in locations:
+        if location.lines:
+            yield from _lines(document.text, location.lines[0])
+        elif location.cells:
+            sheet = f"{unit} {location.page}, " if location.page else ""
+            yield f"{document_name(document)}: {sheet}{location.cells}"
+    pages = document.text.split(PAGE_BREAK)
+    if unit == "page" and page and page <= len(pages):
+        yield printable(pages[page - 1].strip())
 
 
 def _find(graph: NodeGraph, name: str) -> tuple[Node, int | None]:

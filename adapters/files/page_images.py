@@ -7,7 +7,11 @@ import threading
 import zlib
 from collections import OrderedDict
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
+from weakref import finalize
+
+import numpy as np
 
 from ...nodegraph.errors import ReadError
 from ...nodegraph.graph import NodeGraph
@@ -21,7 +25,7 @@ _MAX_PIXELS = 4_000_000
 
 _MAX_CACHED_BYTES = 20_000_000
 
-_MARK = (255, 228, 92)  # what stands below it is seen through it
+_MARK = np.array([255, 228, 92], dtype=np.uint8)  # what stands below it is seen through it
 
 _PADDING = 0.002  # of a page's height, around what is marked
 
@@ -46,27 +50,17 @@ class PageImages:
         self._render = self._workers.remote(render_page, "the renderer of pages", "report it")
         self._cache: OrderedDict[tuple[Any, ...], bytes] = OrderedDict()
         self._lock = threading.Lock()
+        finalize(self, self._workers.close)  # where nobody closes the graph
 
     def image(self, node: Node, page: int | None = None) -> bytes:
-        """Return a page as a PNG with what stands there of a node marked.
-
-        Args:
-            node: The node; one of a part of it has other offsets. Of a whole document nothing is
-                marked.
-            page: Which page, from 1. None for the first on which the node stands.
-
-        Raises:
-            LookupError: If the file has no such page, or the document is of no file.
-            ReadError: If the file is gone or has changed since it was read, is not a PDF, or can't
-                be rendered.
-            ImportError: If nothing that renders PDFs is installed.
-        """
+        """Return a page; see ``page_image``."""
         with parser("pypdfium2"):
             import pypdfium2  # noqa: F401
         if node.metadata.get("page_unit") != "page":
-            raise ReadError(f"{node.document_id!r} is not a PDF, of which pages can be shown")
+            raise ReadError(f"{node.document_id!r} is not a PDF")
         path, content = self._graph.reader.unchanged_file(node.document_id)
-        locations = [] if node.parent_id is None and node.text == node.root.text else node.locations
+        is_whole = (node.start, node.end) == (0, len(node.root.text))
+        locations = [] if is_whole else node.locations
         number = page or next((location.page for location in locations), None) or 1
         count = int(node.metadata.get("page_count", 1))
         if not 1 <= number <= count:
@@ -94,6 +88,35 @@ class PageImages:
         self._workers.close()
 
 
+def page_image(node: Node, page: int | None = None, span: tuple[int, int] | None = None) -> bytes:
+    """Return a page of a PDF as a PNG, with what stands there of a node marked.
+
+    Choose this to show where a result, or a quotation (``answer.quotes[0].spans[0]``), stands.
+
+    Args:
+        node: The node. Of a whole document nothing is marked.
+        page: Which page, from 1. None for the first on which the node stands.
+        span: Another part of the node's document that is marked instead: where it begins and ends.
+
+    Raises:
+        ValueError: If the node belongs to no graph, or the span is none of its document.
+        LookupError: If the file has no such page, or the document is of no file.
+        ReadError: If the file is gone or has changed since it was read, is not a PDF, or can't be
+            rendered, or if nothing that renders PDFs is installed.
+    """
+    graph: Any = node.graph
+    if graph is None:
+        raise ValueError(f"{node!r} belongs to no graph, which knows its file")
+    if span is not None:
+        root = node.root
+        start, end = span
+        if not 0 <= start < end <= len(root.text):
+            raise ValueError(f"{root.id!r} has the characters 0 to {len(root.text)}, not {span}")
+        node = replace(root, text=root.text[start:end], start=start, end=end)
+    images: PageImages = graph.reader.shared(PageImages, lambda: PageImages(graph))
+    return images.image(node, page)
+
+
 def render_page(task: tuple[str, int, Sequence[_Rectangle]]) -> bytes | str:
     """Return a page of a PDF as a PNG, or why it can't be rendered.
 
@@ -118,15 +141,8 @@ def render_page(task: tuple[str, int, Sequence[_Rectangle]]) -> bytes | str:
     for left, top, right, bottom in marks:
         across = slice(max(0, round(left * columns) - margin), round(right * columns) + margin)
         down = slice(max(0, round(top * rows) - margin), round(bottom * rows) + margin)
-        pixels[down, across] = _multiplied(pixels[down, across])
+        pixels[down, across] = np.minimum(pixels[down, across], _MARK)
     return png(pixels)
-
-
-def _multiplied(pixels: Any) -> Any:
-    """Return pixels as seen through the marker. Twice is the same as once."""
-    import numpy as np
-
-    return np.minimum(pixels, np.array(_MARK, dtype=np.uint8))
 
 
 def png(pixels: Any) -> bytes:

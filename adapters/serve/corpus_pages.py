@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import islice
 from typing import Any
 
@@ -57,6 +58,16 @@ def node_record(node: Node) -> dict[str, Any]:
         "start": node.start,
         "end": node.end,
     }
+
+
+def hit_in(result: ScoredNode) -> dict[str, int | None] | None:
+    """Return which part of a document matched best, where it is less than the result."""
+    node = result.node
+    for match in result.evidence[:1]:
+        hit = match.node
+        if hit.id != node.id and hit.document_id == node.document_id and hit.start is not None:
+            return {"start": hit.start, "end": hit.end}
+    return None
 
 
 def _parts(result: ScoredNode) -> tuple[str, str, str]:
@@ -213,7 +224,22 @@ class CorpusPages:
             "leaf": is_leaf,
         }
 
-    def passage(self, node_id: str, reach: int = _REACH) -> dict[str, Any]:
+    def picture(
+        self, node_id: str, page: int | None = None, span: tuple[int, int] | None = None
+    ) -> bytes:
+        """Return a page of a PDF as a PNG with a node marked, or another part of its document.
+
+        Raises:
+            LookupError: If there is no such node or page.
+            ValueError: If the file can't be shown, or the span is none.
+        """
+        from ..files.page_images import page_image
+
+        return page_image(self.graph.node(node_id), page, span)
+
+    def passage(
+        self, node_id: str, reach: int = _REACH, span: tuple[int, int] | None = None
+    ) -> dict[str, Any]:
         """Return a node's text with what stands around it in its document.
 
         Texts are cut here, as offsets count in characters, which a browser counts otherwise.
@@ -221,6 +247,7 @@ class CorpusPages:
         Args:
             node_id: The node.
             reach: How many characters before and behind it.
+            span: Another part of its document that is marked instead.
 
         Raises:
             LookupError: If there is no such node.
@@ -229,6 +256,9 @@ class CorpusPages:
         node = self.graph.node(node_id)
         root = node.root
         text = root.text
+        if span is not None and node.start is not None:
+            start, end = max(0, min(span)), min(max(span), len(text))
+            node = replace(node, text=text[start:end], start=start, end=end)
         record = {
             "document": root.id,
             "title": title_of(root),
@@ -236,6 +266,8 @@ class CorpusPages:
             "place": place_in(node),
             "group": node.group,
             "size": len(text),
+            "page": node.pages[0] if node.pages else 1,
+            "pages": _count_pictures(root),
         }
         start = end = 0
         before, shown, after = "", node.text, ""
@@ -258,6 +290,12 @@ class CorpusPages:
             "more_before": start,
             "more_after": end,
         }
+
+
+def _count_pictures(document: Node) -> int:
+    """Return how many pages of a document can be shown as pictures: those of a PDF."""
+    is_pdf = document.metadata.get("page_unit") == "page"
+    return int(document.metadata.get("page_count", 1)) if is_pdf else 0
 
 
 def place_in(node: Node) -> str:

@@ -101,30 +101,62 @@
   const passage = byId("passage");
   let opened = null;
 
-  async function openPassage(node, reach = 3000) {
+  async function openPassage(node, reach = 3000, span = null) {
+    const part = span ? { start: span.start, end: span.end } : {};
     let record;
     try {
-      record = await get("passage", { node, reach });
+      record = await get("passage", { node, reach, ...part });
     } catch (error) {
       record = { title: node, place: "", group: "", size: 0, text: error.message, blocks: [error.message] };
     }
-    opened = { node, reach, document: record.document };
+    opened = { node, reach, span, document: record.document, page: record.page, pages: record.pages ?? 0 };
     byId("passage-title").textContent = record.title;
     const text = [standsIn(record), groupName(record.group), say("place", { count: count(record.size) })].filter(Boolean).join(" · ");
     byId("passage-place").textContent = record.generated ? `${text} · ${say("generated")}` : text;
     const cut = (number) => (number ? make("p", { class: "quiet" }, `… ${say("characters", { count: count(number) })} …`) : null);
     const body = markdown(record.blocks, record.text, { class: "passage" });
-    byId("passage-text").replaceChildren(...[cut(record.more_before), body, cut(record.more_after)].filter(Boolean));
-    byId("passage-more").hidden = !(record.more_before || record.more_after);
+    opened.text = [cut(record.more_before), body, cut(record.more_after)].filter(Boolean);
+    opened.hasMore = Boolean(record.more_before || record.more_after);
     byId("passage-tree").hidden = !record.document;
     if (!passage.open) passage.showModal();
+    drawPassage();
+    if (opened.pages && state.asPicture) return;
     const marks = body.querySelectorAll("mark");
     const [first, last] = [marks[0] ?? body, marks[marks.length - 1] ?? body];
     const height = last.getBoundingClientRect().bottom - first.getBoundingClientRect().top;
     first.scrollIntoView({ block: height > byId("passage-text").clientHeight / 2 ? "start" : "center" });
   }
+  // The text, or the page of a PDF with the passage marked; the page opens alone, too
+  function drawPassage() {
+    const { node, span, page, pages } = opened;
+    const asPicture = Boolean(pages) && state.asPicture;
+    byId("passage-page").hidden = !pages;
+    byId("passage-page").textContent = say(asPicture ? "show_text" : "show_page");
+    byId("page-before").hidden = byId("page-after").hidden = !asPicture;
+    byId("page-before").disabled = page <= 1;
+    byId("page-after").disabled = page >= pages;
+    byId("passage-more").hidden = asPicture || !opened.hasMore;
+    if (!asPicture) return byId("passage-text").replaceChildren(...opened.text);
+    const values = { node, page, ...(span ? { start: span.start, end: span.end } : {}) };
+    const address = `api/picture?${new URLSearchParams(values)}`;
+    const failed = () => get("picture", values).catch((error) =>
+      byId("passage-text").replaceChildren(wrong(error), ...opened.text));
+    const image = make("img", { src: address, onerror: failed,
+      alt: say("page_picture", { page, pages, title: byId("passage-title").textContent }) });
+    byId("passage-text").replaceChildren(make("a", { href: address, target: "_blank", rel: "noopener" }, image));
+  }
+  function turnPage(step) {
+    opened.page += step;
+    drawPassage();
+  }
+  byId("passage-page").addEventListener("click", () => {
+    state.asPicture = !state.asPicture;
+    drawPassage();
+  });
+  byId("page-before").addEventListener("click", () => turnPage(-1));
+  byId("page-after").addEventListener("click", () => turnPage(1));
   byId("passage-close").addEventListener("click", () => passage.close());
-  byId("passage-more").addEventListener("click", () => openPassage(opened.node, opened.reach * 8));
+  byId("passage-more").addEventListener("click", () => openPassage(opened.node, opened.reach * 8, opened.span));
   byId("passage-tree").addEventListener("click", () => {
     passage.close();
     byId("like").value = opened.document;
@@ -136,6 +168,8 @@
   // Ask
 
   const CITATION = /[[【［]([\d\s,，、;；\-–]+)[\]】］]/g;
+
+  const openSource = (source) => openPassage(source.id, undefined, source.hit);
 
   // An answer's text with its citations as buttons
   function cited(text, sources) {
@@ -149,7 +183,7 @@
       for (const number of numbers) {
         const label = say("open_source", { number });
         parts.push(make("button", { type: "button", class: "citation", "aria-label": label,
-          title: known.get(number).title, onclick: () => openPassage(known.get(number).id) }, `${number}`));
+          title: known.get(number).title, onclick: () => openSource(known.get(number)) }, `${number}`));
       }
       end = match.index + match[0].length;
     }
@@ -161,7 +195,7 @@
     const aside = anyCited && source.cited === false ? make("span", { class: "chip only" }, say("not_cited")) : null;
     return make("li", {},
       make("div", { class: "line" }, make("span", { class: "rank" }, `${source.number}`),
-        written("button", source.title, { type: "button", class: "link", onclick: () => openPassage(source.id) }),
+        written("button", source.title, { type: "button", class: "link", onclick: () => openSource(source) }),
         written("small", standsIn(source)), aside),
       markdown(source.cut ? [...source.blocks, " …"] : source.blocks, source.text, { class: "passage clipped" }));
   }
@@ -173,7 +207,7 @@
       make("span", { class: `chip quote-${quote.status}` }, say(`quote_${quote.status}`)), " ",
       written("q", quote.text), " ",
       source ? written("button", `${source.number} ${quote.spans[0].place || source.title}`,
-        { type: "button", class: "link", onclick: () => openPassage(source.id) }) : null);
+        { type: "button", class: "link", onclick: () => openPassage(source.id, undefined, quote.spans[0]) }) : null);
   }
 
   function drawTurn(turn) {

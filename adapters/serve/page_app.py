@@ -37,6 +37,7 @@ from .corpus_pages import (
     CorpusPages,
     explained_search,
     file_name,
+    hit_in,
     node_record,
     plain_number,
     why_missing,
@@ -132,6 +133,7 @@ class PageApp:
             ("GET", "documents", self._documents),
             ("GET", "tree", self._tree),
             ("GET", "passage", self._passage),
+            ("GET", "picture", self._picture),
             ("POST", "search", self._search),
             ("POST", "missing", self._missing),
             ("POST", "keep", self._keep),
@@ -153,7 +155,10 @@ class PageApp:
         async def endpoint(request: Request) -> Response:
             try:
                 values = await _values(request)
-                return _json(await run_in_threadpool(self._up_to_date, answer, values))
+                made = await run_in_threadpool(self._up_to_date, answer, values)
+                if isinstance(made, bytes):
+                    return Response(made, headers=_SECURITY, media_type="image/png")
+                return _json(made)
             except Exception as error:
                 return _failure(error, request)
 
@@ -183,7 +188,12 @@ class PageApp:
         return self.pages.tree(node, group, _count(values, "skip", 0))
 
     def _passage(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        return self.pages.passage(_text(values, "node"), _count(values, "reach", 3_000))
+        node, reach = _text(values, "node"), _count(values, "reach", 3_000)
+        return self.pages.passage(node, reach, _span(values))
+
+    def _picture(self, values: Mapping[str, Any]) -> bytes:
+        page = _count(values, "page", 0) or None
+        return self.pages.picture(_text(values, "node"), page, _span(values))
 
     def _search(self, values: Mapping[str, Any]) -> dict[str, Any]:
         retriever = self.setups.retriever(_text(values, "setup", ""))
@@ -280,6 +290,7 @@ def _sources(sources: Iterable[tuple[int, ScoredNode, str, bool | None]]) -> Eve
                 "text": text[:_MAX_SOURCE],
                 "blocks": passage_elements("", "", text[:_MAX_SOURCE], file_name(result.node)),
                 "cut": len(text) > _MAX_SOURCE,
+                "hit": hit_in(result),
                 **node_record(result.node),
             }
             for number, result, text, cited in sources
@@ -404,6 +415,13 @@ def _count(values: Mapping[str, Any], name: str, default: int) -> int:
     if not 0 <= number < 2**53:
         raise ValueError(f"{name} is a number from 0, not {value!r:.80}")
     return number
+
+
+def _span(values: Mapping[str, Any]) -> tuple[int, int] | None:
+    """Return the part of a document that is meant; None for that of the node."""
+    if values.get("end") is None:
+        return None
+    return _count(values, "start", 0), _count(values, "end", 0)
 
 
 def _top_k(values: Mapping[str, Any]) -> int | None:

@@ -43,6 +43,30 @@ def test_the_lines_around_one(indexed, here):
     assert indexed("show", "long.txt:41").status == 2
 
 
+def test_a_quotation_in_its_lines_and_cells(indexed, here):
+    (here / "docs" / "cups.csv").write_text("tea,cup\ngreen,3\n", "utf-8")
+    indexed("index")
+    text = (here / "docs" / "tea.md").read_text("utf-8").splitlines()[2]
+    ran = indexed("show", "tea.md", "--quote", text)
+    assert (ran.status, ran.out.splitlines()[2]) == (0, f"3  {text}")
+    assert indexed("show", "cups.csv", "--quote", "GREEN").out == "docs/cups.csv: A2\n"
+    (location,) = indexed("show", "cups.csv", "--quote", "3", "--json").json["locations"]
+    assert location == {"page": None, "rectangle": None, "lines": None, "cells": "B2"}
+    assert indexed("show", "cups.csv", "--quote", "black").status == 1
+    ran = indexed("show", "tea.md", "--page", "1")
+    assert (ran.status, ran.err) == (3, "nodekin: no picture: 'docs/tea.md' is not a PDF\n")
+
+
+def test_a_page_as_a_picture(indexed, here, monkeypatch):
+    images = pytest.importorskip("nodekin.adapters.files.page_images")
+    monkeypatch.setattr(images, "page_image", lambda node, page, span: f"{page} {span}".encode())
+    assert indexed("show", "tea.md", "--page", "2").out == "tea-page-2.png\n"
+    assert (here / "tea-page-2.png").read_bytes() == b"2 None"
+    ran = indexed("show", "tea.md", "--quote", "Tea", "-o", "a.png", "--json")
+    assert ran.json["picture"] == "a.png"
+    assert (here / "a.png").read_bytes() == b"None (2, 5)"
+
+
 def test_the_nodes_of_a_document(indexed):
     ran = indexed("show", "茶.md", "--group", "sentence")
     assert ran.out.splitlines()[:2] == ["docs/茶.md:1  sentence", "# 茶"]

@@ -17,6 +17,8 @@ from scripted_server import ChatServer, broken, serving
 from nodekin.adapters.evaluation.setups import load_setup
 from nodekin.adapters.openai_chat import OpenAIChat
 from nodekin.adapters.serve.page_app import PageApp
+from nodekin.adapters.serve.serving import page_of
+from nodekin.nodegraph import NodeGraph
 
 playwright = pytest.importorskip(
     "playwright.sync_api", reason="the page in a browser needs playwright (dependency group ci)"
@@ -224,6 +226,32 @@ def test_without_a_model_there_are_passages(chromium, setups) -> None:
         expect(opened.page.locator(".sources > li").first).to_contain_text("陆羽写了《茶经》。")
         assert "no language model" in opened.page.locator("#model").inner_text()
         opened.screenshot("passages")
+        opened.close()
+
+
+def test_the_page_of_a_pdf_with_a_sentence_marked(chromium) -> None:
+    with (
+        NodeGraph("examples/files/handbook.pdf", progress=False) as graph,
+        served(page_of(graph)) as address,
+    ):
+        opened = PageVisit(chromium, address, viewport={"width": 390, "height": 800})
+        opened.ask("When is the kettle cleaned with vinegar?")
+        opened.page.locator(".sources .link").first.click()
+        expect(opened.page.locator("#passage mark").first).to_contain_text("vinegar on Mondays")
+        opened.page.locator("#passage-page").focus()
+        opened.page.keyboard.press("Enter")
+        image = opened.page.locator("#passage img")
+        expect(image).to_have_attribute(
+            "alt", "Page 2 of 2 of handbook.pdf, with the passage marked"
+        )
+        expect(image).to_have_js_property("naturalWidth", 1200)
+        opened.screenshot("page")
+        opened.page.get_by_role("button", name="Previous page").click()
+        expect(image).to_have_attribute(
+            "alt", "Page 1 of 2 of handbook.pdf, with the passage marked"
+        )
+        opened.page.get_by_role("button", name="Show the text").click()
+        expect(image).to_have_count(0)
         opened.close()
 
 
