@@ -114,23 +114,22 @@ def fuse_ids(
         rank_constant: For ``"rrf"``.
     """
     total = sum(weights) if mode in ("relative", "distribution") else 1.0
-    by_ranking = []
-    parts: dict[str, list[float]] = {}
-    for ranking, weight in zip(rankings, weights, strict=True):
+    shares: dict[str, list[tuple[int, float]]] = {}
+    for number, (ranking, weight) in enumerate(zip(rankings, weights, strict=True)):
         scores = _SCORES[mode]([*ranking.values()], rank_constant)
-        of_ranking = [score * weight if score >= 0 else score / weight for score in scores]
-        by_ranking.append(dict(zip(ranking, of_ranking, strict=True)))
-        for node_id, part in by_ranking[-1].items():
-            parts.setdefault(node_id, []).append(part)
+        for node_id, score in zip(ranking, scores, strict=True):
+            share = number, (score * weight if score >= 0 else score / weight)
+            if (of_node := shares.get(node_id)) is None:
+                shares[node_id] = [share]
+            else:
+                of_node.append(share)
     join = max if mode == "concat" else math.fsum
-    joined = [(join(of_node) / total, node_id) for node_id, of_node in parts.items()]
+    joined = [
+        (join([part for _, part in of_node]) / total, node_id) for node_id, of_node in shares.items()
+    ]
     joined.sort(key=itemgetter(0), reverse=True)
     return [
-        FusedNode(
-            node_id,
-            score,
-            [(n, part[node_id] / total) for n, part in enumerate(by_ranking) if node_id in part],
-        )
+        FusedNode(node_id, score, [(at, part / total) for at, part in shares[node_id]])
         for score, node_id in joined[:top_k]
     ]
 
@@ -235,8 +234,8 @@ def _relative(scores: Sequence[float], rank_constant: float) -> list[float]:
     if high <= low:
         return [1.0] * len(scores)
     # Rounded, so that what is equally far up ties.
-    width = high - low
-    return [round((score - low) / width, 12) for score in scores]
+    relative: list[float] = ((np.array(scores) - low) / (high - low)).round(12).tolist()
+    return relative
 
 
 def _distribution(scores: Sequence[float], rank_constant: float) -> list[float]:

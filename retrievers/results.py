@@ -104,8 +104,8 @@ class _DeferredEvidence:
             match = self._match
             if type(match) is Match:
                 evidence = (Evidence(self.node, self.score, *match),)
-            else:  # the results that it stands for
-                evidence = tuple(entry for result in match for entry in result.evidence)
+            else:
+                evidence = tuple(match())
             object.__setattr__(self, "evidence", evidence)
             return evidence
 
@@ -221,13 +221,24 @@ def scored_nodes(nodes: Iterable[Node], scores: Iterable[float], match: Match) -
     return results
 
 
-def lifted_node(node: Node, score: float, hits: Sequence[ScoredNode]) -> ScoredNode:
-    """Return a node that stands for others that were found, with the evidence of all of them."""
+def deferred_node(
+    node: Node, score: float, evidence: Callable[[], Iterable[Evidence]]
+) -> ScoredNode:
+    """Return a result whose evidence is made when it is asked for."""
     result = _new_result(ScoredNode)
     _set_node(result, node)
     _set_score(result, score)
-    _set_match(result, hits)
+    _set_match(result, evidence)
     return result
+
+
+def lifted_node(node: Node, score: float, hits: Sequence[ScoredNode]) -> ScoredNode:
+    """Return a node that stands for others that were found, with the evidence of all of them."""
+    return deferred_node(node, score, functools.partial(_evidence_of, hits))
+
+
+def _evidence_of(results: Sequence[ScoredNode]) -> Iterable[Evidence]:
+    return (entry for result in results for entry in result.evidence)
 
 
 def _json_value(value: Any) -> Any:

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import lru_cache
 from itertools import chain, groupby, islice
 from operator import add
 from typing import Protocol
@@ -150,15 +150,9 @@ class TextAnalyzer:
             frequency: Tells in how many texts of the index a term is.
             size: How many texts there are; ``indexed`` made the terms of all.
         """
-        present = partial(_present, frequency, size)
-        runs, languages = self._content(text, present)
-        plain = self._plain(runs, languages)
-        if plain:
-            return Counter(plain).items()
-        return [
-            (alternatives if alternatives[1:] else alternatives[0], weight)
-            for alternatives, weight in self._alternatives(runs, languages)
-        ]
+        scripts = by_script(_segments(text)[1])
+        present = tuple((script, _present(frequency, size, script)) for script in scripts)
+        return _weighed(self, text, present)
 
     def like(self, text: str) -> TextAnalyzer:
         """Return an analyzer for words and queries that are compared with a text, in its language.
@@ -249,14 +243,14 @@ class TextAnalyzer:
             present: Returns the languages of a script in the index, the most frequent first; None
                 for the one the query seems to be in.
         """
-        normal = normalized(text)
-        runs = segments(normal if normal.isascii() else _QUESTION_WORDS.sub(" ", normal))
+        normal, every = _segments(text)
+        runs = every if normal.isascii() else segments(_QUESTION_WORDS.sub(" ", normal))
         languages = self._query_languages(runs, present)
         # In other languages leaving function words out gained nothing.
         if languages.get("latin") == (ENGLISH,):
             runs = [*map(_without_function_words, runs)]
         if not any(runs):
-            runs = segments(normal)
+            runs = every
             languages = self._query_languages(runs, present)
         return runs, languages
 
@@ -307,7 +301,31 @@ class TextAnalyzer:
 
 _ENGLISH_BY_SCRIPT = {"latin": ENGLISH}
 
+_LATEST = 4  # queries whose analysis serves all indexes that are searched for them
+
 _ENGLISH_CANDIDATES = {"latin": (ENGLISH,)}
+
+
+@lru_cache(_LATEST)
+def _segments(text: str) -> tuple[str, Segments]:
+    """Return a query's normal form, and its words and runs, which nobody may change."""
+    normal = normalized(text)
+    return normal, segments(normal)
+
+
+@lru_cache(_LATEST)
+def _weighed(
+    analyzer: TextAnalyzer, text: str, present: tuple[tuple[str, tuple[Language, ...]], ...]
+) -> list[tuple[str | _Alternatives, float]]:
+    """Return what ``weigh`` returns for the languages of each script in the index."""
+    runs, languages = analyzer._content(text, dict(present).__getitem__)
+    plain = analyzer._plain(runs, languages)
+    if plain:
+        return [*Counter(plain).items()]
+    return [
+        (alternatives if alternatives[1:] else alternatives[0], weight)
+        for alternatives, weight in analyzer._alternatives(runs, languages)
+    ]
 
 
 def _present(frequency: Callable[[str], int], size: int, script: str) -> tuple[Language, ...]:

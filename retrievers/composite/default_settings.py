@@ -150,12 +150,11 @@ def read_settings(
     Returns:
         None if nothing was, or the graph has more than twice or less than half as many documents.
     """
-    key = _key(graph, target, embed_keys)
-    cache = _cache(graph)
+    cache, key = _cache(graph), _models(graph, target, embed_keys)
     count = graph.reader.count(ROOT)
     if key in cache and _is_like(cache[key].documents, count):
         return cache[key]
-    stored = graph.reader.values(_KIND).get(key)
+    stored = graph.reader.values(_KIND).get(_stored_key(*key))
     if stored is None:
         return None
     settings = MeasuredSettings.from_json(stored)
@@ -169,18 +168,24 @@ def save_settings(
     graph: NodeGraph, target: str, embed_keys: Sequence[str], settings: MeasuredSettings
 ) -> None:
     """Store what was measured, for all processes, and for when the graph is opened again."""
-    key = _key(graph, target, embed_keys)
-    graph.reader.save(_KIND, {key: settings.to_json()})
+    key = _models(graph, target, embed_keys)
+    graph.reader.save(_KIND, {_stored_key(*key): settings.to_json()})
     _cache(graph)[key] = settings
 
 
-def _cache(graph: NodeGraph) -> dict[str, MeasuredSettings]:
+_Models = tuple[str, tuple[tuple[str, str], ...]]
+"""What is measured, a target and its models: another model's vectors are measured anew."""
+
+
+def _cache(graph: NodeGraph) -> dict[_Models, MeasuredSettings]:
     return graph.reader.shared(_KIND, dict)
 
 
-def _key(graph: NodeGraph, target: str, embed_keys: Sequence[str]) -> str:
-    """Name what is measured: another model's vectors are measured anew."""
-    models = [[key, graph.embeddings.embedders[key].name] for key in embed_keys]
+def _models(graph: NodeGraph, target: str, embed_keys: Sequence[str]) -> _Models:
+    return target, tuple((key, graph.embeddings.embedders[key].name) for key in embed_keys)
+
+
+def _stored_key(target: str, models: tuple[tuple[str, str], ...]) -> str:
     return json.dumps([_VERSION, target, models])
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -15,7 +15,7 @@ from ..plans.effects import Compute
 from ..plans.plan import Plan
 from ..protocols import Index
 from ..ranking import FusedNode
-from ..results import Evidence, Results, ScoredNode
+from ..results import Evidence, Match, Results, deferred_node
 from ..retriever import Retriever
 from ..search import MAX_QUERIES, Search, SearchPlan, search_held, search_index
 
@@ -94,7 +94,8 @@ def joint_search(
         results: list[Results] = []
         for start in range(0, len(queries), MAX_QUERIES):
             part = slice(start, start + MAX_QUERIES)
-            results += search_held(searches, partial(_results, branches, rank, queries[part], part))
+            of_part = [_Branch(branch.search, branch.queries[part]) for branch in branches]
+            results += search_held(searches, partial(_results, of_part, rank, queries[part]))
         return results
 
     return (yield from Compute(find))
@@ -104,12 +105,20 @@ def _results(
     branches: Sequence[_Branch],
     rank: Rank,
     queries: Sequence[str],
-    part: slice,
     plans: Sequence[SearchPlan],
 ) -> list[Results]:
     """Return the results of some queries; the graph is held, and the indexes are up to date."""
+    opened = [plan.indexes[0][0] for plan in plans]
+    prepared = [  # one query after the other: its analysis serves all branches
+        [
+            branch.search.similarity.prepare(branch.queries[at], [index])
+            for branch, index in zip(branches, opened, strict=True)
+        ]
+        for at in range(len(queries))
+    ]
     founds = [
-        branch.find(part, plan.indexes[0][0]) for branch, plan in zip(branches, plans, strict=True)
+        branch.find([of_query[number] for of_query in prepared], opened[number])
+        for number, branch in enumerate(branches)
     ]
     reader = branches[0].search.graphs[0].reader
     results: list[Results] = []
@@ -122,13 +131,26 @@ def _results(
         ]
         results.append([])
         for node, fused in zip(nodes, ranking, strict=True):
-            evidence = [
-                Evidence(hit or node, score, *matches[number]._replace(share=share))
+            hits = [
+                (found[number].hits[fused.id], matches[number], share)
                 for number, share in fused.shares
-                for hit, score in found[number].hits[fused.id]
             ]
-            results[-1].append(ScoredNode(node, fused.score, tuple(dict.fromkeys(evidence))))
+            results[-1].append(deferred_node(node, fused.score, partial(_evidence, node, hits)))
     return results
+
+
+_OfBranch = tuple[Sequence[tuple[Node | None, float]], Match, float]
+"""What a retriever found for a target, how, and what that gives to the target's score."""
+
+
+def _evidence(node: Node, of_branches: Sequence[_OfBranch]) -> Iterable[Evidence]:
+    """Return the evidence for a target, each piece once."""
+    every = (
+        Evidence(hit or node, score, *match._replace(share=share))
+        for hits, match, share in of_branches
+        for hit, score in hits
+    )
+    return dict.fromkeys(every)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,13 +160,12 @@ class _Branch:
     search: Search
     queries: Sequence[Any]
 
-    def find(self, part: slice, index: Index[Any]) -> list[Found]:
-        """Return what is found for some queries, searched again where hits give too few targets."""
+    def find(self, prepared: Sequence[Any], index: Index[Any]) -> list[Found]:
+        """Return what is found for queries, searched again where hits give too few targets."""
         search = self.search
         condition, lift = search.conditions.filter, self._lifting()
         cut_off = search.cut_off_of(search.scopes[0].key)
         limit = (search.hits or _FETCH * search.limit) if search.lifting else search.limit
-        prepared = [search.similarity.prepare(query, [index]) for query in self.queries[part]]
         founds = []
         for query, hits in zip(
             prepared, search_index(index, prepared, limit, condition), strict=True
@@ -152,7 +173,10 @@ class _Branch:
             fetch = limit
             while True:
                 more = len(hits.ids) == fetch and hits.scores[-1] >= cut_off
-                targets = lift([hit for hit in zip(*hits, strict=True) if hit[1] >= cut_off])
+                pairs = [*zip(*hits, strict=True)]
+                if pairs and pairs[-1][1] < cut_off:
+                    pairs = [hit for hit in pairs if hit[1] >= cut_off]
+                targets = lift(pairs)
                 if not more or limit == search.limit or search.hits or len(targets) >= search.limit:
                     break
                 fetch *= 4

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TypeVar
 
 import numpy as np
@@ -14,7 +16,7 @@ import numpy.typing as npt
 from ...nodegraph.node import Node
 from ...nodegraph.splitters.chunking import UNSPACED
 from ..indexes.bm25_scores import Floats, TermWeights
-from ..results import COPY, Evidence, QueryVariant, ScoredNode
+from ..results import COPY, Evidence, QueryVariant, ScoredNode, deferred_node
 
 T = TypeVar("T")
 
@@ -59,6 +61,9 @@ _SIGNIFICANT = re.compile(
     r"\d+(?:[.,:/-]\d+)*|(?<!\w)-(?=\d)|(?<![=!<>])[=!<>]=(?![=<>])|(?<=\w)#"
     rf"|[{UNSPACED}]|(?:(?![{UNSPACED}])[^\W_])+|[^\w\s{_MARKS}]"
 )
+
+# How many words at both ends of a text are compared first, and in how many letters they are.
+_WORDS, _PART = 3, 48
 
 _LINKED = 0.5  # of the score of a passage, what one is worth at least that a link leads to
 
@@ -128,11 +133,15 @@ def rescaled(shares: Sequence[tuple[T, float]], score: float) -> list[tuple[T, f
 
 def rescored(result: ScoredNode, score: float) -> ScoredNode:
     """Return a result with another score, to which the shares of its evidence add up again."""
-    shares = [(at, e.share) for at, e in enumerate(result.evidence) if e.share is not None]
+    return deferred_node(result.node, score, partial(_shared_out, result, score))
+
+
+def _shared_out(result: ScoredNode, score: float) -> list[Evidence]:
     evidence = list(result.evidence)
+    shares = [(at, e.share) for at, e in enumerate(evidence) if e.share is not None]
     for at, share in rescaled(shares, score):
         evidence[at] = replace(evidence[at], share=share)
-    return ScoredNode(result.node, score, tuple(evidence))
+    return evidence
 
 
 def linked_from(result: ScoredNode) -> Node | None:
@@ -169,16 +178,23 @@ def without_copies(results: Sequence[ScoredNode], query: str) -> list[ScoredNode
     The same are texts of the same words, numbers and signs: case, punctuation, white space, width
     and mark-up may differ.
     """
+    ends = [_ends(result.node.text) for result in results]
+    with_ends = Counter(ends)
+    if len(with_ends) == len(ends):
+        return [*results]
     kept: list[ScoredNode] = []
     copies: dict[int, list[Evidence]] = {}
-    same: dict[str, list[tuple[int, float]]] = {}  # the places of results with a text, their scores
-    for result in results:
-        score = _own_score(result)
-        of_text = same.setdefault(_without_marks(result.node.text), [])
-        close = (at for at, of_other in of_text if abs(score - of_other) <= _CLOSE * score)
+    same: dict[str, list[int]] = {}  # the places of results with a text
+    for result, of_result in zip(results, ends, strict=True):
+        if with_ends[of_result] == 1:
+            kept.append(result)
+            continue
+        of_text = same.setdefault("\n".join(_without_marks(result.node.text)), [])
+        score = _own_score(result) if of_text else 0.0
+        close = (at for at in of_text if abs(score - _own_score(kept[at])) <= _CLOSE * score)
         first = next(close, None)
         if first is None:
-            of_text.append((len(kept), score))
+            of_text.append(len(kept))
             kept.append(result)
         else:
             filters = result.evidence[0].filters if result.evidence else None
@@ -207,8 +223,22 @@ def _own_score(result: ScoredNode) -> float:
     return next(own, 0.0)
 
 
-def _without_marks(text: str) -> str:
+def _without_marks(text: str) -> list[str]:
     """Return the words, numbers and signs of a text, the text itself if it has none."""
+    return _SIGNIFICANT.findall(_plain(text)) or [text]
+
+
+def _ends(text: str) -> tuple[str, ...]:
+    """Return the first and the last words of a text, which tell most texts from others."""
+    first, last = (_without_marks(part) for part in (text[:_PART], text[-_PART:]))
+    if min(len(first), len(last)) < 2 * _WORDS:  # what is cut off may change the others
+        first = last = _without_marks(text)
+    return *first[:_WORDS], *last[-_WORDS:]
+
+
+def _plain(text: str) -> str:
+    """Return a text in lower case and composed form, with narrow letters and signs."""
+    if text.isascii():
+        return text.lower()
     text = _WIDE.sub(lambda wide: unicodedata.normalize("NFKC", wide[0]), text)
-    words = _SIGNIFICANT.findall(unicodedata.normalize("NFC", text.casefold()))
-    return "\n".join(words) or text
+    return unicodedata.normalize("NFC", text.casefold())

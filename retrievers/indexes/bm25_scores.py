@@ -33,7 +33,8 @@ _LOOK_UP_COST = 16  # postings that are added while a row is looked up in a term
 
 _ROUNDING = 1 + 1e-9  # sums in another order differ by less than this factor
 
-_LEAST = float(np.finfo(np.float64).tiny)
+LEAST = float(np.finfo(np.float64).tiny)
+"""The least number above 0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,18 +101,19 @@ class QueryPostings(NamedTuple):
         lists: The rows of each term, ascending, and how often each has it.
         weights: The weight of each, (terms,), at least one.
         saturation: Weighs the counts.
-        norms: Those of all rows.
+        lengths: Those of all rows.
     """
 
     lists: Sequence[tuple[Ints, Counts]]
     weights: Floats
     saturation: Saturation
-    norms: Floats
+    lengths: Ints
 
     def ceilings(self) -> Floats:
         """Return the most that each term and all after it can add to a row."""
         highest = np.array([counts.max(initial=0) for _, counts in self.lists])
-        maximum = self.weights * self.saturation.weighed(highest, self.norms.min(initial=np.inf))
+        norms = self.saturation.norms(self.lengths.min(keepdims=True)) if len(self.lengths) else 1.0
+        maximum = self.weights * self.saturation.weighed(highest, norms)
         return np.cumsum(maximum[::-1])[::-1] * _ROUNDING
 
 
@@ -124,7 +126,7 @@ def add(query: QueryPostings, sums: Floats) -> None:
 
 def _impacts(query: QueryPostings, rows: npt.NDArray[np.int64]) -> Floats:
     counts = np.concatenate([counts for _, counts in query.lists], dtype=np.float64)
-    impacts = query.saturation.weighed(counts, query.norms.take(rows))
+    impacts = query.saturation.impacts(counts, query.lengths.take(rows))
     impacts *= query.weights.repeat([len(rows) for rows, _ in query.lists])
     return impacts
 
@@ -181,7 +183,7 @@ def _highest_sums(
         part = slice(done, stop)
         add(query._replace(lists=query.lists[part], weights=query.weights[part]), sums)
         counted = sums if allowed is None else sums * allowed
-        bound = max(_bound(counted, limit), _LEAST)
+        bound = max(_bound(counted, limit), LEAST)
         if stop == terms:
             rows = (counted >= bound).nonzero()[0]
             return rows, counted.take(rows)
@@ -204,7 +206,7 @@ def _looked_up(
         of_term, counts = query.lists[term]
         if len(of_term):
             at = np.searchsorted(of_term, rows.astype(np.int32)).clip(max=len(of_term) - 1)
-            added = query.saturation.weighed(counts[at], query.norms.take(rows))
+            added = query.saturation.impacts(counts[at], query.lengths.take(rows))
             sums = sums + np.where(of_term[at] == rows, added * query.weights[term], 0.0)
     return rows[sums > 0], sums[sums > 0]
 

@@ -268,13 +268,22 @@ class Postings:
         number = self.vocabulary.find(term)
         rows, counts = lists.rows[:0], lists.counts[:0]
         if 0 <= number < len(lists.starts) - 1:
-            start, stop = lists.starts[number], lists.starts[number + 1]
+            start, stop = lists.starts.item(number), lists.starts.item(number + 1)
             rows, counts = lists.rows[start:stop], lists.counts[start:stop]
         if number in later:
             later_rows, later_counts = later[number]
             rows = np.concatenate([rows, np.array(later_rows, np.int32)])
             counts = np.concatenate([counts, np.array(later_counts, np.uint32)])
         return rows, counts
+
+    def frequency(self, term: str) -> int:
+        """Return in how many rows a term is; also removed ones."""
+        lists, later = self._state
+        number = self.vocabulary.find(term)
+        count = 0
+        if 0 <= number < len(lists.starts) - 1:
+            count = lists.starts.item(number + 1) - lists.starts.item(number)
+        return count + len(later[number][0]) if number in later else count
 
     def extend(self, first_row: int, texts: Iterable[InvertedTexts]) -> Ints:
         """Add the terms of new rows, numbered from ``first_row``; return their lengths."""

@@ -20,7 +20,7 @@ from ..analysis.text_analyzer import Analyzer
 from ..filters import Filter
 from ..results import Hits
 from .array_files import Arrays, grown
-from .bm25_scores import Floats, Meets, QueryPostings, Saturation, TermWeights, best_rows
+from .bm25_scores import LEAST, Floats, Meets, QueryPostings, TermWeights, best_rows
 from .node_table import NodeTable
 from .postings import MAX_TEXTS, Counts, Ints, InvertedTexts, Postings, invert
 from .synced_index import SyncedIndex, portions
@@ -30,6 +30,8 @@ _LONG = 1_000  # nodes whose indexing is worth a progress bar
 _PORTION = 4_096  # nodes that are held at a time
 
 _BATCH = 1_000_000  # characters that are analysed together
+
+_RECENT_TERMS = 128  # enough for those that mark languages, which each query looks up
 
 # Count up when TextAnalyzer returns other terms: older files are rebuilt then.
 _ANALYSIS = 4
@@ -69,8 +71,7 @@ class TextIndex(SyncedIndex):
         self._state_changed()
 
     def _state_changed(self) -> None:
-        self.frequency: Callable[[str], int] = lru_cache(10_000)(self._count)
-        self._norms: tuple[Saturation | None, Floats] = None, np.zeros(0)
+        self.frequency: Callable[[str], int] = lru_cache(_RECENT_TERMS)(self._frequency)
         self._mean_idf: float | None = None
 
     @property
@@ -84,7 +85,9 @@ class TextIndex(SyncedIndex):
         """Return what a query is weighed by: itself."""
         return self
 
-    def _count(self, term: str) -> int:
+    def _frequency(self, term: str) -> int:
+        if self.table.living == len(self.table):
+            return self._postings.frequency(term)
         return len(self.postings(term)[0])
 
     def document_frequencies(self) -> Ints:
@@ -118,17 +121,10 @@ class TextIndex(SyncedIndex):
             [self._postings.get(term) for term in terms],
             np.array([query.weights[term] for term in terms]),
             query.saturation,
-            self._norms_of(query.saturation),
+            self._lengths[: len(table)],
         )
         rows, scores = best_rows(of_query, limit, table.allowed(filter), table.orders)
         return Hits(table.ids.take(rows), scores.tolist())
-
-    def _norms_of(self, saturation: Saturation) -> Floats:
-        of_saturation, norms = self._norms
-        if of_saturation != saturation:
-            norms = saturation.norms(self._lengths[: len(self.table)])
-            self._norms = saturation, norms
-        return norms
 
     def postings(self, term: str) -> tuple[Ints, Counts]:
         """Return the living rows of a term, ascending, and how often each has it."""
@@ -144,19 +140,20 @@ class TextIndex(SyncedIndex):
 
     def term_scores(self, rows: npt.NDArray[np.int64], query: TermWeights) -> Floats:
         """Return what each term of a query adds to the scores of some rows, (rows, terms)."""
-        counts = np.zeros((len(rows), len(query.weights)))
+        counts = np.zeros((len(query.weights), len(rows)))
         sought = rows.astype(np.int32)
-        for of_query, term in zip(counts.T, query.weights, strict=True):
+        for of_query, term in zip(counts, query.weights, strict=True):
             of_term, of_rows = self._postings.get(term)
             if len(of_term):
                 at = of_term.searchsorted(sought)
-                at[at == len(of_term)] = 0
-                np.copyto(of_query, of_rows[at], where=of_term[at] == sought)
-        norms = query.saturation.norms(self._lengths[rows])[:, np.newaxis]
-        weights = np.array([*query.weights.values()])
-        with np.errstate(invalid="ignore"):  # nothing of nothing, where lengths don't count
-            impacts = query.saturation.weighed(counts, norms)
-        return np.where(counts > 0, weights * impacts, 0.0)
+                np.multiply(
+                    of_rows.take(at, mode="clip"), of_term.take(at, mode="clip") == sought, of_query
+                )
+        norms = query.saturation.norms(self._lengths.take(rows))
+        # Where lengths don't count, what is not there would be nothing of nothing.
+        impacts = query.saturation.weighed(counts, np.maximum(norms, LEAST))
+        impacts *= np.array([*query.weights.values()])[:, np.newaxis]
+        return impacts.T
 
     # Following the graph
 
