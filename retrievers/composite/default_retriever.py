@@ -181,6 +181,7 @@ class DefaultRetriever(PlannedRetriever):
         self.follow_links = follow_links
         self.sentences, self.entities = sentence_group(graph, target), f"{target} entity"
         self.weights: list[float] | None = None
+        self._retrievers: dict[tuple[float, ...], RetrieverProtocol] = {}  # of all branches
         self._needs_vectors = embed_keys is not None
         keys = list(graph.embeddings.embedders) if embed_keys is None else list(embed_keys)
         if index != DEFAULT and not keys:
@@ -497,6 +498,12 @@ class DefaultRetriever(PlannedRetriever):
             return windows
 
     def _retriever(self, weights: Sequence[float], links: bool) -> RetrieverProtocol:
+        key = links, *weights
+        if key not in self._retrievers:
+            self._retrievers[key] = self._made_of_branches(weights, links)
+        return self._retrievers[key]
+
+    def _made_of_branches(self, weights: Sequence[float], links: bool) -> RetrieverProtocol:
         branches = [*self._words, *self._vectors]
         fusion = FusionRetriever(branches, "relative", weights, top_k=DEPTH)
         if not links:

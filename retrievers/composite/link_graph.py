@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain, islice
 from typing import NamedTuple
 
 import numpy as np
@@ -122,45 +123,60 @@ class LinkGraph:
 
     def connections(self, seeds: Sequence[str]) -> LinkMatrix:
         """Return the strongest connections of passages; of equal ones, the first."""
-        rows = {seed: row for row, seed in enumerate(seeds)}
         links: list[tuple[int, str, Link]] = []
         mentions: defaultdict[str, dict[int, None]] = defaultdict(dict)  # seeds by entity
         of_seeds = [*self._links(seeds)]
         existing = self.passages.known(other for seed_links in of_seeds for other, _ in seed_links)
         for row, seed_links in enumerate(of_seeds):
             for other, link in seed_links:
-                if other not in existing:
-                    mentions[other][row] = None
-                elif self._add_row(other, rows):
+                if other in existing:
                     links.append((row, other, link))
-        entities = [] if self.via is None else self._entities(mentions, rows)
-        strengths = np.zeros((len(seeds), len(rows)))
+                else:
+                    mentions[other][row] = None
+        entities = [] if self.via is None else self._entities(mentions)
+        of_entities = chain.from_iterable(entity.passages for entity in entities)
+        columns = self._columns(seeds, [*(other for _, other, _ in links), *of_entities])
+        strengths = np.zeros((len(seeds), len(columns)))
         strongest = np.zeros_like(strengths, np.int32)
         connections: list[PassageLink] = []
-
-        def add(row: int, columns: npt.NDArray[np.int64], values: Floats) -> None:
-            """Note the last connection where it is stronger than those before it."""
-            stronger = values > strengths[row, columns]
-            strengths[row, columns[stronger]] = values[stronger]
-            strongest[row, columns[stronger]] = len(connections) - 1
-
         for row, other, link in links:
-            connections.append(PassageLink(link.type))
-            add(row, np.array([rows[other]]), np.array([min(link.weight, 1.0)]))
-        for entity_id, entity in entities:
-            connections.append(PassageLink(entity.type, entity_id))
-            passages = [passage for passage in entity.passages if passage in rows]
-            columns = np.array([rows[passage] for passage in passages], np.int64)
-            shares = np.array([entity.share(passage) for passage in passages])
-            for row in mentions[entity_id]:
-                add(row, columns, np.maximum(shares, entity.share(seeds[row])) * entity.rarity)
+            weight, column = min(link.weight, 1.0), columns.get(other)
+            if column is not None and weight > strengths[row, column]:
+                strengths[row, column], strongest[row, column] = weight, len(connections)
+                connections.append(PassageLink(link.type))
+        shares = _shares(entities, columns)
+        rarities = np.array([entity.rarity for entity in entities])
+        mentioned: list[list[int]] = [[] for _ in seeds]  # entities by seed, the rarest first
+        for at, entity in enumerate(entities):
+            for row in mentions[entity.id]:
+                mentioned[row].append(at)
+        for row, of_seed in enumerate(mentioned):
+            if not of_seed:
+                continue
+            of_others = shares[of_seed]
+            values = np.maximum(of_others, of_others[:, [row]]) * rarities[of_seed][:, np.newaxis]
+            values[of_others == 0] = 0.0
+            best = values.argmax(axis=0)
+            highest = values.max(axis=0)
+            stronger = highest > strengths[row]
+            strengths[row, stronger] = highest[stronger]
+            strongest[row, stronger] = len(connections) + np.array(of_seed)[best[stronger]]
+        connections += [PassageLink(entity.type, entity.id) for entity in entities]
         np.fill_diagonal(strengths, 0.0)  # no passage is connected to itself
-        return LinkMatrix(list(rows), strengths, strongest, connections)
+        return LinkMatrix(list(columns), strengths, strongest, connections)
 
-    def _entities(
-        self, mentions: Collection[str], rows: dict[str, int]
-    ) -> list[tuple[str, _Entity]]:
-        """Return the entities, the rarest first, and add rows for their passages."""
+    def _columns(self, seeds: Sequence[str], others: Sequence[str]) -> dict[str, int]:
+        """Number the seeds and the others that may be results, up to ``max_passages``."""
+        passages: Iterable[str] = dict.fromkeys(chain(seeds, others))
+        if self.allowed is not None:
+            self.passages.known(passages)  # all at once
+            of_seeds = {*seeds}
+            passages = (i for i in passages if i in of_seeds or self.allowed(i))
+        maximum = max(len(seeds), self.options.max_passages)
+        return {passage: column for column, passage in enumerate(islice(passages, maximum))}
+
+    def _entities(self, mentions: Collection[str]) -> list[_Entity]:
+        """Return the entities, the rarest first."""
         key = ("link graph", self.group, self.via, self.types, self.options.max_passages_per_entity)
         by_state: dict[int, dict[str, _Entity | None]] = self.graph.reader.shared(key, dict)
         cache = by_state.get(self.graph.reader.state())
@@ -168,14 +184,8 @@ class LinkGraph:
             by_state.clear()
             cache = by_state[self.graph.reader.state()] = {}
         self._read_entities([i for i in mentions if i not in cache], cache)
-        entities = [(i, entity) for i in mentions if (entity := cache[i]) is not None]
-        entities.sort(key=lambda item: (-item[1].rarity, item[1].order))
-        for _, entity in entities:
-            if self.allowed is not None and len(rows) < self.options.max_passages:
-                self.passages.known(entity.passages)  # all at once
-            for passage in entity.passages:
-                self._add_row(passage, rows)
-        return entities
+        entities = [entity for i in mentions if (entity := cache[i]) is not None]
+        return sorted(entities, key=lambda entity: (-entity.rarity, entity.order))
 
     def _read_entities(self, ids: Sequence[str], cache: dict[str, _Entity | None]) -> None:
         """Put entities into the cache; None for other nodes, and for entities not to follow."""
@@ -190,7 +200,9 @@ class LinkGraph:
                 title_of = about if isinstance(about, list | tuple) else passages
                 shares = dict.fromkeys(within if isinstance(within, list | tuple) else (), IN_TITLE)
                 shares |= dict.fromkeys(title_of, 1.0)
-                entities[node.id] = _Entity(links[0][1].type, rarity, node.order, passages, shares)
+                of_passages = {passage: shares.get(passage, UNTITLED) for passage in passages}
+                link = links[0][1].type
+                entities[node.id] = _Entity(node.id, link, rarity, node.order, of_passages)
         cache.update(entities)  # other threads read it meanwhile
 
     def _ends(self, of_nodes: Sequence[list[tuple[str, Link]]]) -> list[list[str]]:
@@ -207,16 +219,6 @@ class LinkGraph:
             for of_node, part in zip(passages, parts, strict=True):
                 of_node += [other for other in part if other in existing]
         return passages
-
-    def _add_row(self, passage: str, rows: dict[str, int]) -> bool:
-        """Add a row for a passage that may be a result, up to ``max_passages``."""
-        if passage not in rows:
-            if len(rows) >= self.options.max_passages:
-                return False
-            if self.allowed is not None and not self.allowed(passage):
-                return False
-            rows[passage] = len(rows)
-        return True
 
     def _links(self, ids: Sequence[str]) -> Iterator[list[tuple[str, Link]]]:
         """Return for each node the nodes at the other ends of its links, and the links."""
@@ -235,11 +237,21 @@ class LinkGraph:
 class _Entity(NamedTuple):
     """An entity between passages."""
 
+    id: str
     type: str
     rarity: float
     order: int
-    passages: list[str]
-    shares: Mapping[str, float]  # of its rarity that it counts, where that is not ``UNTITLED``
+    passages: Mapping[str, float]  # with the share of its rarity that it counts for each
 
-    def share(self, passage: str) -> float:
-        return self.shares.get(passage, UNTITLED)
+
+def _shares(entities: Sequence[_Entity], columns: Mapping[str, int]) -> Floats:
+    """Return what each passage of each entity counts of its rarity, (entities, passages).
+
+    It is 0 where the entity is not linked to a passage.
+    """
+    shares = np.zeros((len(entities), len(columns) + 1))  # the last column is of no passage
+    for of_entity, entity in zip(shares, entities, strict=True):
+        of_entity[[columns.get(passage, -1) for passage in entity.passages]] = [
+            *entity.passages.values()
+        ]
+    return shares[:, :-1]

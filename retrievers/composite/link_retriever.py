@@ -228,12 +228,14 @@ class LinkRetriever(PlannedRetriever):
             _keep_allowed(matrix, [seed.allowed for seed in seeds])
             terms = words.scores(matrix.passages)
             seed_scores = [scores[seed.id] for seed in seeds]
+            positions = max(limit, self.options.seeds)
             pairs = best_pairs(
                 matrix,
                 seed_scores,
                 terms,
                 self.options.strength_exponent,
                 self.options.pair_weight,
+                max(positions, _GO_ON),
             )
             scale = score_scale(seed_scores, terms[: len(seeds)].sum(axis=1)) if seeds else 0.0
             by_id = {seed.id: seed for seed in seeds}
@@ -244,7 +246,6 @@ class LinkRetriever(PlannedRetriever):
                 filters[path.partner] = by_id[pairs[path.partner].partner].filters
             better = {i: p for i, p in paths.items() if i not in pairs or p.score > pairs[i].score}
             pairs = {**pairs, **better}
-            positions = max(limit, self.options.seeds)
             ranking = self._rank_pairs(hits, pairs, lowest, positions)[:positions]
             ranking = self._without_repetition(ranking, words, passages, scale)
             return self._with_evidence(query, ranking[:limit], filters)
@@ -340,6 +341,8 @@ class LinkRetriever(PlannedRetriever):
         scale: float,
     ) -> list[_Ranked]:
         """Put passages that repeat the query's words in those before them behind others."""
+        if not self.options.repetition:
+            return [*ranking]
         existing = passages.known([r.node.id for r in ranking])
         native = [r.node.graph is self.graph and r.node.id in existing for r in ranking]
         own = words.scores(

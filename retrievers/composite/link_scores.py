@@ -56,6 +56,7 @@ def best_pairs(
     terms: Floats,
     damping: float,
     pair_weight: float,
+    limit: int | None = None,
 ) -> dict[str, Pair]:
     """Return the best pair of each passage that is in one, by its id.
 
@@ -65,18 +66,20 @@ def best_pairs(
         terms: The score of each term in each passage, in the order of ``matrix.passages``.
         damping: The exponent of a connection's strength.
         pair_weight: What a pair counts beside a single passage.
+        limit: How many passages beside the seeds have to be there, those with the best pairs;
+            None for all.
     """
     seeds = len(seed_scores)
     if not seeds:
         return {}
     word_scores = terms.sum(axis=1)
     scale = score_scale(seed_scores, word_scores[:seeds])
-    scores = np.zeros_like(matrix.strengths)
+    scores = np.full_like(matrix.strengths, -1.0)
     for row, seed_score in enumerate(seed_scores):
-        gains = np.maximum(terms - terms[row], 0.0).sum(axis=1)
-        strengths = matrix.strengths[row] ** damping
-        scores[row] = pair_weight * strengths * (seed_score + scale * gains)
-    scores[matrix.strengths == 0] = -1.0
+        linked = matrix.strengths[row].nonzero()[0]
+        gains = np.maximum(terms[linked] - terms[row], 0.0).sum(axis=1)
+        strengths = matrix.strengths[row, linked] ** damping
+        scores[row, linked] = pair_weight * strengths * (seed_score + scale * gains)
     own_scores = [*seed_scores, *(scale * word_scores[seeds:]).tolist()]
     partners = scores.argmax(axis=0)
     best = scores.max(axis=0)
@@ -86,12 +89,25 @@ def best_pairs(
         if scores[seed, other] > best[seed]:
             best[seed], partners[seed] = scores[seed, other], other
             connections[seed] = matrix.strongest[seed, other]
-    pairs = zip(best.tolist(), own_scores, partners.tolist(), connections.tolist(), strict=True)
     return {
-        passage: Pair(score, own, matrix.passages[partner], matrix.connections[connection])
-        for passage, (score, own, partner, connection) in zip(matrix.passages, pairs, strict=True)
-        if score >= 0
+        matrix.passages[column]: Pair(
+            float(best[column]),
+            own_scores[column],
+            matrix.passages[partners[column]],
+            matrix.connections[connections[column]],
+        )
+        for column in _best_columns(best, seeds, limit)
     }
+
+
+def _best_columns(scores: Floats, seeds: int, limit: int | None) -> list[int]:
+    """Return the columns of the seeds and of the best other scores, of those that are 0 or more."""
+    others = scores[seeds:]
+    lowest = 0.0
+    if limit is not None and len(others) > limit:
+        lowest = max(0.0, float(np.partition(others, -limit)[-limit]))
+    others_kept = seeds + (others >= lowest).nonzero()[0]
+    return [*(scores[:seeds] >= 0).nonzero()[0].tolist(), *others_kept.tolist()]
 
 
 def best_paths(
