@@ -124,9 +124,7 @@ def fuse_ids(
             else:
                 of_node.append(share)
     join = max if mode == "concat" else math.fsum
-    joined = [
-        (join([part for _, part in of_node]) / total, node_id) for node_id, of_node in shares.items()
-    ]
+    joined = [(join([part for _, part in of_node]) / total, i) for i, of_node in shares.items()]
     joined.sort(key=itemgetter(0), reverse=True)
     return [
         FusedNode(node_id, score, [(at, part / total) for at, part in shares[node_id]])
