@@ -19,13 +19,18 @@ from .chunking import (
     pack,
 )
 
-_CLOSERS = "\"'”’」』）)\\]】》〉}"
+_CLOSERS = "\"'”’»›」』）)\\]】》〉}"
 
-_WIDE_ENDS = "。！？｡"
+# Of Chinese, Japanese, Arabic, Urdu, Hindi, Tibetan, Burmese, Khmer, Amharic, Armenian
+_SURE_ENDS = "。！？｡؟۔।॥།။។።։"
+
+# „Ja.“ and »Ja.« end with what opens elsewhere, « Oui. » has a space that breaks no line.
+_OTHER_CLOSER = r"(?:(?:(?<=[!?.])[“«]|[ \xa0\u202f]»)(?!\S))?"
 
 # Marks, the quotes and brackets that close behind them, and references as in "so.[1]".
 _CANDIDATE = re.compile(
-    rf"(?P<mark>[{_WIDE_ENDS}!?….]+)(?P<closers>[{_CLOSERS}]*(?:\[\d+\])*[{_WIDE_ENDS}]*)|\n\s*"
+    rf"(?P<mark>[{_SURE_ENDS}!?….]+)"
+    rf"(?P<closers>[{_CLOSERS}]*{_OTHER_CLOSER}(?:\[\d+\])*[{_SURE_ENDS}]*)|\n\s*"
 )
 
 _WIDE = re.compile(f"[{UNSPACED}\u3001-\u303f\uff01-\uff65]")
@@ -36,15 +41,27 @@ _HEADING = re.compile(r"#{1,6}[ \t]")
 
 _STARTS = ("", "\n", *".!?:)。！？：）")
 
-_INITIALS = re.compile(r"(?:[a-z]\.)*[a-z]")
+_INITIALS = re.compile(r"(?:[^\W\d_]\.)*[^\W\d_]")
 
-_LAST_WORD = re.compile(rf"(?:[^\W{UNSPACED}]|\.)*$")
+# "А. С. Пушкин", but "в 1920 г. Он": other alphabets abbreviate words by one letter, too.
+_OTHER_INITIAL = re.compile(r"\b[^\W\d_]\.\s*[^\W\d_]\.")
+
+# Thai and Lao write spaces between sentences, and full stops in abbreviations alone.
+_THAI = "\u0e01-\u0eff"
+
+_THAI_ABBREVIATION = re.compile(rf"(?<![{_THAI}])[{_THAI}]{{1,5}}\.|[{_THAI}]\.[{_THAI}]")
+
+_THAI_SPACE = re.compile(rf"(?<=[{_THAI})\]”\"])[ \xa0]+(?=[{_THAI}(“\"])(?!ๆ)")
+
+_THAI_SENTENCE = 80  # letters from which on a space ends a sentence
+
+_LAST_WORD = re.compile(rf"(?:[^\W{UNSPACED}]|[\u0900-\u0963]|\.)*$")
 
 # Before a full stop these words do not end a sentence; those of the second set may, before a
 # capital letter.
 _NEVER_END = frozenset(
     "mr mrs ms dr prof st sr jr vs fig figs vol pp eq eqs sec ch cf e.g i.e gen gov sen rep "
-    "capt col lt sgt rev hon mt ed eds approx resp viz".split()
+    "capt col lt sgt rev hon mt ed eds approx resp viz डॉ د أ.د".split()
 )
 
 _MAY_END = frozenset(
@@ -58,7 +75,8 @@ def sentence_spans(text: str) -> list[Span]:
 
     A sentence keeps its end mark and the quotation marks and brackets that close behind it.
     Blank lines end a sentence. So do single line breaks next to Chinese, Japanese or Korean, and
-    before list items and headings, while those of hard-wrapped English do not.
+    before list items and headings, while those of hard-wrapped English do not. Thai and Lao, which
+    have no end marks, are parted at spaces, into pieces of 80 letters or more.
     """
     return list(_stripped(text, _sentence_ends(text)))
 
@@ -104,6 +122,26 @@ def _stripped(text: str, ends: Iterable[int]) -> Iterable[Span]:
 
 
 def _sentence_ends(text: str) -> Iterable[int]:
+    ends = _marked_ends(text)
+    has_thai = not text.isascii() and _THAI_SPACE.search(text)
+    return _with_thai_ends(text, ends) if has_thai else ends
+
+
+def _with_thai_ends(text: str, ends: Iterable[int]) -> Iterable[int]:
+    """Yield ends, and in longer Thai or Lao between them those that spaces are."""
+    start = 0
+    for end in (*ends, len(text)):
+        for space in _THAI_SPACE.finditer(text, start, end):
+            piece = text[start : space.start()]
+            is_whole = piece.count("(") == piece.count(")") and len(piece) >= _THAI_SENTENCE
+            if is_whole and end - space.end() >= _THAI_SENTENCE // 2:
+                start = space.end()
+                yield start
+        yield end
+        start = end
+
+
+def _marked_ends(text: str) -> Iterable[int]:
     for match in _CANDIDATE.finditer(text):
         start, end = match.span()
         following = text[end : end + 1]
@@ -121,12 +159,14 @@ def _sentence_ends(text: str) -> Iterable[int]:
 
 
 def _ends(text: str, start: int, stop: str, closers: str, end: int) -> bool:
-    if any(c in _WIDE_ENDS for c in stop + closers):
+    if any(c in _SURE_ENDS for c in stop + closers):
         return True
     before, following = text[max(0, start - 1) : start], text[end : end + 1]
     open_end = not following or following.isspace()
     if "…" in stop:
         return open_end
+    if stop == "." and not closers and _THAI_ABBREVIATION.search(text, max(0, start - 6), end + 1):
+        return False
     if not open_end and (stop != "." or not _WIDE.match(following)):
         return stop != "." and bool(_WIDE.match(before))  # Chinese with ASCII marks
     if stop != ".":
@@ -137,7 +177,7 @@ def _ends(text: str, start: int, stop: str, closers: str, end: int) -> bool:
     if upcoming.islower() or last in _NEVER_END:
         return False
     if last not in _MAY_END and _INITIALS.fullmatch(last):
-        return False
+        return not last.isascii() and not _OTHER_INITIAL.search(text, max(0, start - 6), end + 4)
     if last in ("no", "nos"):
         return not upcoming.isdigit()
     if last.isdigit() and len(last) < 4:  # a list item's, where no words stand before it
