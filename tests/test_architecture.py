@@ -12,6 +12,13 @@ import house
 # The same class in each of the two frameworks has the same name; everything else has its own.
 _IN_BOTH_FRAMEWORKS = re.compile(r"NodeGraph\w+")
 
+# What collects, counts or remembers; all other dataclasses are values.
+_CHANGEABLE = {
+    *("AnswerContext", "FolderScan", "GraphStruct", "OutputBuilder", "ReadReport"),
+    *("RegisteredReader", "Span", "StateCache", "ToolConversation", "ToolSession"),
+    *("_Attempts", "_IndexedPassage", "_Reading", "_Search", "_Session"),
+}
+
 
 def test_no_files_import_each_other_in_a_ring() -> None:
     assert house.rings() == []
@@ -34,6 +41,11 @@ def test_hardly_any_file_name_is_in_two_places() -> None:
 def test_no_class_name_is_in_two_places() -> None:
     twice = house.twice(house.class_names())
     assert not {name: where for name, where in twice.items() if not _IN_BOTH_FRAMEWORKS.match(name)}
+
+
+def test_values_can_not_be_changed() -> None:
+    changeable = house.changeable_dataclasses()
+    assert changeable <= _CHANGEABLE, changeable - _CHANGEABLE
 
 
 def test_constructors_have_ten_arguments_at_most() -> None:

@@ -205,6 +205,20 @@ def class_names() -> dict[str, list[str]]:
     return names
 
 
+def changeable_dataclasses() -> set[str]:
+    """Return the names of the dataclasses that are not frozen."""
+    decorators = {
+        node.name: ast.unparse(decorator)
+        for _, node in classes()
+        for decorator in node.decorator_list
+    }
+    return {
+        name
+        for name, decorator in decorators.items()
+        if decorator.startswith("dataclass") and "frozen=True" not in decorator
+    }
+
+
 def _fields(name: str, classes_by_name: Mapping[str, ast.ClassDef]) -> list[str]:
     """Return the fields of a class, those that it inherits included."""
     if name not in classes_by_name:

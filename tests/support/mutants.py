@@ -18,6 +18,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
@@ -33,7 +34,9 @@ CALLS = ROOT / "build" / "calls.json"
 SECONDS = 60.0
 """How long the tests of a mutant take, by the time of each; the most specific come first."""
 
-_QUICK = ["-q", "-n", "0", "-p", "no:cacheprovider", "-m", "not slow and not models"]
+_OPTIONS = ["-q", "-n", "0", "-p", "no:cacheprovider"]
+
+_QUICK = "not slow and not models"
 
 _OPERATORS: dict[type[ast.AST], Any] = {
     **{ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq},
@@ -125,9 +128,10 @@ def _without_effect(node: ast.AST) -> Iterator[ast.AST]:
 
 
 def tests_of(file: Path, tree: ast.Module, line: int) -> list[str]:
-    """Return the tests that call the function of a line, its file's own and small ones first.
+    """Return the file's own tests, and those that call the function of a line, small ones first.
 
-    Of a line outside of functions these are the tests that call any function of the file.
+    Of a line outside of functions these are the tests that call any function of the file, and
+    one of the source.
     """
     first, last = 0, 10**9
     for node in ast.walk(tree):
@@ -137,23 +141,31 @@ def tests_of(file: Path, tree: ast.Module, line: int) -> list[str]:
                 first, last = at, node.end_lineno or 0
     names = {f"{file}:{number}" for number in range(first, min(last, 10**4) + 1)}
     own = f"tests/{file.parent}/test_{file.name}"
-    choice = list[tuple[bool, int, float, str]]()
-    for test, (seconds, functions) in json.loads(CALLS.read_text()).items():
-        if not names.isdisjoint(functions):
-            choice.append((not test.startswith(own), len(functions), seconds, test))
-    tests, left = list[str](), SECONDS
-    for _, _, seconds, test in sorted(choice):
+    choice = list[tuple[int, float, str]]()
+    for test, (seconds, functions) in _calls().items():
+        if not test.startswith(own) and not names.isdisjoint(functions):
+            choice.append((len(functions), seconds, test))
+    tests, left = [own] if (ROOT / own).exists() else [], SECONDS
+    if not first:
+        tests.append("tests/test_architecture.py::test_values_can_not_be_changed")
+    for _, seconds, test in sorted(choice):
         if seconds <= left:
             tests.append(test)
             left -= seconds
     return tests
 
 
+@cache
+def _calls() -> dict[str, tuple[float, list[str]]]:
+    calls: dict[str, tuple[float, list[str]]] = json.loads(CALLS.read_text())
+    return calls
+
+
 def run_tests(arguments: list[str], limit: float | None = None) -> int:
-    """Run tests quietly; return their status, 1 where they take too long."""
+    """Run tests quietly; return their status: 5 where there are none, -1 after the limit."""
     try:
         return subprocess.run(
-            [sys.executable, "-m", "pytest", *_QUICK, *arguments],
+            [sys.executable, "-m", "pytest", *_OPTIONS, *arguments],
             cwd=ROOT,
             capture_output=limit is not None,
             timeout=limit,
@@ -164,17 +176,22 @@ def run_tests(arguments: list[str], limit: float | None = None) -> int:
             },
         ).returncode
     except subprocess.TimeoutExpired:
-        return 1
+        return -1
 
 
 def survives(file: Path, tree: ast.Module, line: int) -> bool:
-    """Run the tests that belong to a changed line; return whether all of them pass."""
-    tests = tests_of(file, tree, line)
-    if not tests:
-        return True
-    names = CALLS.with_name("tests.txt")
-    names.write_text("\n".join(tests))
-    return run_tests(["-x", f"@{names}"], 5 * SECONDS) == 0
+    """Run the tests that belong to a changed line; return whether all of them pass.
+
+    Last of all come the slow tests of the file.
+    """
+    if tests := tests_of(file, tree, line):
+        names = CALLS.with_name("tests.txt")
+        names.write_text("\n".join(tests))
+        if run_tests(["-x", "-m", _QUICK, f"@{names}"], 5 * SECONDS) not in (0, 5):
+            return False
+    own = ROOT / "tests" / file.parent / f"test_{file.name}"
+    slow = ["-x", "-m", "slow and not models", str(own)]
+    return not own.exists() or run_tests(slow, 3 * SECONDS) in (0, 5, -1)
 
 
 def main(count: int, seed: int) -> None:
@@ -184,7 +201,8 @@ def main(count: int, seed: int) -> None:
         path.stat().st_mtime for room in (*ROOMS, "tests") for path in (ROOT / room).rglob("*.py")
     )
     if not CALLS.exists() or CALLS.stat().st_mtime < newest:
-        run_tests(["-p", "mutants", "tests/nodegraph", "tests/retrievers", "tests/adapters"])
+        rooms = [f"tests/{room}" for room in ROOMS]
+        run_tests(["-p", "mutants", "-m", _QUICK, *rooms])
     choose = random.Random(seed)
     files = sorted(path for room in ROOMS for path in (ROOT / room).rglob("*.py"))
     sizes = [path.stat().st_size for path in files]

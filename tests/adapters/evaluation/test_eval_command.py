@@ -206,10 +206,11 @@ def test_an_interrupted_evaluation_goes_on(measured, here, monkeypatch):
         failing = _Failing(KeyboardInterrupt())(FusionRetriever.retrieve)
         patch.setattr(FusionRetriever, "retrieve", failing)
         ran = measured(*command)
-    assert ran.status == 130
+    assert ran.status == 130, ran.err
     assert "results.jsonl has what is done; the same command goes on" in ran.err
     before = (here / "results.jsonl").read_text(encoding="utf-8")
-    assert measured(*command).status == 0
+    ran = measured(*command)
+    assert ran.status == 0, ran.err
     after = (here / "results.jsonl").read_text(encoding="utf-8")
     assert after.startswith(before)
     assert len(after.splitlines()) == 1 + 2 + 2 * 3  # documents, set-ups, each question once
