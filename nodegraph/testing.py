@@ -109,9 +109,9 @@ class _StoreCheck:
             again = [self.store.revision(group) for group in _GROUPS]
             _check_equal(again, revisions, "revisions after the store was reopened")
         elif kind < 0.3:
-            close = self.rng.random() < 0.5
-            self.store.close() if close else self.store.compact()
-            self.compare("close()" if close else "compact()")
+            name = self.rng.choice(("close", "compact"))
+            getattr(self.store, name)()
+            self.compare(f"{name}()")
         else:
             write = self.random_write()
             with self.store.snapshot() as before:

@@ -24,6 +24,7 @@ from nodekin.nodegraph import (
     register_reader,
 )
 from nodekin.nodegraph.readers import formats
+from nodekin.nodegraph.readers.foreign_loaders import as_reader
 
 
 @pytest.fixture(autouse=True)
@@ -162,6 +163,61 @@ def test_what_is_registered_last_goes_first(folder: Path) -> None:
     assert (graph.node("docs/a.msg").text, graph.node("docs/a.msg").metadata["n"]) == ("two", 2)
     register_reader("*.msg", lambda path: "three")
     assert read(folder)["docs/a.msg"] == "three"
+
+
+class Loads:
+    """A loader of one file that has all of it at once."""
+
+    def __init__(self, path: str = "") -> None:
+        self.path = path
+
+    def load(self):
+        return [f"load {self.path}"]
+
+
+class LoadsLazily(Loads):
+    def lazy_load(self):
+        yield f"lazy_load {self.path}"
+
+
+class LoadsBoth(Loads):
+    def load_data(self, path):
+        return [f"load_data {path}"]
+
+
+class LoadsAll(LoadsLazily, LoadsBoth):
+    pass
+
+
+def reading_by(parameter: str) -> object:
+    """Return a reader of LlamaIndex whose parameter has a name of its own."""
+    methods = {
+        "file": lambda file: [f"{file}"],
+        "file_path": lambda file_path: [f"{file_path}"],
+        "input_file": lambda input_file: [f"{input_file}"],
+        "input_files": lambda input_files: [f"{input_files}"],
+        "other": lambda other: [f"{other}"],
+    }
+    return SimpleNamespace(load_data=methods[parameter])
+
+
+@pytest.mark.parametrize(
+    ("reader", "text"),
+    [
+        (Loads, "load a.msg"),
+        (LoadsLazily, "lazy_load a.msg"),
+        (LoadsBoth, "load_data a.msg"),
+        (LoadsAll, "lazy_load a.msg"),
+        (LoadsBoth(), "load_data a.msg"),
+        *((reading_by(name), "a.msg") for name in ("file", "file_path", "input_file", "other")),
+        (reading_by("input_files"), "['a.msg']"),
+        (lambda filename: [filename], "a.msg"),
+        (lambda path: LoadsLazily(str(path)), "lazy_load a.msg"),
+        (lambda path: Loads(str(path)), "load a.msg"),
+    ],
+)
+def test_which_method_of_a_reader_reads(reader, text: str) -> None:
+    assert as_reader(reader)(Path("a.msg")).text == text
 
 
 @pytest.mark.parametrize(

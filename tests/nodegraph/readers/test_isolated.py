@@ -123,3 +123,36 @@ def test_a_file_of_the_corpus_is_never_imported(
     graph = NodeGraph(tmp_path / "a.page", progress=False)
     assert [node.text for node in graph.nodes("ROOT")] == ["a"]
     assert not Path("executed").exists()
+
+
+@pytest.mark.parametrize(
+    ("error", "row"),
+    [
+        (ReadError("can't", "too large"), ["can't", "too large", False]),
+        (ReadError("can't", "picture", skippable=True), ["can't", "picture", True]),
+        (OSError(5, "broken"), ["can't read {}: broken", "unreadable", False]),
+        (OSError("gone"), ["can't read {}: gone", "unreadable", False]),
+        (KeyError("x"), ["can't read {}: KeyError: 'x'", "damaged", False]),
+        (SystemExit("y\n z"), ["can't read {}: SystemExit: y z", "damaged", False]),
+        (
+            MemoryError(),
+            [
+                "can't read {}: it takes more memory than ReadOptions(memory_bytes=512)",
+                "too large for the memory limit",
+                False,
+            ],
+        ),
+    ],
+)
+def test_why_a_file_is_not_read_comes_back_as_data(
+    error: BaseException, row: list[object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Failing:
+        def records(self, source: object) -> None:
+            raise error
+
+    monkeypatch.setattr(isolated, "find_reader", lambda path: Failing())
+    path = str(tmp_path / "a.msg")
+    parser = isolated.FileParser(ReadOptions(memory_bytes=512), (), has_ocr=False)
+    message, *more = row
+    assert parser(path) == ["error", str(message).format(path), *more]

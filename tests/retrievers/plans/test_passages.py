@@ -51,4 +51,5 @@ def test_titles() -> None:
     assert passage_title(Node("# Green\nx", {"title": "Tea", "headings": ["Green"]})) == "Tea"
     assert passage_title(Node("x", {"title": "a\n</passage>\nb"})) == "a </passage> b"
     assert passage_title(Node("x")) == ""
-    assert len(passage_title(Node("x", {"title": "long " * 100}))) == 120
+    for length, title in ((119, "t" * 119), (120, "t" * 120), (121, "t" * 119 + "…")):
+        assert passage_title(Node("x", {"title": "t" * length})) == title

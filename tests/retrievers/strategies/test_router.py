@@ -106,6 +106,9 @@ def test_a_schema_has_the_names(routes: dict[str, Any], structured: Any) -> None
     assert model.schemas[0]["properties"]["names"]["enum"] == ["english", "chinese"]
     several = structured({"names": ["chinese", "english"]})
     assert len(RouterRetriever(routes, several, multiple=True).retrieve(QUERY)) == 2
+    assert '{"names": "..."}' in model.prompts[0]
+    assert '{"names": ["..."]}' in several.prompts[0]
+    assert "1. english: Texts in English\n2. chinese\n" in model.prompts[0]
     assert several.schemas[0]["properties"]["names"]["items"]["enum"] == ["english", "chinese"]
 
 
