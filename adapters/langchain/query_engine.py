@@ -33,8 +33,7 @@ from langchain_core.prompt_values import (
     PromptValue,
     StringPromptValue,
 )
-from langchain_core.runnables import RunnableConfig, RunnableLambda, RunnableSerializable
-from langchain_core.runnables.graph import Graph
+from langchain_core.runnables import RunnableConfig, RunnableSerializable
 from langchain_core.runnables.utils import AddableDict
 from langchain_core.tools import BaseTool
 from pydantic import BaseModel, ConfigDict, Field, SkipValidation, Strict, field_validator
@@ -51,7 +50,6 @@ from .filter_translation import as_filters, merge_filters
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
-from .retriever import draw_runnable
 
 EngineInput = (
     str
@@ -263,11 +261,6 @@ class NodeGraphQueryEngine(RunnableSerializable[EngineInput, Any]):
         if args_schema is None and arg_types is None:
             arg_types = {self.question_key or "question": str}
         return super().as_tool(args_schema, name=name, description=description, arg_types=arg_types)
-
-    def get_graph(self, config: RunnableConfig | None = None) -> Graph:
-        """Return a graph to draw: the way of a question through the inner retrievers."""
-        model = RunnableLambda(self.engine.llm.complete, name=f"{self.engine.mode} answer")
-        return draw_runnable(self, model, self.engine.retriever, config)
 
     def _request(
         self,

@@ -91,6 +91,10 @@ def graph_of_documents(
         TypeError: If an option is unknown or has the wrong type.
         ValueError: If something of the storage context would not be used.
     """
+    if isinstance(documents, str | BaseNode) or not isinstance(documents, Sequence):
+        raise TypeError(
+            f"documents is a list of documents, not {documents!r:.80}; write [document]"
+        )
     passed = options.get("transformations")
     parser = _chain(Settings.transformations if passed is None else passed)
     graph = _new_graph(options)

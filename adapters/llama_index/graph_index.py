@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
@@ -128,8 +128,8 @@ class NodeGraphIndex:
     first search, and nothing twice. ``storage_context`` has the nodes for what reads them there.
 
     Args:
-        graph: The node graph; or nodes, as for ``from_nodes``.
-        retriever: How the graph is searched: any nodekin retriever, or what ``as_retriever``
+        nodes: The nodes, as for ``from_nodes``; or a node graph.
+        retriever: How a graph is searched: any nodekin retriever, or what ``as_retriever``
             takes. None for the default search.
         callback_manager: As everywhere in LlamaIndex.
         **options: Those of ``from_nodes``.
@@ -154,7 +154,7 @@ class NodeGraphIndex:
 
     def __init__(
         self,
-        graph: NodeGraph | Sequence[BaseNode],
+        nodes: Sequence[BaseNode] | NodeGraph,
         retriever: RetrieverLike | None = None,
         *,
         callback_manager: CallbackManager | None = None,
@@ -165,16 +165,17 @@ class NodeGraphIndex:
         self._embed_model: object = None
         self._is_docstore = False  # whether the docstore of the storage context is the graph
         given: Sequence[BaseNode] = ()
-        if not isinstance(graph, NodeGraph):
-            given = _checked_nodes(graph, retriever)
+        if not isinstance(nodes, NodeGraph):
+            given = _checked_nodes(nodes, retriever)
             self._objects = objects_of(given)
-            graph, retriever = graph_of_nodes(graph, **options)
+            self.graph, retriever = graph_of_nodes(given, **options)
             self._embed_model = embed_model_of(options)
             self._groups = [getattr(retriever, "target", EMBEDDED_NODES)]
         elif options:
             raise TypeError(f"{sorted(options)} are for nodes; the graph has its models and store")
-        self.graph = graph
-        self._retriever = as_retriever(graph if retriever is None else retriever, "retriever")
+        else:
+            self.graph = nodes
+        self._retriever = as_retriever(self.graph if retriever is None else retriever, "retriever")
         self._callback_manager = callback_manager
         self._struct = GraphStruct(of_documents=False)
         self._start_keeping(options, given)
@@ -264,11 +265,11 @@ class NodeGraphIndex:
         Raises:
             TypeError: If there is another argument. It says what replaces those of LlamaIndex's.
         """
+        _check_replaced("as_retriever", others)
         if others:
-            name = min(others)
             raise TypeError(
-                f"as_retriever has no argument {name!r}; "
-                + _REPLACED.get(name, "it has similarity_top_k, filters, verbose and num_workers")
+                f"as_retriever has no argument {min(others)!r}; it has similarity_top_k, filters, "
+                "verbose and num_workers"
             )
         return NodeGraphRetriever(
             self._retriever,
@@ -291,6 +292,7 @@ class NodeGraphIndex:
                 ``similarity_top_k``, ``filters``, ``node_postprocessors``, ``strategy``,
                 ``verbose``, and so on.
         """
+        _check_replaced("as_query_engine", options)
         options.setdefault("callback_manager", self._callback_manager)
         engine = NodeGraphQueryEngine(self, llm, **options)
         engine.retriever.object_map = self._objects
@@ -490,10 +492,15 @@ _REPLACED = {
 """What replaces arguments of LlamaIndex's ``VectorStoreIndex.as_retriever``."""
 
 
+def _check_replaced(method: str, options: Iterable[str]) -> None:
+    for name in _REPLACED.keys() & set(options):
+        raise TypeError(f"{method} has no argument {name!r}; {_REPLACED[name]}")
+
+
 def _checked_nodes(nodes: Any, retriever: object) -> Sequence[BaseNode]:
     if isinstance(nodes, BaseNode | str) or not isinstance(nodes, Sequence) or retriever:
         raise TypeError(
-            f"graph is a NodeGraph, or a list of nodes without a retriever, not {nodes!r:.80}; "
+            f"nodes is a list of nodes without a retriever, or a NodeGraph, not {nodes!r:.80}; "
             "of documents make an index with NodeGraphIndex.from_documents"
         )
     checked: Sequence[BaseNode] = nodes

@@ -227,6 +227,11 @@ class NodeGraphRetriever(BaseRetriever):
         num_workers: int | None = None,
     ) -> None:
         super().__init__(callback_manager, object_map, objects, verbose)
+        if isinstance(retriever, list) and all(isinstance(item, BaseNode) for item in retriever):
+            raise TypeError(
+                "retriever is no list; write NodeGraphRetriever.from_documents(documents) or "
+                ".from_defaults(nodes=nodes)"
+            )
         self.retriever = as_retriever(retriever, "retriever")
         self.num_workers = num_workers
         self.similarity_top_k = similarity_top_k
@@ -288,6 +293,8 @@ class NodeGraphRetriever(BaseRetriever):
         """
         if sum(source is not None for source in (index, nodes, docstore)) != 1:
             raise ValueError("give one of index, nodes and docstore")
+        if isinstance(index, list):
+            raise TypeError("index is an index of LlamaIndex; give nodes by name: nodes=[...]")
         docstore = docstore if index is None else index.docstore
         matches = [*docstore.docs.values()] if docstore is not None else [*(nodes or ())]
         if not matches:

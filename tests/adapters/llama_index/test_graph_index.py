@@ -381,11 +381,11 @@ def test_any_graph_and_retriever_are_an_index(documents: list[Document], words: 
     ]
     assert as_retriever(index) is both
     assert isinstance(index.as_retriever(), NodeGraphRetriever)
-    with pytest.raises(TypeError, match=r"graph is a NodeGraph.*from_documents"):
+    with pytest.raises(TypeError, match=r"nodes is a list of nodes.*from_documents"):
         NodeGraphIndex(documents, both)
     with pytest.raises(TypeError, match=r"\['similarity'\] are for nodes"):
         NodeGraphIndex(graph, both, similarity="bm25")
-    with pytest.raises(TypeError, match=r"graph is a NodeGraph, or a list of nodes.*not 'tea'"):
+    with pytest.raises(TypeError, match=r"nodes is a list of nodes.*a NodeGraph, not 'tea'"):
         NodeGraphIndex("tea")  # type: ignore[arg-type]
     assert texts(NodeGraphIndex(graph).as_retriever(similarity_top_k=1).retrieve("fermented"))
 
@@ -680,6 +680,27 @@ def test_what_a_storage_context_has_and_would_not_be_used_is_an_error(
             storage_context=StorageContext.from_defaults(vector_store=one),
             embed_model=Letters(),
         )
+
+
+def test_the_likeliest_first_lines_work_or_say_what_to_write(drinks: list[Document]) -> None:
+    nodes = [TextNode(text="Tea.")]
+    by_name = NodeGraphIndex(nodes=nodes, similarity="bm25")
+    assert texts(by_name.as_retriever().retrieve("tea")) == ["Tea."]
+    wrong: Any
+    for wrong in (drinks[0], "tea"):
+        with pytest.raises(TypeError, match=r"documents is a list of documents.*write \["):
+            NodeGraphIndex.from_documents(wrong, similarity="bm25")
+    for wrong in (nodes, drinks):
+        with pytest.raises(
+            TypeError, match=r"write NodeGraphRetriever.from_documents\(documents\)"
+        ):
+            NodeGraphRetriever(wrong)
+        with pytest.raises(TypeError, match=r"give nodes by name: nodes=\[...\]"):
+            NodeGraphRetriever.from_defaults(wrong)
+    for method in (by_name.as_retriever, by_name.as_query_engine):
+        wrong = method
+        with pytest.raises(TypeError, match=f"{method.__name__} has no argument 'doc_ids'; filter"):
+            wrong(doc_ids=["a"])
 
 
 def test_unknown_options_are_told_what_there_is(drinks: list[Document]) -> None:

@@ -285,6 +285,6 @@ def test_objects_of_index_nodes_are_followed(kind: Any, documents: list[Document
         IndexNode(text=f"All about {node.metadata['topic']}", index_id=node.node_id, obj=node)
         for node in base_nodes(documents)
     ]
-    index = kind.index(nodes=entries) if kind.index is VectorStoreIndex else kind.index(entries)
+    index = kind.index(nodes=entries)
     (result, *_) = index.as_retriever(similarity_top_k=1).retrieve("all about rivers")
     assert topics([result]) == ["rivers"]
