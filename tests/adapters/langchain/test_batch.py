@@ -1,12 +1,11 @@
 """Many queries at once: embedded together, a run for each."""
 
 import asyncio
-import threading
-import time
 import uuid
 
 import pytest
 from blockbuster import blockbuster_ctx
+from concurrency_gauge import ConcurrencyGauge
 from langchain_core.callbacks import AsyncCallbackHandler
 from langchain_core.documents import Document
 from langchain_core.runnables import RunnableLambda
@@ -180,39 +179,11 @@ async def test_a_config_for_each_or_a_run_id_for_the_first(retriever, mode, trac
     assert [run.inputs["query"] for run in tracer.roots if run.id == ids[0]] == ["tea"]
 
 
-class Gauge:
-    """Counts how many searches run at once, and waits until there are so many."""
-
-    def __init__(self, limit):
-        self.limit, self.now, self.most, self.lock = limit, 0, 0, threading.Lock()
-
-    def come(self):
-        with self.lock:
-            self.now += 1
-            self.most = max(self.most, self.now)
-
-    def retrieve(self, query, *, top_k=None, filters=None):
-        self.come()
-        while self.most < self.limit:  # others come meanwhile
-            time.sleep(0.001)
-        time.sleep(0.01)  # and here one more would, if it might
-        self.now -= 1
-        return []
-
-    async def aretrieve(self, query, *, top_k=None, filters=None):
-        self.come()
-        while self.most < self.limit:
-            await asyncio.sleep(0.001)
-        await asyncio.sleep(0.01)
-        self.now -= 1
-        return []
-
-
 @pytest.mark.parametrize("limit", [1, 2])
 async def test_no_more_at_once_than_the_config_says(mode, limit):
-    engine = Gauge(limit)
-    await batch(face(engine), mode, list("abcdef"), {"max_concurrency": limit})
-    assert engine.most == limit
+    gauge = ConcurrencyGauge(least=limit)
+    await batch(face(gauge), mode, list("abcdef"), {"max_concurrency": limit})
+    assert gauge.most == limit
 
 
 async def test_one_that_fails_does_not_spoil_the_others(retriever, mode, tracer):

@@ -12,7 +12,6 @@ from langchain_core.runnables import RunnableLambda
 from langchain_runs import FinishedRuns, call, tree
 
 from nodekin.adapters.langchain import NodeGraphRetriever
-from nodekin.adapters.langchain.callbacks import EventDispatcher
 from nodekin.retrievers.tracing import start_span
 
 
@@ -22,49 +21,6 @@ def whole(nested):
     tracer = FinishedRuns()
     nested.invoke("tea", {"callbacks": [tracer]})
     return tree(tracer.roots[0])
-
-
-class Streaming(AsyncCallbackHandler):
-    """Stands for the handler of ``astream_events``; it waits as its stream does."""
-
-    def __init__(self, seconds):
-        self.seconds = seconds
-        self.names = []
-
-    def tap_output_aiter(self, run_id, output):
-        raise NotImplementedError
-
-    async def on_chain_start(self, serialized, inputs, *, name=None, **kwargs):
-        self.names.append(f"{name} starts")
-        if self.seconds is not None:
-            await asyncio.sleep(self.seconds)
-        self.names.append(name)
-
-
-@pytest.mark.parametrize("seconds", [None, 0, 0.001])
-async def test_a_handler_that_streams_gets_an_event_at_once(seconds):
-    dispatcher = EventDispatcher(asyncio.get_running_loop())
-    handler = Streaming(seconds)
-    dispatcher.dispatch([handler], "on_chain_start", None, {}, name="search")
-    expected = ["search starts", "search"]
-    assert handler.names == (expected if seconds is None else expected[:1])
-    await dispatcher.finish()
-    assert handler.names == expected
-
-
-async def test_an_error_of_a_wait_is_the_handlers():
-    class Failing(Streaming):
-        async def on_chain_start(self, *args, **kwargs):
-            try:
-                await asyncio.wait_for(asyncio.Event().wait(), 0.001)
-            except asyncio.TimeoutError:
-                self.names.append("timeout")
-
-    dispatcher = EventDispatcher(asyncio.get_running_loop())
-    handler = Failing(None)
-    dispatcher.dispatch([handler], "on_chain_start", None, {}, name="search")
-    await dispatcher.finish()
-    assert handler.names == ["timeout"]
 
 
 STARTS = {

@@ -91,31 +91,17 @@ def test_parents_that_differ_are_chosen_by_their_best_children(peer_graph, quest
 
 
 @pytest.mark.parametrize("question", QUESTIONS)
-def test_parent_document_retriever(question):
+@pytest.mark.parametrize("parents", [{}, {"parent_splitter": splitter(45)}])
+def test_parent_document_retriever(question, parents):
+    splitters = {"child_splitter": splitter(26), **parents}
     theirs = ParentDocumentRetriever(
         vectorstore=InMemoryVectorStore(Pairs()),
         docstore=InMemoryStore(),
-        child_splitter=splitter(26),
         search_kwargs={"k": 100},
-    )
-    theirs.add_documents(DOCUMENTS, ids=ids(DOCUMENTS))
-    ours = NodeGraphRetriever.from_documents(DOCUMENTS, Pairs(), child_splitter=splitter(26))
-    assert texts(ours.invoke(question)) == texts(theirs.invoke(question))
-
-
-@pytest.mark.parametrize("question", QUESTIONS)
-def test_parent_document_retriever_with_parents_of_its_own(question):
-    theirs = ParentDocumentRetriever(
-        vectorstore=InMemoryVectorStore(Pairs()),
-        docstore=InMemoryStore(),
-        child_splitter=splitter(26),
-        parent_splitter=splitter(45),
-        search_kwargs={"k": 100},
+        **splitters,
     )
     theirs.add_documents(DOCUMENTS)
-    ours = NodeGraphRetriever.from_documents(
-        DOCUMENTS, Pairs(), child_splitter=splitter(26), parent_splitter=splitter(45), k=3
-    )
+    ours = NodeGraphRetriever.from_documents(DOCUMENTS, Pairs(), k=3, **splitters)
     expected = theirs.invoke(question)[:3]
     documents = ours.invoke(question)
     assert texts(documents) == texts(expected)

@@ -202,15 +202,6 @@ def test_nothing_is_embedded_twice_nor_early():
     assert store.embeddings is model
 
 
-def test_texts_with_metadata_and_ids(store):
-    assert store.add_texts((t for t in ("x", "y")), [{"n": 1}, {}], ids=["1", "2"]) == ["1", "2"]
-    assert store.get_by_ids(["2", "1"]) == [
-        Document("y", id="2"),
-        Document("x", id="1", metadata={"n": 1}),
-    ]
-    assert store.add_documents([Document("z", id="own")], ids=[None]) == ["own"]
-
-
 def test_several_embeddings():
     class Backwards(Letters):
         ALPHABET = "s"
