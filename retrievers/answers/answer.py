@@ -233,6 +233,9 @@ def cited_numbers(text: str) -> list[int]:
     return list(numbers)
 
 
+UNCITED = "the answer cites no source"
+
+
 def flag_cited(
     sources: Sequence[Source], text: str, certain: Iterable[int] = ()
 ) -> tuple[list[Source], list[str]]:

@@ -25,7 +25,7 @@ from ..results import Results, ScoredNode
 from ..strategies.outcome import OutcomeObserver
 from ..token_budget import TokenBudget
 from ..tracing import observe, start_span
-from .answer import Answer, AnswerError, Source, flag_cited
+from .answer import UNCITED, Answer, AnswerError, Source, flag_cited
 from .chat_history import Pair, condense
 from .context import AnswerContext, Packing, cut, format_sources, merge_results, shorten
 from .qa import QaRetriever
@@ -206,6 +206,8 @@ def _cited_answer(context: AnswerContext, answer: FinalAnswer) -> Answer:
     """Return the model's answer with the sources that it cites."""
     text = answer.text or context.prompt("not_found")
     sources, notes = flag_cited(context.sources, answer.text, context.certain)
+    if answer.answered and sources and not any(source.cited for source in sources) and not notes:
+        notes = [UNCITED]
     cited = context.build_answer(text, sources, answer.answered, notes)
     return check_quotes(cited) if context.check == "quotes" else cited
 

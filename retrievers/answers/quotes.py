@@ -15,6 +15,7 @@ from ..foreign.outputs import read_answer
 from .answer import (
     CITATION,
     CODE,
+    UNCITED,
     Answer,
     CheckedQuote,
     QuoteStatus,
@@ -174,7 +175,8 @@ class _QuoteCheck:
             notes.append(f"{sentences} no source: {_excerpts(uncited)}")
         notes += check.notes(claims)
         named = (note for note in notes if note)
-        return replace(answer, quotes=quotes, notes=tuple(dict.fromkeys([*answer.notes, *named])))
+        before = [note for note in answer.notes if not (uncited and note == UNCITED)]
+        return replace(answer, quotes=quotes, notes=tuple(dict.fromkeys([*before, *named])))
 
     def _checked(self, statement: _Statement) -> CheckedQuote:
         start, end = statement.span

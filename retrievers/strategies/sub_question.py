@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import logging
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -53,6 +54,7 @@ PROMPT = Prompt(
     zh="""\
 请把原问题分解成几个更简单的子问题，最多 {limit} 个，用来分别检索，合起来就能回答原问题。
 每个子问题只问一件事，写明所问的对象，不用“它”“他”“该”等代词。
+要先知道第 1 个子问题的答案才能问的，用“#1”代表这个答案，第 2 个用“#2”，依此类推。
 宽泛或抽象的问题，从几个不同的角度分成具体的子问题；其他问题不增加没有涉及的内容。
 只写子问题，不写答案：每行一个，以问号结尾，不要编号，不要解释。如果原问题只问一个对象的一件事，不能再分，只输出：无
 
@@ -87,9 +89,10 @@ PROMPT = Prompt(
     en="""\
 Break the question down into at most {limit} simpler questions to search for one by one, whose
 answers together answer it. Each asks for one thing and names what it asks about, without "it",
-"he" or "that". A broad or abstract question is asked from several sides. Of any other ask nothing
-that it does not need. Do not answer. Write one question a line, ending with a question mark,
-without numbers or remarks, in the language of the question.
+"he" or "that". Where one can't be asked without the answer to the first, write #1 for that answer,
+#2 for the answer to the second. A broad or abstract question is asked from several sides. Of any
+other ask nothing that it does not need. Do not answer. Write one question a line, ending with a
+question mark, without numbers or remarks, in the language of the question.
 If it asks for one thing about one subject, so that there is nothing to break down, write only: NONE
 
 Example 1
@@ -324,8 +327,10 @@ class PartialAnswers:
 class SubQuestionRetriever(TransformRetriever):
     """Let a model split a question, search for all parts at once, and fuse their results.
 
-    Choose it for questions that ask or compare several things. If one part can only be asked
-    after another is answered, choose ``MultiStepRetriever``.
+    Choose it for questions that ask or compare several things. A part in which the model writes
+    ``#1`` waits until the model has answered the first part from its results, and is searched for
+    with that answer in it. If what to ask next is only seen from the results, choose
+    ``MultiStepRetriever``.
 
     The question itself is searched for too, so that a bad decomposition only dilutes its results.
     A simple question is searched for as it is. A part whose search fails is noted in the evidence
@@ -475,7 +480,13 @@ class SubQuestionRetriever(TransformRetriever):
         self, variants: Variants, limit: int | None, filters: Filters | None
     ) -> Plan[list[list[VariantResults]]]:
         """Search for all parts of all questions, and let the model answer each if it is to."""
-        rankings = yield from super().search_variants(variants, limit, filters)
+        first = [(query, _without_waiting(query, group)) for query, group in variants]
+        rankings = yield from super().search_variants(first, limit, filters)
+        plans_of_waiting = [
+            self._search_waiting(query, group, ranking, limit, filters)
+            for (query, group), ranking in zip(variants, rankings, strict=True)
+        ]
+        rankings = yield from gather(plans_of_waiting)
         answers = are_answered(self.answers)
         groups = zip(variants, rankings, strict=True)
         plans = [
@@ -485,6 +496,40 @@ class SubQuestionRetriever(TransformRetriever):
         ]
         answered = iter((yield from (gather(plans) if answers else gather(plans, 1))))
         return [list(islice(answered, len(group))) for group in rankings]
+
+    def _search_waiting(
+        self,
+        query: str,
+        group: QueryVariants,
+        found: list[VariantResults],
+        limit: int | None,
+        filters: Filters | None,
+    ) -> Plan[list[VariantResults]]:
+        """Return the results of all parts. Search for those that wait, with the answers in them."""
+        needs = _references(query, group)
+        if not any(needs) or len(found) != needs.count([]):  # the question itself, in place of them
+            return found
+        results, rankings = iter(found), list[VariantResults]()
+        offset = int(group.pairs[0] == (query, None))
+        for (text, tool), numbers in zip(group.pairs, needs, strict=True):
+            if not numbers:
+                rankings.append(next(results))
+                continue
+            problem = None
+            for number in numbers:
+                part = rankings[position := offset + number - 1]
+                if part.answer is None and part.results:
+                    part = rankings[position] = yield from self._answer(query, part)
+                if part.answer is None:
+                    problem = f"there is no answer to {part.query!r:.80}"
+                answer = (part.answer or "").strip(" .。")
+                text = answer.join(re.split(rf"#{number}(?!\d)", text))
+            filled = QueryVariants((" ".join(text.split()),), tools=(tool,) if tool else ())
+            ((ranking,),) = yield from self.search_variant_groups([(query, filled)], limit, filters)
+            if ranking.error and self.query_transform.settings.on_error == "raise":
+                raise ranking.error
+            rankings.append(replace(ranking, problem=problem) if problem else ranking)
+        return rankings
 
     def fuse_variants(
         self, query: str, note: str | None, rankings: Sequence[VariantResults], limit: int | None
@@ -555,6 +600,23 @@ class SubQuestionRetriever(TransformRetriever):
                 return replace(ranking, problem=problem)
             span.attributes["answer"] = answer
         return replace(ranking, answer=answer)
+
+
+def _references(query: str, group: QueryVariants) -> list[list[int]]:
+    """Return for each part the numbers of the earlier parts whose answers it needs."""
+    numbered = group.queries[1:] if group.pairs[0] == (query, None) else group.queries
+    needs = [
+        [number for number in map(int, re.findall(r"#(\d{1,2})", text)) if 0 < number < own]
+        for own, text in enumerate(numbered, 1)
+    ]
+    return [[]] * (len(group.queries) - len(numbered)) + [list(dict.fromkeys(n)) for n in needs]
+
+
+def _without_waiting(query: str, group: QueryVariants) -> QueryVariants:
+    needs = _references(query, group)
+    pairs = [pair for pair, numbers in zip(group.pairs, needs, strict=True) if not numbers]
+    tools = tuple(tool for _, tool in pairs if tool is not None)
+    return replace(group, queries=tuple(text for text, _ in pairs), tools=tools)
 
 
 def _outcome(groups: Sequence[tuple[str, Sequence[SubResults]]]) -> StrategyOutcome:

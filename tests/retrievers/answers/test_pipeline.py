@@ -136,3 +136,14 @@ def test_citations_of_no_source_are_noted_and_stay(lines, scripted) -> None:
     answer = QueryEngine(lines, scripted(lambda _: "Long [1][77].")).query(NILE)
     assert answer.text == "Long [1][77]."
     assert answer.notes == ("the answer cites [77], which is the number of no source",)
+
+
+@pytest.mark.parametrize("check", [None, "quotes"])
+def test_an_answer_without_a_citation_says_so(lines, scripted, check) -> None:
+    def notes_of(text: str) -> tuple[str, ...]:
+        return QueryEngine(lines, scripted(lambda _: text), check=check).query(NILE).notes
+
+    for text in ("6,650 km", "The Nile is long. So it is."):
+        (note,) = notes_of(text)
+        assert "no source" in note
+    assert notes_of("6,650 km [1].") == notes_of("NO_ANSWER") == ()

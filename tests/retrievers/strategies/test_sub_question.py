@@ -190,3 +190,37 @@ def test_a_near_copy_of_the_question_is_no_part(plain: Retriever, scripted: Any)
     assert [part.question for part in retriever.grouped(query)] == [query, NILE]
     copies = SubQuestionRetriever(plain, scripted(f"{copy}\n{copy}?"))
     assert [part.question for part in copies.grouped(query)] == [query]
+
+
+WAITING = "Which Nile is long?\nHow long is #1?\nWhat is #2 in miles, if #1 is meant?"
+
+
+def test_a_part_that_needs_the_answer_of_another_waits_for_it(plain: Retriever) -> None:
+    prompts = []
+
+    def model(prompt: str) -> str:
+        prompts.append(prompt)
+        if "Simpler questions" in prompt:
+            return WAITING
+        return "6,650 km." if "How long" in prompt else "The Nile."
+
+    retriever = SubQuestionRetriever(plain, model)
+    parts = retriever.grouped(QUERY)
+    assert [part.question for part in parts] == [
+        *(QUERY, "Which Nile is long?", "How long is The Nile?"),
+        "What is 6,650 km in miles, if The Nile is meant?",
+    ]
+    assert [part.answer for part in parts] == [None, "The Nile.", "6,650 km.", None]
+    assert parts[2].results[0].node.id == "nile"
+    assert len(prompts) == 3  # nothing is answered that no part needs
+    assert asyncio.run(retriever.agrouped(QUERY)) == parts
+    assert retriever.batch([QUERY, QUERY])[1] == retriever.retrieve(QUERY)
+
+
+def test_a_part_whose_answer_is_not_known_is_searched_for_without_it(plain: Retriever) -> None:
+    model = {"Simpler": f"Which Nile is long?\nHow long is #1?\n{NILE[:-1]} #9 #3?"}
+    retriever = SubQuestionRetriever(plain, lambda prompt: model.get(prompt.split()[-2], "NONE"))
+    _, first, second, third = retriever.grouped(QUERY)
+    assert (first.answer, second.question) == (None, "How long is ?")
+    assert "there is no answer to 'Which Nile is long?'" in str(second.error)
+    assert third.question == f"{NILE[:-1]} #9 #3?"  # of no part before it
