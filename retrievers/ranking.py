@@ -8,6 +8,7 @@ from dataclasses import replace
 from itertools import chain
 from operator import itemgetter
 from typing import Literal, NamedTuple, get_args
+from uuid import UUID
 
 import numpy as np
 import numpy.typing as npt
@@ -135,8 +136,9 @@ def fuse_ids(
 def by_node(results: Iterable[ScoredNode], merge_by: str | None = None) -> list[list[ScoredNode]]:
     """Return the results of each node, or metadata value, in the order of each one's first.
 
-    A document of a framework is also the same as one with its text and metadata: a store gives
-    another id to a document that has none, and a retriever that holds the document gives none.
+    A document of LangChain is also the same as one with its text and metadata, unless both have
+    ids of their authors: a store gives a UUID to a document that has no id, and a retriever that
+    holds the document gives none.
     """
     results = list(results)
     keys = [_node_key(result.node, merge_by) for result in results]
@@ -168,11 +170,15 @@ def _keys_by_content(
     resolved: dict[tuple[str, str], tuple[str, str]] = {}
     of_content: dict[str, tuple[str, str]] = {}
     with_node: set[tuple[str, str]] = set()
+    author_ids: dict[tuple[str, str], str] = {}
     for key, result in zip(keys, results, strict=True):
         if key not in resolved:
-            foreign = _is_foreign(result.node)
+            foreign, author_id = _is_foreign(result.node), _author_id(result.node)
             first = of_content.setdefault(_content_id(result.node), key)
-            resolved[key] = first if foreign or first not in with_node else key
+            merges = foreign or first not in with_node
+            if author_id is not None:
+                merges = merges and author_ids.setdefault(first, author_id) == author_id
+            resolved[key] = first if merges else key
             if not foreign:
                 with_node.add(resolved[key])
     return [resolved[key] for key in keys]
@@ -180,6 +186,16 @@ def _keys_by_content(
 
 def _is_foreign(node: Node) -> bool:
     return hasattr(node, "original")  # a ``ForeignNode``
+
+
+def _author_id(node: Node) -> str | None:
+    """Return the id of a document of LangChain, None if a store seems to have made it."""
+    document_id = getattr(getattr(node, "original", None), "id", None)
+    try:
+        UUID(document_id)
+    except (AttributeError, TypeError, ValueError):
+        return document_id if isinstance(document_id, str) else None
+    return None
 
 
 def _content_id(node: Node) -> str:

@@ -1,5 +1,7 @@
 """Fusions beside LangChain's EnsembleRetriever."""
 
+import uuid
+
 import langchain_peers
 import pytest
 from langchain_classic.retrievers import EnsembleRetriever
@@ -123,12 +125,29 @@ def _worse(ranked):
     return [document.id for document in ranked if document.id in ("coffee", "double")][-1]
 
 
-def test_documents_of_equal_text_are_merged_by_id_on_request():
+MADE = [str(uuid.UUID(int=n)) for n in (1, 2)]  # as stores make them
+
+
+@pytest.mark.parametrize(
+    ("names", "merged"),
+    [
+        (["a.md", "b.md"], ["a.md", "b.md"]),
+        (["a.md", "b.md", None], ["a.md", "b.md"]),
+        (["a.md", None, "b.md"], ["a.md", "b.md"]),
+        ([None, "a.md", MADE[0], "b.md", "a.md"], [None, "b.md"]),
+        (MADE, MADE[:1]),
+    ],
+)
+def test_documents_of_equal_text_are_one_unless_their_authors_gave_them_ids(names, merged):
     """An ensemble merges them by their text alone."""
-    one, other = (Document("Tea.", id=name) for name in ("a.md", "b.md"))
-    parts = [Listed(documents=[one]), Listed(documents=[other])]
-    assert len(EnsembleRetriever(retrievers=parts, weights=[0.5, 0.5]).invoke("?")) == 1
-    by_id = FusionRetriever(parts, merge_by="document.id")
-    assert NodeGraphRetriever(retriever=by_id).invoke("?") == [one, other]
-    assert fuse_documents(merge_by="document.id").invoke([[one], [other], [one]]) == [one, other]
-    assert len(NodeGraphRetriever(retriever=FusionRetriever(parts)).invoke("?")) == 1
+    documents = [Document("Tea.", id=name) for name in names]
+    parts = [Listed(documents=[document]) for document in documents]
+    weights = [1 / len(parts)] * len(parts)
+    assert len(EnsembleRetriever(retrievers=parts, weights=weights).invoke("?")) == 1
+    for found in (
+        NodeGraphRetriever(retriever=FusionRetriever(parts)).invoke("?"),
+        fuse_documents().invoke([[document] for document in documents]),
+    ):
+        assert {*ids(found)} == {*merged}
+    by_id = NodeGraphRetriever(retriever=FusionRetriever(parts, merge_by="document.id"))
+    assert {*ids(by_id.invoke("?"))} == {*names}
