@@ -119,7 +119,7 @@ def _boxes(placed: Iterable[PlacedLine], projections: Sequence[_Projection]) -> 
     for start, end, page, line in placed:
         project = projections[page]
         if line.is_placed:
-            yield TextBox(start, end, *project(line.rectangle), is_line=not line.turn)
+            yield TextBox(start, end, *project(line.rectangle), not line.turn)
         for first, last, box in line.cells:
             yield TextBox(start + first, start + last, *project(box), is_line=False)
 
@@ -229,8 +229,8 @@ def _lines(textpage: Any, text: str, *, is_upward: bool = False) -> list[TextLin
         return x.value, y.value
 
     lines: list[TextLine] = []
-    for start, stop in _line_spans(text, origin, partial(raw.FPDFText_GetFontSize, handle)):
-        x0, baseline = origin(start)
+    font_size = partial(raw.FPDFText_GetFontSize, handle)
+    for start, stop, x0, baseline in _line_spans(text, origin, font_size):
         size = raw.FPDFText_GetFontSize(handle, start)
         if raw.FPDFText_GetMatrix(handle, start, matrix):
             size *= hypot(matrix.c, matrix.d)
@@ -249,8 +249,9 @@ def _line_spans(
     text: str,
     origin: Callable[[int], tuple[float, float]],
     font_size: Callable[[int], float],
-) -> Iterator[tuple[int, int]]:
-    """Yield the spans of the lines of a page, without white space around them.
+) -> Iterator[tuple[int, int, float, float]]:
+    """Yield the lines of a page: where each begins and ends, without white space around it, and
+    the origin of its first character.
 
     PDFium takes several lines for one where words are hyphenated, or a superscript stands in a
     later one, also from the foot of a column to the head of the next. Such a line ends lower or
@@ -275,4 +276,4 @@ def _line_spans(
             end = start + len(text[start:after].rstrip())
             pending += [(after, stop), (start, end)]
         else:
-            yield start, stop
+            yield start, stop, x0, first

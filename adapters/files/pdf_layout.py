@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import string
 import unicodedata
 from bisect import bisect_left
 from collections import Counter
@@ -44,8 +43,8 @@ _LAST_LETTERS = re.compile(r"[^\W\d_]{1,40}\Z")
 
 _FIRST_LETTERS = re.compile(r"[^\W\d_]*")
 
-# Marks between words, but for the hyphen.
-_TO_SPACES = str.maketrans(dict.fromkeys(string.punctuation.replace("-", ""), " "))
+# What stands between ASCII's marks and blanks, with hyphens.
+_WORD = re.compile(r"[^\s!-,./:-@\[-`{-~]+")
 
 
 class Rectangle(NamedTuple):
@@ -79,12 +78,11 @@ class TextLine(NamedTuple):
     @property
     def rectangle(self) -> Rectangle:
         """Where it is on the page, with room for what is above and below its letters."""
-        bottom, top = self.baseline - 0.25 * self.size, self.baseline + 0.9 * self.size
-        if self.turn > 0:
-            return Rectangle(bottom, -self.x1, top, -self.x0)
-        if self.turn < 0:
-            return Rectangle(-top, self.x0, -bottom, self.x1)
-        return Rectangle(self.x0, bottom, self.x1, top)
+        _, _, x0, x1, baseline, size, _, turn, _ = self
+        bottom, top = baseline - 0.25 * size, baseline + 0.9 * size
+        if not turn:
+            return Rectangle(x0, bottom, x1, top)
+        return Rectangle(bottom, -x1, top, -x0) if turn > 0 else Rectangle(-top, x0, -bottom, x1)
 
     @property
     def is_placed(self) -> bool:
@@ -150,10 +148,9 @@ def with_parts_joined(lines: Lines) -> Lines:
 def _is_same_line(first: TextLine, second: TextLine) -> bool:
     size = max(first.size, second.size)
     return (
-        first.is_placed
+        abs(first.baseline - second.baseline) < 0.6 * size
+        and first.is_placed
         and second.is_placed
-        and not (first.is_table or second.is_table)
-        and abs(first.baseline - second.baseline) < 0.6 * size
         and -0.3 * size <= second.x0 - first.x1 <= 0.9 * size
     )
 
@@ -168,7 +165,7 @@ def _without_running_heads(pages: Sequence[Lines], pitch: float) -> Sequence[Lin
     """Return pages without page numbers, and without heads and feet but where they stand first.
 
     A head or foot is set off from the text, no larger than most of it, and the same at the same
-    place of three pages and more than half of all. It has no colon: the field of a form may be the
+    place of two pages and more than half of all. It has no colon: the field of a form may be the
     same on each. A page number is one that counts the pages there.
     """
     sizes: Counter[float] = Counter()
@@ -179,10 +176,14 @@ def _without_running_heads(pages: Sequence[Lines], pitch: float) -> Sequence[Lin
         for line in _margin_lines(lines, pitch):
             places.setdefault(_place(line, number), []).append(number)
     largest = max(sizes, key=sizes.__getitem__, default=0.0)
-    needed = max(3, len(pages) // 2 + 1)
+    needed = max(2, len(pages) // 2 + 1)
     first = {place: on[0] for place, on in places.items() if len(set(on)) >= needed}
 
+    heights = {height for _, height in first}
+
     def stays(line: TextLine, number: int) -> bool:
+        if round(line.baseline / 4) not in heights:
+            return True
         place = _place(line, number)
         if place not in first or _rounded(line.size) > largest:
             return True
@@ -219,10 +220,13 @@ def _line_pitch(pages: Sequence[Lines]) -> float:
     """Return how far below each other most lines stand, in sizes of their letters."""
     counts: Counter[float] = Counter()
     for lines in pages:
-        for line, following in pairwise(lines):
-            pitch = (line.baseline - following.baseline) / line.size if line.is_placed else 0
-            if 0.9 < pitch < 4 and abs(line.size - following.size) <= 0.1 * line.size:
-                counts[round(pitch, 1)] += 1
+        above = above_size = 0.0
+        for _, _, x0, x1, baseline, size, *_ in lines:
+            if above_size and abs(above_size - size) <= 0.1 * above_size:
+                pitch = (above - baseline) / above_size
+                if 0.9 < pitch < 4:
+                    counts[round(pitch, 1)] += 1
+            above, above_size = baseline, size if x1 > x0 else 0.0
     ((pitch, _),) = counts.most_common(1) or [(_USUAL_PITCH, 0)]
     return pitch
 
@@ -559,7 +563,7 @@ def _hyphens_resolved(text: str) -> tuple[str, list[int]]:
     """
     if _HYPHEN not in text:
         return text, []
-    words = set(text.replace(_HYPHEN, " ").casefold().translate(_TO_SPACES).split())
+    words = set(_WORD.findall(text.replace(_HYPHEN, " ").casefold()))
     removed: list[int] = []
 
     def resolved(hyphen: re.Match[str]) -> str:

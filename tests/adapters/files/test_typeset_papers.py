@@ -2,6 +2,7 @@
 
 import random
 import re
+from itertools import product
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,6 +19,15 @@ WORDS = (
     "group value during after before which response concentration"
 ).split()
 
+CHARACTERS = "茶叶水温植物生长方法样品测量结果讨论土壤氮素产量蛋白细胞表达分析对照处理浓度时间"
+
+CHINESE = (
+    '#set text(size: 10.5pt, font: ("Noto Serif CJK SC", "Noto Sans CJK SC"), lang: "zh")\n'
+    "#set par(first-line-indent: (amount: 2em, all: true))"
+)
+
+CJK_FONTS = list(Path("/usr/share/fonts").rglob("Noto*CJK*"))
+
 RAISED = (("m", "-2"), ("10", "5"), ("L", "-1"), ("CO", "2"), ("plots", "12,13"))
 
 SCRIPTS = ("#super[{}]", "#sub[{}]", "#text(baseline: -5pt, size: 6.5pt)[{}]")
@@ -31,7 +41,7 @@ class Paper(NamedTuple):
     sentences: list[str]
 
 
-def paper(seed: int, columns: int, leading: float, indented: bool) -> Paper:
+def paper(seed: int, columns: int, leading: float, indented: bool, language: str) -> Paper:
     choose = random.Random(seed)
     spacing, indent = (leading, "1.5em") if indented else (1.9 * leading, "0em")
     parts = [
@@ -39,15 +49,18 @@ def paper(seed: int, columns: int, leading: float, indented: bool) -> Paper:
         "footer: context [#h(1fr) #counter(page).display()])\n"
         "#set text(size: 11pt)\n"
         f"#set par(leading: {leading}em, justify: true, spacing: {spacing}em, "
-        f"first-line-indent: {indent})"
+        f"first-line-indent: {indent})\n" + (CHINESE if language == "zh" else "")
     ]
+    is_chinese = language == "zh"
     headings, sentences = [], []
     for section in range(1, 4):
-        headings.append(f"{section} {' '.join(choose.sample(WORDS, 3)).title()}")
+        title = " ".join(choose.sample(WORDS, 3)).title()
+        headings.append(f"{section} {words(choose, 5) if is_chinese else title}")
         parts.append(f"= {headings[-1]}")
         for _ in range(6):
-            written = [sentence(choose) for _ in range(choose.randint(3, 8))]
-            parts.append(" ".join(source for source, _ in written))
+            make = chinese_sentence if is_chinese else sentence
+            written = [make(choose) for _ in range(choose.randint(3, 8))]
+            parts.append(("" if is_chinese else " ").join(source for source, _ in written))
             sentences += [text for _, text in written]
     return Paper("\n\n".join(parts), headings, sentences)
 
@@ -68,21 +81,42 @@ def sentence(choose: random.Random) -> tuple[str, str]:
     return " ".join([*source, ending]), " ".join([*text, ending])
 
 
+def words(choose: random.Random, count: int) -> str:
+    return "".join(choose.choices(CHARACTERS, k=count))
+
+
+def chinese_sentence(choose: random.Random) -> tuple[str, str]:
+    """Return a sentence as Typst has it, and as a reader should."""
+    source = text = words(choose, choose.randint(5, 40))
+    if choose.random() < 0.3:
+        base, raised = choose.choice(RAISED)
+        ending = f"{words(choose, 5)}，{words(choose, 9)}"
+        return (
+            f"{source}{base}{choose.choice(SCRIPTS).format(raised)}{ending}。",
+            f"{text}{base}{raised}{ending}。",
+        )
+    return f"{source}。", f"{text}。"
+
+
 def squeezed(text: str) -> str:
     """Return a text without blanks, and without what a hyphen or minus may have become."""
     return re.sub(r"[\s\u2212-]", "", text)
 
 
 @pytest.mark.parametrize("columns", [1, 2])
-@pytest.mark.parametrize("leading", [0.65, 1.6])
-@pytest.mark.parametrize("indented", [False, True])
+@pytest.mark.parametrize(
+    ("leading", "indented", "language"),
+    [*((*way, "en") for way in product([0.65, 1.6], [False, True])), (0.65, True, "zh")],
+)
 def test_paragraphs_sentences_and_headings(
-    tmp_path: Path, columns: int, leading: float, indented: bool
+    tmp_path: Path, columns: int, leading: float, indented: bool, language: str
 ) -> None:
+    if language == "zh" and not CJK_FONTS:
+        pytest.skip("no Chinese font; apt-get install fonts-noto-cjk")
     typst = pytest.importorskip("typst", reason="no typst: pip install typst")
     whole = total = unended = paragraphs = right = found = expected = 0
     for seed in range(3):
-        made = paper(seed, columns, leading, indented)
+        made = paper(seed, columns, leading, indented, language)
         (tmp_path / "a.typ").write_text(made.source, encoding="utf-8")
         typst.compile(str(tmp_path / "a.typ"), output=str(tmp_path / "a.pdf"))
         (node,) = NodeGraph(tmp_path / "a.pdf", progress=False).nodes("ROOT")
@@ -92,7 +126,7 @@ def test_paragraphs_sentences_and_headings(
         joined = [squeezed(block) for block in body]
         whole += sum(any(squeezed(s) in block for block in joined) for s in made.sentences)
         total += len(made.sentences)
-        unended += sum(not block.endswith(".") for block in body)
+        unended += sum(not block.endswith((".", "。")) for block in body)
         paragraphs += len(body)
         right += len(headings & set(map(squeezed, made.headings)))
         found += len(headings)
