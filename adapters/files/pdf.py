@@ -56,7 +56,7 @@ def read_pdf(source: SourceFile) -> Document:
         unreadable: list[int] = []
         for number, page in enumerate(pdf, start=1):
             projections.append(_Projection.of(page))
-            lines = _lines_of_page(page)
+            lines = _lines_of_page(page, bool(pages) and any(line.is_table for line in pages[-1]))
             if lines is None:
                 lines = lines_of_text(source.ocr(_png(page))) if source.ocr else []
                 if not lines:
@@ -159,7 +159,7 @@ def _outline(pdf: Any) -> Iterator[tuple[int, int, str]]:
                 yield page, bookmark.level + 1, bookmark.get_title()
 
 
-def _lines_of_page(page: Any) -> Lines | None:
+def _lines_of_page(page: Any, below_table: bool = False) -> Lines | None:
     """Return the lines of a page, None if it has no text that means something."""
     from pypdfium2 import raw
 
@@ -177,7 +177,9 @@ def _lines_of_page(page: Any) -> Lines | None:
     if max(garbage_share(text), _unmapped_share(textpage)) > _MAX_GARBAGE:
         return None
     lines = _lines(textpage, text, is_upward=angle == 270)
-    return lines if angle else with_parts_joined(with_tables(page, textpage, lines))
+    if angle:
+        return lines
+    return with_parts_joined(with_tables(page, textpage, lines, below_table=below_table))
 
 
 def _png(page: Any) -> bytes:

@@ -165,18 +165,19 @@ def _without_running_heads(pages: Sequence[Lines], pitch: float) -> Sequence[Lin
     """Return pages without page numbers, and without heads and feet but where they stand first.
 
     A head or foot is set off from the text, no larger than most of it, and the same at the same
-    place of two pages and more than half of all. It has no colon: the field of a form may be the
-    same on each. A page number is one that counts the pages there.
+    place of more than half of all pages, and of three where there are as many. It has no colon:
+    the field of a form may be the same on each. A page number is one that counts the pages there.
     """
     sizes: Counter[float] = Counter()
     places: dict[tuple[str, int], list[int]] = {}
     for number, lines in enumerate(pages):
         for line in lines:
-            sizes[_rounded(line.size)] += len(line.text)
+            if not line.is_table:
+                sizes[_rounded(line.size)] += len(line.text)
         for line in _margin_lines(lines, pitch):
             places.setdefault(_place(line, number), []).append(number)
     largest = max(sizes, key=sizes.__getitem__, default=0.0)
-    needed = max(2, len(pages) // 2 + 1)
+    needed = max(2, min(3, len(pages)), len(pages) // 2 + 1)
     first = {place: on[0] for place, on in places.items() if len(set(on)) >= needed}
 
     heights = {height for _, height in first}
@@ -262,8 +263,12 @@ def pages_as_text(
     parts: list[str] = []
     placed: list[PlacedLine] = []
     length = 0
-    last: TextLine | None = None  # the full line with which a page ends
+    last: TextLine | None = None  # the full line, or the table, with which a page ends
+    head = ""  # the first row of that table
     for number, lines in enumerate(pages):
+        is_table = last is not None and bool(lines) and _continues_table(last, lines[0])
+        if is_table:
+            lines = [_without_head(lines[0], head), *lines[1:]]
         columns = _columns(lines, pitch)
         blocks = _blocks(lines, _headings(lines, titles.get(number, {}), levels), columns)
         if number:
@@ -273,7 +278,8 @@ def pages_as_text(
                 and not blocks[0].level
                 and _may_continue(last, lines[0])
             )
-            parts.append(PAGE_BREAK if continues else f"\n\n{PAGE_BREAK}\n\n")
+            between = f"\n{PAGE_BREAK}" if is_table else f"\n\n{PAGE_BREAK}\n\n"
+            parts.append(PAGE_BREAK if continues else between)
             length += len(parts[-1])
         for block in blocks:
             if block.start:
@@ -287,7 +293,10 @@ def pages_as_text(
                 length += len(text)
         if blocks:
             end = lines[-1]
-            last = end if not blocks[-1].level and _is_full(end, end, columns.edges[-1]) else None
+            is_full = end.is_table or _is_full(end, end, columns.edges[-1])
+            last = end if not blocks[-1].level and is_full else None
+            if end.is_table and not (is_table and len(lines) == 1):
+                head = end.text.partition("\n")[0]
     text, removed = _hyphens_resolved("".join(parts))
     blanks = len(text) - len(text.lstrip("\n "))
     if not removed and not blanks:
@@ -298,6 +307,37 @@ def pages_as_text(
 
     placed = [PlacedLine(moved(a), moved(b), page, line) for a, b, page, line in placed]
     return text.strip("\n "), placed
+
+
+def _continues_table(table: TextLine, following: TextLine) -> bool:
+    """Return whether a table at the head of a page goes on with one at the foot of another."""
+    if not (table.is_table and following.is_table and table.cells and following.cells):
+        return False
+    (left, right), (next_left, next_right) = map(_sides, (table, following))
+    is_as_wide = abs(left - next_left) <= 3 and abs(right - next_right) <= 3
+    return is_as_wide and _count_columns(table) == _count_columns(following)
+
+
+def _sides(table: TextLine) -> tuple[float, float]:
+    boxes = [box for _, _, box in table.cells]
+    return min(box.left for box in boxes), max(box.right for box in boxes)
+
+
+def _count_columns(table: TextLine) -> int:
+    return table.text.rpartition("\n")[2].replace("\\|", "").count("|")
+
+
+def _without_head(table: TextLine, head: str) -> TextLine:
+    """Return the rows of a table that goes on, without a head that is repeated."""
+    first, rule, rows = table.text.split("\n", 2)
+    if first == head:
+        start = len(first) + len(rule) + 2
+        cells = [(a - start, b - start, box) for a, b, box in table.cells if a >= start]
+        return table._replace(text=rows, cells=cells)
+    below, shift = len(first) + 1, len(rule) + 1
+    moved = (shift if cell[0] >= below else 0 for cell in table.cells)
+    cells = [(a - by, b - by, box) for (a, b, box), by in zip(table.cells, moved, strict=True)]
+    return table._replace(text=f"{first}\n{rows}", cells=cells)
 
 
 class _PageBlock(NamedTuple):

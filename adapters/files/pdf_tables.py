@@ -22,13 +22,14 @@ _MAX_RULES = 300  # of each direction; a drawing has more
 _WORD = re.compile(r"\S+")
 
 
-def with_tables(page: Any, textpage: Any, lines: Lines) -> Lines:
+def with_tables(page: Any, textpage: Any, lines: Lines, *, below_table: bool = False) -> Lines:
     """Return the lines of a page with each ruled table as one line, whose text is Markdown.
 
     A table has two rows and two columns at least, between lines that are drawn. What stands in it
-    is in it once. Where a line of text leads out of it, everything stays as it is.
+    is in it once. Where a line of text leads out of it, everything stays as it is. Pages whose
+    lines have no gaps have no table, unless the page before has one (``below_table``).
     """
-    if not _may_have_rows(lines):
+    if not (below_table or _may_have_rows(lines)):
         return lines
     horizontal, vertical = _rules(page)
     for grid in _grids(horizontal, vertical):

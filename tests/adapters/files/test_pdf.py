@@ -6,6 +6,7 @@ import pytest
 from sample_files import pdf_of
 
 from nodekin.adapters.files.pdf_layout import (
+    Rectangle,
     TextLine,
     garbage_share,
     lines_of_text,
@@ -13,7 +14,8 @@ from nodekin.adapters.files.pdf_layout import (
     pages_as_text,
     with_parts_joined,
 )
-from nodekin.nodegraph import NodeGraph, ReadError, ReadOptions
+from nodekin.nodegraph import Document, NodeGraph, ReadError, ReadOptions
+from nodekin.nodegraph.readers.text import cell_spans, markdown_table
 
 TEXT = b"BT /F 12 Tf 20 250 Td (Tea is a drink.) Tj ET"
 IMAGE = b"q 200 0 0 200 20 20 cm /I Do Q"
@@ -181,6 +183,40 @@ def test_what_is_no_running_head_stays_on_its_page(heads: list[str], feet: list[
     text, _ = pages_as_text(pages, [])
     for line in {*heads, *feet} - {""}:
         assert text.count(line) == (heads + feet).count(line)
+
+
+def table_of(*rows: tuple[str, str], left: float = 50) -> TextLine:
+    """Return a table as a line."""
+    text = markdown_table(rows)
+    boxes = [Rectangle(left + x, 690 - y, left + x + 60, 700 - y) for y in (0, 9) for x in (0, 60)]
+    cells = [(*span, box) for span, box in zip(cell_spans(text), boxes, strict=True)]
+    return TextLine(text, is_table=True, cells=cells)
+
+
+@pytest.mark.parametrize(
+    ("second", "text"),
+    [
+        ((("Tea", "Cup"), ("Oolong", "5")), "| Keemun | 4 |\n\f| Oolong | 5 |"),
+        ((("Oolong", "5"), ("Pu'er", "6")), "| Keemun | 4 |\n\f| Oolong | 5 |\n| Pu'er | 6 |"),
+    ],
+)
+def test_a_table_over_two_pages_is_one(second: tuple[tuple[str, str], ...], text: str) -> None:
+    pages = [[table_of(("Tea", "Cup"), ("Keemun", "4"))], [table_of(*second)]]
+    whole, placed = pages_as_text(pages, [])
+    assert whole == f"| Tea | Cup |\n| --- | --- |\n{text}"
+    cells = [whole[p.start + a : p.start + b] for p in placed for a, b, _ in p.line.cells]
+    rows = second if second[0][0] != "Tea" else second[1:]
+    assert cells == ["Tea", "Cup", "Keemun", "4", *(cell for row in rows for cell in row)]
+    pages[1] = [table_of(*second, left=90)]
+    assert "\n\n\f\n\n| " in pages_as_text(pages, [])[0]
+
+
+def test_the_rows_of_all_pages_are_in_the_group_of_tables() -> None:
+    graph = NodeGraph(progress=False)
+    text = "Prices:\n\n| Tea | Cup |\n| --- | --- |\n| Keemun | 4 |\n\f| Oolong | 5 |\n\nEnd."
+    graph.add(Document(text, {"page_unit": "page"}, id="a"))
+    (table,) = graph.nodes("table")
+    assert (table.own_metadata["rows"], table.own_metadata["page"], table.pages) == (2, 1, (1, 2))
 
 
 def test_raised_and_lowered_text_stays_in_its_line() -> None:
