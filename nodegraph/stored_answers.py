@@ -91,6 +91,7 @@ class StoredAnswer:
             A note of an agent has none.
         model: The name of the model.
         state: The graph's state when its retrieval began.
+        key: What it is stored by: question, filters, ``top_k``, conditions, and whose it is.
     """
 
     question: str
@@ -108,12 +109,12 @@ class StoredAnswer:
     setup: Mapping[str, str] = field(default_factory=dict)
     model: str = ""
     state: int = 0
+    key: str = field(default="", init=False, repr=False)
 
-    @property
-    def key(self) -> str:
-        """What it is stored by: question, filters, ``top_k``, conditions, and whose it is."""
+    def __post_init__(self) -> None:
         is_note = not self.setup
-        return answer_key(self.question, self.top_k, self.filters, self.conditions, is_note)
+        key = answer_key(self.question, self.top_k, self.filters, self.conditions, is_note)
+        object.__setattr__(self, "key", key)
 
 
 def answer_key(
@@ -204,7 +205,7 @@ class AnswerStore:
         Raises:
             TypeError: If the filters have a value that can't be stored.
         """
-        row = astuple(replace(answer, setup=dict(answer.setup)))
+        *row, _ = astuple(replace(answer, setup=dict(answer.setup)))
         self._change({answer.key: encode(row).encode("utf-8", "surrogatepass")})
         if checker is not None:
             self._checkers.add(checker)

@@ -22,6 +22,7 @@ from .languages import (
     names,
     of_script,
     query_parts,
+    scripts,
     stems,
     terms,
 )
@@ -153,6 +154,12 @@ class TextAnalyzer:
         scripts = by_script(_segments(text)[1])
         present = tuple((script, _present(frequency, size, script)) for script in scripts)
         return _weighed(self, text, present)
+
+    def index_languages(
+        self, frequency: Callable[[str], int], size: int
+    ) -> tuple[tuple[Language, ...], ...]:
+        """Return the languages of an index by script, all that ``weigh`` depends on in it."""
+        return tuple(_present(frequency, size, script) for script in scripts())
 
     def like(self, text: str) -> TextAnalyzer:
         """Return an analyzer for words and queries that are compared with a text, in its language.

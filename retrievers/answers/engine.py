@@ -15,9 +15,9 @@ from collections.abc import (
     Sequence,
 )
 from contextlib import aclosing
-from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, ClassVar, get_args
+from weakref import WeakKeyDictionary
 
 from ...nodegraph.errors import explain_names
 from ...nodegraph.models.llm import LLM, as_llm
@@ -39,6 +39,7 @@ from .context import AnswerContext
 from .pipeline import MODEL_FAILED, answer_question, answer_results, preset_answer
 from .qa import QaRetriever
 from .quotes import check_quotes
+from .result_bounds import BoundedCheck
 from .settings import (
     PROMPTS,
     AnswerCheck,
@@ -56,6 +57,7 @@ from .staleness import (
     setup_causes,
     setup_of,
     stored_answer,
+    with_causes,
 )
 
 if TYPE_CHECKING:
@@ -285,8 +287,26 @@ class QueryEngine(PromptMixin):
         ``graph.answers.stale(engine)`` asks it for all that the graph has.
         """
         setup = setup_of(self)
-        checked = (self._compared(answer, [], setup) for answer in answers)
+        check = self._bounded_check()
+        if check is None:
+            checked = [self._compared(answer, [], setup) for answer in answers]
+        else:
+            checked = [
+                with_causes(answer, setup_causes(answer, setup), stale)
+                for answer, stale in zip(answers, check(answers), strict=True)
+            ]
         return [stale for stale in checked if stale is not None]
+
+    def _bounded_check(self) -> BoundedCheck | None:
+        """Return what compares answers by bounds; None where each has to be retrieved for."""
+        if self.qa is not None or (self.max_tokens, self.min_score) != (None, None):
+            return None
+        check = _CHECKS.get(self)
+        if check is None or check.retriever is not self.retriever:
+            check = BoundedCheck.of(self.retriever, self.top_k)
+            if check is not None:
+                _CHECKS[self] = check
+        return check
 
     def answer_again(self, answer: StoredAnswer) -> bool:
         """Answer the question of a stored answer anew and store that.
@@ -322,12 +342,7 @@ class QueryEngine(PromptMixin):
             results += run(
                 answer_results(context, self.retriever, budget, answer.filters, self.min_score)
             )
-        changed = compared(answer, results, graph)
-        if not causes:
-            return changed
-        if changed is None:
-            return StaleAnswer(answer, tuple(causes))
-        return replace(changed, causes=(*causes, *changed.causes))
+        return with_causes(answer, causes, compared(answer, results, graph))
 
     def _storing(
         self,
@@ -410,6 +425,9 @@ class QueryEngine(PromptMixin):
             context, self.retriever, self.qa, pairs, budget, filters, self.min_score
         )
         return plan, context
+
+
+_CHECKS: WeakKeyDictionary[QueryEngine, BoundedCheck] = WeakKeyDictionary()
 
 
 class Conversation:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, Protocol
 
 from ...nodegraph.errors import ModelError
@@ -293,3 +293,13 @@ def setup_causes(answer: StoredAnswer, setup: Mapping[str, str]) -> list[str]:
         for part, cause in _SETUP_CAUSES.items()
         if answer.setup.get(part, setup.get(part)) != setup.get(part, answer.setup.get(part))
     ]
+
+
+def with_causes(
+    answer: StoredAnswer, causes: Sequence[str], changed: StaleAnswer | None
+) -> StaleAnswer | None:
+    """Return what has changed for an answer, with further causes before it; None for nothing."""
+    if not causes:
+        return changed
+    changed = changed or StaleAnswer(answer, ())
+    return replace(changed, causes=(*causes, *changed.causes))

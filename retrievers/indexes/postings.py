@@ -335,9 +335,20 @@ class Postings:
 
     def document_frequencies(self, alive: Mask) -> npt.NDArray[np.int64]:
         """Return for every term in how many living rows it is; terms of none are left out."""
-        self._merge([])
-        frequencies = _sums(self._state[0], alive)
+        frequencies = self.frequencies(alive)
         return frequencies[frequencies > 0]
+
+    def frequencies(self, alive: Mask) -> npt.NDArray[np.int64]:
+        """Return in how many living rows each term is, by its number."""
+        lists, later = self._state
+        frequencies = np.zeros(len(self.vocabulary), np.int64)
+        sums = np.diff(lists.starts) if alive.all() else _sums(lists, alive)
+        frequencies[: len(sums)] = sums
+        if later:
+            block = _block_of(later)
+            terms = np.repeat(block.terms, block.sizes)
+            np.add.at(frequencies, terms, alive[block.rows])
+        return frequencies
 
     def compact(self, alive: Mask) -> None:
         """Drop dead rows and number the living ones from 0, in order."""

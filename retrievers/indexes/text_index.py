@@ -22,7 +22,15 @@ from ..results import Hits
 from .array_files import Arrays, grown
 from .bm25_scores import LEAST, Floats, Meets, QueryPostings, TermWeights, best_rows
 from .node_table import NodeTable
-from .postings import MAX_TEXTS, Counts, Ints, InvertedTexts, Postings, invert
+from .postings import (
+    MAX_TEXTS,
+    Counts,
+    Ints,
+    InvertedTexts,
+    Postings,
+    Vocabulary,
+    invert,
+)
 from .synced_index import SyncedIndex, portions
 
 _LONG = 1_000  # nodes whose indexing is worth a progress bar
@@ -89,6 +97,20 @@ class TextIndex(SyncedIndex):
         if self.table.living == len(self.table):
             return self._postings.frequency(term)
         return len(self.postings(term)[0])
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        """The numbers of the terms; another object when they are numbered anew."""
+        return self._postings.vocabulary
+
+    def frequencies(self, numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Return in how many nodes each of many terms is; 0 for a negative number.
+
+        Args:
+            numbers: Those that the terms have in the vocabulary.
+        """
+        every = np.append(self._postings.frequencies(self.table.alive), 0)
+        return every[np.where(numbers < 0, len(every) - 1, numbers)]
 
     def document_frequencies(self) -> Ints:
         """Return that for every term of the index, ascending."""

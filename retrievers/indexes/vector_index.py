@@ -65,6 +65,11 @@ class VectorIndex(SyncedIndex):
         self._selections: dict[Hashable, tuple[Mask | None, AllowedVectors | None]] = {}
 
     @property
+    def exact(self) -> bool:
+        """Whether every search compares all vectors."""
+        return self._vectors is None or self._vectors.exact
+
+    @property
     def size(self) -> int:
         """How many nodes there are."""
         return self.table.living

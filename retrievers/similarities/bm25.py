@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from ..indexes.bm25_scores import TermStatistics, TermWeights, WordSearch
     from ..indexes.text_index import TextIndex
 
-_Terms = Iterable[tuple[str | tuple[str, ...], float]]
+Terms = Iterable[tuple[str | tuple[str, ...], float]]
 
-_Weigh = Callable[[str, Callable[[str], int], int], _Terms]
+_Weigh = Callable[[str, Callable[[str], int], int], Terms]
 
 DEFAULT_ANALYZER = TextAnalyzer()
 
@@ -111,7 +111,7 @@ class Bm25:
         silent: set[str] = set()
         others: set[str] = set()
         found = False  # the word whose parts follow
-        for term, occurrences in self._weigh(query, frequency, size):
+        for term, occurrences in self.weigh_terms(query, frequency, size):
             # A form in a language may be another word in the others: it is no rarer than the word
             # in the index's main language, so that it does not outweigh that.
             first = 0
@@ -129,8 +129,8 @@ class Bm25:
         saturation = Saturation(self.k1, self.b, length / size if size else 0.0)
         return TermWeights(weights, saturation, missing, highest, frozenset(silent - others))
 
-    def _weigh(self, query: str, frequency: Callable[[str], int], size: int) -> _Terms:
-        """Return the terms of a query, and how often each counts."""
+    def weigh_terms(self, query: str, frequency: Callable[[str], int], size: int) -> Terms:
+        """Return the terms of a query to an index, and how often each counts."""
         weigh: _Weigh | None = getattr(self.analyzer, "weigh", None)
         if weigh is not None:
             return weigh(query, frequency, size)

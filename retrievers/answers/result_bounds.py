@@ -1,0 +1,490 @@
+"""Tell which queries may have other results than before, without searching for all of them.
+
+Of each query the results are known, and as many runners-up. A new text is scored against all
+queries at once, by the statistics that each was searched by. As the statistics change, what is
+known is scored again, and everything else has changed by a factor that the terms of its query
+bound. As long as all results stay above everything else, they are the same.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from functools import partial
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from ...nodegraph.graph import NodeGraph
+from ...nodegraph.hashing import full_digest
+from ...nodegraph.node import Node
+from ...nodegraph.stored_answers import StaleAnswer, StoredAnswer
+from ..analysis.text_analyzer import TextAnalyzer
+from ..base_retriever import effective_child_k
+from ..indexes.nearest_vectors import unit
+from ..indexes.text_index import TextIndex
+from ..indexes.vector_index import VectorIndex
+from ..protocols import RetrieverProtocol
+from ..results import ScoredNode
+from ..retriever import Retriever
+from ..similarities.bm25 import Bm25
+from ..similarities.registry import Cosine
+from .staleness import compared
+
+Floats = npt.NDArray[np.float64]
+
+Mask = npt.NDArray[np.bool_]
+
+_ROUNDING = 1e-6  # sums in another order, of counts of 32 bits, differ by less, relatively
+
+_PRODUCT_ERROR = 2e-5  # so do products of 32-bit numbers, and cosines are rounded
+
+
+class Scorer(Protocol):
+    """Scores new texts for the queries that were added, in rows."""
+
+    def is_current(self) -> bool:
+        """Whether the queries still mean what they did when they were added."""
+        ...
+
+    def add(self, query: str, results: Sequence[ScoredNode], top_k: int) -> None:
+        """Add a query in the next row, with its ``top_k`` results and the runners-up."""
+        ...
+
+    def scores(self, texts: Sequence[str]) -> Iterator[Floats]:
+        """Yield for each text the scores that it may have had at most, (rows,)."""
+        ...
+
+    def stay(self, others: Floats) -> Mask:
+        """Return which rows have the same results for sure, (rows,).
+
+        Args:
+            others: What all that is not known scored at most when the query was added.
+        """
+        ...
+
+    def select(self, rows: Mask) -> None:
+        """Drop all other rows."""
+        ...
+
+
+class WordScorer:
+    """Scores by BM25, as the statistics were when a query was added.
+
+    The queries are an inverted file of their own: for each of its terms a query has a posting.
+
+    Args:
+        index: The index of the words.
+        similarity: How they are weighed.
+        known: How many results and runners-up a query has at most.
+    """
+
+    def __init__(self, index: TextIndex, similarity: Bm25, known: int) -> None:
+        self._index = index
+        self._similarity = similarity
+        self._terms: dict[str, int] = {}
+        self._numbers = np.zeros(0, np.int64)  # those of the terms in the index
+        self._vocabulary: object = None
+        self._languages = self._index_languages()
+        self._lengths = list[int]()  # postings of each row
+        self._averages = list[float]()  # by row
+        self._top_ks = list[int]()  # by row; 0 where there were fewer results
+        self._new: list[tuple[Any, ...]] = []
+        self._kind = np.dtype([*_POSTING, ("impacts", np.float32, (known,))])
+        self._postings = np.zeros(0, self._kind)
+
+    def _index_languages(self) -> object:
+        analyzer = self._similarity.analyzer
+        if isinstance(analyzer, TextAnalyzer):
+            return analyzer.index_languages(self._index.frequency, self._index.size)
+        return None
+
+    def is_current(self) -> bool:
+        """Whether queries are analysed as they were."""
+        return self._index_languages() == self._languages
+
+    def add(self, query: str, results: Sequence[ScoredNode], top_k: int) -> None:
+        """Add a query with the weights that its terms have now."""
+        index, similarity, before = self._index, self._similarity, len(self._new)
+        weighed = similarity.prepare(query, [index])
+        ids = [result.node.id for result in results]
+        by_term = dict(
+            zip(weighed.weights, index.passages().term_scores(ids, weighed).T, strict=True)
+        )
+        (known,) = self._kind["impacts"].shape
+        for term, count in similarity.weigh_terms(query, index.frequency, index.size):
+            forms = (term,) if isinstance(term, str) else term
+            main = next((form for form in forms if index.frequency(form)), forms[0])
+            for form in forms:
+                weight, impacts = 0.0, np.zeros(known)
+                if frequency := index.frequency(form):
+                    rarest = max(frequency, index.frequency(main))
+                    weight = count * float(_inverse_frequency(rarest, index.size))
+                    impacts[: len(ids)] = by_term[form] / weighed.weights[form]
+                self._new.append((self._number(form), self._number(main), count, weight, impacts))
+        self._lengths.append(len(self._new) - before)
+        self._averages.append(index.total_length / index.size if index.size else 0.0)
+        self._top_ks.append(top_k if len(ids) >= top_k else 0)
+
+    def _number(self, term: str) -> int:
+        return self._terms.setdefault(term, len(self._terms))
+
+    def _build(self) -> tuple[npt.NDArray[Any], npt.NDArray[np.int64]]:
+        """Return the postings, and the row of each."""
+        self._postings = np.concatenate([self._postings, np.array(self._new, self._kind)])
+        self._new.clear()
+        return self._postings, np.repeat(np.arange(len(self._lengths)), self._lengths)
+
+    def scores(self, texts: Sequence[str]) -> Iterator[Floats]:
+        """Yield the scores of texts."""
+        postings, rows = self._build()
+        similarity = self._similarity
+        analyze: Callable[[str], Any] = getattr(similarity.analyzer, "indexed", similarity.analyzer)
+        averages = np.array(self._averages)
+        averages[averages == 0] = 1.0
+        for text in texts:
+            counts = Counter(analyze(text))
+            relative = counts.total() / averages
+            by_term = np.zeros(len(self._terms))
+            for term in counts.keys() & self._terms.keys():
+                by_term[self._terms[term]] = counts[term]
+            occurring = by_term[postings["term"]]
+            (at,) = occurring.nonzero()
+            occurring, of_rows = occurring[at], rows[at]
+            k1, b = similarity.k1, similarity.b
+            norms = k1 * (1 - b + b * relative[of_rows])
+            impacts = occurring * (k1 + 1) / (occurring + norms)
+            weights = postings["weight"][at]
+            weights[weights == 0] = np.inf  # no text had the term: what it weighs is not known
+            sums = np.bincount(of_rows, weights * impacts, minlength=len(self._lengths))
+            yield sums.astype(np.float64)  # they are integers where there are none
+
+    def stay(self, others: Floats) -> Mask:
+        """Score what is known again; bound the scores of all else."""
+        postings, rows = self._build()
+        index, size = self._index, len(self._lengths)
+        frequencies = self._frequencies()
+        rarest = np.maximum(frequencies[postings["term"]], frequencies[postings["main"]])
+        weights = postings["count"] * _inverse_frequency(rarest, index.size)
+        weights[frequencies[postings["term"]] == 0] = 0.0
+        with np.errstate(divide="ignore", invalid="ignore"):
+            changes = weights / postings["weight"]  # infinite for a term that no text had
+        changes[np.isnan(changes)] = 1.0
+        highest = np.zeros(size)
+        np.maximum.at(highest, rows, changes)
+        scores = np.zeros((size, self._kind["impacts"].shape[0]))
+        np.add.at(scores, rows, weights[:, np.newaxis] * postings["impacts"])
+        top_ks = np.array(self._top_ks)[:, np.newaxis]
+        are_results = np.arange(scores.shape[1]) < top_ks
+        least = np.where(are_results, scores, np.inf).min(axis=1)
+        # As long as there are too few results, whatever has a term of the query is one.
+        least[top_ks[:, 0] == 0] = 1e-300
+        most = np.where(are_results, 0.0, scores).max(axis=1)
+        most[top_ks[:, 0] == 0] = 0.0
+        average = index.total_length / index.size if index.size else 1.0
+        lengths = average / np.maximum(np.array(self._averages), np.finfo(float).tiny)
+        with np.errstate(invalid="ignore"):
+            most = np.maximum(most, np.where(others > 0, highest * others, 0.0))
+        least *= np.minimum(lengths, 1.0)
+        stay: Mask = np.isfinite(highest)
+        stay &= least > most * np.maximum(lengths, 1.0) * (1 + _ROUNDING)
+        return stay
+
+    def _frequencies(self) -> npt.NDArray[np.int64]:
+        """Return in how many nodes each term of the queries is."""
+        vocabulary = self._index.vocabulary
+        if self._vocabulary is not vocabulary:
+            self._numbers, self._vocabulary = np.zeros(0, np.int64), vocabulary
+        terms = [*self._terms]
+        new = [vocabulary.find(term) for term in terms[len(self._numbers) :]]
+        self._numbers = np.concatenate([self._numbers, np.array(new, np.int64)])
+        for at in np.flatnonzero(self._numbers < 0).tolist():
+            self._numbers[at] = vocabulary.find(terms[at])
+        return self._index.frequencies(self._numbers)
+
+    def select(self, rows: Mask) -> None:
+        """Drop all other rows; the numbers of terms stay."""
+        postings, of_rows = self._build()
+        self._postings = postings[rows[of_rows]]
+        self._lengths = np.array(self._lengths)[rows].tolist()
+        self._averages = np.array(self._averages)[rows].tolist()
+        self._top_ks = np.array(self._top_ks)[rows].tolist()
+
+
+_POSTING = [("term", "i4"), ("main", "i4"), ("count", "f4"), ("weight", "f8")]
+
+
+def _inverse_frequency(frequency: Any, size: int) -> Any:
+    return np.log(1 + (size - frequency + 0.5) / (frequency + 0.5))
+
+
+class VectorScorer:
+    """Scores by the cosine, which no other text changes.
+
+    Args:
+        graph: The graph.
+        index: The index of the vectors.
+        key: The embedding.
+    """
+
+    def __init__(self, graph: NodeGraph, index: VectorIndex, key: str) -> None:
+        self._embeddings = graph.embeddings
+        self._index = index
+        self._key = key
+        self._queries: Any = np.zeros((0, 0), np.float32)
+        self._new: list[Any] = []
+        self._least = list[float]()  # the score of the last result, by row
+
+    def is_current(self) -> bool:
+        """Whether all vectors are compared."""
+        return self._index.exact
+
+    def add(self, query: str, results: Sequence[ScoredNode], top_k: int) -> None:
+        """Add a query's vector."""
+        self._least.append(results[top_k - 1].score if len(results) >= top_k else -np.inf)
+        self._new.append(unit(self._embeddings.query_vectors([query], self._key))[0])
+
+    def _build(self) -> Any:
+        if self._new:
+            known = self._queries.reshape(-1, len(self._new[0]))
+            self._queries = np.concatenate([known, np.array(self._new)])
+            self._new.clear()
+        return self._queries
+
+    def scores(self, texts: Sequence[str]) -> Iterator[Floats]:
+        """Yield the cosines of texts."""
+        queries = self._build()
+        for vector in self._embeddings.vectors(texts, self._key):
+            yield (queries @ unit(vector[np.newaxis])[0]).astype(np.float64) + _PRODUCT_ERROR
+
+    def stay(self, others: Floats) -> Mask:
+        """Return where nothing else is as near."""
+        stay: Mask = np.array(self._least) > others
+        stay |= others == -np.inf
+        return stay
+
+    def select(self, rows: Mask) -> None:
+        """Drop all other rows."""
+        self._queries = self._build()[rows]
+        self._least = np.array(self._least)[rows].tolist()
+
+
+class ResultBounds:
+    """Tell which queries may have other results than when they were recorded.
+
+    All methods are called while the graph is held.
+
+    Args:
+        graph: The graph.
+        group: The group that is searched, and returned.
+        make: Makes what scores new texts.
+    """
+
+    def __init__(self, graph: NodeGraph, group: str, make: Callable[[], Scorer]) -> None:
+        self._graph = graph
+        self._group = group
+        self._make = make
+        self.clear()
+
+    def clear(self) -> None:
+        """Drop all queries."""
+        reader = self._graph.reader
+        self._scorer = self._make()
+        self._rows: dict[Hashable, int] = {}
+        self._most = np.zeros(0)  # the highest score of all that is not known
+        self._open = np.zeros(0, np.bool_)
+        self._new: list[float] = []
+        self._results = np.zeros(0, _RESULT)
+        self._new_results: list[tuple[int, int, int, bool]] = []
+        self._revision = reader.revision(self._group)
+        self._version = reader.search_version(self._group)
+
+    def may_differ(self, query: Hashable) -> bool:
+        """Return whether a query may have other results; True for one that was not recorded."""
+        row = self._rows.get(query)
+        return row is None or (row < len(self._open) and bool(self._open[row]))
+
+    def record(
+        self,
+        query: Hashable,
+        text: str,
+        results: Sequence[ScoredNode],
+        top_k: int,
+        limit: int,
+        filtered: bool,
+    ) -> None:
+        """Record what a query has.
+
+        Args:
+            query: What the query is called.
+            text: The query.
+            results: Its results, and runners-up.
+            top_k: How many of them are results at most.
+            limit: How many of both there are at most.
+            filtered: Whether it has conditions on metadata.
+        """
+        self._scorer.add(text, results, top_k)
+        row = self._rows[query] = len(self._open) + len(self._new)
+        self._new.append(results[-1].score if len(results) >= limit else -np.inf)
+        nodes = [result.node for result in results]
+        contents = self._contents(nodes, filtered)
+        self._new_results += [
+            (row, hash(node.id), content, at < top_k)
+            for at, (node, content) in enumerate(zip(nodes, contents, strict=True))
+        ]
+
+    def _contents(self, nodes: Sequence[Node], filtered: bool) -> list[int]:
+        """Return hashes of what a search compares of nodes."""
+        texts = self._graph.reader.searched_texts(nodes)
+        return [
+            hash((node.id, str(node.content), text, full_digest(node.metadata) if filtered else ""))
+            for node, text in zip(nodes, texts, strict=True)
+        ]
+
+    def _build(self) -> None:
+        """Put what is new into the arrays; drop queries that were recorded again, if many."""
+        new = np.array(self._new, np.float64)
+        self._most = np.concatenate([self._most, new])
+        self._open = np.concatenate([self._open, np.zeros(len(new), np.bool_)])
+        self._results = np.concatenate([self._results, np.array(self._new_results, _RESULT)])
+        self._new.clear()
+        self._new_results.clear()
+        if len(self._open) > 2 * len(self._rows) + 100:
+            current = np.zeros(len(self._open), np.bool_)
+            current[[*self._rows.values()]] = True
+            self._scorer.select(current)
+            numbers = np.cumsum(current) - 1
+            self._rows = {query: int(numbers[row]) for query, row in self._rows.items()}
+            self._results = self._results[current[self._results["row"]]]
+            self._results["row"] = numbers[self._results["row"]]
+            self._most, self._open = self._most[current], self._open[current]
+
+    def update(self) -> None:
+        """Take in what has changed in the group."""
+        reader = self._graph.reader
+        version = reader.search_version(self._group)
+        if self._revision == reader.revision(self._group) and self._version == version:
+            return
+        changes = reader.changes(self._group, self._revision)
+        if changes.complete or self._version != version or not self._scorer.is_current():
+            self.clear()
+            return
+        self._build()
+        added = changes.added
+        # Of each text, once without and once with its metadata.
+        contents = np.array([self._contents(added, f) for f in (False, True)], np.int64)
+        ids = [hash(node_id) for node_id in (*changes.removed, *(node.id for node in added))]
+        rows, of_rows = self._results["row"], self._results["content"]
+        changed = np.isin(self._results["id"], np.array(ids, np.int64))
+        changed &= self._results["is_result"]
+        self._open[rows[changed & ~np.isin(of_rows, contents)]] = True
+        all_scores = self._scorer.scores(reader.searched_texts(added)) if added else iter(())
+        for of_text, scores in zip(contents.T, all_scores, strict=True):
+            scores[rows[np.isin(of_rows, of_text)]] = -np.inf  # it is known, and has only moved
+            np.maximum(self._most, scores, out=self._most)
+        self._open |= ~self._scorer.stay(self._most)
+        self._revision = changes.revision
+
+
+_RESULT = np.dtype([("row", "i4"), ("id", "i8"), ("content", "i8"), ("is_result", "?")])
+
+
+class BoundedCheck:
+    """Compare stored answers with what is retrieved now, where bounds say that it may differ.
+
+    Args:
+        retriever: What the answers were made from.
+        top_k: How many results, for answers that say nothing else.
+    """
+
+    def __init__(self, retriever: Retriever, top_k: int) -> None:
+        self.retriever = retriever
+        self.top_k = top_k
+        self.retrievals = 0  # so far
+        self._known = top_k + max(2, top_k // 2)
+        (self._graph,) = retriever.graphs
+        self._lock = threading.Lock()
+        self._bounds: ResultBounds | None = None
+        # The answers that were checked, and what was retrieved for those that are out of date.
+        self._checked: dict[str, tuple[StoredAnswer, list[ScoredNode] | None]] = {}
+
+    @classmethod
+    def of(cls, retriever: RetrieverProtocol, top_k: int | None) -> BoundedCheck | None:
+        """Return the check for a retriever; None where there are no bounds for its results."""
+        if (
+            type(retriever) is not Retriever
+            or len(retriever.graphs) != 1
+            or retriever.target != retriever.group_name
+            or retriever.similarity_cut_off is not None
+            or effective_child_k(retriever.settings.child_k) is not None
+            or _scorer(retriever, 0) is None
+        ):
+            return None
+        return cls(retriever, top_k or retriever.top_k)
+
+    def __call__(self, answers: Sequence[StoredAnswer]) -> list[StaleAnswer | None]:
+        """Return for each answer what has changed, None if nothing has."""
+        with self._lock:
+            return [
+                stale
+                for start in range(0, len(answers), _BATCH_SIZE)
+                for stale in self._check(answers[start : start + _BATCH_SIZE])
+            ]
+
+    def _check(self, answers: Sequence[StoredAnswer]) -> list[StaleAnswer | None]:
+        """Check some answers while the graph is held."""
+        retriever, graph, group = self.retriever, self._graph, self.retriever.group_name
+        index = retriever.similarity.open(graph, group, *retriever.embed_keys[:1])
+        index.ready()
+        with graph.reader.reading(*graph.reader.searched_groups(group)):
+            index.sync()
+            if self._bounds is None:
+                make = partial(_made, retriever, self._known)
+                self._bounds = ResultBounds(graph, group, make)
+            self._bounds.update()
+            return [self._compared(answer, self._bounds) for answer in answers]
+
+    def _compared(self, answer: StoredAnswer, bounds: ResultBounds) -> StaleAnswer | None:
+        checked, others = self._checked.get(answer.key, (None, None))
+        if checked == answer and not bounds.may_differ(answer.key):
+            return None if others is None else compared(answer, others, self._graph)
+        results: list[ScoredNode] = []
+        top_k = answer.top_k or self.top_k
+        if answer.question.strip():
+            self.retrievals += 1
+            limit = max(self._known, top_k)
+            results = self.retriever.retrieve(answer.question, top_k=limit, filters=answer.filters)
+            if top_k < self._known:
+                filtered = bool(self.retriever.conditions(answer.filters))
+                bounds.record(answer.key, answer.question, results, top_k, limit, filtered)
+        stale = compared(answer, results[:top_k], self._graph)
+        self._checked[answer.key] = answer, None if stale is None else results[:top_k]
+        return stale
+
+
+_BATCH_SIZE = 256  # answers that are checked before another thread may write
+
+
+def _scorer(retriever: Retriever, known: int) -> Callable[[], Scorer] | None:
+    """Return what makes a scorer of new texts for a retriever, None where there is none."""
+    (graph,), group, similarity = retriever.graphs, retriever.group_name, retriever.similarity
+    if type(similarity) is Bm25 and similarity.method == "lucene":
+        index = similarity.open(graph, group)
+        analyzer = similarity.analyzer
+        plain = isinstance(analyzer, TextAnalyzer) or not hasattr(analyzer, "weigh")
+        if isinstance(index, TextIndex) and plain:
+            return partial(WordScorer, index, similarity, known)
+    if type(similarity) is Cosine and len(retriever.embed_keys) == 1:
+        (key,) = retriever.embed_keys
+        vectors = similarity.open(graph, group, key)
+        if isinstance(vectors, VectorIndex):
+            return partial(VectorScorer, graph, vectors, key)
+    return None
+
+
+def _made(retriever: Retriever, known: int) -> Scorer:
+    make = _scorer(retriever, known)
+    assert make is not None
+    return make()

@@ -1,0 +1,122 @@
+"""Stored answers against an oracle that retrieves all of them again, after random edits."""
+
+import random
+
+import numpy as np
+import pytest
+
+from nodekin.nodegraph import Document, NodeGraph
+from nodekin.retrievers import QueryEngine, Retriever
+from nodekin.retrievers.answers.result_bounds import BoundedCheck
+from nodekin.retrievers.answers.staleness import no_model, stored_result
+from nodekin.retrievers.similarities.bm25 import Bm25
+
+WORDS = [
+    "tea green steamed leaf river long flows north sea ship harbour freight".split(),
+    "der grüne Tee wird gedämpft und die Flüsse fließen nach Norden zum Meer".split(),
+    [*"绿茶是蒸的", *"河流向北流到海里", "船在港口装货"],
+]
+
+WEIGHTS = [1 / rank for rank in range(1, 30)]
+
+
+def text_of(rng, languages):
+    words = WORDS[number := rng.randrange(languages)]
+    return ("" if number == 2 else " ").join(
+        rng.choices(words, WEIGHTS[: len(words)], k=rng.randint(2, 14))
+    )
+
+
+def document(rng, name, languages):
+    lines = [text_of(rng, languages) for _ in range(rng.randint(1, 4))]
+    return Document("\n".join(lines), {"year": rng.randint(2020, 2023)}, id=name)
+
+
+def edit(rng, graph, number, languages):
+    kind = rng.choice(["add", "change", "change", "remove", "move", "metadata"])
+    ids = graph.reader.document_ids()
+    old = graph.node(rng.choice(ids))
+    lines = old.text.split("\n")
+    if kind == "add" or len(ids) < 3:
+        graph.add(document(rng, f"new {number}", languages))
+    elif kind == "remove":
+        graph.remove(old.id)
+    elif kind == "change":
+        lines[rng.randrange(len(lines))] = text_of(rng, languages)
+        graph.add(Document("\n".join(lines), old.metadata, id=old.id))
+    elif kind == "move":
+        graph.add(Document("\n".join([text_of(rng, languages), *lines]), old.metadata, id=old.id))
+    else:
+        graph.add(Document(old.text, {"year": rng.randint(2020, 2023)}, id=old.id))
+
+
+def letters(texts):
+    vectors = [[ord(c) % 17 for c in f"{text:<12}"[:12]] for text in texts]
+    return np.array(vectors, np.float32) + 0.1
+
+
+@pytest.mark.parametrize(
+    ("similarity", "languages"),
+    [("bm25", 1), ("bm25", 3), (Bm25(analyzer=str.split, b=0.4), 3), ("cosine", 1), ("auto", 1)],
+    ids=["words", "three languages", "own analyzer", "vectors", "words and vectors"],
+)
+@pytest.mark.parametrize("seed", range(2))
+def test_those_are_named_whose_retrieval_differs(similarity, languages, seed):
+    rng = random.Random(seed)
+    graph = NodeGraph(embed=None if languages == 3 or similarity == "bm25" else letters)
+    graph.create_node_group("line", str.splitlines)
+    graph.add([document(rng, f"d{number}", languages) for number in range(rng.choice([2, 30]))])
+    retriever = Retriever(graph, "line", similarity, top_k=rng.choice([1, 3]))
+    engine = QueryEngine(retriever, lambda prompt: "An answer [1].")
+    for number in range(12):
+        filters = {"year": {"gte": 2022}} if number % 3 == 0 else None
+        top_k = 2 if number % 4 == 0 else None
+        engine.query(text_of(rng, languages), keep=True, filters=filters, top_k=top_k)
+    for number in range(15):
+        for _ in range(rng.randint(0, 3)):
+            edit(rng, graph, number, languages)
+        expected = set()
+        for answer in graph.answers:
+            options = {"top_k": answer.top_k, "filters": answer.filters}
+            results = retriever.retrieve(answer.question, **options)
+            keys = sorted(stored_result(result).key for result in results)
+            if keys != sorted(result.key for result in answer.results):
+                expected.add(answer.key)
+        assert {stale.answer.key for stale in graph.answers.stale()} == expected
+        if rng.random() < 0.2:
+            graph.answers.refresh()
+
+
+def test_what_is_far_from_a_question_costs_no_retrieval():
+    graph = NodeGraph()
+    graph.create_node_group("line", str.splitlines)
+    graph.add("\n".join([f"tea number {number} is steamed" for number in range(40)]))
+    retriever = Retriever(graph, "line", top_k=1)
+    engine = QueryEngine(retriever, lambda prompt: "An answer [1].")
+    for number in range(20):
+        engine.query(f"number {number}", keep=True)
+    check = BoundedCheck.of(retriever, None)
+    answers = list(graph.answers)
+    assert check(answers) == [None] * 20
+    assert check.retrievals == 20
+    graph.add("Rivers flow to the sea")
+    assert check(answers) == [None] * 20
+    assert check.retrievals == 20
+    graph.add("number 7 number 7")
+    assert [stale.answer.question for stale in check(answers) if stale] == ["number 7"]
+    assert check.retrievals < 25
+
+
+@pytest.mark.parametrize(
+    "retriever",
+    [
+        lambda graph: Retriever(graph, "line", target="ROOT"),
+        lambda graph: Retriever(graph, "line", Bm25(method="okapi")),
+        lambda graph: Retriever([graph, NodeGraph()], "ROOT"),
+        lambda graph: QueryEngine(graph, no_model).retriever,
+    ],
+)
+def test_retrievers_without_bounds(retriever):
+    graph = NodeGraph()
+    graph.create_node_group("line", str.splitlines)
+    assert BoundedCheck.of(retriever(graph), None) is None
