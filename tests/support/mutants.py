@@ -184,7 +184,7 @@ def run_tests(arguments: list[str], limit: float | None = None) -> int:
 def survives(file: Path, tree: ast.Module, line: int) -> bool:
     """Run the tests that belong to a changed line; return whether all of them pass.
 
-    Last of all come the slow tests of the file.
+    Last of all come the examples and the slow tests of the file.
     """
     tests, names = tests_of(file, tree, line), CALLS.with_name("tests.txt")
     for batch in filter(None, (tests[:_FIRST], tests[_FIRST:])):
@@ -192,8 +192,12 @@ def survives(file: Path, tree: ast.Module, line: int) -> bool:
         if run_tests(["-x", "-m", _QUICK, f"@{names}"], 5 * SECONDS) not in (0, 5):
             return False
     own = ROOT / "tests" / file.parent / f"test_{file.name}"
-    slow = ["-x", "-m", "slow and not models", str(own)]
-    return not own.exists() or run_tests(slow, 3 * SECONDS) in (0, 5, -1)
+    module = ".".join(("nodekin", *file.with_suffix("").parts)).removesuffix(".__init__")
+    last = [
+        ["-m", _QUICK, f"tests/test_docs.py::test_docstring_examples[{module}]"],
+        *([["-m", "slow and not models", str(own)]] if own.exists() else []),
+    ]
+    return all(run_tests(["-x", *tests], 3 * SECONDS) in (0, 5, -1) for tests in last)
 
 
 def main(count: int, seed: int) -> None:

@@ -83,6 +83,14 @@ def test_the_prompt_is_in_the_texts_language():
     assert "<text>\nTea is a drink.\n</text>" in english
 
 
+def test_how_many_are_asked_for_unless_one_says():
+    limits = {task: LLMExtractor(Scripted(), task).limit for task in PROMPTS["en"]}
+    assert limits == {"summary": 3, "keywords": 8, "questions": 5, "qa": 5}  # as documented
+    model = Scripted()
+    LLMExtractor(model)("茶是一种饮品。")
+    assert "最多 3 句话" in model.prompts[0]
+
+
 def test_the_language_and_limit_of_ones_own():
     model = Scripted(default="a, b, c")
     assert len(LLMExtractor(model, "keywords", "en", limit=2)("茶是一种饮品。")) == 2

@@ -1,0 +1,18 @@
+"""What judges and writers of questions are asked."""
+
+import re
+
+import pytest
+
+from nodekin.retrievers.evaluation.model_prompts import JUDGE_PROMPTS, WRITER_PROMPTS
+
+
+@pytest.mark.parametrize("name", [*JUDGE_PROMPTS, *WRITER_PROMPTS])
+def test_a_prompt_is_in_its_language_and_has_its_material_in_tags(name: str) -> None:
+    prompt = {**JUDGE_PROMPTS, **WRITER_PROMPTS}[name]
+    assert "请" in prompt.zh
+    assert prompt.en.isascii()
+    for text in (prompt.zh, prompt.en):
+        assert all(f"{{{field}}}" in text for field in prompt.required)
+        assert sorted(re.findall(r"<(\w+)>", text)) == sorted(re.findall(r"</(\w+)>", text)) != []
+        assert "\n\n\n" not in text
