@@ -36,8 +36,9 @@ def test_built_in_similarities(similarity: Any) -> None:
     check_index(similarity)
 
 
-def test_the_map_index() -> None:
+def test_the_map_index(capsys: pytest.CaptureFixture[str]) -> None:
     check_index(index="map")
+    assert capsys.readouterr() == ("", "")  # no bar
 
 
 @pytest.mark.parametrize("batch", [False, True])

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from nodekin.nodegraph import NodeGraph, ReadError, ReadOptions
-from nodekin.nodegraph.readers.text import detected
+from nodekin.nodegraph.readers.text import detected, markdown_table
 
 
 def text_in(path: Path) -> str:
@@ -76,3 +76,16 @@ def test_values_in_columns_become_a_table(tmp_path: Path, name: str, content: st
     (tmp_path / name).write_text(content)
     expected = "| tea | price, cup |\n| --- | --- |\n| Keemun | 3 |"
     assert text_in(tmp_path / name) == expected
+
+
+@pytest.mark.parametrize(
+    ("rows", "lines"),
+    [
+        ([], []),
+        ([[]], []),
+        ([["a"]], ["| a |", "| --- |"]),
+        ([["a"], ["b", "c"]], ["| a |  |", "| --- | --- |", "| b | c |"]),
+    ],
+)
+def test_a_table_is_as_wide_as_its_widest_row(rows: list[list[str]], lines: list[str]) -> None:
+    assert markdown_table(rows).splitlines() == lines

@@ -11,12 +11,13 @@ from nodekin.retrievers import QueryEngine, Retriever
 from nodekin.retrievers.evaluation import (
     GoldPassage,
     GoldSpan,
+    Question,
     evaluate,
     generate_questions,
     load_jsonl,
     save_jsonl,
 )
-from nodekin.retrievers.evaluation.generation import NoQuestionsError
+from nodekin.retrievers.evaluation.generation import NoQuestionsError, same_question
 
 RHINE = (
     "Rhine\nThe Rhine rises in the Alps of Switzerland and runs north to Holland. On its way it "
@@ -229,6 +230,21 @@ def test_the_same_question_is_asked_once(graph):
     generated = generate_questions(graph, writer, 2, shares={"unanswerable": 1}, progress=False)
     assert len(generated.dataset) == 1
     assert generated.reasons == {"asked before": 2}
+
+
+@pytest.mark.parametrize(
+    ("other", "answer", "same"),
+    [
+        ("A b c d e f g h i j", "x", True),
+        ("a b c d e f g h i j?", "y", True),  # the same words
+        ("a b c d e f g h i k", "x", True),  # nine of ten
+        ("a b c d e f g h i k", "y", False),
+        ("a b c d e f g h l k", "x", False),
+    ],
+)
+def test_two_questions_are_one(other, answer, same):
+    one = Question("1", "a b c d e f g h i j", answers=("x",))
+    assert same_question(one, Question("2", other, answers=(answer,))) is same
 
 
 def test_the_seed_decides_and_threads_do_not():
