@@ -169,7 +169,7 @@ def _calls() -> dict[str, tuple[float, list[str]]]:
 def run_tests(arguments: list[str], limit: float | None = None) -> int:
     """Run tests quietly; return their status: 5 where there are none, -1 after the limit."""
     try:
-        return subprocess.run(
+        ran = subprocess.run(
             [sys.executable, "-m", "pytest", *_OPTIONS, *arguments],
             cwd=ROOT,
             capture_output=limit is not None,
@@ -179,9 +179,12 @@ def run_tests(arguments: list[str], limit: float | None = None) -> int:
                 "PYTHONDONTWRITEBYTECODE": "1",
                 "PYTHONPATH": str(ROOT / "tests" / "support"),
             },
-        ).returncode
+        )
     except subprocess.TimeoutExpired:
         return -1
+    if b"not found: " in (ran.stderr or b""):
+        raise RuntimeError(f"there are no such tests: {ran.stderr!r:.500}")
+    return ran.returncode
 
 
 def survives(file: Path, tree: ast.Module, line: int) -> bool:
