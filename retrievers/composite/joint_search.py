@@ -197,10 +197,13 @@ class _Branch:
         is_child = group.scope != "group" and group.parent == search.target
         path = path_to(graph, search.target)
 
-        def target_ids(node: Node) -> Sequence[str | None]:
+        def target_ids(nodes: Sequence[Node]) -> Iterable[Sequence[str | None]]:
             if is_child and conditions.filters is None:
-                return (node.parent_id,)
-            return [r.id for r in kin(graph, path, node) if conditions.allow(r, node)]
+                return [(node.parent_id,) for node in nodes]
+            return (
+                [r.id for r in kin(graph, path, node) if conditions.allow(r, node)]
+                for node in nodes
+            )
 
         def lift(hits: Sequence[tuple[str, float]]) -> dict[str, list[tuple[Node | None, float]]]:
             targets: dict[str, list[tuple[Node | None, float]]] = {}
@@ -208,11 +211,11 @@ class _Branch:
             for start in range(0, len(hits), search.limit):  # as many as may be enough, at once
                 part = hits[start : start + search.limit]
                 nodes = graph.reader.nodes_by_id([node_id for node_id, _ in part])
-                for node, (_, score) in zip(nodes, part, strict=True):
-                    for target in filter(None, target_ids(node)):
+                for node, (_, score), ids in zip(nodes, part, target_ids(nodes), strict=True):
+                    for target in ids:
                         if target in targets:
                             targets[target].append((node, score))
-                        elif len(targets) < maximum:
+                        elif len(targets) < maximum and target:
                             targets[target] = [(node, score)]
                     if len(targets) == maximum and not search.hits:
                         return targets

@@ -6,7 +6,7 @@ import math
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain, islice
+from itertools import chain, count, islice
 from typing import NamedTuple
 
 import numpy as np
@@ -134,38 +134,32 @@ class LinkGraph:
                 else:
                     mentions[other][row] = None
         entities = [] if self.via is None else self._entities(mentions)
-        of_entities = chain.from_iterable(entity.passages for entity in entities)
+        of_entities = [*chain.from_iterable(entity.shares for entity in entities)]
         columns = self._columns(seeds, [*(other for _, other, _ in links), *of_entities])
         strengths = np.zeros((len(seeds), len(columns)))
         strongest = np.zeros_like(strengths, np.int32)
         connections: list[PassageLink] = []
         for row, other, link in links:
-            weight, column = min(link.weight, 1.0), columns.get(other)
-            if column is not None and weight > strengths[row, column]:
+            weight, column = min(link.weight, 1.0), columns[other]
+            if column >= 0 and weight > strengths[row, column]:
                 strengths[row, column], strongest[row, column] = weight, len(connections)
                 connections.append(PassageLink(link.type))
-        shares = _shares(entities, columns)
-        rarities = np.array([entity.rarity for entity in entities])
-        mentioned: list[list[int]] = [[] for _ in seeds]  # entities by seed, the rarest first
-        for at, entity in enumerate(entities):
-            for row in mentions[entity.id]:
-                mentioned[row].append(at)
-        for row, of_seed in enumerate(mentioned):
-            if not of_seed:
-                continue
-            of_others = shares[of_seed]
-            values = np.maximum(of_others, of_others[:, [row]]) * rarities[of_seed][:, np.newaxis]
-            values[of_others == 0] = 0.0
-            best = values.argmax(axis=0)
-            highest = values.max(axis=0)
-            stronger = highest > strengths[row]
-            strengths[row, stronger] = highest[stronger]
-            strongest[row, stronger] = len(connections) + np.array(of_seed)[best[stronger]]
+        at_entities = np.fromiter(map(columns.__getitem__, of_entities), np.int64)
+        pairs = [
+            (at, row, entity.shares.get(seeds[row], UNTITLED))
+            for at, entity in enumerate(entities)
+            for row in mentions[entity.id]
+        ]
+        if pairs:
+            highest, rarest = _strongest(entities, at_entities, pairs, strengths.shape)
+            stronger = highest > strengths
+            strengths[stronger] = highest[stronger]
+            strongest[stronger] = len(connections) + rarest[stronger]
         connections += [PassageLink(entity.type, entity.id) for entity in entities]
         np.fill_diagonal(strengths, 0.0)  # no passage is connected to itself
         return LinkMatrix(list(columns), strengths, strongest, connections)
 
-    def _columns(self, seeds: Sequence[str], others: Sequence[str]) -> dict[str, int]:
+    def _columns(self, seeds: Sequence[str], others: Sequence[str]) -> _Columns:
         """Number the seeds and the others that may be results, up to ``max_passages``."""
         passages: Iterable[str] = dict.fromkeys(chain(seeds, others))
         if self.allowed is not None:
@@ -173,7 +167,7 @@ class LinkGraph:
             of_seeds = {*seeds}
             passages = (i for i in passages if i in of_seeds or self.allowed(i))
         maximum = max(len(seeds), self.options.max_passages)
-        return {passage: column for column, passage in enumerate(islice(passages, maximum))}
+        return _Columns(zip(islice(passages, maximum), count(), strict=False))
 
     def _entities(self, mentions: Collection[str]) -> list[_Entity]:
         """Return the entities, the rarest first."""
@@ -241,17 +235,47 @@ class _Entity(NamedTuple):
     type: str
     rarity: float
     order: int
-    passages: Mapping[str, float]  # with the share of its rarity that it counts for each
+    shares: Mapping[str, float]  # of its rarity that it counts, by passage
 
 
-def _shares(entities: Sequence[_Entity], columns: Mapping[str, int]) -> Floats:
-    """Return what each passage of each entity counts of its rarity, (entities, passages).
+class _Columns(dict[str, int]):
+    """The columns of passages, -1 for those that have none."""
 
-    It is 0 where the entity is not linked to a passage.
+    def __missing__(self, passage: str) -> int:
+        return -1
+
+
+def _strongest(
+    entities: Sequence[_Entity],
+    columns: npt.NDArray[np.int64],
+    pairs: Sequence[tuple[int, int, float]],
+    shape: tuple[int, ...],
+) -> tuple[Floats, npt.NDArray[np.int32]]:
+    """Return how strongest entities connect rows and columns, and by which entity, the first one.
+
+    Args:
+        entities: The entities.
+        columns: Those of the passages of all entities, one entity after the other.
+        pairs: An entity, a row that it is linked to, and what it counts there, the first one first.
+        shape: Rows and columns.
     """
-    shares = np.zeros((len(entities), len(columns) + 1))  # the last column is of no passage
-    for of_entity, entity in zip(shares, entities, strict=True):
-        of_entity[[columns.get(passage, -1) for passage in entity.passages]] = [
-            *entity.passages.values()
-        ]
-    return shares[:, :-1]
+    sizes = np.array([len(entity.shares) for entity in entities])
+    shares = np.fromiter(chain.from_iterable(e.shares.values() for e in entities), np.float64)
+    rarities = np.array([entity.rarity for entity in entities])
+    of_pairs, rows, own = (np.array(values) for values in zip(*pairs, strict=True))
+    count_of = sizes[of_pairs]
+    # Of each pair the places of its entity's passages.
+    first = (np.cumsum(sizes) - sizes)[of_pairs] - (np.cumsum(count_of) - count_of)
+    at = np.arange(count_of.sum()) + first.repeat(count_of)
+    strengths = np.maximum(shares[at], own.repeat(count_of))
+    strengths *= rarities[of_pairs].repeat(count_of)
+    cells = rows.repeat(count_of) * shape[1] + columns[at]
+    has_column = columns[at] >= 0
+    cells, strengths = cells[has_column], strengths[has_column]
+    of_cells = of_pairs.repeat(count_of)[has_column]
+    highest = np.zeros(shape[0] * shape[1])
+    np.maximum.at(highest, cells, strengths)
+    strongest = np.zeros(len(highest), np.int32)
+    best = (strengths == highest[cells]).nonzero()[0][::-1]  # the first one is written last
+    strongest[cells[best]] = of_cells[best]
+    return highest.reshape(shape), strongest.reshape(shape)

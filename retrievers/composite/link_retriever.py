@@ -239,7 +239,7 @@ class LinkRetriever(PlannedRetriever):
             )
             scale = score_scale(seed_scores, terms[: len(seeds)].sum(axis=1)) if seeds else 0.0
             by_id = {seed.id: seed for seed in seeds}
-            paths = self._paths(pairs, by_id, links, words, scale)
+            paths = self._paths(pairs, by_id, links, words, scale, positions)
             attributes.update(passages=len(matrix.passages), pairs=len(pairs), paths=len(paths))
             filters = {i: seed.filters for i, seed in by_id.items()}
             for path in paths.values():
@@ -257,6 +257,7 @@ class LinkRetriever(PlannedRetriever):
         links: LinkGraph,
         words: QueryWords,
         scale: float,
+        limit: int,
     ) -> dict[str, Pair]:
         """Follow links once more, from the best passages that links led to."""
         options = self.options
@@ -279,6 +280,7 @@ class LinkRetriever(PlannedRetriever):
             covered,
             options.strength_exponent,
             options.path_weight,
+            limit,
         )
 
     def _titles(self, query: str) -> list[NamedTitle]:

@@ -117,6 +117,7 @@ def best_paths(
     covered: Floats,
     damping: float,
     path_weight: float,
+    limit: int | None = None,
 ) -> dict[str, Pair]:
     """Return the best path of each passage that adds to what pairs have of the query, by its id.
 
@@ -128,21 +129,26 @@ def best_paths(
         covered: The score of each term in each pair.
         damping: The exponent of a connection's strength.
         path_weight: What a path counts beside the pair that it goes on from.
+        limit: How many of the best paths have to be there; None for all.
     """
-    gains = np.array([np.maximum(terms - words, 0.0).sum(axis=1) for words in covered])
-    paths = path_weight * matrix.strengths**damping * (np.array(scores)[:, None] + gains)
-    paths[(matrix.strengths == 0) | (gains <= 0)] = -1.0
-    best = paths.argmax(axis=0)
+    paths = np.full_like(matrix.strengths, -1.0)
+    for row, (score, words) in enumerate(zip(scores, covered, strict=True)):
+        linked = matrix.strengths[row].nonzero()[0]
+        gains = np.maximum(terms[linked] - words, 0.0).sum(axis=1)
+        strengths = matrix.strengths[row, linked] ** damping
+        of_row = path_weight * strengths * (score + gains)
+        paths[row, linked] = np.where(gains > 0, of_row, -1.0)
+    best, highest = paths.argmax(axis=0), paths.max(axis=0)
     own_scores = terms.sum(axis=1)
     return {
         matrix.passages[column]: Pair(
-            float(paths[row, column]),
+            float(highest[column]),
             float(own_scores[column]),
-            matrix.passages[row],
-            matrix.connections[matrix.strongest[row, column]],
+            matrix.passages[best[column]],
+            matrix.connections[matrix.strongest[best[column], column]],
         )
-        for column, row in enumerate(best.tolist())
-        if paths[row, column] > 0
+        for column in _best_columns(highest, 0, limit)
+        if highest[column] > 0
     }
 
 

@@ -62,8 +62,10 @@ _SIGNIFICANT = re.compile(
     rf"|[{UNSPACED}]|(?:(?![{UNSPACED}])[^\W_])+|[^\w\s{_MARKS}]"
 )
 
-# How many words at both ends of a text are compared first, and in how many letters they are.
-_WORDS, _PART = 3, 48
+# How many letters at both ends of a text are compared first, and where they are looked for.
+_LETTERS, _PART = 12, 48
+
+_BETWEEN = re.compile(r"[\W_]+")
 
 _LINKED = 0.5  # of the score of a passage, what one is worth at least that a link leads to
 
@@ -228,12 +230,12 @@ def _without_marks(text: str) -> list[str]:
     return _SIGNIFICANT.findall(_plain(text)) or [text]
 
 
-def _ends(text: str) -> tuple[str, ...]:
-    """Return the first and the last words of a text, which tell most texts from others."""
-    first, last = (_without_marks(part) for part in (text[:_PART], text[-_PART:]))
-    if min(len(first), len(last)) < 2 * _WORDS:  # what is cut off may change the others
-        first = last = _without_marks(text)
-    return *first[:_WORDS], *last[-_WORDS:]
+def _ends(text: str) -> tuple[str, str]:
+    """Return the first and the last letters of a text, which tell most texts from others."""
+    first, last = (_BETWEEN.sub("", _plain(part)) for part in (text[:_PART], text[-_PART:]))
+    if min(len(first), len(last)) < 2 * _LETTERS:  # what is cut off may change the others
+        first = last = _BETWEEN.sub("", _plain(text))
+    return first[:_LETTERS], last[-_LETTERS:]
 
 
 def _plain(text: str) -> str:

@@ -306,7 +306,7 @@ class NodeIds(Sequence[str]):
         """Return the ids of some rows, (n,)."""
         first, later = self._first, self._later
         if not first:
-            return [later[row] for row in rows.tolist()]
+            return [*map(later.__getitem__, rows.tolist())]
         if not later or rows.max(initial=0) < first:
             return self._stored.take(rows)
         return [self[row] for row in rows.tolist()]

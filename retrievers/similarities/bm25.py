@@ -114,14 +114,14 @@ class Bm25:
         for term, occurrences in self.weigh_terms(query, frequency, size):
             # A form in a language may be another word in the others: it is no rarer than the word
             # in the index's main language, so that it does not outweigh that.
-            first = 0
             forms = (term,) if isinstance(term, str) else term
+            counts = [*map(frequency, forms)]
+            first = next(filter(None, counts), 0)
             if occurrences >= 1:
-                found = any(map(frequency, forms))
+                found = first > 0
             (silent if occurrences < 1 and found else others).update(forms)
-            for form in forms:
-                if count := frequency(form):
-                    first = first or count
+            for form, count in zip(forms, counts, strict=True):
+                if count:
                     idf = self._idf(max(count, first), size, statistics[0])
                     weights[form] = weights.get(form, 0.0) + occurrences * idf
             if not first:
