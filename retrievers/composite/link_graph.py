@@ -159,7 +159,7 @@ class LinkGraph:
         np.fill_diagonal(strengths, 0.0)  # no passage is connected to itself
         return LinkMatrix(list(columns), strengths, strongest, connections)
 
-    def _columns(self, seeds: Sequence[str], others: Sequence[str]) -> _Columns:
+    def _columns(self, seeds: Sequence[str], others: Sequence[str]) -> _PassageColumns:
         """Number the seeds and the others that may be results, up to ``max_passages``."""
         passages: Iterable[str] = dict.fromkeys(chain(seeds, others))
         if self.allowed is not None:
@@ -167,7 +167,7 @@ class LinkGraph:
             of_seeds = {*seeds}
             passages = (i for i in passages if i in of_seeds or self.allowed(i))
         maximum = max(len(seeds), self.options.max_passages)
-        return _Columns(zip(islice(passages, maximum), count(), strict=False))
+        return _PassageColumns(zip(islice(passages, maximum), count(), strict=False))
 
     def _entities(self, mentions: Collection[str]) -> list[_Entity]:
         """Return the entities, the rarest first."""
@@ -238,7 +238,7 @@ class _Entity(NamedTuple):
     shares: Mapping[str, float]  # of its rarity that it counts, by passage
 
 
-class _Columns(dict[str, int]):
+class _PassageColumns(dict[str, int]):
     """The columns of passages, -1 for those that have none."""
 
     def __missing__(self, passage: str) -> int:

@@ -125,7 +125,7 @@ def sessions() -> Iterator[tuple[str, list[Found]]]:
             ],
         )
     home, settings = find_index(None, ())
-    with _opened(home, settings, (), None, 2_000) as tools:
+    with _opened(home, settings, (), None, 2_000, notes=False) as tools:
         yield "mcp", of_tools(tools)
 
 
