@@ -151,13 +151,8 @@ def test_from_graph():
     assert retriever.invoke("salty sea") == [DOCUMENTS[1]]
     with pytest.raises(TypeError, match="graph is a NodeGraph"):
         NodeGraphRetriever.from_graph(DOCUMENTS)
-
-
-def test_a_retriever_without_a_graph_says_so():
-    graph = NodeGraph(progress=False)
-    retriever = NodeGraphRetriever(retriever=Retriever(graph, "ROOT"))
     with pytest.raises(ValueError, match="has no graph"):
-        retriever.add_documents(DOCUMENTS)
+        NodeGraphRetriever(Retriever(graph, "ROOT")).add_documents(DOCUMENTS)
 
 
 @pytest.fixture(params=["memory", "file"])
@@ -199,45 +194,21 @@ async def run(mode, *args, **settings):
     return await aindex(*args, **settings, **SETTINGS)
 
 
-async def test_incremental_cleanup(documents, graph, records, mode):
+async def test_only_what_changed_is_replaced_and_embedded(documents, graph, records, mode):
     """A page that changed loses its old parents and children; others stay."""
+    model = graph.embeddings.embedder("default").embed.__self__
+    sentences = ["Tea is green.", "Tea is hot.", "河很长。", "河流入海。"]
     first = pages(tea="Tea is green. Tea is hot.", 河="河流入海。河很长。")
     done = await run(mode, first, records, documents, cleanup="incremental")
     assert (done["num_added"], done["num_deleted"]) == (2, 0)
     assert documents.invoke("hot tea")[0].metadata["source"] == "tea"
-    assert group_texts(graph, "sentence") == [
-        "Tea is green.",
-        "Tea is hot.",
-        "河很长。",
-        "河流入海。",
-    ]
-    again = await run(mode, first, records, documents, cleanup="incremental")
-    assert (again["num_skipped"], again["num_added"], again["num_deleted"]) == (2, 0, 0)
+    assert group_texts(graph, "sentence") == sentences
+    assert len(model.passages) == 4
     changed = pages(tea="Tea is green. Tea is cold.")
     done = await run(mode, changed, records, documents, cleanup="incremental")
     assert (done["num_added"], done["num_deleted"]) == (1, 1)
-    assert group_texts(graph, "sentence") == [
-        "Tea is cold.",
-        "Tea is green.",
-        "河很长。",
-        "河流入海。",
-    ]
+    assert group_texts(graph, "sentence") == ["Tea is cold.", *sentences[:1], *sentences[2:]]
     assert documents.invoke("hot or cold?")[0].page_content == "Tea is green. Tea is cold."
-
-
-async def test_only_what_changed_is_embedded(graph, documents, records):
-    model = graph.embeddings.embedder("default").embed.__self__
-    first = pages(tea="Tea is green. Tea is hot.", 河="河流入海。河很长。")
-    index(first, records, documents, cleanup="full", **SETTINGS)
-    documents.invoke("tea")
-    assert len(model.passages) == 4
-    index(
-        [*pages(tea="Tea is green. Tea is cold."), first[1]],
-        *(records, documents),
-        **SETTINGS,
-        cleanup="full",
-    )
-    documents.invoke("tea")
     assert [text.strip() for text in model.passages[4:]] == ["Tea is cold."]
 
 
