@@ -50,6 +50,28 @@ def test_top_k_and_filters_reach_the_retriever(scripted) -> None:
     assert retriever.calls == [("tea?", 7, None), ("tea?", 2, {"lang": "en"})]
 
 
+QUESTIONS = {
+    **{
+        "Japanese": "ナイル川の長さは？",
+        "Korean": "나일강의 길이는?",
+        "Russian": "Какой длины Нил?",
+    },
+    **{"Arabic": "كم يبلغ طول النيل؟", "German": "Wie lang ist der Nil?"},
+    **{"French": "Quelle est la longueur du Nil ?", "Spanish": "¿Cuánto mide el Nilo?"},
+}
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("question", QUESTIONS.values(), ids=list(QUESTIONS))
+def test_other_languages_are_answered_in_the_language_of_the_question(
+    question, mode, scripted
+) -> None:
+    model = scripted(lambda _: "6,650 km [1].\nConfidence: 90")
+    QueryEngine(FixedRetriever([passage("尼罗河长6650公里。")]), model, mode).query(question)
+    assert model.prompts
+    assert all("in the language of the question" in prompt for prompt in model.prompts)
+
+
 def test_the_language_can_be_fixed(lines, scripted) -> None:
     model = scripted(lambda _: "6,650公里[1]。")
     QueryEngine(lines, model, settings=AnswerSettings(language="zh")).query(NILE)

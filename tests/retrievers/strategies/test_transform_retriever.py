@@ -1,6 +1,7 @@
 """Retrievers around query transforms: what they search for, fuse, and tell."""
 
 import asyncio
+import random
 from typing import Any
 
 import pytest
@@ -213,3 +214,23 @@ def test_what_is_given_is_checked(plain: Retriever) -> None:
         MultiQueryRetriever(plain, model, query_weight=0)
     with pytest.raises(ValueError, match="no mode 'rff'"):
         MultiQueryRetriever(plain, model, mode="rff")  # type: ignore[arg-type]
+
+
+GARBAGE = """NO_ANSWER 无答案 N/A none 无 不知道 unbekannt zz 我 {} [] null {"query":""} ``` ...
+??? — 42 - 1. <think>hm</think> Sorry, 抱歉，我无法回答。 Query: 改写： \ufffd\x00 🙂🙂
+Yes OK unchanged 不需要改写 qwzx x"""
+
+
+@pytest.mark.parametrize(
+    ("strategy", "cases"),
+    [(QueryRewriteRetriever, 500), (MultiQueryRetriever, 50), (SubQuestionRetriever, 50)],
+)
+def test_garbage_of_a_model_leaves_what_the_question_finds(
+    strategy: type[TransformRetriever], cases: int, plain: Retriever
+) -> None:
+    for seed in range(cases):
+        chance = random.Random(seed)
+        said = [chance.choice(GARBAGE.split()) for _ in range(chance.choice((1, 1, 2, 3)))]
+        answer = chance.choice(("", " ", ", ", "\n")).join(said)
+        query = chance.choice(("How long is the Nile?", "尼罗河有多长？"))
+        assert strategy(plain, lambda _, answer=answer: answer).retrieve(query), answer
