@@ -4,6 +4,7 @@ The model's answer is written below; put one of yours in its place: OpenAIChat("
 Needs what reads PDF: pip install "nodekin[files]"
 """
 
+from importlib.util import find_spec
 from pathlib import Path
 
 from nodekin import NodeGraph
@@ -30,4 +31,6 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    if find_spec("pypdfium2") is None:
+        raise SystemExit('This example needs: pip install "nodekin[files]"')
     main()

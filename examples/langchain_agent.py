@@ -7,11 +7,14 @@ place. Needs langgraph: pip install langgraph "nodekin[langchain]"
 import re
 from pathlib import Path
 
-from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
-from langchain_core.outputs import ChatGeneration, ChatResult
-from langgraph.graph import START, MessagesState, StateGraph
-from langgraph.prebuilt import ToolNode, tools_condition
+try:
+    from langchain_core.language_models import BaseChatModel
+    from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+    from langchain_core.outputs import ChatGeneration, ChatResult
+    from langgraph.graph import START, MessagesState, StateGraph
+    from langgraph.prebuilt import ToolNode, tools_condition
+except ImportError:
+    raise SystemExit('This example needs: pip install langgraph "nodekin[langchain]"') from None
 
 from nodekin.adapters.langchain import corpus_toolkit
 from nodekin.nodegraph import NodeGraph

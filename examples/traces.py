@@ -8,9 +8,12 @@ arize-phoenix; phoenix serve) at http://127.0.0.1:6006. Needs opentelemetry-sdk.
 import os
 from pathlib import Path
 
-from opentelemetry.sdk.trace import TracerProvider
-from opentelemetry.sdk.trace.export import SimpleSpanProcessor
-from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+try:
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+    from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+except ImportError:
+    raise SystemExit("This example needs: pip install opentelemetry-sdk") from None
 
 from nodekin.adapters.open_telemetry import telemetry_spans
 from nodekin.nodegraph import NodeGraph

