@@ -156,3 +156,19 @@ def test_why_a_file_is_not_read_comes_back_as_data(
     parser = isolated.FileParser(ReadOptions(memory_bytes=512), (), has_ocr=False)
     message, *more = row
     assert parser(path) == ["error", str(message).format(path), *more]
+
+
+@pytest.mark.parametrize(
+    ("physical", "count", "memory"),
+    [(16, 1, 512), (16, 16, 512), (8, 16, 256), (1, 2, 256), (1, 16, 64), (None, 1, 512)],
+)
+def test_where_many_read_each_gets_less_memory(
+    physical: int | None, count: int, memory: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def sysconf(name: str) -> int:
+        if physical is None:
+            raise ValueError(name)
+        return {"SC_PAGE_SIZE": 4096, "SC_PHYS_PAGES": physical * 2**18}[name]
+
+    monkeypatch.setattr(os, "sysconf", sysconf, raising=False)
+    assert isolated._share_of_memory(count) == memory * 2**20

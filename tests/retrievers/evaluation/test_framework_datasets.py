@@ -113,6 +113,11 @@ def test_documents_of_langchain_are_gold_passages():
         row = {"inputs": {"q": "Which?"}, "outputs": {"answer": "L", "documents": [passage]}}
         (question,) = load_langchain([row]).questions
         assert question.gold == (GoldPassage("Longjing is green."),)
+    for names, answers in (({}, ()), ({"answer": "documents"}, ("Longjing is green.",))):
+        row = {"inputs": {"q": "Which?"}, "outputs": {"documents": ["Longjing is green."]}}
+        (question,) = load_langchain([row], passages="documents", **names).questions
+        assert question.gold == (GoldPassage("Longjing is green."),)
+        assert question.answers == answers
 
 
 def test_questions_that_langchain_generates():

@@ -40,6 +40,22 @@ def span(text, content, name="docs/tea.md"):
     return GoldSpan(name, content.index(text), content.index(text) + len(text), text)
 
 
+def test_equal_text_goes_before_text_with_other_white_space():
+    content = f"Tea. {SENTENCE.replace(' is ', '  is ')}\n\n{SENTENCE}"
+    gold = located(GoldSpan("docs/tea.md", 0, 20, SENTENCE), Document(content, id="docs/tea.md"))
+    (place,) = gold.dataset.questions[0].gold
+    assert (place.start, place.text) == (content.index(SENTENCE), SENTENCE)
+
+
+@pytest.mark.parametrize(("near", "nearest"), [(0, 0), (30, 0), (100, 2), (70, 1), (60, 1)])
+def test_of_several_places_the_nearest_is_the_spans(near, nearest):
+    content = f"A. {SENTENCE} {SENTENCE} {SENTENCE}"
+    starts = [3 + n * (len(SENTENCE) + 1) for n in range(3)]
+    gold = GoldSpan("docs/tea.md", near, near + len(SENTENCE), SENTENCE)
+    (place,) = located(gold, Document(content, id="docs/tea.md")).dataset.questions[0].gold
+    assert place.start == starts[nearest]
+
+
 @pytest.mark.parametrize(
     ("content", "now"),
     [

@@ -61,3 +61,13 @@ def test_a_first_passage_stays_in_front_of_others_that_have_the_answer() -> None
     steps = [Step(f"{n}?", results(f"First {n}.", *hotels), "hotel") for n in range(4)]
     ranking = texts(merge_steps([PLAIN, *steps], answered=True, top_k=10))
     assert {f"First {n}." for n in range(4)} <= set(ranking)
+
+
+def test_of_a_step_all_results_come_those_with_the_answer_first() -> None:
+    one = Step("Who was it?", results("plain 0"))
+    others = results("She was.", "Rain.", "Ann came.", "Snow.", "It was Ann.")
+    ranking = texts(merge_steps([one, Step("Who?", others, "Ann")], answered=True))
+    # The best with the answer, the step's own first, the others with it, the rest.
+    expected = ["Ann came.", "She was.", "It was Ann.", "Rain.", "Snow."]
+    assert [text for text in ranking if text != "plain 0"] == expected
+    assert sorted(ranking) == sorted(["plain 0", *expected])
