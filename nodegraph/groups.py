@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal, NamedTuple
@@ -20,7 +19,7 @@ from .search_text import (
     rule_version,
 )
 from .splitters.chunking import strip_span
-from .splitters.headings import headings_in, sections_of
+from .splitters.headings import TABLE, columns_of, headings_in, sections_of
 from .transforms import AnyRule, FollowingTransform, PatternRule, as_rule
 
 Scope = Literal["node", "group"]
@@ -207,14 +206,6 @@ class GroupRegistry:
         return lineage
 
 
-_TABLE = re.compile(
-    r"^[ \t]*\|.*\|[ \t]*\n[ \t]*\|(?:[ \t]*:?-{3,}:?[ \t]*\|)+[ \t]*(?:\n\f?[ \t]*\|.*\|[ \t]*)*",
-    re.M,
-)
-
-_CELL = re.compile(r"(?<!\\)\|")
-
-
 @dataclass(frozen=True, slots=True)
 class SectionSplitter:
     """Split a document of any format into a node for each heading, with the text below it.
@@ -273,11 +264,10 @@ class TableSplitter:
     def __call__(self, node: Node) -> Iterator[Node]:
         """Yield the tables of a document."""
         sections = SectionSplitter()(node)
-        for match in _TABLE.finditer(node.text):
+        for match in TABLE.finditer(node.text):
             at, after = strip_span(node.text, match.span())
-            lines = node.text[at:after].split("\n")
-            cells = [cell.strip() for cell in _CELL.split(lines[0].strip().strip("|"))]
-            metadata: dict[str, Any] = {"columns": cells, "rows": len(lines) - 2}
+            head, *lines = node.text[at:after].split("\n")
+            metadata: dict[str, Any] = {"columns": columns_of(head), "rows": len(lines) - 1}
             above = [s for s in sections if s.start is not None and s.start <= at]
             metadata["headings"] = above[-1].own_metadata["headings"] if above else []
             metadata.update(page_metadata(node, at))

@@ -86,7 +86,7 @@ def headings_of(metadata: Mapping[str, Any]) -> list[str]:
     return [levels[level] for level in sorted(levels)]
 
 
-DEFAULT_FIELDS = ("title", "headings")
+DEFAULT_FIELDS = ("title", "headings", "table_head")
 """The metadata fields that are searched with the text where nothing is declared."""
 
 
@@ -363,7 +363,7 @@ def _kin_texts(node: SearchedNode, group: str) -> list[str]:
 
 
 DEFAULT = SearchText()
-"""What is searched where nothing is declared: title and headings, and the text."""
+"""What is searched where nothing is declared: title, headings, head of a table, and the text."""
 
 TEXT_ONLY = SearchText(())
 """The text alone."""

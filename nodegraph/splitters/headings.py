@@ -44,6 +44,25 @@ _ORG = re.compile(r"(\*{1,6})[ \t]+(\S.*)$")
 _TOML = re.compile(r"\[{1,2}([^\[\]]+)\]{1,2}[ \t]*(?:#.*)?$")
 
 
+TABLE = re.compile(
+    r"^[ \t]*\|.*\|[ \t]*\n[ \t]*\|(?:[ \t]*:?-{3,}:?[ \t]*\|)+[ \t]*(?:\n\f?[ \t]*\|.*\|[ \t]*)*",
+    re.M,
+)
+"""A table in Markdown, which may go on behind page breaks."""
+
+_BAR = re.compile(r"(?<!\\)\|")
+
+
+def columns_of(head: str) -> list[str]:
+    """Return the cells of a table's first line.
+
+    Example:
+        >>> columns_of("| Tea | Cup |")
+        ['Tea', 'Cup']
+    """
+    return [cell.strip() for cell in _BAR.split(head.strip().strip("|"))]
+
+
 @dataclass(frozen=True, slots=True)
 class Section:
     """A heading and the text below it, down to the next heading.

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from operator import itemgetter
 from typing import Any, ClassVar
 
 from ..node import Node
 from ..search_text import file_name_of
 from .chunking import Length, RecursiveSplitter, Span, check_sizes, count_tokens, pack, strip_span
-from .headings import Section, headings_in, sections_of
+from .headings import TABLE, Section, columns_of, headings_in, sections_of
 from .sentences import paragraph_spans
 
 _FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})")
@@ -21,6 +23,8 @@ LIST_ITEM = re.compile(r"(?:[-*+•]|\d{1,3}[.)])\s|(?:\d{1,3}|[一二三四五�
 _UNDERLINED = re.compile(r"[^\n]+\n([*=~^\"+#-])\1{2,}\s*")
 
 _ATX_HEADING = re.compile(r" {0,3}#{1,6}(?![^ \t\n])[^\n]*")
+
+_MAX_HEAD = 300  # characters of a table's first row, or of what introduces a table
 
 _TWO_LINES = re.compile(r"[^\n]*\n[^\n]*")
 
@@ -32,16 +36,17 @@ class PassageSplitter:
     Paragraphs are packed up to ``chunk_size``. What belongs together stays together while it
     measures no more than one and a half times that: a section of Markdown with its heading; a
     block of code, a list or a table with the paragraph that introduces it (one that ends in a
-    colon); items of a list; what is indented below a line. So does a text as a whole. Passages
-    reach across headings only where neighbouring sections are small. A block that is larger is
-    cut at blank lines, lines, sentences, in this order. With the default nothing measures more
-    than 480 tokens, which embedding models with a window of 512 read whole.
+    colon, or a short one above a table); items of a list; what is indented below a line. So does
+    a text as a whole. Passages reach across headings only where neighbouring sections are small. A
+    block that is larger is cut at blank lines, lines, sentences, in this order. With the default
+    nothing measures more than 480 tokens, which embedding models with a window of 512 read whole.
 
     Choose it for what a model is to read. Search smaller nodes below it (``split_sentences``) and
     answer with the passages. Each node's metadata holds ``headings``: those that all of the
     passage stands below, from the top one down. They are searched with the text. Of a document
     that is a file, its name says how headings are written there (``headings_in``), and ``page``
-    is the one that the passage begins on, where it has pages.
+    is the one that the passage begins on, where it has pages. A passage that begins in the middle
+    of a table has its first row in ``table_head``, which is searched and shown to models, too.
 
     Args:
         chunk_size: What a passage measures at most when parts are packed, in units of ``length``.
@@ -64,7 +69,7 @@ class PassageSplitter:
     headings: bool = True
     length: Length = count_tokens
     trans_node: ClassVar[bool] = True
-    rules: ClassVar[int] = 2  # what was made by other rules is made again
+    rules: ClassVar[int] = 3  # what was made by other rules is made again
 
     def __post_init__(self) -> None:
         check_sizes(self.chunk_size, 0)
@@ -79,13 +84,26 @@ class PassageSplitter:
         headings = headings_in(text, name) if self.headings else ()
         cutter = _Cutter(text, self.chunk_size, self.length)
         passages = cutter.subtree(list(sections_of(text, headings)))
+        has_rows = any(text[p.start] == "|" for p in passages)
+        tables = [table.span() for table in TABLE.finditer(text)] if has_rows else []
         nodes = []
         for p in passages:
             metadata: dict[str, Any] = {"headings": list(p.path)}
+            if head := _table_head(text, tables, p.start):
+                metadata["table_head"] = head
             if has_pages:
                 metadata["page"] = text.count("\f", 0, p.start) + 1
             nodes.append(Node(text[p.start : p.end], metadata, start=p.start, end=p.end))
         return nodes
+
+
+def _table_head(text: str, tables: Sequence[Span], at: int) -> str:
+    """Return the first row of the table in the middle of which a passage begins, else nothing."""
+    index = bisect_right(tables, at, key=itemgetter(0)) - 1
+    if index < 0 or not tables[index][0] < at < tables[index][1]:
+        return ""
+    first = text[tables[index][0] : text.index("\n", tables[index][0])]
+    return " | ".join(filter(None, columns_of(first)))[:_MAX_HEAD]
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,7 +278,8 @@ def _bond(text: str, block: Span, following: Span, section: Section) -> int:
     """Return how strongly a block holds the one that follows it, from 0 to 3."""
     (start, end), (next_start, _) = block, following
     is_heading = start < _body(text, section) or _UNDERLINED.fullmatch(text, start, end)
-    if is_heading or text[end - 1] in ":：":
+    introduces_table = text[next_start] == "|" != text[start] and end - start <= _MAX_HEAD
+    if is_heading or text[end - 1] in ":：" or introduces_table:
         return _STRONGEST
     indent, next_indent = _indent(text, start), _indent(text, next_start)
     if next_indent > indent or text[start] == text[next_start] == "|":

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from nodekin.nodegraph import Document, NodeGraph, PassageSplitter, count_tokens
 from nodekin.retrievers import Retriever
+from nodekin.retrievers.plans.prompting import passage_title
 
 BLOCKS = st.sampled_from(
     [
@@ -144,3 +145,30 @@ def test_a_graph_finds_passages_by_their_headings_and_answers_with_true_places()
 def test_a_size_below_one_is_refused() -> None:
     with pytest.raises(ValueError, match="chunk_size must be 1 or more"):
         PassageSplitter(0)
+
+
+ROWS = "\n".join(f"| Tea {n} | {n} |" for n in range(40))
+
+
+@pytest.mark.parametrize("page_break", ["", "\f"])
+def test_parts_of_a_table_have_its_first_row_and_the_first_what_introduces_it(
+    page_break: str,
+) -> None:
+    before = "Words of a paragraph that fills the passage. " * 9
+    rows = ROWS.replace("| Tea 20 |", f"{page_break}| Tea 20 |")
+    text = (
+        f"# Prices\n\n{before}\n\nTable 2. Prices\n\n| Tea | a\\|b |\n| --- | --- |\n{rows}\n\nEnd."
+    )
+    graph = NodeGraph(progress=False)
+    graph.add(Document(text, id="a"))
+    graph.create_node_group("passage", PassageSplitter(60))
+    first, *others = [node for node in graph.nodes("passage") if "| Tea " in node.text]
+    assert "Table 2. Prices\n\n| Tea | a\\|b |" in first.text
+    assert "table_head" not in first.metadata
+    assert len(others) > 3
+    for node in others:
+        assert node.text.startswith("| Tea ")
+        assert node.text in text
+        assert node.metadata["table_head"] == "Tea | a\\|b"
+        assert node.searched_text.startswith("Prices\nTea | a\\|b\n| Tea ")
+        assert passage_title(node) == "Prices › Tea | a\\|b"
