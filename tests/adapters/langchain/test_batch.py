@@ -1,4 +1,4 @@
-"""Many queries at once: embedded together, a run for each."""
+"""Many queries at once: embedded together, a run for each; ``max_concurrency`` within a call."""
 
 import asyncio
 import uuid
@@ -8,18 +8,22 @@ from blockbuster import blockbuster_ctx
 from concurrency_gauge import ConcurrencyGauge
 from langchain_core.callbacks import AsyncCallbackHandler
 from langchain_core.documents import Document
+from langchain_core.language_models import FakeListChatModel
 from langchain_core.runnables import RunnableLambda
 from langchain_peers import face
 from langchain_runs import FinishedRuns
 
+from nodekin.adapters.langchain import NodeGraphQueryEngine, NodeGraphRetriever
 from nodekin.nodegraph import Embedder, NodeGraph, split_sentences
 from nodekin.retrievers import (
     FusionRetriever,
+    QueryEngine,
     RecursiveRetriever,
     RerankRetriever,
     Retriever,
     WindowRetriever,
 )
+from nodekin.retrievers.strategies.strategy_registry import make_strategy
 
 WORDS = ["tea", "river", "book", "茶"]
 TEXTS = {"tea": "Tea. Green tea.", "river": "A river.", "book": "A book.", "茶": "绿茶。红茶。"}
@@ -225,3 +229,34 @@ async def test_a_cancelled_batch_ends_when_each_run_has_reported():
     with pytest.raises(asyncio.CancelledError):
         await task
     assert errors.seen == 3
+
+
+# Within one call
+
+
+@pytest.mark.parametrize("way", ["invoke", "ainvoke"])
+@pytest.mark.parametrize("limit", [1, 2, None])
+@pytest.mark.parametrize("of_models", [False, True])
+async def test_max_concurrency_holds_for_branches_and_model_calls(way, limit, of_models):
+    gauge = ConcurrencyGauge(least=limit or 4)
+    runnable = NodeGraphRetriever(FusionRetriever([gauge] * 4))
+    if of_models:
+        graph = NodeGraph(progress=False)
+        graph.add([f"{name} tea is a drink." for name in ("Green", "Black", "White", "Red")])
+        runnable = NodeGraphQueryEngine(QueryEngine(Retriever(graph, "ROOT"), gauge, "map_reduce"))
+    call = getattr(runnable, way)("tea", {"max_concurrency": limit} if limit else {})
+    assert bool(call if way == "invoke" else await call) == of_models
+    assert gauge.calls == 4 + of_models
+    assert gauge.most == (limit or 4)
+
+
+@pytest.mark.parametrize("way", ["invoke", "ainvoke"])
+async def test_max_concurrency_holds_for_all_branches_and_sub_questions_together(way):
+    gauge = ConcurrencyGauge()
+    phrases = [FakeListChatModel(responses=["One tea?\nTwo teas?\nMany teas?"]) for _ in range(3)]
+    searches = [make_strategy("multi_query", gauge, model) for model in phrases]
+    retriever = NodeGraphRetriever(retriever=FusionRetriever(searches))
+    call = getattr(retriever, way)("tea", {"max_concurrency": 4})
+    assert (call if way == "invoke" else await call) == []
+    assert gauge.calls == 12
+    assert gauge.most <= 4
