@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from nodekin.nodegraph.splitters.chunking import UNSPACED
 from nodekin.retrievers.answers.quote_matching import NEGATION
 
 VOCABULARIES = {
@@ -124,8 +125,8 @@ class Planter:
         """Return whether a part cuts no number, which would be another one."""
         at = text.find(part)
         before, behind = text[max(0, at - 2) : at], text[at + len(part) : at + len(part) + 2]
-        word = r"\w" if self.language in _SPACED else r"[0-9a-zA-ZÀ-ÿ_]"
-        number = r"\d零一二三四五六七八九十百千万亿萬億"
+        word = r"\w" if self.language in _SPACED else rf"[^\W{UNSPACED}]"
+        number = r"\d〇零一二三四五六七八九十百千万亿萬億"
         cut = (re.match(word, part) and re.search(rf"(?:{word}|[.,:+-])$", before)) or (
             re.search(rf"{word}$", part) and re.match(rf"{word}|[.,:]\d", behind)
         )
@@ -174,7 +175,7 @@ class Planter:
             ), kind
         if kind == "hyphens":
             return re.sub(
-                r"(?<=[^\W\d_]{3})(?=[a-zäöü]{3})",
+                rf"(?<=[^\W\d_{UNSPACED}]{{3}})(?=[a-zäöü]{{3}})",
                 self.rng.choice(["\u00ad", "-\n"]),
                 text,
                 count=1,
