@@ -270,21 +270,21 @@ class CorpusPages:
             "pages": _count_pictures(root),
         }
         start = end = 0
-        before, shown, after = "", node.text, ""
+        before, content, after = "", node.text, ""
         if node.group == ROOT:
-            shown = text[: 2 * reach]
-            end = len(text) - len(shown)
+            content = text[: 2 * reach]
+            end = len(text) - len(content)
         elif node.start is None or node.end is None:  # it was written, not cut out
             record["generated"] = True
         else:
             start, last = max(0, node.start - reach), min(len(text), node.end + reach)
-            before, shown = text[start : node.start], text[node.start : node.end]
+            before, content = text[start : node.start], text[node.start : node.end]
             after, end = text[node.end : last], len(text) - last
-        marked = ("", "", shown) if node.group == ROOT else (before, shown, after)
+        marked = ("", "", content) if node.group == ROOT else (before, content, after)
         return {
             **record,
             "before": before,
-            "text": shown,
+            "text": content,
             "after": after,
             "blocks": passage_elements(*marked, file_name(root)),
             "more_before": start,

@@ -25,7 +25,7 @@ _FULL_MARKUP = ".md .markdown .mdx .html .htm .xhtml .docx .odt .pptx .epub .ipy
 
 _BLOCK_MARKUP = ".pdf .txt .text .xlsx .ods .csv .tsv .eml .msg .rtf".split()
 
-_TAGS = {
+_ELEMENTS = {
     "paragraph": "p",
     "bullet_list": "ul",
     "ordered_list": "ol",
@@ -97,10 +97,10 @@ class GrowingMarkdown:
     def __init__(self) -> None:
         self.pending = ""
 
-    def add(self, piece: str) -> list[Any]:
-        """Return the blocks that this piece of text completes, as elements."""
+    def add(self, text: str) -> list[Any]:
+        """Return the blocks that are complete with some more text, as elements."""
         checked = max(0, len(self.pending) - 1)
-        self.pending += piece.replace("\r", "")
+        self.pending += text.replace("\r", "")
         if "\n\n" not in self.pending[checked:] or len(self.pending) > _MAX_PENDING:
             return []
         tokens = _parser(True).parse(self.pending)
@@ -114,8 +114,8 @@ class GrowingMarkdown:
 
     def finish(self) -> list[Any]:
         """Return what is left, as elements."""
-        rest, self.pending = self.pending, ""
-        return elements(rest)
+        remaining, self.pending = self.pending, ""
+        return elements(remaining)
 
 
 @cache
@@ -155,7 +155,7 @@ class _ElementBuilder:
             elif token.type == "link_close":
                 self._text(self._link_ends.pop())
             elif token.nesting == 1:
-                tag = f"h{min(6, int(token.tag[1]) + 3)}" if kind == "heading" else _TAGS[kind]
+                tag = f"h{min(6, int(token.tag[1]) + 3)}" if kind == "heading" else _ELEMENTS[kind]
                 self._start(tag, _attributes(token), is_hidden=token.hidden)
             elif token.nesting == -1:
                 self._open.pop()
@@ -181,8 +181,8 @@ class _ElementBuilder:
     def _start_link(self, address: str, label: str) -> None:
         is_citation = _CITATION.fullmatch(label) is not None
         self._text("[" if is_citation else "")
-        is_shown = address.startswith(("http://", "https://", "mailto:")) and address != label
-        self._link_ends.append("]" * is_citation + f" ({address})" * is_shown)
+        is_external = address.startswith(("http://", "https://", "mailto:")) and address != label
+        self._link_ends.append("]" * is_citation + f" ({address})" * is_external)
 
     def _text(self, text: str) -> None:
         siblings = self._open[-1]

@@ -132,9 +132,11 @@ def _with_thai_ends(text: str, ends: Iterable[int]) -> Iterable[int]:
     start = 0
     for end in (*ends, len(text)):
         for space in _THAI_SPACE.finditer(text, start, end):
-            piece = text[start : space.start()]
-            is_whole = piece.count("(") == piece.count(")") and len(piece) >= _THAI_SENTENCE
-            if is_whole and end - space.end() >= _THAI_SENTENCE // 2:
+            sentence = text[start : space.start()]
+            is_complete = (
+                sentence.count("(") == sentence.count(")") and len(sentence) >= _THAI_SENTENCE
+            )
+            if is_complete and end - space.end() >= _THAI_SENTENCE // 2:
                 start = space.end()
                 yield start
         yield end

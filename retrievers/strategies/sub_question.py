@@ -501,15 +501,17 @@ class SubQuestionRetriever(TransformRetriever):
         self,
         query: str,
         group: QueryVariants,
-        found: list[VariantResults],
+        searched: list[VariantResults],
         limit: int | None,
         filters: Filters | None,
     ) -> Plan[list[VariantResults]]:
         """Return the results of all parts. Search for those that wait, with the answers in them."""
         needs = _references(query, group)
-        if not any(needs) or len(found) != needs.count([]):  # the question itself, in place of them
-            return found
-        results, rankings = iter(found), list[VariantResults]()
+        if not any(needs) or len(searched) != needs.count(
+            []
+        ):  # the question itself, in place of them
+            return searched
+        results, rankings = iter(searched), list[VariantResults]()
         offset = int(group.pairs[0] == (query, None))
         for (text, tool), numbers in zip(group.pairs, needs, strict=True):
             if not numbers:
@@ -606,8 +608,8 @@ def _references(query: str, group: QueryVariants) -> list[list[int]]:
     """Return for each part the numbers of the earlier parts whose answers it needs."""
     numbered = group.queries[1:] if group.pairs[0] == (query, None) else group.queries
     needs = [
-        [number for number in map(int, re.findall(r"#(\d{1,2})", text)) if 0 < number < own]
-        for own, text in enumerate(numbered, 1)
+        [number for number in map(int, re.findall(r"#(\d{1,2})", text)) if 0 < number < position]
+        for position, text in enumerate(numbered, 1)
     ]
     return [[]] * (len(group.queries) - len(numbered)) + [list(dict.fromkeys(n)) for n in needs]
 
