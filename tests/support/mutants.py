@@ -213,7 +213,7 @@ def main(count: int, seed: int) -> None:
         path.stat().st_mtime for room in (*ROOMS, "tests") for path in (ROOT / room).rglob("*.py")
     )
     if not CALLS.exists() or CALLS.stat().st_mtime < newest:
-        rooms = [f"tests/{room}" for room in ROOMS]
+        rooms = [f"tests/{room}" for room in (*ROOMS, "adapters")]
         run_tests(["-p", "mutants", "-m", _QUICK, *rooms])
     choose = random.Random(seed)
     files = sorted(path for room in ROOMS for path in (ROOT / room).rglob("*.py"))

@@ -222,8 +222,8 @@ def _value_of(retriever: Any, name: str) -> Any:
     options = getattr(retriever, "_options", {})
     if name in options:
         return options[name]
-    if name == "words":  # of the default retriever
-        return getattr(retriever, "bm25", _UNKNOWN)
+    if name == "words" and (searches := getattr(retriever, "_words", ())):
+        return searches[0].similarity  # of the default retriever
     if name == "embed_keys" and not getattr(retriever, "_needs_vectors", True):
         return None
     return _UNKNOWN

@@ -16,3 +16,4 @@ def test_a_prompt_is_in_its_language_and_has_its_material_in_tags(name: str) -> 
         assert all(f"{{{field}}}" in text for field in prompt.required)
         assert sorted(re.findall(r"<(\w+)>", text)) == sorted(re.findall(r"</(\w+)>", text)) != []
         assert "\n\n\n" not in text
+        assert text == text.strip()

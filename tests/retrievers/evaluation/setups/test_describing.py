@@ -19,9 +19,11 @@ from nodekin.retrievers import (
     SubQuestionRetriever,
     WindowRetriever,
     register_reranker,
+    register_similarity,
 )
 from nodekin.retrievers.evaluation import SetupFile, SetupOpener
 from nodekin.retrievers.evaluation.setups.describing import describe_setup
+from nodekin.retrievers.similarities import registry
 
 MODEL = LLM(lambda prompt: "1. green tea\n2. black tea", "scripted")
 MODELS = {"small": MODEL, "scorer": lambda query, texts: [float(len(text)) for text in texts]}
@@ -108,6 +110,30 @@ def test_what_is_written_returns_the_same_on_another_graph(name, graph):
         )
         assert first == second
         assert first
+
+
+@pytest.mark.parametrize("words", ["bm25", Bm25(k1=0.9)])
+def test_the_words_of_the_default_retriever_are_written_down(words, graph):
+    retriever = DefaultRetriever(graph, words=words)
+    text = describe_setup(retriever).to_toml()
+    assert ("k1 = 0.9" in text) == (words != "bm25")
+    again = SetupOpener(SetupFile.parse(text), fresh()).open()
+    first, second = (
+        [(result.node.text, result.score) for result in one.retrieve("steamed tea")]
+        for one in (retriever, again)
+    )
+    assert first == second
+
+
+def test_words_that_no_file_can_name_are_an_error(graph, monkeypatch):
+    monkeypatch.setattr(registry, "REGISTERED", {})
+
+    @register_similarity
+    def common(query, node):
+        return float(len(set(query) & set(node.text)))
+
+    with pytest.raises(ValueError, match=r"the DefaultRetriever, words is .* can't say"):
+        describe_setup(DefaultRetriever(graph, words="common"))
 
 
 def halves(text):
