@@ -25,7 +25,7 @@ _MAX_PIXELS = 4_000_000
 
 _MAX_CACHED_BYTES = 20_000_000
 
-_MARK = np.array([255, 228, 92], dtype=np.uint8)  # what stands below it is seen through it
+_HIGHLIGHT = np.array([255, 228, 92], dtype=np.uint8)  # what stands below it is seen through it
 
 _PADDING = 0.002  # of a page's height, around what is marked
 
@@ -59,20 +59,20 @@ class PageImages:
         if node.metadata.get("page_unit") != "page":
             raise ReadError(f"{node.document_id!r} is not a PDF")
         path, content = self._graph.reader.unchanged_file(node.document_id)
-        is_whole = (node.start, node.end) == (0, len(node.root.text))
-        locations = [] if is_whole else node.locations
+        is_document = (node.start, node.end) == (0, len(node.root.text))
+        locations = [] if is_document else node.locations
         number = page or next((location.page for location in locations), None) or 1
         count = int(node.metadata.get("page_count", 1))
         if not 1 <= number <= count:
             raise LookupError(f"{path.name} has the pages 1 to {count}, not {number}")
-        marks = tuple(x.rectangle for x in locations if x.page == number and x.rectangle)
-        key = (content, number, marks)
+        rectangles = tuple(x.rectangle for x in locations if x.page == number and x.rectangle)
+        key = (content, number, rectangles)
         with self._lock:
             if key in self._cache:
                 self._cache.move_to_end(key)
                 return self._cache[key]
         try:
-            image = self._render((str(path), number, marks))
+            image = self._render((str(path), number, rectangles))
         except (TimeoutError, ChildProcessError) as error:
             raise ReadError(f"can't show page {number} of {path}: {error}") from error
         if isinstance(image, str):
@@ -125,7 +125,7 @@ def render_page(task: tuple[str, int, Sequence[_Rectangle]]) -> bytes | str:
     """
     from pypdfium2 import PdfDocument, PdfiumError
 
-    path, number, marks = task
+    path, number, rectangles = task
     try:
         pdf = PdfDocument(path)
         page = pdf[number - 1]
@@ -138,10 +138,10 @@ def render_page(task: tuple[str, int, Sequence[_Rectangle]]) -> bytes | str:
         return str(error)
     rows, columns = pixels.shape[:2]
     margin = round(_PADDING * rows)
-    for left, top, right, bottom in marks:
+    for left, top, right, bottom in rectangles:
         across = slice(max(0, round(left * columns) - margin), round(right * columns) + margin)
         down = slice(max(0, round(top * rows) - margin), round(bottom * rows) + margin)
-        pixels[down, across] = np.minimum(pixels[down, across], _MARK)
+        pixels[down, across] = np.minimum(pixels[down, across], _HIGHLIGHT)
     return png(pixels)
 
 

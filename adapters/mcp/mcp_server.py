@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 import secrets
@@ -12,9 +13,10 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, TypeVar
-from urllib.parse import quote, unquote
+from urllib.parse import parse_qsl, quote, unquote
 
 from ...nodegraph.graph import NodeGraph
+from ...nodegraph.node import Node
 from ...nodegraph.search_text import source_title
 from ...retrievers.corpus_tools.tool_output import ToolError, ToolOutput, ToolSession
 from ...retrievers.corpus_tools.toolset import CorpusTools
@@ -157,6 +159,7 @@ class CorpusServer:
             on_list_tools=self._list_tools,
             on_call_tool=self._call_tool,
             on_list_resources=self._list_resources,
+            on_list_resource_templates=self._list_resource_templates,
             on_read_resource=self._read_resource,
             on_subscriptions_listen=ListenHandler(self._events),
         )
@@ -233,6 +236,11 @@ class CorpusServer:
         more = unquote(matches[_RESOURCES - 1].uri[len(SCHEME) :]) if matches[_RESOURCES:] else None
         return types.ListResourcesResult(resources=matches[:_RESOURCES], next_cursor=more)
 
+    async def _list_resource_templates(
+        self, ctx: ServerRequestContext, params: types.PaginatedRequestParams | None
+    ) -> types.ListResourceTemplatesResult:
+        return types.ListResourceTemplatesResult(resource_templates=[_PAGE_TEMPLATE])
+
     async def _read_resource(
         self, ctx: ServerRequestContext, params: types.ReadResourceRequestParams
     ) -> types.ReadResourceResult:
@@ -240,14 +248,17 @@ class CorpusServer:
         uri = str(params.uri)
         if not uri.startswith(SCHEME):
             raise MCPError(INVALID, f"resources begin with {SCHEME}, not {uri!r:.80}")
-        name = unquote(uri[len(SCHEME) :])
+        path, _, query = uri[len(SCHEME) :].partition("?")
 
-        def text() -> str:
-            return tools.view.document(name).text
+        def read() -> types.TextResourceContents | types.BlobResourceContents:
+            document = tools.view.document(unquote(path))
+            if not query:
+                text = document.text
+                return types.TextResourceContents(uri=uri, mime_type="text/plain", text=text)
+            blob = base64.b64encode(_picture(document, query)).decode("ascii")
+            return types.BlobResourceContents(uri=uri, mime_type="image/png", blob=blob)
 
-        content = await self._for_client(text)
-        contents = types.TextResourceContents(uri=uri, mime_type="text/plain", text=content)
-        return types.ReadResourceResult(contents=[contents])
+        return types.ReadResourceResult(contents=[await self._for_client(read)])
 
     async def _for_client(self, work: Callable[[], Result]) -> Result:
         """Work in a thread; what is wrong with the request is an error of the protocol."""
@@ -314,6 +325,31 @@ class CorpusServer:
             security = TransportSecuritySettings(enable_dns_rebinding_protection=False)
         app: ASGIApp = self.server.streamable_http_app(transport_security=security, host=host)
         return TokenCheck(app, token) if token else app
+
+
+_PAGE_TEMPLATE = types.ResourceTemplate(
+    name="page",
+    uri_template=SCHEME + "{+document}{?page,start,end}",
+    description="A page of a PDF as a picture, by its number from 1, with the characters of the "
+    "document from start to end marked. Without a page it is the first of these.",
+    mime_type="image/png",
+)
+
+
+def _picture(document: Node, query: str) -> bytes:
+    """Return the page of a document that a query names, as a PNG.
+
+    Raises:
+        ToolError: If there is none.
+    """
+    try:
+        from ..files.page_images import page_image
+
+        values = {name: int(value) for name, value in parse_qsl(query, strict_parsing=True)}
+        span = (values.get("start", 0), values["end"]) if "end" in values else None
+        return page_image(document, values.get("page"), span)
+    except (ImportError, LookupError, ValueError) as error:
+        raise ToolError(f"there is no such page: {error}") from error
 
 
 _READ_ONLY = types.ToolAnnotations(read_only_hint=True, open_world_hint=False)

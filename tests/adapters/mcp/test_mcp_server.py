@@ -1,6 +1,7 @@
 """A corpus behind the Model Context Protocol, met by the official SDK's own client."""
 
 import asyncio
+import base64
 import importlib
 import json
 import sys
@@ -143,6 +144,28 @@ async def test_documents_are_resources(server) -> None:
             await client.read_resource(SCHEME + "../secret")
     assert texts == list(TEXTS.values())
     assert [resource.size for resource in listed] == [len(t.encode()) for t in TEXTS.values()]
+
+
+async def test_a_page_is_a_picture(server, monkeypatch) -> None:
+    images = pytest.importorskip("nodekin.adapters.files.page_images")
+    async with Client(server.server) as client:
+        (template,) = (await client.list_resource_templates()).resource_templates
+        assert template.uri_template == SCHEME + "{+document}{?page,start,end}"
+        with pytest.raises(MCPError, match=r"no such page: .* is not a PDF"):
+            await client.read_resource(SCHEME + "tea/black.md?page=1")
+        monkeypatch.setattr(
+            images, "page_image", lambda node, page, span: f"{node.id} {page} {span}".encode()
+        )
+        (contents,) = (
+            await client.read_resource(SCHEME + "tea/black.md?page=2&start=3&end=9")
+        ).contents
+        assert contents.mime_type == "image/png"
+        assert base64.b64decode(contents.blob) == b"tea/black.md 2 (3, 9)"
+        for query in ("page=two", "page", "..."):
+            with pytest.raises(MCPError, match="no such page"):
+                await client.read_resource(f"{SCHEME}tea/black.md?{query}")
+        with pytest.raises(MCPError, match="no document"):
+            await client.read_resource(SCHEME + "../secret?page=1")
 
 
 async def test_many_documents_are_several_pages_and_each_is_read_once(monkeypatch) -> None:
