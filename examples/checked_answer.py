@@ -26,6 +26,9 @@ def main() -> None:
         if quote.quoted:
             where = quote.spans[0].place if quote.spans else ""
             print(f"{quote.status:<9} “{quote.text}” {where} {' '.join(quote.repairs)}".rstrip())
+            for span in quote.spans:
+                for location in span.locations:  # a line of the page each
+                    print(f"{'':<9} at {location.rectangle}")
     print("", *answer.notes, sep="\n! ")
     print("\n" + check_quotes(answer, repair=True).text)
 
