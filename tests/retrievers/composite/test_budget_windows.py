@@ -15,8 +15,9 @@ from nodekin.retrievers import (
     as_retriever,
     restrict,
 )
-from nodekin.retrievers.composite.budget_windows import token_counts
+from nodekin.retrievers.composite.budget_windows import passages_within, token_counts
 from nodekin.retrievers.similarities.registry import CustomSimilarity
+from nodekin.retrievers.token_budget import TokenBudget
 
 FILLER = "The harbour was busy in those years, and ships came from far away. "
 
@@ -274,3 +275,17 @@ def test_sentences_of_other_targets(graph) -> None:
     found = DefaultRetriever(graph, "upper").retrieve("stone bridge", max_tokens=40)
     assert "BUILT BY ANNA LIND" in found[0].node.text
     assert Retriever(graph, "upper").retrieve("bridge", max_tokens=9).notes
+
+
+@pytest.mark.parametrize(
+    ("budget", "passages"),
+    [
+        (TokenBudget(), 20),
+        (TokenBudget(10), 20),
+        (TokenBudget(4000), 100),
+        (TokenBudget(400, pages=60), 50),
+        (TokenBudget(4000, pages=60), 100),
+    ],
+)
+def test_a_large_budget_has_windows_of_more_passages(budget: TokenBudget, passages: int) -> None:
+    assert passages_within(budget) == passages

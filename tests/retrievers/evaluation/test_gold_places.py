@@ -232,6 +232,9 @@ def test_a_gate_is_quiet_where_documents_are_edited_moved_and_split_anew(change,
     assert not after.missing_gold
     assert after.figure("search", "recall@3").value == 1
     assert gate.passed
+    edited = sum(moved.is_edited for moved in after.moved_gold)
+    assert (f"{edited - 10} more were found again with" in str(gate)) == (edited > 10)
+    assert ("more were found" in str(gate)) == (edited > 10)
     assert gate.checks[0].difference.questions == 60
     assert not gate.checks[0].lost
 

@@ -59,6 +59,7 @@ def test_a_filter_of_yes_and_no() -> None:
         (lambda nodes: [1, None, 2], [("c", 2.0), ("a", 1.0)]),
         (lambda nodes: nodes[::-1], [("c", 1.0), ("b", 0.5), ("a", 1 / 3)]),
         (lambda nodes: nodes[1:2], [("b", 1.0)]),
+        (lambda nodes: [Node("B", id=nodes[1].id), nodes[0]], [("B", 1.0), ("a", 0.5)]),
         (lambda nodes: [(nodes[1], 5), (nodes[0], 7)], [("a", 7.0), ("b", 5.0)]),
         (lambda nodes: [], []),
     ],

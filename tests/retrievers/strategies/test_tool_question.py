@@ -8,7 +8,7 @@ import threading
 import pytest
 from fixed_retriever import FixedRetriever, candidates
 
-from nodekin.nodegraph import NodeGraph
+from nodekin.nodegraph import ModelError, NodeGraph
 from nodekin.retrievers import (
     AnswerSettings,
     QueryDecomposition,
@@ -94,6 +94,9 @@ def test_an_unknown_tool_is_told_and_the_others_answer(tools):
     ]
     results = SubQuestionRetriever(tools, lambda prompt: answer)(BOTH)
     assert "there is no tool 'seas'" in results[0].evidence[0].variants[0].note
+    raising = StrategySettings(on_error="raise")
+    with pytest.raises(ModelError, match="there is no tool 'seas'"):
+        SubQuestionRetriever(tools, lambda prompt: answer, settings=raising)(BOTH)
 
 
 def test_what_fails_is_told_and_all_failed_is_raised(tools, passages):
