@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from ...nodegraph.errors import ModelError
+from ...nodegraph.models.templates import language_of
 from ...nodegraph.node import Node
 from ..results import ScoredNode
 from .qa import PresetAnswer
@@ -254,5 +255,9 @@ def flag_cited(
     if unknown:
         listed = ", ".join(f"[{number}]" for number in unknown[:8])
         more = f" and {len(unknown) - 8} more" if len(unknown) > 8 else ""
-        notes.append(f"the answer cites {listed}{more}, which is the number of no source")
+        note = f"the answer cites {listed}{more}, which is the number of no source"
+        if language_of(text) == "zh":
+            more = f"等 {len(unknown)} 个" if len(unknown) > 8 else ""
+            note = f"回答标了 {listed.replace(', ', '、')}{more}，没有这样的来源"
+        notes.append(note)
     return [replace(source, cited=source.number in used) for source in sources], notes

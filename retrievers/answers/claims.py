@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 
 from ...nodegraph.extractors.entity_names import name_key, parse
+from ...nodegraph.models.templates import Language
 from ...nodegraph.splitters.chunking import UNSPACED
 from ..analysis.languages import detect, script_of
 
@@ -60,24 +61,32 @@ class ClaimCheck:
     def _joined(self) -> str:
         return "\n".join([*self._texts, *self._titles]).casefold()
 
-    def notes(self, claims: Iterable[str]) -> list[str]:
-        """Return what no source has, and whether the language is another one."""
+    def notes(self, claims: Iterable[str], language: Language = "en") -> list[str]:
+        """Return what no source has, and whether the language is another one.
+
+        Args:
+            claims: The sentences.
+            language: Of the notes.
+        """
         claims = list(claims)
         numbers = [
-            number
+            written
             for claim in claims
-            for number, values in _numbers(claim)
+            for written, values in _numbers(claim)
             if not values & self._numbers
         ]
-        notes = [_missing("number", numbers)]
+        number, name = ("数字", "名称") if language == "zh" else ("number", "name")
+        notes = [_missing(number, numbers, language)]
         if not self.same_language:
             notes.append(
-                "the answer is in another language than its sources: only its quotations and "
+                "回答与来源的语言不同：只核对了引文和数字"
+                if language == "zh"
+                else "the answer is in another language than its sources: only its quotations and "
                 "numbers were checked"
             )
         else:
-            names = [name for claim in claims for name in self._missing_names(claim)]
-            notes.append(_missing("name", names))
+            names = [key for claim in claims for key in self._missing_names(claim)]
+            notes.append(_missing(name, names, language))
         return [note for note in notes if note]
 
     def _missing_names(self, claim: str) -> Iterator[str]:
@@ -98,10 +107,13 @@ class ClaimCheck:
         )
 
 
-def _missing(what: str, values: Iterable[str]) -> str:
+def _missing(what: str, values: Iterable[str], language: Language) -> str:
     listed = list(dict.fromkeys(values))
     if not listed:
         return ""
+    if language == "zh":
+        more = f"等 {len(listed)} 个" if len(listed) > _LISTED else ""
+        return f"来源中没有这样的{what}：{'、'.join(listed[:_LISTED])}{more}"
     more = f" and {len(listed) - _LISTED} more" if len(listed) > _LISTED else ""
     return f"no source has the {what}{'s' * (len(listed) > 1)} {', '.join(listed[:_LISTED])}{more}"
 

@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ...nodegraph.models.templates import language_of
 from ...nodegraph.node import Node
 from ...nodegraph.splitters.chunking import UNSPACED, Span
 from ...nodegraph.splitters.sentences import sentence_spans
@@ -150,7 +151,7 @@ class _QuoteCheck:
         self._texts = [*texts, *_adjoining(answer.sources)]
         self._index = QuoteIndex([text.text for text in self._texts])
         self._position = {source.number: at for at, source in enumerate(answer.sources)}
-        self._notes: dict[str, list[str]] = {}
+        self._language = language_of(answer.text)
 
     def result(self) -> Answer:
         """Return the answer with its quotations and notes."""
@@ -172,8 +173,12 @@ class _QuoteCheck:
         if uncited:
             count = len(uncited)
             sentences = "1 sentence cites" if count == 1 else f"{count} sentences cite"
-            notes.append(f"{sentences} no source: {_excerpts(uncited)}")
-        notes += check.notes(claims)
+            note = f"{sentences} no source: {_excerpts(uncited)}"
+            if self._language == "zh":
+                more = "……" if count > _LISTED else ""
+                note = f"{count} 句没有标来源：{'、'.join(map(_excerpt, uncited[:_LISTED]))}{more}"
+            notes.append(note)
+        notes += check.notes(claims, self._language)
         named = (note for note in notes if note)
         before = [note for note in answer.notes if not (uncited and note == UNCITED)]
         return replace(answer, quotes=quotes, notes=tuple(dict.fromkeys([*before, *named])))
@@ -206,6 +211,8 @@ class _QuoteCheck:
 
     def _note(self, quote: CheckedQuote) -> str:
         """Return what is wrong with a quotation. Empty if nothing is."""
+        if self._language == "zh":
+            return _chinese_note(quote)
         what = f"the {'quotation' if quote.quoted else 'sentence'} {_excerpt(quote.text)}"
         if quote.status == "elsewhere":
             cited = ", ".join(f"[{number}]" for number in quote.cited)
@@ -218,6 +225,21 @@ class _QuoteCheck:
             is_like = "" if nearest is None else f"; the nearest text is {_excerpt(nearest.text)}"
             return f"{what} stands in no source{is_like}"
         return ""
+
+
+def _chinese_note(quote: CheckedQuote) -> str:
+    """Return in Chinese what is wrong with a quotation. Empty if nothing is."""
+    what = f"{'引文' if quote.quoted else '句子'}{_excerpt(quote.text)}"
+    if quote.status == "elsewhere":
+        cited = "、".join(f"[{number}]" for number in quote.cited)
+        return f"{what}出自 [{quote.source}]，不在 {cited} 中"
+    if quote.status == "stitched" and quote.quoted:
+        return f"{what}由 [{quote.source}] 的 {len(quote.spans)} 处拼接而成"
+    if quote.status == "nowhere" and quote.quoted:
+        nearest = quote.nearest
+        is_like = "" if nearest is None else f"；最接近的原文是{_excerpt(nearest.text)}"
+        return f"{what}不在任何来源中{is_like}"
+    return ""
 
 
 def _status(match: QuoteMatch, source: int, cited: Sequence[int]) -> QuoteStatus:

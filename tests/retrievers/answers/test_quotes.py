@@ -86,7 +86,7 @@ CASES = [
     ("It came to Uji [1].", ["nowhere"], ["no source has the name Uji"]),
     ("It is green [3].", ["nowhere"], ["cites [3], which is the number of no source"]),
     ('Use `"x"` [1].', ["nowhere"], []),
-    ("绿茶是蒸青的，产于400米[1]。它是“steamed”[1]。", ["exact 1"], ["in another language"]),
+    ("绿茶是蒸青的，产于400米[1]。它是“steamed”[1]。", ["exact 1"], ["回答与来源的语言不同"]),
     ("“Green tea [1] is steamed” [1].", ["exact 1"], []),
     ("It isn’t ‘dried’ [2], it’s “…” [2].", ["exact 2"], []),
 ]
@@ -126,7 +126,8 @@ def test_an_elision_leaves_out_no_sentence_and_no_negation(
 ) -> None:
     answer = check_quotes(f"“{quote}” [1].", [source])
     assert [q.status for q in answer.quotes] == [status]
-    assert ("is put together from" in " ".join(answer.notes)) == (status == "stitched")
+    notes = " ".join(answer.notes)
+    assert ("is put together from" in notes or "拼接而成" in notes) == (status == "stitched")
 
 
 @pytest.mark.parametrize(
@@ -335,3 +336,17 @@ def test_any_text_is_checked_and_corrected(text: str) -> None:
             assert span.text in SOURCES[quote.source - 1]
     again = check_quotes(text, SOURCES, repair=True)
     assert not [quote for quote in again.quotes if quote.quoted and quote.status == "nowhere"]
+
+
+def test_notes_on_a_chinese_answer_are_in_chinese() -> None:
+    sources = ["绿茶是蒸青的。它长在四百米以上。", "红茶是发酵的，然后烘干。"]
+    answer = check_quotes(
+        "绿茶是“蒸青的” [2]，它“长在五百米以上” [1]。鲁迅1881年喝过很多的茶。", sources
+    )
+    assert answer.notes == (
+        "引文“蒸青的”出自 [1]，不在 [2] 中",
+        "引文“长在五百米以上”不在任何来源中；最接近的原文是“它长在四百米以上。”",
+        "1 句没有标来源：“鲁迅1881年喝过很多的茶。”",
+        "来源中没有这样的数字：1881",
+    )
+    assert check_quotes("绿茶会发光 [7]。", sources).notes == ("回答标了 [7]，没有这样的来源",)
