@@ -131,7 +131,7 @@ def render_page(task: tuple[str, int, Sequence[_Rectangle]]) -> bytes | str:
         page = pdf[number - 1]
         width, height = page.get_size()
         scale = min(_WIDTH / width, (_MAX_PIXELS / (width * height)) ** 0.5)
-        bitmap = page.render(scale=scale, rev_byteorder=True, prefer_bgrx=False)
+        bitmap = page.render(scale=scale, rev_byteorder=True)
         pixels = bitmap.to_numpy()[:, :, :3].copy()
         pdf.close()
     except (PdfiumError, OSError, ZeroDivisionError) as error:

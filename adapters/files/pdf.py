@@ -103,11 +103,16 @@ class _Projection(NamedTuple):
         (x0, y0), (x1, y1), (x2, y2) = corners
         return cls(x0, y0, *(d / 100 for d in (x1 - x0, y1 - y0, x2 - x0, y2 - y0)))
 
+    @property
+    def is_upright(self) -> bool:
+        """Whether the page is not turned, as most are."""
+        return not self.y_by_x and not self.x_by_y and self.x_by_x > 0 > self.y_by_y
+
     def __call__(self, box: Rectangle) -> tuple[int, int, int, int]:
         """Return left, top, right and bottom."""
         left, bottom, right, top = box
         x0, y0, a, b, c, d = self
-        if not b and not c and a > 0 > d:  # as most pages are
+        if self.is_upright:
             return int(x0 + a * left), int(y0 + d * top), int(x0 + a * right), int(y0 + d * bottom)
         xs = sorted((int(x0 + a * left + c * top), int(x0 + a * right + c * bottom)))
         ys = sorted((int(y0 + b * left + d * top), int(y0 + b * right + d * bottom)))
@@ -119,7 +124,8 @@ def _boxes(placed: Iterable[PlacedLine], projections: Sequence[_Projection]) -> 
     for start, end, page, line in placed:
         project = projections[page]
         if line.is_placed:
-            yield TextBox(start, end, *project(line.rectangle), not line.turn)
+            is_line = not line.turn and project.is_upright
+            yield TextBox(start, end, *project(line.rectangle), is_line)
         for first, last, box in line.cells:
             yield TextBox(start + first, start + last, *project(box), is_line=False)
 

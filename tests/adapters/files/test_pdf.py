@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from sample_files import pdf_of
 
+from nodekin.adapters.files.pdf import read_pdf
 from nodekin.adapters.files.pdf_layout import (
     Rectangle,
     TextLine,
@@ -15,6 +16,8 @@ from nodekin.adapters.files.pdf_layout import (
     with_parts_joined,
 )
 from nodekin.nodegraph import Document, NodeGraph, ReadError, ReadOptions
+from nodekin.nodegraph.locations import SCALE, Layout
+from nodekin.nodegraph.readers.source_files import SourceFile
 from nodekin.nodegraph.readers.text import cell_spans, markdown_table
 
 TEXT = b"BT /F 12 Tf 20 250 Td (Tea is a drink.) Tj ET"
@@ -228,3 +231,19 @@ def test_raised_and_lowered_text_stays_in_its_line() -> None:
         TextLine("of leaves", 0, 300, 350, 700, 10),  # another column
     ]
     assert [line.text for line in with_parts_joined(parts)] == ["2 g of CO2 a m-2", "of leaves"]
+
+
+@pytest.mark.parametrize(("turn", "expected"), [(0, 0.1), (90, 0.9), (180, 0.9), (270, 0.1)])
+def test_lines_of_turned_pages_stand_where_they_are_shown(
+    tmp_path: Path, turn: int, expected: float
+) -> None:
+    file = tmp_path / "a.pdf"
+    data = pdf_of(b"BT /F 12 Tf 20 270 Td (Tea is a drink.) Tj ET")
+    file.write_bytes(data.replace(b"/Type/Page/", b"/Type/Page/Rotate %d/" % turn))
+    document = read_pdf(SourceFile(file, ReadOptions()))
+    (box,) = Layout.from_bytes(document.layout or b"").boxes
+    is_across = turn in (0, 180)
+    middle = (box.top + box.bottom if is_across else box.left + box.right) / 2
+    assert abs(middle / SCALE - expected) < 0.1
+    assert (box.right - box.left > box.bottom - box.top) == is_across
+    assert box.is_line == (turn == 0)
