@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, field, replace
 from typing import Any, Protocol
-from weakref import WeakSet
+from weakref import WeakKeyDictionary
 
 from .codec import decode, encode
 from .errors import nearest_names
@@ -156,6 +156,10 @@ class AnswerChecker(Protocol):
         """Return the conditions under which it answers, as text."""
         ...
 
+    def setup(self) -> Mapping[str, str]:
+        """Name what it answers with, as ``StoredAnswer.setup`` does."""
+        ...
+
     def stale_answers(self, answers: Sequence[StoredAnswer]) -> list[StaleAnswer]:
         """Return those that may be out of date, of some answers made under its conditions."""
         ...
@@ -178,7 +182,7 @@ class AnswerStore:
         self._store = store
         self._lock = mutex()
         self._cached: tuple[bytes, dict[str, tuple[bytes, StoredAnswer]]] = b"", {}
-        self._checkers: WeakSet[Any] = WeakSet()
+        self._checkers: WeakKeyDictionary[Any, None] = WeakKeyDictionary()  # in order
 
     def __repr__(self) -> str:
         return f"AnswerStore({len(self)} answers)"
@@ -208,7 +212,7 @@ class AnswerStore:
         *row, _ = astuple(replace(answer, setup=dict(answer.setup)))
         self._change({answer.key: encode(row).encode("utf-8", "surrogatepass")})
         if checker is not None:
-            self._checkers.add(checker)
+            self._checkers[checker] = None
 
     def remove(self, answers: StoredAnswer | Iterable[StoredAnswer]) -> None:
         """Remove answers; those that are not there are skipped."""
@@ -264,18 +268,13 @@ class AnswerStore:
             >>> graph.answers.stale()[0].causes
             ('a source was changed: nile', 'a new result: nile')
         """
-        engines = self._engines(checkers)
-        by_engine: dict[int, list[StoredAnswer]] = {}
-        conditions = [engine.conditions() for engine in engines]
         stale: list[StaleAnswer] = []
-        for answer in self:
-            if answer.conditions in conditions:
-                by_engine.setdefault(conditions.index(answer.conditions), []).append(answer)
-            else:
+        for engine, answers in self._by_engine(self._engines(checkers)):
+            if engine is None:
                 cause = "no engine has the conditions that it was made under, so it was not checked"
-                stale.append(StaleAnswer(answer, (cause,)))
-        for number, answers in by_engine.items():
-            stale += engines[number].stale_answers(answers)
+                stale += [StaleAnswer(answer, (cause,)) for answer in answers]
+            else:
+                stale += engine.stale_answers(answers)
         return sorted(stale, key=lambda item: (item.answer.question, item.answer.key))
 
     def refresh(self, *checkers: AnswerChecker) -> list[StaleAnswer]:
@@ -291,12 +290,29 @@ class AnswerStore:
             LookupError: If there is no engine.
         """
         engines = self._engines(checkers)
-        conditions = {engine.conditions(): engine for engine in reversed(engines)}
         stale = self.stale(*engines)
-        for item in stale:
-            if item.answer.conditions in conditions:
-                conditions[item.answer.conditions].answer_again(item.answer)
+        keys = {item.answer.key for item in stale}
+        for engine, answers in self._by_engine(engines):
+            for answer in answers:
+                if engine is not None and answer.key in keys:
+                    engine.answer_again(answer)
         return stale
+
+    def _by_engine(
+        self, engines: Sequence[AnswerChecker]
+    ) -> list[tuple[AnswerChecker | None, list[StoredAnswer]]]:
+        """Return the answers that each engine checks: those of its set-up, then of its conditions.
+
+        None for those under the conditions of no engine.
+        """
+        conditions = [engine.conditions() for engine in engines]
+        setups = [dict(engine.setup()) for engine in engines]
+        groups: list[list[StoredAnswer]] = [[] for _ in range(len(engines) + 1)]
+        for answer in self:
+            checking = [at for at, text in enumerate(conditions) if text == answer.conditions]
+            alike = [at for at in checking if setups[at] == answer.setup]
+            groups[(alike or checking or [len(engines)])[0]].append(answer)
+        return list(zip([*engines, None], groups, strict=True))
 
     def _engines(self, checkers: Sequence[AnswerChecker]) -> list[AnswerChecker]:
         for checker in checkers:

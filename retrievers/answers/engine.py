@@ -281,6 +281,10 @@ class QueryEngine(PromptMixin):
         """Return the conditions under which it answers, as text."""
         return conditions_of(*filter(None, (self.retriever, self.qa)))
 
+    def setup(self) -> dict[str, str]:
+        """Name what it answers with: its ``retriever``, its ``model``, its ``prompts``."""
+        return setup_of(self)
+
     def stale_answers(self, answers: Sequence[StoredAnswer]) -> list[StaleAnswer]:
         """Return those that may be out of date, of some answers made under its conditions.
 

@@ -184,6 +184,15 @@ def test_without_an_engine(graph):
         graph.answers.stale()
 
 
+def test_each_engine_checks_its_own_answers(graph):
+    first, second = engine_of(graph), engine_of(graph, Model("Long [1]."), mode="refine")
+    first.query(QUESTION, keep=True)
+    second.query("What flows north?", keep=True)
+    assert graph.answers.stale() == graph.answers.stale(second, first) == []
+    (stale,) = graph.answers.stale(first)
+    assert stale.causes == ("it was made with other prompts or settings",)
+
+
 async def test_async_and_streams_store_too(graph):
     engine = QueryEngine(Retriever(graph, "ROOT"), Model())
     await engine.aquery(QUESTION, keep=True)
