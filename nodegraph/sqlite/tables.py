@@ -384,6 +384,9 @@ class SQLiteJournal(Journal):
         row = (-1, GroupState())
         if values is not None:
             key, size, sequence, token, journal_size, rules, built_for = values
+            numbers = (size, sequence, token, journal_size, built_for)
+            if not all(isinstance(number, int) for number in numbers):
+                raise self._file.db.damaged(f"group {group!r} has no revision")
             state = GroupState(
                 size, sequence, token, journal_size, rules=rules, built_for=built_for
             )

@@ -74,6 +74,7 @@ def run(path: Path, statement: str) -> None:
         ("UPDATE search_texts SET value = replace(value, 'kind', 'kine')", "a text to search with"),
         ("UPDATE nodes SET checksum = NULL WHERE place = 1", "is not what was written"),
         ("UPDATE links SET checksum = NULL", "a link of node 'a' is not what was written"),
+        ("UPDATE groups SET sequence = 'x' WHERE name = 'line'", "group 'line' has no revision"),
         ("UPDATE memory SET checksum = NULL", "a value of 'embedding letters' is not what"),
         ("UPDATE memory SET value = 'tea'", "a value of 'embedding letters' is not what"),
     ],
