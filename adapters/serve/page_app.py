@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 from ...nodegraph.errors import ModelError
 from ...nodegraph.graph import NodeGraph
+from ...nodegraph.models.templates import language_of
 from ...nodegraph.node import ROOT
 from ...retrievers.answers.answer import Answer
 from ...retrievers.answers.engine import QueryEngine
@@ -299,7 +300,11 @@ def _sources(sources: Iterable[tuple[int, ScoredNode, str, bool | None]]) -> Eve
 
 
 def _omissions(answer: Answer) -> Iterable[str]:
+    is_chinese = language_of(answer.text) == "zh"
     for reason, number in Counter(item.reason for item in answer.omitted).items():
+        if is_chinese:
+            yield f"有 {number} 个结果没有交给模型"
+            continue
         results = "1 result" if number == 1 else f"{number} results"
         yield f"{results} not shown to the model ({reason.replace('_', ' ')})"
 

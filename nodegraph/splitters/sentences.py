@@ -133,10 +133,10 @@ def _with_thai_ends(text: str, ends: Iterable[int]) -> Iterable[int]:
     for end in (*ends, len(text)):
         for space in _THAI_SPACE.finditer(text, start, end):
             sentence = text[start : space.start()]
-            is_complete = (
-                sentence.count("(") == sentence.count(")") and len(sentence) >= _THAI_SENTENCE
-            )
-            if is_complete and end - space.end() >= _THAI_SENTENCE // 2:
+            size = len(sentence)
+            is_open = sentence.count("(") > sentence.count(")") and size < 5 * _THAI_SENTENCE
+            remaining = end - space.end()
+            if size >= _THAI_SENTENCE and remaining >= _THAI_SENTENCE // 2 and not is_open:
                 start = space.end()
                 yield start
         yield end

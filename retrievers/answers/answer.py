@@ -234,7 +234,7 @@ def cited_numbers(text: str) -> list[int]:
     return list(numbers)
 
 
-UNCITED = "the answer cites no source"
+UNCITED = {"en": "the answer cites no source", "zh": "回答没有标来源"}
 
 
 def flag_cited(

@@ -207,7 +207,7 @@ def _cited_answer(context: AnswerContext, answer: FinalAnswer) -> Answer:
     text = answer.text or context.prompt("not_found")
     sources, notes = flag_cited(context.sources, answer.text, context.certain)
     if answer.answered and sources and not any(source.cited for source in sources) and not notes:
-        notes = [UNCITED]
+        notes = [UNCITED[language_of(answer.text)]]
     cited = context.build_answer(text, sources, answer.answered, notes)
     return check_quotes(cited) if context.check == "quotes" else cited
 

@@ -180,7 +180,7 @@ class _QuoteCheck:
             notes.append(note)
         notes += check.notes(claims, self._language)
         named = (note for note in notes if note)
-        before = [note for note in answer.notes if not (uncited and note == UNCITED)]
+        before = [note for note in answer.notes if not (uncited and note in UNCITED.values())]
         return replace(answer, quotes=quotes, notes=tuple(dict.fromkeys([*before, *named])))
 
     def _checked(self, statement: _Statement) -> CheckedQuote:

@@ -146,4 +146,5 @@ def test_an_answer_without_a_citation_says_so(lines, scripted, check) -> None:
     for text in ("6,650 km", "The Nile is long. So it is."):
         (note,) = notes_of(text)
         assert "no source" in note
+    assert "没有标来源" in notes_of("尼罗河全长6650公里。")[0]
     assert notes_of("6,650 km [1].") == notes_of("NO_ANSWER") == ()
