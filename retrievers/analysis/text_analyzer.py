@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import chain, groupby, islice
 from operator import add
 from typing import Protocol
@@ -337,13 +337,21 @@ def _weighed(
 
 def _present(frequency: Callable[[str], int], size: int, script: str) -> tuple[Language, ...]:
     """Return the languages of a script that texts of an index have, the most frequent first."""
-    default, *others = of_script(script)
+    default, others = _default_and_others(script)
     if not others or not frequency(LANGUAGE_TERM):
         return (default,)
-    counts = {language: frequency(language.term) for language in others}
+    counts = {language: count for language, term in others if (count := frequency(term))}
+    languages = [default, *counts]
     counts[default] = size - sum(counts.values())
-    languages = sorted((default, *others), key=lambda language: -counts[language])
+    languages.sort(key=lambda language: -counts[language])
     return tuple(language for language in languages if counts[language] > 0) or (default,)
+
+
+@cache
+def _default_and_others(script: str) -> tuple[Language, list[tuple[Language, str]]]:
+    """Return the default language of a script, and others with the term that marks each."""
+    default, *others = of_script(script)
+    return default, [(language, language.term) for language in others]
 
 
 def _without_function_words(segment: list[str] | str) -> list[str] | str:

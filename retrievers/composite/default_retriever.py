@@ -355,19 +355,29 @@ class DefaultRetriever(PlannedRetriever):
                 )
                 search = partial(self._windows, queries, passages, budget, weights[2:])
                 return (yield from Compute(partial(in_a_newer_state, search)))
-            depth = limit + _SPARE
+            depth, fetched = limit + _SPARE, 0
+            rankings: list[Results] = []
             while True:
-                rankings = yield from self._ranked(
-                    queries, depth, filters, measured, weights, links
-                )
-                results = yield from Work(partial(_collapsed, queries, rankings))
+                if depth > fetched:  # what is searched in one go has as many anyway
+                    together = bool(fetched) and self._is_joint(queries, weights, links)
+                    fetched = max(depth, DEPTH) if together else depth
+                    rankings = yield from self._ranked(
+                        queries, fetched, filters, measured, weights, links
+                    )
+                of_depth = [ranking[:depth] for ranking in rankings]
+                results = yield from Work(partial(_collapsed, queries, of_depth))
                 is_full = (
                     len(of_query) >= limit or len(ranking) < depth
-                    for of_query, ranking in zip(results, rankings, strict=True)
+                    for of_query, ranking in zip(results, of_depth, strict=True)
                 )
                 if all(is_full) or depth >= _DEEPEST * limit:
                     return [of_query[:limit] for of_query in results]
                 depth *= 2
+
+    def _is_joint(self, queries: Sequence[str], weights: Sequence[float], links: bool) -> bool:
+        """Return whether all branches can be searched and scored in one go."""
+        own_words = self.bm25 is self._words[1].similarity and weights[1]
+        return bool(not links and own_words and all(map(str.strip, queries)) and not is_observed())
 
     def _ranked(
         self,
@@ -379,8 +389,7 @@ class DefaultRetriever(PlannedRetriever):
         links: bool,
     ) -> Plan[list[Results]]:
         """Return so many scored results of each query, copies included."""
-        own_words = self.bm25 is self._words[1].similarity and weights[1]
-        if not links and own_words and all(map(str.strip, queries)) and not is_observed():
+        if self._is_joint(queries, weights, links):
             return (yield from self._search_together(queries, limit, filters, measured, weights))
         retriever = self._retriever(weights, links)
         rankings = yield from Find(retriever, queries, max(limit, COMPARED), filters)

@@ -65,6 +65,11 @@ _SIGNIFICANT = re.compile(
 # How many letters at both ends of a text are compared first, and where they are looked for.
 _LETTERS, _PART = 12, 48
 
+_ENDS = (
+    (slice(_PART), slice(_LETTERS)),
+    (slice(-_PART, None), slice(-_LETTERS, None)),
+)
+
 _BETWEEN = re.compile(r"[\W_]+")
 
 _LINKED = 0.5  # of the score of a passage, what one is worth at least that a link leads to
@@ -180,7 +185,13 @@ def without_copies(results: Sequence[ScoredNode], query: str) -> list[ScoredNode
     The same are texts of the same words, numbers and signs: case, punctuation, white space, width
     and mark-up may differ.
     """
-    ends = [_ends(result.node.text) for result in results]
+    ends = [""] * len(results)
+    for part, letters in _ENDS:
+        with_ends = Counter(ends)
+        ends = [
+            end if with_ends[end] == 1 else end + _letters(result.node.text, part, letters)
+            for end, result in zip(ends, results, strict=True)
+        ]
     with_ends = Counter(ends)
     if len(with_ends) == len(ends):
         return [*results]
@@ -230,12 +241,12 @@ def _without_marks(text: str) -> list[str]:
     return _SIGNIFICANT.findall(_plain(text)) or [text]
 
 
-def _ends(text: str) -> tuple[str, str]:
-    """Return the first and the last letters of a text, which tell most texts from others."""
-    first, last = (_BETWEEN.sub("", _plain(part)) for part in (text[:_PART], text[-_PART:]))
-    if min(len(first), len(last)) < 2 * _LETTERS:  # what is cut off may change the others
-        first = last = _BETWEEN.sub("", _plain(text))
-    return first[:_LETTERS], last[-_LETTERS:]
+def _letters(text: str, part: slice, letters: slice) -> str:
+    """Return letters at one end of a text, which tell most texts from others."""
+    of_part = _BETWEEN.sub("", _plain(text[part]))
+    if len(of_part) < 2 * _LETTERS:  # what is cut off may change the others
+        of_part = _BETWEEN.sub("", _plain(text))
+    return of_part[letters]
 
 
 def _plain(text: str) -> str:
