@@ -22,7 +22,7 @@ from nodekin.nodegraph import Document, NodeGraph
 from nodekin.nodegraph.stored_answers import StoredAnswer
 from nodekin.retrievers import QueryEngine, Retriever
 from nodekin.retrievers.answers.answer import Answer, Source
-from nodekin.retrievers.answers.staleness import no_model, stored_answer, stored_result
+from nodekin.retrievers.answers.staleness import no_model, stored_answer
 from nodekin.retrievers.protocols import RetrieverProtocol
 
 _EDITS = ("add", "change", "change", "remove", "move", "rename", "metadata")
@@ -136,12 +136,16 @@ def embedded(texts: list[str]) -> Any:
 
 
 def stored(engine: QueryEngine, question: str, filters: Any = None) -> StoredAnswer:
-    """Return an answer as an engine would store it, without a model."""
-    results = engine.retriever.retrieve(question, filters=filters)
-    sources = tuple(
-        Source(number, result, str(result.node.content)) for number, result in enumerate(results, 1)
-    )
-    answer = Answer("An answer.", question, sources, searched=question)
+    """Return an answer as an engine stores it."""
+    if getattr(engine.retriever, "has_windows", False):
+        answer = engine.query(question, filters=filters)
+    else:  # the same results, without prompts
+        results = engine.retriever.retrieve(question, filters=filters)
+        sources = tuple(
+            Source(number, result, str(result.node.content))
+            for number, result in enumerate(results, 1)
+        )
+        answer = Answer("An answer.", question, sources, searched=question)
     return stored_answer(engine, answer, None, filters, 0, engine.conditions())
 
 
@@ -159,7 +163,7 @@ def run(
     documents = max(2, passages // _PASSAGES_PER_DOCUMENT)
     graph.add([corpus.document(f"d{number}") for number in range(documents)])
     retriever = dict(searches(graph))[name]()
-    engine = QueryEngine(retriever, no_model)
+    engine = QueryEngine(retriever, lambda prompt: "An answer [1].")
     texts = [node.text for node in graph.nodes("line")]
     for number in range(questions):
         filters = {"year": {"gte": 2010}} if number % 10 == 0 else None
@@ -179,8 +183,8 @@ def run(
         begin = time.process_time()
         stale = {item.answer.key for item in graph.answers.stale(engine)}
         seconds += time.process_time() - begin
-        retrieved = (retriever.retrieve(a.question, filters=a.filters) for a in answers)
-        fresh = [sorted(stored_result(result).key for result in batch) for batch in retrieved]
+        again = (stored(engine, answer.question, answer.filters) for answer in answers)
+        fresh = [sorted(result.key for result in answer.results) for answer in again]
         truth = {
             answer.key
             for answer, keys in zip(answers, fresh, strict=True)
