@@ -134,7 +134,7 @@ def _with_thai_ends(text: str, ends: Iterable[int]) -> Iterable[int]:
         for space in _THAI_SPACE.finditer(text, start, end):
             sentence = text[start : space.start()]
             size = len(sentence)
-            is_open = sentence.count("(") > sentence.count(")") and size < 5 * _THAI_SENTENCE
+            is_open = sentence.count("(") != sentence.count(")") and size < 5 * _THAI_SENTENCE
             remaining = end - space.end()
             if size >= _THAI_SENTENCE and remaining >= _THAI_SENTENCE // 2 and not is_open:
                 start = space.end()
