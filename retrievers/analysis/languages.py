@@ -470,6 +470,16 @@ def folded(words: list[str], language: Language) -> list[str]:
     return [batch or word for batch, word in zip(result, words, strict=True)]
 
 
+def length_of(words: Sequence[str], language: Language) -> int:
+    """Return how many words there are; where they grow, how many of about five letters.
+
+    So a compound is as long as the words that it is made of.
+    """
+    if not language.grows:
+        return len(words)
+    return -(-sum(max(1, len(word) - 1) for word in words) // _GRAM)
+
+
 def grams(word: str) -> list[str]:
     """Return the sequences of four letters of a word, the first with a mark in front.
 

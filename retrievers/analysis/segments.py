@@ -210,6 +210,16 @@ def by_script(segments: Segments) -> dict[str, list[str]]:
     return result
 
 
+def run_length(run: str) -> int:
+    """Return how many letters a run of a script without spaces has, each with its signs.
+
+    Example:
+        >>> run_length("绿茶"), run_length("น้ำชา")
+        (2, 3)
+    """
+    return len(_CLUSTERS.findall(run)) if run < CHINESE else len(run)
+
+
 def sequences(run: str, is_query: bool) -> list[str]:
     """Return sequences of one, two and three letters of an alphabet without spaces.
 

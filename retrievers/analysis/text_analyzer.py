@@ -18,6 +18,7 @@ from .languages import (
     Language,
     detect,
     folded,
+    length_of,
     named,
     names,
     of_script,
@@ -32,6 +33,7 @@ from .segments import (
     ascii_words,
     by_script,
     normalized,
+    run_length,
     run_spans,
     segments,
     sequences,
@@ -56,6 +58,7 @@ class Analyzer(Protocol):
 
     Where they are there, ``query`` is used for queries, ``indexed`` for the texts of an index,
     and ``weigh`` for queries to an index, each with the meaning it has in ``TextAnalyzer``.
+    Without ``indexed`` a text is as long as it has terms.
     """
 
     def __call__(self, text: str, /) -> Iterable[str]:
@@ -118,14 +121,19 @@ class TextAnalyzer:
         """Return the terms of a passage."""
         return self._analyze(text)[0]
 
-    def indexed(self, text: str) -> list[str]:
-        """Return the terms of a passage, and those that mark its language in an index."""
-        terms, languages = self._analyze(text)
+    def indexed(self, text: str) -> tuple[list[str], int]:
+        """Return the terms of a passage, those that mark its language included, and its length.
+
+        The length is how many words there are, however many terms each becomes, so that texts of
+        several languages in one index are long or short by what they say. Where words have no
+        spaces between them letters count, and where they grow, every four letters.
+        """
+        terms, languages, length = self._analyze(text)
         if self.language == "auto":
             others = [item.term for item in languages if item is not of_script(item.script)[0]]
             if others:
                 terms += [LANGUAGE_TERM, *others]
-        return terms
+        return terms, length
 
     def words(self, text: str) -> list[str]:
         """Return the terms of a passage without parts of words."""
@@ -183,18 +191,24 @@ class TextAnalyzer:
         """
         return run_spans(text)
 
-    def _analyze(self, text: str, parts: bool = True) -> tuple[list[str], Collection[Language]]:
-        """Return the terms of a text and the languages of its words, one a script."""
+    def _analyze(
+        self, text: str, parts: bool = True
+    ) -> tuple[list[str], Collection[Language], int]:
+        """Return the terms of a text, the languages of its words, one a script, and its length."""
         normal = normalized(text)
         if normal.isascii():
             words = ascii_words(normal)
             language = self._language(words, "latin")
-            return self._word_terms(words, language, parts), (language,)
+            return self._word_terms(words, language, parts), (language,), length_of(words, language)
         runs = segments(normal)
+        words_by_script = by_script(runs)
         languages = {
-            script: self._language(words, script) for script, words in by_script(runs).items()
+            script: self._language(words, script) for script, words in words_by_script.items()
         }
-        return self._terms(runs, languages, parts), languages.values()
+        length = sum(run_length(run) for run in runs if isinstance(run, str))
+        for script, words in words_by_script.items():
+            length += length_of(words, languages[script])
+        return self._terms(runs, languages, parts), languages.values(), length
 
     def _terms(
         self,

@@ -260,7 +260,7 @@ class TermStatistics(Protocol):
 
     @property
     def total_length(self) -> int:
-        """How many terms all nodes have together."""
+        """How long all nodes are together."""
         ...
 
     @property

@@ -44,7 +44,7 @@ class _RecentWords(Recent):
         uses: In how many of these each term is, by number.
         terms: How often each of the nodes has which term.
         frequencies: In how many of them a term is.
-        lengths: How many terms each has, (nodes,).
+        lengths: How many words each has, (nodes,).
     """
 
     old: Sequence[NodeTerms]
@@ -68,7 +68,7 @@ class TableStatistics:
 
     Attributes:
         size: How many nodes there are.
-        total_length: How many terms they have together.
+        total_length: How long they are together.
     """
 
     def __init__(self, table: WordTable | None, recent: _RecentWords | None) -> None:
@@ -214,7 +214,7 @@ class EngineTextIndex(EngineIndex[WordTable, _RecentWords, TermWeights]):
             query: The query: the frequencies of its terms are read at once.
         """
         statistics = self._statistics_of(self._view())
-        statistics.read({*getattr(self._analyzer, "indexed", self._analyzer)(query)})
+        statistics.read(inverted(self._analyzer, [query]).terms)
         return statistics
 
     def _statistics_of(self, view: _View) -> TableStatistics:

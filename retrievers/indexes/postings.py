@@ -30,7 +30,7 @@ class InvertedTexts:
         sizes: In how many texts each is, (terms,).
         rows: The numbers of these texts, ascending, term after term.
         counts: How often each has the term.
-        lengths: How many terms each text has, (texts,).
+        lengths: How many words each text has, (texts,).
     """
 
     terms: Sequence[str]

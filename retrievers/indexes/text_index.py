@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from itertools import chain
 from typing import Any
@@ -41,8 +42,8 @@ _BATCH = 1_000_000  # characters that are analysed together
 
 _RECENT_TERMS = 128  # enough for those that mark languages, which each query looks up
 
-# Count up when TextAnalyzer returns other terms: older files are rebuilt then.
-_ANALYSIS = 4
+# Count up when TextAnalyzer returns other terms or lengths: older files are rebuilt then.
+_ANALYSIS = 5
 
 
 class TextIndex(SyncedIndex):
@@ -57,7 +58,7 @@ class TextIndex(SyncedIndex):
 
     Attributes:
         table: The nodes by row.
-        total_length: How many terms all nodes have together.
+        total_length: How long all nodes are together.
         frequency: Tells in how many nodes a term is, as they are now.
     """
 
@@ -272,7 +273,18 @@ def analysis_version() -> list[Any]:
 
 def inverted(analyzer: Analyzer, texts: Sequence[str]) -> InvertedTexts:
     """Analyse the texts of an index, ``MAX_TEXTS`` at most."""
-    return invert(texts, getattr(analyzer, "indexed", analyzer))
+    indexed = getattr(analyzer, "indexed", None)
+    if indexed is None:
+        return invert(texts, analyzer)
+    lengths: list[int] = []
+
+    def terms(text: str) -> list[str]:
+        of_text: list[str]
+        of_text, length = indexed(text)
+        lengths.append(length)
+        return of_text
+
+    return replace(invert(texts, terms), lengths=np.array(lengths, np.int32))
 
 
 def batches(texts: Iterable[str]) -> Iterator[list[str]]:

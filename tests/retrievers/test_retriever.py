@@ -268,7 +268,7 @@ def test_any_texts_and_any_query(texts: list[str], query: str, top_k: int) -> No
     asked = set(Bm25().prepare(query, [Bm25().open(graph, "line")]).weights)
     for result in results:
         assert result.score > 0
-        assert asked & set(TextAnalyzer().indexed(result.node.text))
+        assert asked & set(TextAnalyzer().indexed(result.node.text)[0])
 
 
 def test_vectors_of_ones_own_are_searched_for():

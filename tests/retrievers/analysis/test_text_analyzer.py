@@ -269,10 +269,31 @@ def test_a_form_that_is_another_word_in_english_hardly_counts() -> None:
 
 
 def test_what_marks_a_language_is_in_the_index_alone() -> None:
-    assert LANGUAGE_TERM in analyze.indexed(TEXTS["de"])
+    assert LANGUAGE_TERM in analyze.indexed(TEXTS["de"])[0]
     assert LANGUAGE_TERM not in "".join(analyze(TEXTS["de"]) + analyze.query(TEXTS["de"]))
     for language in ("en", "ru", "zh", "th", "ka"):  # what their script tells needs no mark
-        assert analyze.indexed(TEXTS[language]) == analyze(TEXTS[language])
+        assert analyze.indexed(TEXTS[language])[0] == analyze(TEXTS[language])
+
+
+def test_a_text_is_as_long_as_it_has_words() -> None:
+    texts = ["ships in harbours", "con sông này", "长江河", "ส้มตำ"]
+    assert [analyze.indexed(text)[1] for text in texts] == [3] * 4
+    german, russian = (analyze.indexed(TEXTS[language])[1] for language in ("de", "ru"))
+    assert 0.8 < german / len(TEXTS["de"].split()) < 1.8, german
+    assert 0.8 < russian / len(TEXTS["ru"].split()) < 1.8, russian
+
+
+def test_other_languages_in_an_index_make_no_text_short() -> None:
+    """Chinese and German words become several terms, which are no measure of an English text."""
+    texts = ["Ships lie in the harbour.", "The harbour and its ships are old. " + "It is wet. " * 9]
+    alone, mixed = (NodeGraph(progress=False) for _ in range(2))
+    alone.add(texts)
+    mixed.add([*texts, *(f"第{i}艘船停在港口里面" for i in range(9))])
+    ratios = []
+    for graph in (alone, mixed):
+        short, long = (r.score for r in Retriever(graph, "ROOT").retrieve("harbour"))
+        ratios.append(short / long)
+    assert ratios[0] == pytest.approx(ratios[1], rel=0.25)
 
 
 def test_six_tones_are_six_words() -> None:
@@ -300,9 +321,8 @@ def test_a_language_by_name() -> None:
     assert TextAnalyzer(language="english").words("Die Häuser sind in der Stadt")[1] == "hauser"
     assert TextAnalyzer(language="serbian").words("kuće куће") == ["kuc", "kuc"]
     assert TextAnalyzer(language="german").words("реки rivers") == ["рек", "riv"]
-    assert TextAnalyzer(language="german").indexed("Die Häuser sind alt") == TextAnalyzer(
-        language="german"
-    )("Die Häuser sind alt")
+    german = TextAnalyzer(language="german")
+    assert german.indexed("Die Häuser sind alt") == (german("Die Häuser sind alt"), 3)
     assert found("Häuser", "Haus", TextAnalyzer(language="german"))
 
 
@@ -330,7 +350,7 @@ def test_no_word_is_lost(text: str) -> None:
 
     All but the s of "Tom's": it is dropped, and alone it is a word.
     """
-    indexed = Counter(analyze.indexed(text))
+    indexed = Counter(analyze.indexed(text)[0])
     frequency = {term: 1 for term in indexed}
     for begin, end in analyze.spans(text):
         word = text[begin:end]
@@ -350,13 +370,13 @@ def test_words_that_are_not_stemmed_are_their_own_terms(text: str) -> None:
 
 @given(st.text())
 def test_a_text_has_terms_in_proportion_to_its_length(text: str) -> None:
-    assert len(analyze.indexed(text)) <= 3 * len(normalized(text)) + 4
+    assert len(analyze.indexed(text)[0]) <= 3 * len(normalized(text)) + 4
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("unit", ["ä", "é ", "ъ", "ก", "茶", "ا", "a'", "كّ", "कि", "i̇", "ß_", "1é"])
 def test_a_text_may_be_one_long_word(unit: str) -> None:
-    assert analyze.indexed(unit * 100_000)  # a quadratic expression would take minutes
+    assert analyze.indexed(unit * 100_000)[0]  # a quadratic expression would take minutes
 
 
 @given(st.text(alphabet="茶江长tea s什么的吗 '"))

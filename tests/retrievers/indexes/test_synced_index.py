@@ -66,8 +66,11 @@ class Counted:
     texts = 0
 
     def __call__(self, text: str) -> list[str]:
+        return self.indexed(text)[0]
+
+    def indexed(self, text: str) -> tuple[list[str], int]:
         Counted.texts += 1
-        return TextAnalyzer()(text)
+        return TextAnalyzer().indexed(text)
 
     def query(self, text: str) -> list[str]:
         return TextAnalyzer().query(text)
@@ -320,11 +323,16 @@ def test_the_analysis_is_that_of_the_kept_indexes() -> None:
     )
     german, vietnamese = "Die Flüsse sind in der Karte", "Con sông và biển của người"
     terms = [*TextAnalyzer()(text), *TextAnalyzer().query(text + "是什么？")]
-    terms += [*TextAnalyzer().indexed(german), *TextAnalyzer().indexed(vietnamese)]
-    terms += TextAnalyzer().indexed("MuSiQue 上，MuSiQue 的召回率；MuSiQue")
+    musique = "MuSiQue 上，MuSiQue 的召回率；MuSiQue"
+    lengths = [TextAnalyzer().indexed(text)[1]]
+    for other in (german, vietnamese, musique):
+        of_text, length = TextAnalyzer().indexed(other)
+        terms += of_text
+        lengths.append(length)
+    assert lengths == [43, 5, 6, 17]
     terms = "\n".join(terms)
     digest = hashlib.sha256(terms.encode()).hexdigest()[:16]
-    assert (text_index._ANALYSIS, digest) == (4, "56e9dd82edf5d558")
+    assert (text_index._ANALYSIS, digest) == (5, "56e9dd82edf5d558")
 
 
 # The base class
