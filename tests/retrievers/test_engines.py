@@ -7,8 +7,14 @@ import pytest
 from engines import Engine
 from stress import amount
 
-from nodekin.nodegraph import Document, NodeGraph
-from nodekin.retrievers import FusionRetriever, Retriever, RetrieverSettings, testing
+from nodekin.nodegraph import Document, NodeGraph, count_tokens
+from nodekin.retrievers import (
+    FusionRetriever,
+    Retriever,
+    RetrieverSettings,
+    as_retriever,
+    testing,
+)
 from nodekin.retrievers.testing import check_index, check_retriever
 
 LETTERS = "aeiounrtbmk河茶"
@@ -134,6 +140,23 @@ def test_results_are_those_of_memory(engine: Engine, similarity: str) -> None:
         results = zip(on_engine.batch(QUERIES), in_memory.batch(QUERIES), strict=True)
         assert all(rows(of_engine) == rows(of_memory) for of_engine, of_memory in results)
     graph.close()
+
+
+def test_windows_within_a_budget_are_those_of_memory(engine: Engine) -> None:
+    """By words and the vectors of sentences, which a window takes from where they are kept."""
+    text = "The green tea is here. A river ran by. Nobody came. Milk is white. The bank is shut. "
+    documents = [Document(text * 4 + f"Boat {n} is on the river. " + text * 4) for n in range(3)]
+    graphs = [NodeGraph(embed=letters, progress=False, **o) for o in (engine.options(), {})]
+    on_engine, in_memory = map(as_retriever, graphs)
+    for graph in graphs:
+        graph.add(documents)
+    for query, max_tokens in (("boat 1", 20), ("a tea of the river", 90), ("河", 400)):
+        windows = on_engine.retrieve(query, max_tokens=max_tokens)
+        assert 0 < sum(count_tokens(r.node.text) for r in windows) <= max_tokens
+        assert rows(windows) == rows(in_memory.retrieve(query, max_tokens=max_tokens)), query
+    vectors = as_retriever(graphs[0]).with_weights([0, 0, 1]).retrieve("aaa", max_tokens=40)
+    assert {e.embed_key for r in vectors for e in r.evidence} == {"default"}
+    graphs[0].close()
 
 
 @pytest.mark.slow

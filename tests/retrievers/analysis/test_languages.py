@@ -125,6 +125,8 @@ def test_english_is_told_as_every_other_language(words: list[str]) -> None:
 
 
 def test_one_word_that_comes_again_tells_no_language() -> None:
-    names, _ = TextAnalyzer().indexed("在 MuSiQue 上，MuSiQue 的召回率；MuSiQue 的 FusionRetriever。")
+    names, _ = TextAnalyzer().indexed(
+        "在 MuSiQue 上，MuSiQue 的召回率；MuSiQue 的 FusionRetriever。"
+    )
     assert not any(term.startswith("\0") for term in names)
     assert "fusionretriev" in names  # as in English texts
