@@ -24,7 +24,7 @@ from ...nodegraph.stored_answers import StaleAnswer, StoredAnswer
 from ..analysis.text_analyzer import TextAnalyzer
 from ..base_retriever import effective_child_k
 from ..indexes.nearest_vectors import unit
-from ..indexes.text_index import TextIndex
+from ..indexes.text_index import TextIndex, terms_and_length
 from ..indexes.vector_index import VectorIndex
 from ..protocols import RetrieverProtocol
 from ..results import ScoredNode
@@ -141,12 +141,12 @@ class WordScorer:
         """Yield the scores of texts."""
         postings, rows = self._build()
         similarity = self._similarity
-        analyze: Callable[[str], Any] = getattr(similarity.analyzer, "indexed", similarity.analyzer)
         averages = np.array(self._averages)
         averages[averages == 0] = 1.0
         for text in texts:
-            counts = Counter(analyze(text))
-            relative = counts.total() / averages
+            terms, length = terms_and_length(similarity.analyzer, text)
+            counts = Counter(terms)
+            relative = length / averages
             by_term = np.zeros(len(self._terms))
             for term in counts.keys() & self._terms.keys():
                 by_term[self._terms[term]] = counts[term]

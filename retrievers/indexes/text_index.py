@@ -273,18 +273,23 @@ def analysis_version() -> list[Any]:
 
 def inverted(analyzer: Analyzer, texts: Sequence[str]) -> InvertedTexts:
     """Analyse the texts of an index, ``MAX_TEXTS`` at most."""
-    indexed = getattr(analyzer, "indexed", None)
-    if indexed is None:
-        return invert(texts, analyzer)
     lengths: list[int] = []
 
-    def terms(text: str) -> list[str]:
-        of_text: list[str]
-        of_text, length = indexed(text)
+    def terms(text: str) -> Iterable[str]:
+        of_text, length = terms_and_length(analyzer, text)
         lengths.append(length)
         return of_text
 
     return replace(invert(texts, terms), lengths=np.array(lengths, np.int32))
+
+
+def terms_and_length(analyzer: Analyzer, text: str) -> tuple[Sequence[str], int]:
+    """Return the terms of a text in an index, and how long it is there."""
+    indexed: Callable[[str], tuple[list[str], int]] | None = getattr(analyzer, "indexed", None)
+    if indexed is not None:
+        return indexed(text)
+    terms = [*analyzer(text)]
+    return terms, len(terms)
 
 
 def batches(texts: Iterable[str]) -> Iterator[list[str]]:
