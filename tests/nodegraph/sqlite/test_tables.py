@@ -1,6 +1,7 @@
 """Texts of documents are stored once, in pages, while something derived from them is."""
 
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 from nodekin.nodegraph import Document, NodeGraph
@@ -26,6 +27,19 @@ def test_a_node_may_lie_across_pages(path: Path) -> None:
         assert [node.text for node in graph.nodes("line")] == lines
         assert graph.node("a").text == "\n".join(lines)
     assert count(path, "pages") == 4
+
+
+def test_a_text_is_there_once_in_pages_and_nodes_are_places_in_it(path: Path) -> None:
+    text = "\n".join(f"Tea number {n} is green." for n in range(3_000))
+    with NodeGraph(store=path, progress=False) as graph:
+        graph.create_node_group("line", str.splitlines)
+        graph.add([Document(text, id="long"), Document("Short.", id="short")])
+        graph.build("line")
+    with closing(sqlite3.connect(path)) as db:
+        pages = [page for (page,) in db.execute("SELECT text FROM pages ORDER BY key")]
+        (copies,) = db.execute("SELECT count(*) FROM nodes WHERE text IS NOT NULL").fetchone()
+    assert pages == [text[:32_768], text[32_768:65_536], text[65_536:], "Short."]
+    assert copies == 0
 
 
 def test_a_version_goes_with_what_was_derived_from_it(path: Path) -> None:
