@@ -335,6 +335,23 @@ def test_the_analysis_is_that_of_the_kept_indexes() -> None:
     assert (text_index._ANALYSIS, digest) == (5, "56e9dd82edf5d558")
 
 
+def test_an_index_of_an_earlier_version_is_made_again_with_a_bar(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(text_index, "_LONG", 1)
+    texts = [f"tea {n}" for n in range(4)]
+    analysis = text_index._ANALYSIS
+    monkeypatch.setattr(text_index, "_ANALYSIS", analysis - 1)
+    with NodeGraph(store=tmp_path / "graph.db", progress=False) as graph:
+        graph.add(texts)
+        before = [result.node.id for result in Retriever(graph, "ROOT")("tea")]
+    for version, is_reused in ((analysis - 1, True), (analysis, False), (analysis, True)):
+        monkeypatch.setattr(text_index, "_ANALYSIS", version)
+        with NodeGraph(store=tmp_path / "graph.db", progress=True) as graph:
+            assert [result.node.id for result in Retriever(graph, "ROOT")("tea")] == before
+        assert ("indexing ROOT" not in capsys.readouterr().err) == is_reused
+
+
 # The base class
 
 
