@@ -154,7 +154,7 @@ class EmptyWhenClosed(MemoryStore):
         (UnorderedStamps, r"document_ids\(\)|stamps\('ROOT'\)"),
         (ReplacedLast, r"document_ids\(\)|orders"),
         (WithoutRemovals, r"after change_documents\(.*remove="),
-        (StaleMetadata, r"put_derivations\('word'.*(nodes\('word'\)|get\(ids\))"),
+        (StaleMetadata, r"put_derivations\('(word|topic)'.*(nodes\('word'\)|get\(ids\))"),
         (WithoutDerivedLinks, r"derivation\('(word|topic)'"),
         (SortedNodes, r"get\(ids\)"),
         (FewNodes, r"a write of 2500 documents, values and links raised"),

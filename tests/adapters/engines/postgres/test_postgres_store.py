@@ -298,7 +298,10 @@ def test_tables_of_each_format_are_read_searched_and_written(
             assert embedded == ["The tea of Anna is green"]
         names = {name for (name,) in db.execute(tables, [schema])}
         assert "field_values" not in names
-        assert len([name for name in names if name.startswith("vectors")]) == 1
+        # A table of what an earlier version searched (without heads of tables) may stay.
+        vectors = [name for name in names if name.startswith("vectors")]
+        assert 1 <= len(vectors) <= 2
+        assert all(name.startswith("vectors2_") for name in vectors)
         assert db.execute(f"SELECT format FROM {schema}.nodekin_graph").fetchall() == [(3,)]
     check_old(address)
 
