@@ -80,6 +80,9 @@ def answers(
         ]
         if remove:
             store.remove(listed)
+        if not (listed or stale or refresh or quiet):
+            which = f"has {part!r:.80} in its question" if part else "is stored"
+            click.echo(f"no answer {which}; nodekin ask --keep stores one", err=True)
         if as_json:
             records = [_record(answer, outdated.get(answer.key)) for answer in listed]
             header = {"format": FORMAT, "command": "answers", "count": len(records)}

@@ -44,7 +44,9 @@ def test_an_answer_is_stored_until_its_sources_change(nodekin, server, here):
     assert nodekin("answers", "--stale").status == 0
     assert nodekin("ask", QUESTION).out.startswith("It is fully fermented [1].")
     assert nodekin("answers", "--remove", "fermented").status == 0
-    assert nodekin("answers").status == 1
+    ran = nodekin("answers")
+    assert (ran.status, ran.out) == (1, "")
+    assert "no answer is stored; nodekin ask --keep stores one" in ran.err
 
 
 def test_an_answer_under_a_filter_is_not_shown_without_it(nodekin, server):
