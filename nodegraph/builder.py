@@ -19,6 +19,8 @@ from .build_writer import (
     DerivationJob,
     DerivationTask,
     Failure,
+    GroupFollower,
+    GroupFollowers,
     PendingOutput,
 )
 from .concurrency import Workers, ended_by_interruption, threads, track
@@ -33,7 +35,6 @@ from .derivation import (
     reusable,
 )
 from .errors import StoreError, TransformError
-from .group_follower import GroupFollower, GroupFollowers
 from .groups import NodeGroup
 from .hashing import digest
 from .locking import Access, Lock, mutex, release_after_fork

@@ -11,15 +11,13 @@ from .answers.settings import AnswerSettings as AnswerSettings
 from .base_retriever import BaseRetriever as BaseRetriever
 from .composite.auto_merge import AutoMergeRetriever as AutoMergeRetriever
 from .composite.default_retriever import DefaultRetriever as DefaultRetriever
-from .composite.document_completion import (
-    DocumentCompletionRetriever as DocumentCompletionRetriever,
-)
 from .composite.fusion import FusionRetriever as FusionRetriever
 from .composite.fusion import with_weights as with_weights
 from .composite.link_graph import LinkOptions as LinkOptions
 from .composite.link_retriever import LinkRetriever as LinkRetriever
 from .composite.recursive import RecursiveRetriever as RecursiveRetriever
 from .composite.recursive import RecursiveSettings as RecursiveSettings
+from .composite.window import DocumentCompletionRetriever as DocumentCompletionRetriever
 from .composite.window import WindowRetriever as WindowRetriever
 from .corpus_tools.tool_output import ToolError as ToolError
 from .corpus_tools.tool_output import ToolSession as ToolSession
@@ -48,10 +46,10 @@ from .rerankers.keyword_filter import TokenLimit as TokenLimit
 from .rerankers.rerank_retriever import RerankRetriever as RerankRetriever
 from .rerankers.reranker import Reranker as Reranker
 from .rerankers.reranker import register_reranker as register_reranker
-from .restricted_retriever import restrict as restrict
 from .results import Evidence as Evidence
 from .results import Hits as Hits
 from .results import ScoredNode as ScoredNode
+from .retrieval_conditions import restrict as restrict
 from .retriever import Retriever as Retriever
 from .retriever import RetrieverSettings as RetrieverSettings
 from .similarities.bm25 import Bm25 as Bm25
@@ -66,11 +64,11 @@ from .strategies.model_prompt import StrategySettings as StrategySettings
 from .strategies.multi_query import MultiQueryRetriever as MultiQueryRetriever
 from .strategies.multi_query import QueryExpansion as QueryExpansion
 from .strategies.multi_step import MultiStepRetriever as MultiStepRetriever
+from .strategies.multi_step import StepReader as StepReader
 from .strategies.outcome import Step as Step
 from .strategies.rewrite import QueryRewrite as QueryRewrite
 from .strategies.rewrite import QueryRewriteRetriever as QueryRewriteRetriever
 from .strategies.router import RouterRetriever as RouterRetriever
-from .strategies.step_reader import StepReader as StepReader
 from .strategies.sub_question import QueryDecomposition as QueryDecomposition
 from .strategies.sub_question import SubQuestionRetriever as SubQuestionRetriever
 from .strategies.transform_retriever import TransformRetriever as TransformRetriever

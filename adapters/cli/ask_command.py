@@ -20,9 +20,22 @@ from ...retrievers.strategies.strategy_registry import make_strategy, simple_str
 from .exit_status import EXIT_STATUSES, CommandError, ExitStatus, as_command_error, printable
 from .models import chat_model
 from .options import as_text, base_url_option, common_options, is_debugging, search_options
-from .output import FORMAT, LineNumbers, echo, mark, place, result_record, to_json
+from .output import (
+    FORMAT,
+    LineNumbers,
+    columns,
+    cut,
+    echo,
+    hangs_over,
+    mark,
+    place,
+    result_record,
+    snippet,
+    terminal_columns,
+    to_json,
+    unbroken,
+)
 from .search_command import SearchSession, open_search
-from .snippet import columns, cut, hangs_over, snippet, terminal_columns, unbroken
 
 
 class AnswerOutput:

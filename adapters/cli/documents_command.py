@@ -19,8 +19,7 @@ from ...nodegraph.node import Node
 from ...nodegraph.readers.text import PAGE_BREAK
 from .exit_status import EXIT_STATUSES, CommandError, ExitStatus, printable
 from .options import common_options, folders_option, store_option
-from .output import FORMAT, LineNumbers, document_name, echo, to_json
-from .snippet import columns, pad
+from .output import FORMAT, LineNumbers, columns, document_name, echo, pad, to_json
 from .workspace import IndexSettings, find_index, open_graph
 
 LIST_FORMAT = """\b

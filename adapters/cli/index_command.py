@@ -17,17 +17,19 @@ from ...nodegraph.readers.source_files import ReadReport, check_encoding
 from ...retrievers.composite.default_retriever import DefaultRetriever
 from ..extras import extra
 from .exit_status import EXIT_STATUSES, CommandError, ExitStatus, shell_message
-from .group_rules import DEFAULT_RULES, TRANSFORMS, parse_rules
 from .models import EMBEDDING_MODELS, embedding_model
 from .options import common_options, embed_url_option, store_option
 from .output import FORMAT, echo, to_json
 from .trust import allow_local_model, with_origin
 from .workspace import (
+    DEFAULT_RULES,
+    TRANSFORMS,
     IndexSettings,
     Workspace,
     check_exist,
     failures_of,
     open_graph,
+    parse_rules,
     print_failures,
     print_notes,
 )

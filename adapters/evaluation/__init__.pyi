@@ -1,3 +1,3 @@
-from .setups import load_setup as load_setup
-from .setups import open_graph as open_graph
-from .setups import save_setup as save_setup
+from .setup_session import load_setup as load_setup
+from .setup_session import open_graph as open_graph
+from .setup_session import save_setup as save_setup

@@ -22,8 +22,13 @@ from ..cli.exit_status import EXIT_STATUSES, CommandError, ExitStatus, printable
 from ..cli.options import common_options, question_options
 from ..cli.output import FORMAT, echo, to_json
 from ..named_models import chat_model as named_chat
-from .python_objects import load_retriever, refuse_unless_typed, trust_code_option
-from .setup_session import declared_models, open_setups
+from .setup_session import (
+    declared_models,
+    load_retriever,
+    open_setups,
+    refuse_unless_typed,
+    trust_code_option,
+)
 
 JSON_FORMAT = """\b
 SETUPS is a file of set-ups in TOML, as in docs/evaluation.md; without one the

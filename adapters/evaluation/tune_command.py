@@ -30,8 +30,7 @@ from .eval_command import (
     says_how_to_go_on,
     write_text,
 )
-from .python_objects import refuse_unless_typed, trust_code_option
-from .setup_session import open_setups
+from .setup_session import open_setups, refuse_unless_typed, trust_code_option
 
 JSON_FORMAT = """\b
 FILE is a file of set-ups, as in docs/evaluation.md: [graph] has the documents

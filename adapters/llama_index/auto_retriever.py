@@ -25,7 +25,7 @@ from llama_index.core.vector_stores.types import (
 )
 
 from ...nodegraph.errors import nearest_names
-from ...nodegraph.models.output.cleaning import clean
+from ...nodegraph.models.output.json_values import clean
 from ...retrievers.filters import Filters, all_of
 from ...retrievers.protocols import RetrieverLike
 from ...retrievers.validation import whole

@@ -327,7 +327,7 @@ def _file(name: str) -> Callable[[Request], Awaitable[Response]]:
 @cache
 def _asset(name: str) -> bytes:
     """Return a file of the page; its style is that of the page of an evaluation, and more."""
-    from ...retrievers.evaluation.page.wording import stylesheet
+    from ...retrievers.evaluation.page.page_data import stylesheet
 
     data = files(__package__).joinpath(_FILES[name][0]).read_bytes()
     return stylesheet().encode("utf-8") + data if name == "page.css" else data

@@ -15,9 +15,8 @@ from ..answers.staleness import AgentNote
 from ..composite.default_retriever import DefaultRetriever
 from ..filters import Filters
 from ..foreign.coercion import as_retriever
-from .cite_tool import CiteTool
 from .reading_tools import CorpusView, ReadingTools
-from .search_tools import SearchTools
+from .search_tools import CiteTool, SearchTools
 from .tool_output import OutputBuilder, ToolError, ToolOutput, ToolSession, in_line, quoted
 
 _TYPES: Mapping[str, tuple[type, ...]] = {

@@ -5,10 +5,10 @@ from .dataset import GoldPassage as GoldPassage
 from .dataset import GoldSpan as GoldSpan
 from .dataset import Question as Question
 from .dataset_forms import load_beir as load_beir
+from .dataset_forms import load_langchain as load_langchain
+from .dataset_forms import load_llama_index as load_llama_index
+from .dataset_forms import load_ragas as load_ragas
 from .dataset_forms import load_squad as load_squad
-from .framework_datasets import load_langchain as load_langchain
-from .framework_datasets import load_llama_index as load_llama_index
-from .framework_datasets import load_ragas as load_ragas
 from .gate import Gate as Gate
 from .gate import MetricCheck as MetricCheck
 from .gate import compare_with_baseline as compare_with_baseline

@@ -22,8 +22,8 @@ from .judges import Judgements, judge_records
 from .matching import Matching
 from .metrics import Metric
 from .page.page import make_page
+from .page.page_data import PageLanguage
 from .page.plots import PlotCost, plot_differences, plot_quality
-from .page.wording import PageLanguage
 from .records import Record, RecordFile
 
 

@@ -9,8 +9,13 @@ from typing import Any
 from ...nodegraph.graph import NodeGraph
 from .. import default_search
 from ..protocols import RetrieverProtocol
-from .foreign_retriever import ConfiguredRetriever, ForeignRetriever, PushFilters
-from .retriever_adapters import adapt_retriever, is_native
+from .foreign_retriever import (
+    ConfiguredRetriever,
+    ForeignRetriever,
+    PushFilters,
+    adapt_retriever,
+    is_native,
+)
 
 FACE = "native_retriever"
 """The property of this package's classes in a framework that has what they are made of."""

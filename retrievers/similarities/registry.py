@@ -61,7 +61,7 @@ class Cosine:
         Raises:
             LookupError: If the graph has no such embedding.
         """
-        from ..indexes.engine_vector_index import EngineVectorIndex
+        from ..indexes.engine_index import EngineVectorIndex
         from ..indexes.vector_index import VectorIndex
 
         key = "default" if key is None else key

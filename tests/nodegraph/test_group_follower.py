@@ -10,14 +10,8 @@ from typing import ClassVar
 import pytest
 from built_anew import Declaration, check_as_anew, declare
 
-from nodekin.nodegraph import (
-    Document,
-    EntityExtractor,
-    Node,
-    NodeGraph,
-    TransformError,
-    group_follower,
-)
+from nodekin.nodegraph import Document, EntityExtractor, Node, NodeGraph, TransformError
+from nodekin.nodegraph import build_writer as group_follower
 from nodekin.nodegraph.transforms import Draft, RankedDraft
 
 

@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from typing import Any
 
-from nodekin.nodegraph.models.output.cleaning import check_answer, clean, is_no_answer
 from nodekin.nodegraph.models.output.extractions import PARSERS
 from nodekin.nodegraph.models.output.free_text import (
     FinalAnswerParser,
@@ -12,7 +11,14 @@ from nodekin.nodegraph.models.output.free_text import (
     parse_partial_answer,
     parse_passage,
 )
-from nodekin.nodegraph.models.output.json_values import json_at, parse_answer, parse_json
+from nodekin.nodegraph.models.output.json_values import (
+    check_answer,
+    clean,
+    is_no_answer,
+    json_at,
+    parse_answer,
+    parse_json,
+)
 from nodekin.nodegraph.models.output.lines import normalize, parse_lines, split_bullet, strip_markup
 from nodekin.nodegraph.models.output.queries import (
     parse_phrasings,
@@ -27,7 +33,7 @@ from nodekin.nodegraph.models.output.verdicts import (
     parse_verdicts,
 )
 from nodekin.retrievers.answers.pipeline import parse_ranked_answer
-from nodekin.retrievers.strategies.step_reader import StepReader
+from nodekin.retrievers.strategies.multi_step import StepReader
 
 
 def streamed(text: str) -> None:

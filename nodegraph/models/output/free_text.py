@@ -8,16 +8,19 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from ..templates import Language
-from .cleaning import (
+from .json_values import (
     MAX_ANSWER_LENGTH,
     THOUGHT_TAG,
     check_answer,
     clean,
+    find_json,
     is_no_answer,
     is_opening,
+    looks_like_json,
     strip_lead,
+    texts_in,
+    value_of,
 )
-from .json_values import find_json, looks_like_json, texts_in, value_of
 from .lines import TEXT_KEYS, normalize, strip_label, unwrap
 
 MAX_PASSAGE_LENGTH = 2000

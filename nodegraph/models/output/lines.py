@@ -7,8 +7,7 @@ import unicodedata
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from .cleaning import is_no_answer, strip_lead
-from .json_values import json_or_words, texts_in
+from .json_values import is_no_answer, json_or_words, strip_lead, texts_in
 
 QUESTION_KEYS = ("question", "q", "query", "问题", "问", "提问")
 

@@ -8,9 +8,17 @@ from contextlib import suppress
 from typing import Any
 
 from ...splitters.chunking import UNSPACED
-from .cleaning import check_answer, clean, is_no_answer, usable_text
 from .free_text import is_unknown
-from .json_values import find_json, parse_json, texts_in, value_of
+from .json_values import (
+    check_answer,
+    clean,
+    find_json,
+    is_no_answer,
+    parse_json,
+    texts_in,
+    usable_text,
+    value_of,
+)
 from .lines import (
     QUESTION_KEYS,
     TEXT_KEYS,

@@ -9,8 +9,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-from .cleaning import MAX_ANSWER_LENGTH, check_answer, clean
-from .json_values import json_at, json_or_words, value_of
+from .json_values import MAX_ANSWER_LENGTH, check_answer, clean, json_at, json_or_words, value_of
 from .lines import label_pattern
 
 _NUMBER_KEYS = ("number", "id", "index", "n", "statement", "sentence", "item", "编号", "序号")

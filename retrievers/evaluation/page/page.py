@@ -14,20 +14,18 @@ from .page_data import (
     LIMITS,
     EvaluationLike,
     PackedQuestions,
-    pack,
-    pairs,
-)
-from .plots import plot_differences, plot_quality
-from .wording import (
     PageLanguage,
     Wording,
     asset,
     element,
     markup,
+    pack,
+    pairs,
     phrases,
     translated,
     words,
 )
+from .plots import plot_differences, plot_quality
 
 _logger = logging.getLogger("nodekin")
 

@@ -16,8 +16,7 @@ from typing import Literal, get_args
 from ...validation import choice
 from ..intervals import Difference
 from ..metrics import Metric
-from .page_data import EvaluationLike
-from .wording import Attributes, PageLanguage, Wording, element, markup
+from .page_data import Attributes, EvaluationLike, PageLanguage, Wording, element, markup
 
 PlotCost = Literal["seconds", "tokens"]
 """What quality is plotted against."""

@@ -18,13 +18,14 @@ from ...similarities.bm25 import Bm25
 from ...similarities.registry import get_similarity
 from ...strategies.sub_question import PartialAnswers
 from ...validation import with_settings
-from .named_code import load_object, names_code
 from .setup_file import (
     ENGINES,
     RETRIEVERS,
     TRANSFORMS,
     SetupFile,
     Table,
+    load_object,
+    names_code,
     takes_graph,
     transform_arguments,
 )

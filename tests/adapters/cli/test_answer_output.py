@@ -3,7 +3,7 @@ import sys
 import pytest
 
 from nodekin.adapters.cli.ask_command import AnswerOutput
-from nodekin.adapters.cli.snippet import columns
+from nodekin.adapters.cli.output import columns
 
 
 def written(capsys, pieces):

@@ -1,6 +1,6 @@
 import pytest
 
-from nodekin.adapters.cli.group_rules import GroupRule
+from nodekin.adapters.cli.workspace import GroupRule
 from nodekin.nodegraph import Document, NodeGraph
 
 

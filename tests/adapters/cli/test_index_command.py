@@ -189,7 +189,7 @@ def test_workers_split_documents_and_embed_in_processes_and_make_the_same(
     monkeypatch.setattr("nodekin.adapters.cli.index_command.embedding_model", model)
     monkeypatch.setattr("nodekin.adapters.cli.search_command.embedding_model", model)
     monkeypatch.setattr(
-        "nodekin.adapters.cli.group_rules.PassageSplitter",
+        "nodekin.adapters.cli.workspace.PassageSplitter",
         noted(lambda text: text.split("\n\n"), "split"),
     )
     results = []
@@ -225,7 +225,7 @@ def test_no_folder_and_no_index(nodekin):
 def test_an_index_of_an_earlier_version_is_made_anew_and_says_so(nodekin, here, monkeypatch):
     (here / "docs" / "steps.md").write_text("Do it so:\n\n    boil(water)\n", encoding="utf-8")
     with monkeypatch.context() as earlier:
-        splitter = "nodekin.adapters.cli.group_rules.PassageSplitter"
+        splitter = "nodekin.adapters.cli.workspace.PassageSplitter"
         earlier.setattr(splitter, lambda text: text.split(":"))
         nodekin("index", "docs")
         (result,) = nodekin("search", "boil", "--json").json["results"]

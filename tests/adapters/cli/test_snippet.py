@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodekin.adapters.cli.snippet import best_sentence, columns, cut, matches, pad, snippet, wrap
+from nodekin.adapters.cli.output import best_sentence, columns, cut, matches, pad, snippet, wrap
 
 TEXTS = st.text(st.sampled_from("ab 茶绿。. \nTea"), max_size=200)
 

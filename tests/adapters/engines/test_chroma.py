@@ -29,7 +29,7 @@ from nodekin.adapters.engines.index_engine import (
 )
 from nodekin.nodegraph import Document, Embedder, NodeGraph, StoreError
 from nodekin.retrievers import Retriever
-from nodekin.retrievers.indexes import engine_vector_index
+from nodekin.retrievers.indexes import engine_index as engine_vector_index
 
 PATIENCE = 300.0
 """Seconds after which something that should happen is taken to hang."""

@@ -18,8 +18,8 @@ from nodekin.adapters.engines.index_engine import EngineUnavailableError, Missin
 from nodekin.nodegraph import Document, Embedder, NodeGraph, NodeStore, TransientStoreError
 from nodekin.retrievers import Retriever, RetrieverSettings
 from nodekin.retrievers.indexes import engine_index
+from nodekin.retrievers.indexes.engine_index import EngineVectorIndex
 from nodekin.retrievers.indexes.engine_text_index import EngineTextIndex
-from nodekin.retrievers.indexes.engine_vector_index import EngineVectorIndex
 from nodekin.retrievers.indexes.text_index import TextIndex
 from nodekin.retrievers.indexes.vector_index import VectorIndex
 

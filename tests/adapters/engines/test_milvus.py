@@ -23,7 +23,7 @@ from nodekin.nodegraph import Document, NodeGraph, StoreError
 from nodekin.nodegraph.graph_reader import StoreEngine
 from nodekin.nodegraph.search_tables import ValueMatch
 from nodekin.retrievers import Retriever, RetrieverSettings
-from nodekin.retrievers.indexes import engine_vector_index
+from nodekin.retrievers.indexes import engine_index as engine_vector_index
 
 
 @pytest.fixture

@@ -40,7 +40,7 @@ from nodekin.adapters.engines.opensearch import OpenSearchAddress, OpenSearchEng
 from nodekin.nodegraph import Document, Embedder, NodeGraph, StoreError
 from nodekin.nodegraph.search_tables import ValueMatch
 from nodekin.retrievers import Retriever
-from nodekin.retrievers.indexes import engine_vector_index
+from nodekin.retrievers.indexes import engine_index as engine_vector_index
 
 lengths = Embedder(lambda texts: [[1.0, len(t), t.count("a")] for t in texts], "lengths")
 

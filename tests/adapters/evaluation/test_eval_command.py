@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from scripted_server import ChatServer, serving
 
-from nodekin.adapters.evaluation.setups import load_setup
+from nodekin.adapters.evaluation.setup_session import load_setup
 
 SETUPS = """
 default = "fused"

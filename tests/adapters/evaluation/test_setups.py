@@ -1,6 +1,6 @@
 import pytest
 
-from nodekin.adapters.evaluation.setups import load_setup
+from nodekin.adapters.evaluation.setup_session import load_setup
 from nodekin.nodegraph import Document, NodeGraph
 
 TOML = """

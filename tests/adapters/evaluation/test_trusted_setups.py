@@ -5,7 +5,7 @@ import os
 import pytest
 from foreign_files import KEY, allow_as_told, recording_server, reranking, write, write_questions
 
-from nodekin.adapters.evaluation.setups import load_setup
+from nodekin.adapters.evaluation.setup_session import load_setup
 
 __all__ = ["recording_server"]
 

@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from nodekin.adapters.evaluation.setups import load_setup
+from nodekin.adapters.evaluation.setup_session import load_setup
 from nodekin.retrievers.evaluation.setups.opening import SetupOpener
 from nodekin.retrievers.evaluation.setups.setup_file import SetupFile
 

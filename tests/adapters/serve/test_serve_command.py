@@ -5,7 +5,7 @@ import pytest
 import uvicorn
 from page_client import Client
 
-from nodekin.adapters.evaluation.setups import load_setup
+from nodekin.adapters.evaluation.setup_session import load_setup
 from nodekin.adapters.serve import serve_command
 from nodekin.adapters.source_refresh import SourceRefresh
 

@@ -14,7 +14,7 @@ import pytest
 import uvicorn
 from scripted_server import ChatServer, broken, serving
 
-from nodekin.adapters.evaluation.setups import load_setup
+from nodekin.adapters.evaluation.setup_session import load_setup
 from nodekin.adapters.openai_chat import OpenAIChat
 from nodekin.adapters.serve.page_app import PageApp
 from nodekin.adapters.serve.serving import page_of

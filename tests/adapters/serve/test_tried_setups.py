@@ -2,7 +2,7 @@
 
 import pytest
 
-from nodekin.adapters.evaluation.setups import load_setup
+from nodekin.adapters.evaluation.setup_session import load_setup
 from nodekin.retrievers import DefaultRetriever
 from nodekin.retrievers.evaluation.setups.setup_file import SetupFile
 

@@ -24,7 +24,7 @@ from nodekin.nodegraph import (
     register_reader,
 )
 from nodekin.nodegraph.readers import formats
-from nodekin.nodegraph.readers.foreign_loaders import as_reader
+from nodekin.nodegraph.readers.formats import as_reader
 
 
 @pytest.fixture(autouse=True)

@@ -15,7 +15,7 @@ from nodekin.retrievers.analysis.languages import (
     of_script,
     script_of,
 )
-from nodekin.retrievers.analysis.segments import by_script, normalized, segments
+from nodekin.retrievers.analysis.text_analyzer import by_script, normalized, segments
 
 LATIN = of_script("latin")
 

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodekin.retrievers.analysis.segments import (
+from nodekin.retrievers.analysis.text_analyzer import (
     ascii_words,
     by_script,
     normalized,

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from nodekin.nodegraph import Document, NodeGraph
 from nodekin.retrievers import Retriever, TextAnalyzer
 from nodekin.retrievers.analysis.languages import LANGUAGE_TERM
-from nodekin.retrievers.analysis.segments import normalized
+from nodekin.retrievers.analysis.text_analyzer import normalized
 from nodekin.retrievers.similarities.bm25 import Bm25
 
 analyze = TextAnalyzer()

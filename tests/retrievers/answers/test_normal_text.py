@@ -2,7 +2,7 @@
 
 import pytest
 
-from nodekin.retrievers.answers.normal_text import NormalText, differences
+from nodekin.retrievers.answers.quote_matching import NormalText, differences
 
 
 @pytest.mark.parametrize(

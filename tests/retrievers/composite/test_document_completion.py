@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from stress import amount
 
 from nodekin.retrievers import Retriever
-from nodekin.retrievers.composite.document_completion import DocumentCompletionRetriever
-from nodekin.retrievers.composite.window import WindowRetriever
+from nodekin.retrievers.composite.window import DocumentCompletionRetriever, WindowRetriever
 from nodekin.retrievers.similarities.bm25 import Bm25
 
 WORDS = Bm25(analyzer=str.split)

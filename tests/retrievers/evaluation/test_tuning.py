@@ -2,7 +2,7 @@ import random
 
 import pytest
 
-from nodekin.adapters.evaluation.setups import load_setup
+from nodekin.adapters.evaluation.setup_session import load_setup
 from nodekin.nodegraph import Document, NodeGraph
 from nodekin.retrievers.evaluation import (
     Dataset,

@@ -18,8 +18,9 @@ from nodekin.adapters.engines.postgres.pgvector_table import PostgresVectorTable
 from nodekin.adapters.engines.postgres.server_connection import PostgresAddress, ServerConnection
 from nodekin.nodegraph import Document, Embedder, EmbeddingError, NodeGraph, StoreError
 from nodekin.retrievers import Retriever
-from nodekin.retrievers.indexes import engine_index, engine_vector_index
-from nodekin.retrievers.indexes.engine_vector_index import EngineVectorIndex
+from nodekin.retrievers.indexes import engine_index
+from nodekin.retrievers.indexes import engine_index as engine_vector_index
+from nodekin.retrievers.indexes.engine_index import EngineVectorIndex
 from nodekin.retrievers.indexes.vector_index import VectorIndex
 
 FILTERS: list[dict[str, Any] | None] = [None, {"part": 3}, {"part": {"lt": 6}}, {"part": {"ne": 1}}]

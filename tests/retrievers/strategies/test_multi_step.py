@@ -13,9 +13,8 @@ from stress import amount
 from nodekin.nodegraph import Document, ModelError, NodeGraph
 from nodekin.retrievers import Retriever, StrategySettings, trace
 from nodekin.retrievers.plans import limits as budget
-from nodekin.retrievers.strategies.multi_step import MultiStepRetriever
+from nodekin.retrievers.strategies.multi_step import MultiStepRetriever, StepReader
 from nodekin.retrievers.strategies.outcome import Step
-from nodekin.retrievers.strategies.step_reader import StepReader
 
 QUESTION = "In which town was the author of Brand born?"
 PASSAGES = {

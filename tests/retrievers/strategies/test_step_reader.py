@@ -7,13 +7,13 @@ import pytest
 
 from nodekin.nodegraph import ModelError, NodeGraph
 from nodekin.retrievers import Retriever, StrategySettings
-from nodekin.retrievers.strategies.outcome import Step
-from nodekin.retrievers.strategies.step_reader import (
+from nodekin.retrievers.strategies.multi_step import (
     StepReader,
     StepReading,
     list_passages,
     list_steps,
 )
+from nodekin.retrievers.strategies.outcome import Step
 
 QUESTION = "In which town was the author of Brand born?"
 NEXT = "Where did Henrik Ibsen come into the world?"

@@ -1,7 +1,7 @@
 import pytest
 
-from nodekin.nodegraph.models.output.cleaning import clean, is_no_answer
 from nodekin.nodegraph.models.output.extractions import parse_questions
+from nodekin.nodegraph.models.output.json_values import clean, is_no_answer
 
 
 def test_a_question_is_not_none():

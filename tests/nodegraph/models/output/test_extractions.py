@@ -4,7 +4,6 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from nodekin.nodegraph.models.output.cleaning import clean, is_no_answer
 from nodekin.nodegraph.models.output.extractions import (
     PARSERS,
     parse_keywords,
@@ -12,7 +11,7 @@ from nodekin.nodegraph.models.output.extractions import (
     parse_questions,
     parse_summary,
 )
-from nodekin.nodegraph.models.output.json_values import parse_json
+from nodekin.nodegraph.models.output.json_values import clean, is_no_answer, parse_json
 
 # What stands around an answer
 

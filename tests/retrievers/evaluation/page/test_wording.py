@@ -7,7 +7,7 @@ from string import Formatter
 import pytest
 
 from nodekin.retrievers.evaluation import matching
-from nodekin.retrievers.evaluation.page.wording import (
+from nodekin.retrievers.evaluation.page.page_data import (
     Wording,
     asset,
     element,
