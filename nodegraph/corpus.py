@@ -553,8 +553,10 @@ class Corpus:
         return _File.all_from_bytes(self._store.get_values(_FILES))
 
     def _check_free(self, ids: Iterable[str]) -> None:
-        for node in self._store.get(ids):
-            if node is not None and node.group != ROOT:
+        requested = list(ids)
+        documents = self._store.stamps(ROOT, requested)  # which may be damaged, and replaced now
+        for node in self._store.get(i for i in requested if i not in documents):
+            if node is not None:
                 raise ValueError(
                     f"the id {node.id!r} is taken by a node of group {node.group!r}; give the "
                     "document another one"

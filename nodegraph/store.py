@@ -327,12 +327,15 @@ class NodeStore(ABC):
                 continue
             root = derive_root(document, 0)
             if root.stamp != stamps[document_id]:
-                (old,) = self.get([document_id])
-                position = 0 if old is None else old.order // DOCUMENT_STRIDE
-                roots[document_id] = derive_root(document, position)
+                roots[document_id] = derive_root(document, self._place(document_id))
         if positions > state.places:
             self.journal.put_state(ROOT, state._replace(places=positions))
         return roots
+
+    def _place(self, document_id: str) -> int:
+        """Return the number of a document that exists, in document order."""
+        (document,) = self.get([document_id])
+        return 0 if document is None else document.order // DOCUMENT_STRIDE
 
     def put_derivations(self, group: str, derivations: Mapping[str, Derivation]) -> None:
         """Insert or replace what was derived in one group, by document id.
@@ -362,12 +365,12 @@ class NodeStore(ABC):
         for document_id, new in derivations.items():
             nodes = {} if new is None else dict.fromkeys(node.id for node in new.nodes)
             ids, unchanged = list[str](), set[str]()
-            if document_id in existing and new is None:
+            if document_id in existing and (new is None or group == ROOT):
                 ids = self.node_ids(group, document_id)
             elif document_id in existing and new is not None:
                 old = self.derivation(group, document_id) or new
                 ids = [node.id for node in old.nodes]
-                unchanged = set() if group == ROOT else _unchanged(old.nodes, new.nodes)
+                unchanged = _unchanged(old.nodes, new.nodes)
                 links_changed = links_changed or [*old.links] != _as_derived(new.links)
             removed += [i for i in ids if i not in unchanged]
             changed += [i for i in nodes if i not in unchanged]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 import threading
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 from zlib import crc32
@@ -206,13 +206,16 @@ _STRUCTURE = """
 Row = tuple[Any, ...]
 
 
-def checksum(value: str | bytes | None, key: int) -> int:
+def checksum(value: Any, key: int) -> int:
     """Return a number by which a damaged value is recognised: its CRC-32, from its key's on.
 
     Bytes have another one than the text that they spell: one bit of a row tells them apart.
+    Numbers are never written: they are damage, whose checksum is some other one.
     """
     if isinstance(value, str):
         return crc32(value.encode(), key & 0xFFFFFFFF)
+    if isinstance(value, int | float):
+        value = str(value).encode()
     return crc32(value or b"", ~key & 0xFFFFFFFF)
 
 
@@ -420,6 +423,15 @@ class Connection:
             self.roll_back()
             raise
 
+    @contextmanager
+    def lenient(self) -> Iterator[None]:
+        """Return texts that are not UTF-8 as bytes, in a transaction that looks for damage."""
+        self._db.text_factory = _text_or_bytes
+        try:
+            yield
+        finally:
+            self._db.text_factory = str
+
     def faults(self) -> list[str]:
         """Let SQLite compare the file's tables and indexes; return what is wrong."""
         faults = [text for (text,) in self.rows("PRAGMA integrity_check(10)") if text != "ok"]
@@ -490,9 +502,18 @@ class Connection:
         return StoreError(f"{self._path}: {text}: {remedy}")
 
 
+_DAMAGE = ("malformed", "disk image", "decode", "user-defined function")  # of a migration
+
+
 def _is_damage(error: BaseException) -> bool:
-    text = str(error)
-    return "malformed" in text or "disk image" in text or isinstance(error, UnicodeDecodeError)
+    return isinstance(error, UnicodeDecodeError) or any(word in str(error) for word in _DAMAGE)
+
+
+def _text_or_bytes(value: bytes) -> str | bytes:
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return value
 
 
 def _statements(script: str) -> Iterator[str]:

@@ -17,6 +17,7 @@ from . import tables
 from .connection import Connection, Row, row_checksum
 from .file import GraphFile
 from .tables import (
+    NODE,
     SQLiteJournal,
     Versions,
     from_column,
@@ -29,14 +30,7 @@ from .tables import (
     to_json,
     to_key,
 )
-
-_NODE = """
-    SELECT n.id, n.text, n.content, n.begin, n.size, n.shift, n.metadata, n.inherited, n.parent,
-        n.place, d.version, d.document, docs.id, groups.name, n.search_text,
-        n.inherited_search_text, n.checksum
-    FROM nodes n JOIN derivations d ON d.key = n.derivation
-    JOIN documents docs ON docs.key = d.document JOIN groups ON groups.key = d.grp
-"""
+from .verification import Verification, damaged_node
 
 _PUT_NODE = """
     INSERT INTO nodes (id, derivation, place, parent, text, content, begin, size, shift, metadata,
@@ -164,6 +158,12 @@ class SQLiteStore(DatabaseStore[GraphFile]):
             context = derivation, share.document, version
             self._put_nodes(db, context, amendment.nodes, sequence, {})
 
+    def _place(self, document_id: str) -> int:
+        """Return the number of a document, which may be damaged."""
+        query = "SELECT key FROM documents WHERE id = ?"
+        (place,) = self._database.db.row(query, [to_column(document_id)]) or (0,)
+        return int(place)
+
     def _share(self, db: Connection, group: int, document_id: str) -> _Share:
         """Return what the file has of a document in a group; a new document gets a key."""
         name = to_column(document_id)
@@ -262,7 +262,7 @@ class SQLiteStore(DatabaseStore[GraphFile]):
                 to_json(_beyond(node.inherited, shared)),
             )
             name = to_column(node.document_id)
-            checksum = row_checksum(  # of a row as ``_NODE`` reads it
+            checksum = row_checksum(  # of a row as ``NODE`` reads it
                 *(key, *values, parent, position, version, document, name, node.group, own, above)
             )
             rows.append(
@@ -306,7 +306,7 @@ class SQLiteStore(DatabaseStore[GraphFile]):
     def nodes(self, group: str) -> Iterator[Node]:
         """Return the nodes of a group."""
         with self._database.snapshot():
-            query = f"{_NODE} WHERE d.grp = ? ORDER BY d.document, n.place"
+            query = f"{NODE} WHERE d.grp = ? ORDER BY d.document, n.place"
             key, state = self._journal.row(group)
             number = 0
             for node in self._nodes_of(self._database.db.stream(query, [key])):
@@ -328,7 +328,7 @@ class SQLiteStore(DatabaseStore[GraphFile]):
 
     def _read_nodes(self, ids: Collection[str]) -> Iterator[Node]:
         for batch in portions(map(to_key, ids)):
-            query = f"{_NODE} WHERE n.id IN ({placeholders(batch)})"
+            query = f"{NODE} WHERE n.id IN ({placeholders(batch)})"
             yield from self._nodes_of(self._database.db.rows(query, batch))
 
     def children(self, group: str, parent: Node) -> Sequence[Node]:
@@ -338,7 +338,7 @@ class SQLiteStore(DatabaseStore[GraphFile]):
         if parent.id != parent.document_id:
             of_parent = "n.parent = ?"
             params.append(to_key(parent.id))
-        query = f"{_NODE} WHERE groups.name = ? AND docs.id = ? AND {of_parent} ORDER BY n.place"
+        query = f"{NODE} WHERE groups.name = ? AND docs.id = ? AND {of_parent} ORDER BY n.place"
         with self._database.snapshot():
             return tuple(self._nodes_of(self._database.db.rows(query, params)))
 
@@ -347,7 +347,7 @@ class SQLiteStore(DatabaseStore[GraphFile]):
         if node.document_id == CORPUS:  # places have gaps
             return super().neighbours(node)
         position = node.order % DOCUMENT_STRIDE
-        query = f"{_NODE} WHERE groups.name = ? AND docs.id = ? AND n.place IN (?, ?)"
+        query = f"{NODE} WHERE groups.name = ? AND docs.id = ? AND n.place IN (?, ?)"
         params = [node.group, to_column(node.document_id), position - 1, position + 1]
         with self._database.snapshot():
             matches = {n.order: n for n in self._nodes_of(self._database.db.rows(query, params))}
@@ -356,7 +356,7 @@ class SQLiteStore(DatabaseStore[GraphFile]):
     def _nodes_in(self, db: Connection, derivation: int | None) -> Iterator[Node]:
         if derivation is None:
             return iter(())
-        query = f"{_NODE} WHERE n.derivation = ? ORDER BY n.place"
+        query = f"{NODE} WHERE n.derivation = ? ORDER BY n.place"
         return self._nodes_of(db.rows(query, [derivation]))
 
     def _nodes_of(self, rows: Iterable[Row]) -> Iterator[Node]:
@@ -367,7 +367,7 @@ class SQLiteStore(DatabaseStore[GraphFile]):
             node_id, text, content, start, size, shift, own, inherited, parent, position = row[:10]
             version, document, document_id, group, own_key, above_key = row[10:16]
             if not is_intact(row):
-                raise self._database.db.damaged(_damaged_node(row))
+                raise self._database.db.damaged(damaged_node(row))
             shared, search_text = NO_METADATA, None
             if version is not None:
                 shared, search_text = versions.document(version)
@@ -411,57 +411,22 @@ class SQLiteStore(DatabaseStore[GraphFile]):
             )
 
     def verify(self) -> list[str]:
-        """Compare nodes and links with their checksums; see ``NodeStore.verify``.
+        """Compare what is stored with its checksums; see ``NodeStore.verify``.
 
         SQLite compares its own indexes with the rows. They are made again where they differ.
         """
         with self.transaction():
-            db = self._database.db
-            damaged = db.faults()
-            if damaged:
-                db.run("REINDEX")
-            nodes = [row for row in db.stream(_NODE) if not self._is_readable(row)]
-            links = [row for row in db.stream(tables.ALL_LINKS) if not is_intact(row[2:])]
-            for row in nodes:
-                damaged.append(_damaged_node(row))
-                if row[13] != ROOT:
-                    self._make_readable(row[0])
-                    self._derive_again(row[0])
-            for key, derived, source, *more, _ in links:
-                damaged.append(f"a link of node {from_key(source)!r} is not what was written")
-                if derived:
-                    written = row_checksum(source, *more)
-                    db.run("UPDATE links SET checksum = ? WHERE key = ?", [written, key])
-                    self._derive_again(source)
-            damaged += tables.delete_damaged_values(db)
+            damaged = Verification(self._database.db, self._is_readable).run()
             if damaged:
                 self.touch()
         return damaged
 
     def _is_readable(self, row: Row) -> bool:
-        """Tell whether a node is as it was written; of documents their texts and metadata, too."""
-        if row[13] != ROOT or not is_intact(row):
-            return is_intact(row)
+        """Tell whether the text and the metadata of a document are what was written."""
         try:
             return bool([*self._nodes_of([row])])
-        except StoreError:
+        except (StoreError, UnicodeError):
             return False
-
-    def _make_readable(self, node: bytes | str) -> None:
-        """Let a damaged node be read without an error, since the next build compares it."""
-        db = self._database.db
-        empty = "text = '', content = NULL, metadata = NULL, inherited = NULL"
-        db.run(f"UPDATE nodes SET {empty} WHERE id = ?", [node])
-        ((*row, _),) = db.rows(f"{_NODE} WHERE n.id = ?", [node])
-        db.run("UPDATE nodes SET checksum = ? WHERE id = ?", [row_checksum(*row), node])
-
-    def _derive_again(self, node: bytes | str) -> None:
-        """Let the next build make again what was made together with a node."""
-        db = self._database.db
-        of_node = "(SELECT derivation FROM nodes WHERE id = ?)"
-        db.run(f"UPDATE derivations SET source = '', rule = '' WHERE key = {of_node}", [node])
-        groups = f"(SELECT grp FROM derivations WHERE key = {of_node})"
-        db.run(f"UPDATE groups SET built_for = 0 WHERE key = {groups}", [node])
 
     # Links
 
@@ -505,13 +470,6 @@ class SQLiteStore(DatabaseStore[GraphFile]):
         with_values = "EXISTS (SELECT 1 FROM memory WHERE memory.kind = kinds.key)"
         rows = self._database.db.rows(f"SELECT name FROM kinds WHERE {with_values} ORDER BY key")
         return [name for (name,) in rows]
-
-
-def _damaged_node(row: Row) -> str:
-    return (
-        f"node {from_key(row[0])!r} of group {row[13]!r}, document {from_column(row[12])!r}, is "
-        "not what was written"
-    )
 
 
 def _beyond(inherited: Mapping[str, Any], shared: Mapping[str, Any]) -> Mapping[str, Any]:

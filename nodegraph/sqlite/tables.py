@@ -14,7 +14,6 @@ from ..errors import StoreError
 from ..journal import TOKENS, GroupState, Journal, entry_size
 from ..node import NO_METADATA, Link, Node
 from ..search_text import SearchText
-from ..store import LASTING_KINDS
 from .connection import Connection, Row, checksum, row_checksum
 from .file import GraphFile
 
@@ -101,14 +100,17 @@ def placeholders(values: Sequence[Any]) -> str:
     return ",".join("?" * len(values))
 
 
-_LINK = (
-    "s.id, links.target, links.type, links.weight, links.metadata, links.derived, links.checksum"
-)
+NODE = """
+    SELECT n.id, n.text, n.content, n.begin, n.size, n.shift, n.metadata, n.inherited, n.parent,
+        n.place, d.version, d.document, docs.id, groups.name, n.search_text,
+        n.inherited_search_text, n.checksum
+    FROM nodes n JOIN derivations d ON d.key = n.derivation
+    JOIN documents docs ON docs.key = d.document JOIN groups ON groups.key = d.grp
+"""
+"""What is read of nodes; the last column is the checksum of the others."""
 
-
-ALL_LINKS = (
-    f"SELECT links.key, links.derived, {_LINK} FROM links JOIN nodes s ON s.key = links.source"
-)
+LINK = "s.id, links.target, links.type, links.weight, links.metadata, links.derived, links.checksum"
+"""What is read of links, likewise."""
 
 
 def put_links(db: Connection, links: Iterable[Link]) -> None:
@@ -131,7 +133,7 @@ def _row(link: Link) -> tuple[bytes | str, Row]:
 def derived_links(db: Connection, derivation: int) -> list[Link]:
     """Return the links that a transform derived, also those to nodes that don't exist."""
     rows = db.rows(
-        f"SELECT {_LINK} FROM links JOIN nodes s ON s.key = links.source "
+        f"SELECT {LINK} FROM links JOIN nodes s ON s.key = links.source "
         "WHERE s.derivation = ? AND links.derived = 1 ORDER BY links.key",
         [derivation],
     )
@@ -153,15 +155,19 @@ def read_links(
     """Return the links from (or to) each id, of all or of those whose target exists."""
     links: dict[str, list[Link]] = {i: [] for i in ids}
     side = "links.target" if incoming else "s.id"
-    targets = "JOIN nodes t ON t.id = links.target " if existing else ""
     for keys in portions(to_key(i) for i in links):
-        for row in db.rows(
-            f"SELECT {_LINK} FROM links JOIN nodes s ON s.key = links.source {targets}"
+        for (
+            exists,
+            *row,
+        ) in db.rows(  # also of links to nodes that don't exist, which may be damaged
+            f"SELECT t.key IS NOT NULL, {LINK} FROM links JOIN nodes s ON s.key = links.source "
+            "LEFT JOIN nodes t ON t.id = links.target "
             f"WHERE {side} IN ({placeholders(keys)}) ORDER BY links.key",
             keys,
         ):
-            link = _link(db, row)
-            links[link.target if incoming else link.source].append(link)
+            link = _link(db, tuple(row))
+            if exists or not existing:
+                links[link.target if incoming else link.source].append(link)
     return [links[i] for i in ids]
 
 
@@ -220,21 +226,6 @@ def put_values(db: Connection, kind: str, values: Mapping[str, bytes]) -> None:
             for key, value in zip(map(to_key, values), values.values(), strict=True)
         ),
     )
-
-
-def delete_damaged_values(db: Connection) -> list[str]:
-    """Delete the values that are not what was written, but for those of ``LASTING_KINDS``."""
-    damaged = list[str]()
-    rows = db.stream(
-        "SELECT kinds.name, memory.kind, memory.key, value, checksum FROM memory "
-        "JOIN kinds ON kinds.key = memory.kind"
-    )
-    values = [row[:3] for row in rows if row[4] != checksum(row[3], checksum(row[2], 0))]
-    for name, kind, key in values:
-        damaged.append(f"a value of {name!r} is not what was written")
-        if not name.startswith(LASTING_KINDS):
-            db.run("DELETE FROM memory WHERE kind = ? AND key = ?", [kind, key])
-    return damaged
 
 
 def delete_values(db: Connection, kind: str, keys: Collection[str] | None) -> None:
