@@ -137,7 +137,7 @@ class Verification:
 
     def _groups(self) -> Iterator[str]:
         """Give a new revision to groups that are to be compared: nobody has read it yet."""
-        sizes = dict(
+        sizes: dict[int, int] = dict(
             self._db.rows(
                 "SELECT d.grp, count(*) FROM nodes n JOIN derivations d ON d.key = n.derivation "
                 "JOIN documents ON documents.key = d.document GROUP BY d.grp"
