@@ -1,11 +1,12 @@
 """A retriever with fixed results, for tests of retrievers around it."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from nodekin.nodegraph import Node
 from nodekin.retrievers import Evidence, ScoredNode
+from nodekin.retrievers.tracing import start_span
 
 
 class FixedRetriever:
@@ -30,6 +31,38 @@ class FixedRetriever:
     ) -> list[ScoredNode]:
         await asyncio.sleep(0)
         return self.retrieve(query, top_k=top_k, filters=filters)
+
+
+class FunctionRetriever:
+    """Search by a function of the query alone, in a thread where it is awaited."""
+
+    def __init__(self, search: Callable[[str], list[ScoredNode]]) -> None:
+        self.search = search
+
+    def retrieve(
+        self, query: str, *, top_k: int | None = None, filters: Any = None
+    ) -> list[ScoredNode]:
+        return self.search(query)
+
+    async def aretrieve(
+        self, query: str, *, top_k: int | None = None, filters: Any = None
+    ) -> list[ScoredNode]:
+        return await asyncio.to_thread(self.search, query)
+
+
+class EndlessRetriever:
+    """Search until it is cancelled; ``started`` is released by each search."""
+
+    def __init__(self) -> None:
+        self.started = asyncio.Semaphore(0)
+
+    def retrieve(self, query: str, *, top_k: int | None = None, filters: Any = None) -> Any:
+        raise NotImplementedError
+
+    async def aretrieve(self, query: str, *, top_k: int | None = None, filters: Any = None) -> Any:
+        with start_span("work"):
+            self.started.release()
+            await asyncio.Event().wait()
 
 
 def scored(

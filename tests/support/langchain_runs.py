@@ -17,8 +17,22 @@ def tree(run):
     return run.name, sorted((tree(child) for child in run.child_runs), key=str)
 
 
-async def call(runnable, mode, *args, **kwargs):
-    """Invoke a runnable: ``"sync"`` or ``"async"``."""
-    if mode == "sync":
-        return runnable.invoke(*args, **kwargs)
-    return await runnable.ainvoke(*args, **kwargs)
+async def call(runnable, way, given, config=None, **kwargs):
+    """Return what comes of a call, the pieces of a stream added up.
+
+    ``"sync"`` is ``"invoke"``, ``"async"`` is ``"ainvoke"``.
+    """
+    way = {"sync": "invoke", "async": "ainvoke"}.get(way, way)
+    if way.endswith("stream"):
+        first, *others = await pieces_of(runnable, way, given, config, **kwargs)
+        return sum(others, first) if not isinstance(first, str) else first + "".join(others)
+    is_batch = way.endswith("batch")
+    made = getattr(runnable, way)([given] if is_batch else given, config, **kwargs)
+    result = await made if way.startswith("a") else made
+    return result[0] if is_batch else result
+
+
+async def pieces_of(runnable, way, given, config=None, **kwargs):
+    """Return the pieces of a stream, ``"stream"`` or ``"astream"``."""
+    made = getattr(runnable, way)(given, config, **kwargs)
+    return list(made) if way == "stream" else [piece async for piece in made]

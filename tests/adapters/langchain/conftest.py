@@ -2,6 +2,7 @@ import langchain_peers
 import pytest
 from langchain_core.documents import Document
 from langchain_core.language_models import FakeListChatModel
+from langchain_runs import FinishedRuns
 
 from nodekin.adapters.langchain import NodeGraphRetriever
 from nodekin.nodegraph import NodeGraph, split_sentences
@@ -35,6 +36,11 @@ DOCUMENTS = [
 def mode(request):
     """How a runnable is called; a test with it runs in both ways."""
     return request.param
+
+
+@pytest.fixture
+def tracer():
+    return FinishedRuns()
 
 
 @pytest.fixture

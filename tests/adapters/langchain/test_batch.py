@@ -6,12 +6,12 @@ import uuid
 import pytest
 from blockbuster import blockbuster_ctx
 from concurrency_gauge import ConcurrencyGauge
+from fixed_retriever import EndlessRetriever
 from langchain_core.callbacks import AsyncCallbackHandler
 from langchain_core.documents import Document
 from langchain_core.language_models import FakeListChatModel
 from langchain_core.runnables import RunnableLambda
 from langchain_peers import face
-from langchain_runs import FinishedRuns
 
 from nodekin.adapters.langchain import NodeGraphQueryEngine, NodeGraphRetriever
 from nodekin.nodegraph import Embedder, NodeGraph, split_sentences
@@ -67,11 +67,6 @@ def native(model):
 @pytest.fixture
 def retriever(native):
     return face(native)
-
-
-@pytest.fixture
-def tracer():
-    return FinishedRuns()
 
 
 async def batch(runnable, mode, queries, *args, **kwargs):
@@ -202,16 +197,6 @@ async def test_one_that_fails_does_not_spoil_the_others(retriever, mode, tracer)
 
 
 async def test_a_cancelled_batch_ends_when_each_run_has_reported():
-    waiting = asyncio.Semaphore(0)
-
-    class Endless:
-        def retrieve(self, query, *, top_k=None, filters=None):
-            raise NotImplementedError
-
-        async def aretrieve(self, query, *, top_k=None, filters=None):
-            waiting.release()
-            await asyncio.Event().wait()
-
     class Errors(AsyncCallbackHandler):
         seen = 0
 
@@ -221,10 +206,10 @@ async def test_a_cancelled_batch_ends_when_each_run_has_reported():
                 await asyncio.sleep(0)
             self.seen += 1
 
-    errors = Errors()
-    task = asyncio.create_task(face(Endless()).abatch(["a", "b", "c"], {"callbacks": [errors]}))
+    errors, endless = Errors(), EndlessRetriever()
+    task = asyncio.create_task(face(endless).abatch(["a", "b", "c"], {"callbacks": [errors]}))
     for _ in range(3):
-        await waiting.acquire()
+        await endless.started.acquire()
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task

@@ -5,9 +5,11 @@ import logging
 import threading
 import time
 import uuid
+from functools import partial
 
 import pytest
 from blockbuster import blockbuster_ctx
+from fixed_retriever import EndlessRetriever, FunctionRetriever
 from langchain_core.callbacks import AsyncCallbackHandler, BaseCallbackHandler
 from langchain_core.language_models import FakeListChatModel
 from langchain_core.runnables import RunnableLambda, RunnablePassthrough
@@ -48,11 +50,6 @@ class Retrievals(BaseCallbackHandler):
     def on_retriever_error(self, error, *, run_id, **kwargs):
         assert run_id in self.queries
         self.events.append(type(error).__name__)
-
-
-@pytest.fixture
-def tracer():
-    return FinishedRuns()
 
 
 async def test_the_search_is_a_child_of_the_retriever(retriever, tracer, mode):
@@ -163,27 +160,19 @@ async def test_a_query_engine_has_one_with_its_documents(loaded_graph, way):
     search = FusionRetriever([Retriever(loaded_graph, "ROOT", "bm25", top_k=2)])
     answers = NodeGraphQueryEngine(engine=QueryEngine(search, model), output="dict")
     seen = Retrievals()
-    called = getattr(answers, way)("green tea", {"callbacks": [seen]})
-    if way == "astream":
-        chunks = [chunk async for chunk in called]
-    else:
-        chunks = list(called) if way == "stream" else [called if way == "invoke" else await called]
-    (context,) = (chunk["context"] for chunk in chunks if "context" in chunk)
-    assert seen.ended == [("retrieve", "green tea", context)]
+    answer = await call(answers, way, "green tea", {"callbacks": [seen]})
+    assert seen.ended == [("retrieve", "green tea", answer["context"])]
     events = answers.astream_events("green tea", version="v2", include_types=["retriever"])
     assert [event["event"] async for event in events] == ["on_retriever_start", "on_retriever_end"]
 
 
 async def test_a_search_that_fails_ends_its_run(mode):
-    class Down:
-        def retrieve(self, query, *, top_k=None, filters=None):
-            raise ConnectionError("down")
+    def down(query):
+        raise ConnectionError("down")
 
-        async def aretrieve(self, query, *, top_k=None, filters=None):
-            raise ConnectionError("down")
-
-    answers = NodeGraphQueryEngine(engine=QueryEngine(Down(), FakeListChatModel(responses=["x"])))
-    for runnable in (answers, NodeGraphRetriever(retriever=Down())):
+    search = FunctionRetriever(down)
+    answers = NodeGraphQueryEngine(engine=QueryEngine(search, FakeListChatModel(responses=["x"])))
+    for runnable in (answers, NodeGraphRetriever(retriever=search)):
         seen = Retrievals()
         with pytest.raises(ConnectionError):
             await call(runnable, mode, "tea", {"callbacks": [seen]})
@@ -250,16 +239,7 @@ async def test_an_error_is_reported_once_and_raised(retriever, tracer, mode, wro
 
 
 async def test_a_cancelled_call_is_reported_and_raises(tracer):
-    started, later = asyncio.Event(), []
-
-    class Endless:
-        def retrieve(self, query, *, top_k=None, filters=None):
-            raise NotImplementedError
-
-        async def aretrieve(self, query, *, top_k=None, filters=None):
-            with start_span("work"):
-                started.set()
-                await asyncio.Event().wait()
+    endless, later = EndlessRetriever(), []
 
     class Slow(AsyncCallbackHandler):
         async def on_retriever_error(self, error, **kwargs):
@@ -267,9 +247,9 @@ async def test_a_cancelled_call_is_reported_and_raises(tracer):
             later.append(error)
 
     seen = Retrievals()
-    retriever = NodeGraphRetriever(retriever=Endless())
+    retriever = NodeGraphRetriever(retriever=endless)
     task = asyncio.create_task(retriever.ainvoke("tea", {"callbacks": [seen, tracer, Slow()]}))
-    await started.wait()
+    await endless.started.acquire()
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
@@ -281,15 +261,11 @@ async def test_a_cancelled_call_is_reported_and_raises(tracer):
 
 
 async def test_a_stage_that_fails_is_a_run_with_an_error(native, mode, tracer):
-    class Failing:
-        def retrieve(self, query, *, top_k=None, filters=None):
-            with start_span("work"):
-                raise ConnectionError("gone")
+    def failing(query):
+        with start_span("work"):
+            raise ConnectionError("gone")
 
-        async def aretrieve(self, query, *, top_k=None, filters=None):
-            return self.retrieve(query)
-
-    fusion = FusionRetriever([native, Failing()], on_error="skip")
+    fusion = FusionRetriever([native, FunctionRetriever(failing)], on_error="skip")
     found = await call(NodeGraphRetriever(retriever=fusion), mode, "tea", {"callbacks": [tracer]})
     assert len(found) == 3
     (root,) = tracer.roots
@@ -301,27 +277,18 @@ async def test_a_stage_that_fails_is_a_run_with_an_error(native, mode, tracer):
 # Branches, and who listens
 
 
-class Barrier:
-    """Two of it run only when both do."""
+async def test_branches_at_once_are_below_their_own(mode, tracer):
+    barrier = threading.Barrier(2)  # either branch runs only when both do
 
-    def __init__(self, name, barrier):
-        self.name, self.barrier = name, barrier
-
-    def retrieve(self, query, *, top_k=None, filters=None):
-        with start_span("branch", of=self.name):
-            self.barrier.wait(300)
-            with start_span("within", of=self.name):
-                RunnableLambda(str.lower, name=f"lower {self.name}").invoke(query)
-                self.barrier.wait(300)
+    def branch(name, query):
+        with start_span("branch", of=name):
+            barrier.wait(300)
+            with start_span("within", of=name):
+                RunnableLambda(str.lower, name=f"lower {name}").invoke(query)
+                barrier.wait(300)
         return []
 
-    async def aretrieve(self, query, *, top_k=None, filters=None):
-        return await asyncio.to_thread(self.retrieve, query)
-
-
-async def test_branches_at_once_are_below_their_own(mode, tracer):
-    barrier = threading.Barrier(2)
-    fusion = FusionRetriever([Barrier("a", barrier), Barrier("b", barrier)])
+    fusion = FusionRetriever([FunctionRetriever(partial(branch, name)) for name in "ab"])
     await call(NodeGraphRetriever(retriever=fusion), mode, "tea", {"callbacks": [tracer]})
     (fuse,) = tracer.roots[0].child_runs
     assert sorted(each.inputs["of"] for each in fuse.child_runs) == ["a", "b"]
@@ -339,19 +306,15 @@ async def test_a_trace_of_nodekins_own_goes_on_beside(nested, mode, tracer):
 
 
 async def test_where_nobody_is_told_nobody_observes(mode):
-    class Nosy:
-        def retrieve(self, query, *, top_k=None, filters=None):
-            with start_span("work") as done, start_span("within"):
-                pass
-            self.seen = done
-            return []
+    seen = []
 
-        async def aretrieve(self, query, *, top_k=None, filters=None):
-            return self.retrieve(query)
+    def nosy(query):
+        with start_span("work") as done, start_span("within"):
+            seen.append(done)
+        return []
 
-    engine = Nosy()
-    await call(NodeGraphRetriever(retriever=engine), mode, "tea")
-    assert (engine.seen.children, engine.seen.seconds) == ([], None)
+    await call(NodeGraphRetriever(retriever=FunctionRetriever(nosy)), mode, "tea")
+    assert [(span.children, span.seconds) for span in seen] == [([], None)]
 
 
 async def test_many_at_once_keep_apart(nested):
@@ -475,21 +438,15 @@ async def test_a_handler_that_is_to_be_heard_is_heard(nested, mode, inline):
 async def test_a_thread_that_outlives_its_cancelled_call(native):
     begun, release, ended = threading.Event(), threading.Event(), threading.Event()
 
-    class Slow:
-        def retrieve(self, query, *, top_k=None, filters=None):
-            with start_span("slow"):
-                begun.set()
-                release.wait(300)
-            ended.set()
-            return []
+    def slow(query):
+        with start_span("slow"):
+            begun.set()
+            release.wait(300)
+        ended.set()
+        return []
 
-        async def aretrieve(self, query, *, top_k=None, filters=None):
-            return await asyncio.to_thread(self.retrieve, query)
-
-    tracer = FinishedRuns()
-    task = asyncio.create_task(
-        NodeGraphRetriever(retriever=Slow()).ainvoke("tea", {"callbacks": [tracer, Diary()]})
-    )
+    tracer, retriever = FinishedRuns(), NodeGraphRetriever(retriever=FunctionRetriever(slow))
+    task = asyncio.create_task(retriever.ainvoke("tea", {"callbacks": [tracer, Diary()]}))
     assert await asyncio.to_thread(begun.wait, 300)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):

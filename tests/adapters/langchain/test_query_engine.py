@@ -21,7 +21,7 @@ from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.runnables import ConfigurableField
 from langchain_peers import face, ids
-from langchain_runs import FinishedRuns
+from langchain_runs import FinishedRuns, call, pieces_of
 from pydantic import ValidationError
 
 from nodekin.adapters.langchain import NodeGraphQueryEngine, NodeGraphVectorStore, answer_tool
@@ -78,27 +78,6 @@ def test_first_lines(native, native_engine, model, retriever):
 
 WAYS = ["invoke", "ainvoke", "stream", "astream", "batch", "abatch"]
 every_way = pytest.mark.parametrize("way", WAYS)
-
-
-async def call(runnable, way, given, config=None, **kwargs):
-    """Return what comes of a call, the pieces of a stream added up."""
-    if way == "batch":
-        return runnable.batch([given], config, **kwargs)[0]
-    if way == "abatch":
-        return (await runnable.abatch([given], config, **kwargs))[0]
-    if way in ("invoke", "ainvoke"):
-        made = getattr(runnable, way)(given, config, **kwargs)
-        return await made if way == "ainvoke" else made
-    pieces = await pieces_of(runnable, way, given, config, **kwargs)
-    whole = pieces[0]
-    for piece in pieces[1:]:
-        whole = whole + piece
-    return whole
-
-
-async def pieces_of(runnable, way, given, config=None, **kwargs):
-    made = getattr(runnable, way)(given, config, **kwargs)
-    return list(made) if way == "stream" else [piece async for piece in made]
 
 
 HISTORY = [HumanMessage("Which teas are there?"), AIMessage("Green and black.")]
@@ -469,11 +448,11 @@ def test_sources_are_titles_and_citations(loaded_graph, answers):
 
 def test_errors_of_an_engine_and_a_store_are_in_langchains_words(answers, loaded_graph):
     store = NodeGraphVectorStore(loaded_graph)
-    for call in (answers.invoke, store.similarity_search, store.max_marginal_relevance_search):
+    for search in (answers.invoke, store.similarity_search, store.max_marginal_relevance_search):
         with pytest.raises(ValueError, match=r"^k must be 1 or more, not 0"):
-            call("tea", k=0)
+            search("tea", k=0)
         with pytest.raises(TypeError, match=r"no argument 'kk'; there is k, .*filter"):
-            call("tea", kk=1)
+            search("tea", kk=1)
 
 
 def test_a_history_has_no_messages_of_tools_and_the_system():

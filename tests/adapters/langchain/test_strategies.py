@@ -1,5 +1,7 @@
 """nodekin's query strategies in LangChain, with LangChain's models."""
 
+from contextlib import nullcontext
+
 import pytest
 from blockbuster import blockbuster_ctx
 from langchain_classic.retrievers import MultiQueryRetriever as LangChainMultiQueryRetriever
@@ -7,7 +9,7 @@ from langchain_classic.retrievers import RePhraseQueryRetriever
 from langchain_core.language_models import FakeListChatModel
 from langchain_core.prompts import ChatPromptTemplate
 from langchain_peers import LOADED, TEMPLATES, Recording, face, ids, theirs
-from langchain_runs import FinishedRuns
+from langchain_runs import call
 
 from nodekin.adapters.langchain import NodeGraphQueryEngine, NodeGraphRetriever
 from nodekin.nodegraph import LLMExtractor
@@ -45,15 +47,9 @@ def retriever(request, native):
     return NodeGraphRetriever(retriever=request.param(native, model))
 
 
-@pytest.mark.parametrize("mode", ["sync", "async"])
-async def test_every_call_of_the_model_is_below_its_stage(retriever, mode):
-    tracer = FinishedRuns()
-    if mode == "sync":
-        found = retriever.invoke(QUESTION, {"callbacks": [tracer]})
-    else:
-        with blockbuster_ctx():
-            found = await retriever.ainvoke(QUESTION, {"callbacks": [tracer]})
-    assert found
+async def test_every_call_of_the_model_is_below_its_stage(retriever, mode, tracer):
+    with blockbuster_ctx() if mode == "async" else nullcontext():
+        assert await call(retriever, mode, QUESTION, {"callbacks": [tracer]})
     (root,) = tracer.roots
     pairs = list(runs_below(root))
     models = [(above.name, run.run_type) for above, run in pairs if run.run_type == "llm"]
@@ -152,12 +148,7 @@ async def test_langchains_prompt_in_a_query_engine(loaded_graph, way):
     search = Retriever(loaded_graph, "ROOT", "bm25", top_k=1)
     engine = QueryEngine(search, model, prompts={"answer": prompt})
     answers = NodeGraphQueryEngine(engine=engine)
-    call = getattr(answers, way)("green tea")
-    if way == "astream":
-        answer = "".join([text async for text in call])
-    else:
-        answer = "".join(call if way in ("invoke", "stream") else await call)
-    assert answer == "It is steamed."
+    assert await call(answers, way, "green tea") == "It is steamed."
     (((system, context), (human, question)),) = model.sent
     assert (system, human, question) == ("system", "human", "green tea")
     assert context.startswith("Use the context to answer.\n\n")

@@ -5,15 +5,17 @@ from typing import Annotated, Any
 
 import pytest
 from blockbuster import blockbuster_ctx
+from fixed_retriever import FunctionRetriever
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from langchain_core.messages import AIMessage, ToolMessage
-from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import ConfigurableField, RunnableConfig
 from langchain_core.tools import InjectedToolArg
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from langchain_core.vectorstores import InMemoryVectorStore
+from langchain_peers import Listed
 from langchain_runs import FinishedRuns
+from letters import Letters
 
 from nodekin.adapters.langchain import (
     NodeGraphQueryEngine,
@@ -246,35 +248,19 @@ async def test_values_are_read_as_the_fields_are(tenants, mode):
 
 
 def test_a_retriever_that_cant_be_filtered_is_refused(tenants):
-    class Own(BaseRetriever):
-        def _get_relevant_documents(self, query, *, run_manager):
-            return []
-
-    class Native:
-        def retrieve(self, query, *, top_k=None, filters=None):
-            return []
-
-        async def aretrieve(self, query, *, top_k=None, filters=None):
-            return []
-
-    assert retriever_tool(Own(), "t", "d").invoke({"query": "x"}) == "Nothing was found."
-    with pytest.raises(ValueError, match=r"filter_by adds conditions, .*Own"):
-        retriever_tool(Own(), "t", "d", filter_by={"tenant": "x"})
+    native = FunctionRetriever(lambda query: [])
+    plain = retriever_tool(Listed(documents=[]), "t", "d")
+    assert plain.invoke({"query": "x"}) == "Nothing was found."
+    with pytest.raises(ValueError, match=r"filter_by adds conditions, .*Listed"):
+        retriever_tool(Listed(documents=[]), "t", "d", filter_by={"tenant": "x"})
     with pytest.raises(ValueError, match=r"filter_by adds conditions, .* does not take them"):
-        retriever_tool(NodeGraphRetriever(retriever=Native()), "t", "d", filter_by={"tenant": "x"})
-    engine = QueryEngine(FusionRetriever([Retriever(tenants, "ROOT"), Native()]), model)
+        retriever_tool(NodeGraphRetriever(retriever=native), "t", "d", filter_by={"tenant": "x"})
+    engine = QueryEngine(FusionRetriever([Retriever(tenants, "ROOT"), native]), model)
     with pytest.raises(ValueError, match="takes_filters = True"):
         answer_tool(engine, "t", "d", filter_by={"tenant": "x"})
 
 
 async def test_conditions_are_checked_on_what_another_store_returns(mode):
-    class Letters(Embeddings):
-        def embed_documents(self, texts):
-            return [[text.count(letter) + 0.1 for letter in "abc"] for text in texts]
-
-        def embed_query(self, text):
-            return self.embed_documents([text])[0]
-
     store = InMemoryVectorStore(Letters())
     store.add_texts(
         [f"Tea of {t}" for t in "ABAB"], [{"tenant": t, "n": n} for n, t in enumerate("ABAB")]
@@ -337,13 +323,8 @@ async def test_conditions_that_say_nothing_search_nothing(tenants, mode):
         tool = retriever_tool(retriever, "t", "d", conditions=lambda config, n=nothing: n)
         with pytest.raises(ValueError, match="would search everything"):
             await call(tool, mode, query="tea")
-
-    class Own(BaseRetriever):
-        def _get_relevant_documents(self, query, *, run_manager):
-            return []
-
-    with pytest.raises(ValueError, match=r"conditions adds conditions, .*Own"):
-        retriever_tool(Own(), "t", "d", conditions=of_tenant)
+    with pytest.raises(ValueError, match=r"conditions adds conditions, .*Listed"):
+        retriever_tool(Listed(documents=[]), "t", "d", conditions=of_tenant)
 
 
 async def test_a_configurable_retriever_is_a_tool(tenants, mode):
