@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import copy
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import TimeoutError as FutureTimeout
 from dataclasses import replace
 from functools import partial
 from time import monotonic
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 import numpy as np
 
@@ -48,7 +48,7 @@ from .default_settings import (
     sentence_group,
 )
 from .fusion import FusionRetriever, check_weights
-from .joint_search import Found, joint_search
+from .joint_search import Found, Read, joint_search
 from .link_graph import LinkOptions
 from .link_retriever import LinkRetriever
 from .relevance import (
@@ -69,6 +69,8 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 DEPTH = 50
 """How many targets of each branch are fused."""
@@ -355,24 +357,37 @@ class DefaultRetriever(PlannedRetriever):
                 )
                 search = partial(self._windows, queries, passages, budget, weights[2:])
                 return (yield from Compute(partial(in_a_newer_state, search)))
-            depth, fetched = limit + _SPARE, 0
-            rankings: list[Results] = []
-            while True:
-                if depth > fetched:  # what is searched in one go has as many anyway
-                    together = bool(fetched) and self._is_joint(queries, weights, links)
-                    fetched = max(depth, DEPTH) if together else depth
-                    rankings = yield from self._ranked(
-                        queries, fetched, filters, measured, weights, links
-                    )
-                of_depth = [ranking[:depth] for ranking in rankings]
-                results = yield from Work(partial(_collapsed, queries, of_depth))
-                is_full = (
-                    len(of_query) >= limit or len(ranking) < depth
-                    for of_query, ranking in zip(results, of_depth, strict=True)
-                )
-                if all(is_full) or depth >= _DEEPEST * limit:
-                    return [of_query[:limit] for of_query in results]
+            return (
+                yield from self._without_copies(queries, limit, filters, measured, weights, links)
+            )
+
+    def _without_copies(
+        self,
+        queries: Sequence[str],
+        limit: int,
+        filters: Filters | None,
+        measured: MeasuredSettings,
+        weights: Sequence[float],
+        links: bool,
+    ) -> Plan[list[Results]]:
+        """Return results with other texts each, from as deep in the rankings as it takes."""
+        joint = self._is_joint(queries, weights, links)
+        results: list[Results | None] = [None] * len(queries)
+        depth = limit + _SPARE
+        while short := [at for at, of_query in enumerate(results) if of_query is None]:
+            deepest = max(depth, DEPTH) if joint else depth
+            options = [queries[at] for at in short], deepest, filters, measured, weights
+            select = partial(_distinct, limit, depth, deepest)
+            if joint:  # what is searched in one go has as many anyway
+                found = yield from self._search_together(*options, select)
+            else:
+                rankings = yield from self._ranked(*options, links)
+                found = yield from Work(partial(_each_distinct, select, options[0], rankings))
+            for at, of_query in zip(short, found, strict=True):
+                results[at] = of_query
+            while depth <= deepest:
                 depth *= 2
+        return [of_query or [] for of_query in results]
 
     def _is_joint(self, queries: Sequence[str], weights: Sequence[float], links: bool) -> bool:
         """Return whether all branches can be searched and scored in one go."""
@@ -390,7 +405,8 @@ class DefaultRetriever(PlannedRetriever):
     ) -> Plan[list[Results]]:
         """Return so many scored results of each query, copies included."""
         if self._is_joint(queries, weights, links):
-            return (yield from self._search_together(queries, limit, filters, measured, weights))
+            options = queries, limit, filters, measured, weights
+            return (yield from self._search_together(*options, lambda _, first: first(limit)))
         retriever = self._retriever(weights, links)
         rankings = yield from Find(retriever, queries, max(limit, COMPARED), filters)
         score = partial(self._scored, queries, rankings, measured)
@@ -404,19 +420,29 @@ class DefaultRetriever(PlannedRetriever):
         filters: Filters | None,
         measured: MeasuredSettings,
         weights: Sequence[float],
-    ) -> Plan[list[Results]]:
-        """Do what the fusion of all branches does, and score it, in one go."""
+        select: Callable[[str, First], T],
+    ) -> Plan[list[T]]:
+        """Do what the fusion of all branches does, and score it, in one go.
+
+        Args:
+            queries: The queries, none of them blank.
+            limit: How many targets each branch finds.
+            filters: Conditions beside the retriever's own.
+            measured: What was measured on the graph.
+            weights: The weight of each branch.
+            select: Returns what is wanted of a query's ranking.
+        """
         every = [*self._words, *self._vectors]
         used = [(item, weight) for item, weight in zip(every, weights, strict=True) if weight]
         branches = [branch for branch, _ in used]
         of_words = branches.index(self._words[1])
 
-        def rank(founds: Sequence[Found]) -> list[FusedNode]:
+        def ranking(founds: Sequence[Found], count: int) -> list[FusedNode]:
             fused = fuse_ids(
                 [found.scores for found in founds],
                 "relative",
                 [weight for _, weight in used],
-                max(limit, COMPARED),
+                max(count, COMPARED),
             )
             ids = [node.id for node in fused]
             index, terms = founds[of_words].index, founds[of_words].query
@@ -429,8 +455,11 @@ class DefaultRetriever(PlannedRetriever):
                     nearest = np.maximum(nearest, near)
             scores = joined(scores, nearest)
             kept = [node for node, score in zip(fused, scores, strict=True) if score > 0]
-            ranked = zip(kept[:limit], descending(scores[scores > 0]).tolist(), strict=False)
+            ranked = zip(kept[:count], descending(scores[scores > 0]).tolist(), strict=False)
             return [FusedNode(n.id, score, rescaled(n.shares, score)) for n, score in ranked]
+
+        def rank(query: str, founds: Sequence[Found], read: Read) -> T:
+            return select(query, lambda count: read(ranking(founds, count)))
 
         limits = [limit if limit > DEPTH else None] * len(branches)
         return joint_search(branches, rank, queries, limits, filters)
@@ -597,12 +626,45 @@ class DefaultRetriever(PlannedRetriever):
 _ALL = parse_filters(None)
 
 
-def _collapsed(queries: Sequence[str], rankings: Sequence[Results]) -> list[Results]:
-    """Return rankings without copies, except of what only meets the filters."""
+First = Callable[[int], Results]
+"""Returns so many of the first results of a ranking."""
+
+
+def _distinct(limit: int, depth: int, deepest: int, query: str, first: First) -> Results | None:
+    """Return results of a ranking without copies, except of what only meets the filters.
+
+    Args:
+        limit: How many.
+        depth: How many are looked at, and twice as many each time that is too few.
+        deepest: How many the ranking has at most.
+        query: The query.
+        first: Returns the first of the ranking.
+
+    Returns:
+        None if a longer ranking may have more.
+    """
+    while depth <= deepest:
+        ranking = first(depth)
+        results = without_copies(ranking, query) if query.strip() else ranking
+        if len(results) >= limit or len(ranking) < depth or depth >= _DEEPEST * limit:
+            return results[:limit]
+        depth *= 2
+    return None
+
+
+def _each_distinct(
+    select: Callable[[str, First], Results | None],
+    queries: Sequence[str],
+    rankings: Sequence[Results],
+) -> list[Results | None]:
     return [
-        without_copies(ranking, query) if query.strip() else ranking
+        select(query, partial(_first, ranking))
         for query, ranking in zip(queries, rankings, strict=True)
     ]
+
+
+def _first(ranking: Results, count: int) -> Results:
+    return ranking[:count]
 
 
 def _noted(query: str, results: Results, error: Exception) -> Results:

@@ -15,12 +15,12 @@ from ..planned_retriever import PlannedRetriever
 from ..plans.effects import Each, Find, Work
 from ..plans.plan import Plan
 from ..protocols import RetrieverLike, RetrieverProtocol
-from ..ranking import RANK_CONSTANT, FusedNode, Mode, check_mode, fuse, fuse_ids
+from ..ranking import RANK_CONSTANT, Mode, check_mode, fuse, fuse_ids
 from ..results import OutputOptions, Results
 from ..retriever import Retriever
 from ..tracing import is_observed, start_span
 from ..validation import check_top_k, choice, number
-from .joint_search import Found, can_join, joint_search
+from .joint_search import Found, Read, can_join, joint_search
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -184,10 +184,15 @@ class FusionRetriever(PlannedRetriever):
         return results
 
     def _rank(
-        self, weights: Sequence[float], top_k: int | None, founds: Sequence[Found]
-    ) -> list[FusedNode]:
+        self,
+        weights: Sequence[float],
+        top_k: int | None,
+        query: str,
+        founds: Sequence[Found],
+        read: Read,
+    ) -> Results:
         rankings = [found.scores for found in founds]
-        return fuse_ids(rankings, self.mode, weights, top_k, self.rank_constant)
+        return read(fuse_ids(rankings, self.mode, weights, top_k, self.rank_constant))
 
     def check_limit(self, top_k: int | None, filters: Filters | None) -> int | None:
         """Return the ``top_k`` of a call: without one every retriever returns its own."""

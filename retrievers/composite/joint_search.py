@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
+from ...nodegraph.graph import NodeGraph
 from ...nodegraph.models.passage_vectors import embed_ahead
 from ...nodegraph.navigation import kin, path_to
 from ...nodegraph.node import Node
@@ -18,6 +19,8 @@ from ..ranking import FusedNode
 from ..results import Evidence, Match, Results, deferred_node
 from ..retriever import Retriever
 from ..search import MAX_QUERIES, Search, SearchPlan, search_held, search_index
+
+T = TypeVar("T")
 
 _FETCH = 3  # hits for each target that is wanted, at first
 
@@ -56,22 +59,25 @@ class Found:
     hits: dict[str, list[tuple[Node | None, float]]]
 
 
-Rank = Callable[[Sequence[Found]], list[FusedNode]]
+Read = Callable[[Sequence[FusedNode]], Results]
+"""Reads the nodes of a ranking."""
+
+Rank = Callable[[str, Sequence[Found], Read], T]
 """Makes one ranking of what each retriever has found for a query, while the graph is held."""
 
 
 def joint_search(
     retrievers: Sequence[Retriever],
-    rank: Rank,
+    rank: Rank[T],
     queries: Sequence[str],
     limits: Sequence[int | None],
     filters: Filters | None,
-) -> Plan[list[Results]]:
-    """Return the results of each query as a plan, all of one state of the graph.
+) -> Plan[list[T]]:
+    """Return what ``rank`` makes of each query as a plan, all of one state of the graph.
 
     Args:
         retrievers: Those that ``can_join``.
-        rank: Makes one ranking of theirs, no longer than it has to be.
+        rank: Makes one ranking of theirs, and reads the nodes that are wanted.
         queries: The queries, none of them blank.
         limits: How many targets each retriever finds at most; None for its own number.
         filters: Conditions beside the retrievers' own.
@@ -90,8 +96,8 @@ def joint_search(
         branches.append(_Branch(search, vectors))
     searches = [branch.search for branch in branches]
 
-    def find() -> list[Results]:
-        results: list[Results] = []
+    def find() -> list[T]:
+        results: list[T] = []
         for start in range(0, len(queries), MAX_QUERIES):
             part = slice(start, start + MAX_QUERIES)
             of_part = [_Branch(branch.search, branch.queries[part]) for branch in branches]
@@ -103,11 +109,11 @@ def joint_search(
 
 def _results(
     branches: Sequence[_Branch],
-    rank: Rank,
+    rank: Rank[T],
     queries: Sequence[str],
     plans: Sequence[SearchPlan],
-) -> list[Results]:
-    """Return the results of some queries; the graph is held, and the indexes are up to date."""
+) -> list[T]:
+    """Rank what is found for queries; the graph is held, and the indexes are up to date."""
     opened = [plan.indexes[0][0] for plan in plans]
     prepared = [  # one query after the other: its analysis serves all branches
         [
@@ -120,22 +126,33 @@ def _results(
         branch.find([of_query[number] for of_query in prepared], opened[number])
         for number, branch in enumerate(branches)
     ]
-    reader = branches[0].search.graphs[0].reader
-    results: list[Results] = []
+    results = []
     for query, *found in zip(queries, *founds, strict=True):
-        ranking = rank(found)
-        nodes = reader.nodes_by_id([fused.id for fused in ranking])
         matches = [
             branch.search.match(branch.search.scopes[0], query, of_branch.index)
             for branch, of_branch in zip(branches, found, strict=True)
         ]
-        results.append([])
-        for node, fused in zip(nodes, ranking, strict=True):
-            hits = [
-                (found[number].hits[fused.id], matches[number], share)
-                for number, share in fused.shares
-            ]
-            results[-1].append(deferred_node(node, fused.score, partial(_evidence, node, hits)))
+        results.append(
+            rank(query, found, partial(_read, branches[0].search.graphs[0], found, matches))
+        )
+    return results
+
+
+def _read(
+    graph: NodeGraph,
+    founds: Sequence[Found],
+    matches: Sequence[Match],
+    ranking: Sequence[FusedNode],
+) -> Results:
+    """Return the results of a ranking, with evidence of each retriever that has found them."""
+    results = []
+    nodes = graph.reader.nodes_by_id([fused.id for fused in ranking])
+    for node, fused in zip(nodes, ranking, strict=True):
+        hits = [
+            (founds[number].hits[fused.id], matches[number], share)
+            for number, share in fused.shares
+        ]
+        results.append(deferred_node(node, fused.score, partial(_evidence, node, hits)))
     return results
 
 
