@@ -186,15 +186,15 @@ def without_copies(results: Sequence[ScoredNode], query: str) -> list[ScoredNode
     and mark-up may differ.
     """
     ends = [""] * len(results)
+    with_ends = Counter(ends)
     for part, letters in _ENDS:
-        with_ends = Counter(ends)
         ends = [
             end if with_ends[end] == 1 else end + _letters(result.node.text, part, letters)
             for end, result in zip(ends, results, strict=True)
         ]
-    with_ends = Counter(ends)
-    if len(with_ends) == len(ends):
-        return [*results]
+        if len({*ends}) == len(ends):
+            return [*results]
+        with_ends = Counter(ends)
     kept: list[ScoredNode] = []
     copies: dict[int, list[Evidence]] = {}
     same: dict[str, list[int]] = {}  # the places of results with a text
