@@ -93,9 +93,9 @@ class ChangedSetupError(ValueError):
 class RecordFile:
     """Append records to a file of JSON lines, and read those that it has.
 
-    The file notes what each set-up is, and refuses another one by its name. Each line is on the
-    disk before the next one is written: a killed process loses the line that it was at. A last
-    line that was cut off is removed when the file is read.
+    The file notes what each set-up is, and refuses another one by its name. Each line is in the
+    file before the next one is written: a killed process loses the line that it was at. A last line
+    that was cut off is passed over, and removed when a record is added. Reading writes nothing.
 
     Args:
         path: The file. None for none.
@@ -131,6 +131,7 @@ class RecordFile:
         self.records: dict[tuple[str, str], Record] = {}
         self.described: dict[str, str] = {}
         self._has_header = False
+        self._cut_at: int | None = None
         if self.path is None or not self.path.exists():
             return
         data = self.path.read_bytes()
@@ -142,9 +143,8 @@ class RecordFile:
             raise ValueError(
                 f"{path} is no file of an evaluation ({type(e).__name__}: {e}); give another path"
             ) from e
-        if len(complete) < len(data):  # only now is it known to be a file of ours
-            with self.path.open("r+b") as file:
-                file.truncate(len(complete))
+        if len(complete) < len(data):
+            self._cut_at = len(complete)
         if missing is not None and self._has_header and self.missing != missing:
             self.missing = missing  # the gold was edited since
             self._write([self._header()])
@@ -167,9 +167,15 @@ class RecordFile:
         return {"documents": self.documents, "missing_gold": self.missing, **count}
 
     def _write(self, rows: Iterable[dict[str, Any]]) -> None:
-        if self.path is not None:
-            with self.path.open("a", encoding="utf-8") as file:
-                file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+        if self.path is None:
+            return
+        if self._cut_at is not None:
+            with self.path.open("r+b") as file:
+                file.truncate(self._cut_at)
+            self._cut_at = None
+        lines = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+        with self.path.open("ab") as file:
+            file.write(lines.encode("utf-8"))
 
     def done(self, setup: str, question: Question, top_k: int) -> bool:
         """Return whether a question has been searched, for so many results and without failure."""

@@ -11,10 +11,15 @@ def test_each_record_is_on_the_disk_when_it_is_added(tmp_path):
         assert len(RecordFile(path, {"words": "x"}).records) == number + 1
 
 
-def test_a_last_line_that_was_cut_off_is_removed(tmp_path):
+def test_a_last_line_that_was_cut_off_is_removed_when_one_is_added_and_by_no_reading(tmp_path):
     path = tmp_path / "results.jsonl"
     RecordFile(path, {"words": "x"}).add(Record("words", "1", "Which tea?", 5))
     complete = path.read_bytes()
     path.write_bytes(complete + b'{"setup": "wo')
-    assert len(RecordFile(path, {"words": "x"}).records) == 1
-    assert path.read_bytes() == complete
+    file = RecordFile(path, {"words": "x"})
+    assert len(file.records) == 1
+    assert path.read_bytes() == complete + b'{"setup": "wo'
+    file.add(Record("words", "2", "Which cup?", 5))
+    file.add(Record("words", "3", "Which pot?", 5))
+    assert path.read_bytes().startswith(complete)
+    assert [*RecordFile(path, {"words": "x"}).records] == [("words", n) for n in "123"]
