@@ -543,11 +543,15 @@ def _setup_notes(evaluation: Evaluation, file: RecordFile, setups: Sequence[str]
             yield f"{name} is not in the baseline, and not compared"
         elif (was := file.described[name]) != (described := evaluation.described.get(name, was)):
             pairs = enumerate(zip(was, described, strict=False))
-            start = max(0, next((n for n, (a, b) in pairs if a != b), 0) - 20)
-            yield (
-                f"{name} is not what it was: {was[start:]:.100} in the baseline, now "
-                f"{described[start:]:.100}"
-            )
+            first = next((n for n, (a, b) in pairs if a != b), 0)
+            start = was.rfind(" ", 0, first) + 1 if first > 20 else 0
+            before, now = (_part(text, start) for text in (was, described))
+            yield f"{name} is not what it was: {before} in the baseline, now {now}"
+
+
+def _part(text: str, start: int) -> str:
+    """Return a hundred characters of a text, with dots where some are left out."""
+    return "..." * (start > 0) + text[start : start + 100] + "..." * (len(text) > start + 100)
 
 
 def _gold_notes(both: Evaluation) -> Iterable[str]:

@@ -142,6 +142,7 @@ def _judged(
     case = RetrievalCase(
         *(question, record.items, matching, record.answer),
         *(record.model_calls, record.model_tokens),
+        answer_only=bool(record.answer) and not record.items,
     )
     return (setup, question.id), {metric.name: metric.judge(case) for metric in metrics}
 
@@ -260,6 +261,7 @@ class _JudgedCase:
 
     def __init__(self, judge: Judge, case: RetrievalCase, k: int | None) -> None:
         self.judge = judge
+        self.check_sources = case.check_sources
         self.question = case.question
         self.answer = case.answer
         self.texts = [item.text for item in case.items[:k]]
@@ -329,6 +331,7 @@ class _JudgedCase:
 
         What stands in a result word for word needs no model.
         """
+        self.check_sources()
         statements = list(dict.fromkeys(_lines(answer))) or [answer]
         total = len(statements)
         if not self.texts:
@@ -382,6 +385,7 @@ def _groundedness(case: _JudgedCase) -> Judgement:
 
 
 def _context_relevance(case: _JudgedCase) -> Judgement:
+    case.check_sources()
     verdicts = []
     for text in case.texts:
         case.check_length([text], "a result has")

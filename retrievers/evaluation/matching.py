@@ -163,6 +163,8 @@ class RetrievalCase:
         answer: The answer of a query engine, None of a retriever.
         model_calls: How many calls of language models it took.
         model_tokens: How many tokens their prompts and answers have.
+        answer_only: Whether the set-up returned an answer and no sources, as a chain does that
+            returns a text, so that what it retrieved is not known.
     """
 
     question: Question
@@ -171,6 +173,19 @@ class RetrievalCase:
     answer: str | None = None
     model_calls: int = 0
     model_tokens: int = 0
+    answer_only: bool = False
+
+    def check_sources(self) -> None:
+        """Check that it is known what was retrieved.
+
+        Raises:
+            NotJudgedError: If it is not.
+        """
+        if self.answer_only:
+            raise NotJudgedError(
+                "the set-up returned an answer without its sources; let it return both, as "
+                "{'answer': ..., 'context': documents}"
+            )
 
     @cached_property
     def matched(self) -> list[frozenset[int]]:
@@ -182,6 +197,7 @@ class RetrievalCase:
         gold = self.question.gold
         if not gold:
             raise NotJudgedError("the question has no gold")
+        self.check_sources()
         matches = self.matching.matches
         positions = [*enumerate(gold)]
         return [
@@ -208,6 +224,7 @@ class RetrievalCase:
         answers = [(_normalized(entry), entry) for entry in self.question.answers if entry.strip()]
         if not answers:
             raise NotJudgedError("the question has no answers")
+        self.check_sources()
         for rank, item in enumerate(self.items, 1):
             text = _normalized(item.text)
             for normalized, answer in answers:

@@ -256,6 +256,7 @@ def tokens(case: RetrievalCase, k: int | None) -> Judgement:
     """Tokens of the first ``k`` results, by ``count_tokens``: what they cost in a prompt."""
     if not (case.question.gold or case.question.answers):
         raise NotJudgedError("the question has no gold")
+    case.check_sources()
     total = sum(item.tokens for item in case.items[:k])
     return Judgement(total, evidence=f"{total} tokens")
 
@@ -405,6 +406,7 @@ def _by_ranks(value: float, ranks: tuple[int | None, ...]) -> Judgement:
 
 def _passages(case: RetrievalCase) -> list[str]:
     """Return the texts of the gold."""
+    case.check_sources()
     gold = case.question.gold
     texts = [e.text for e in gold if isinstance(e, GoldPassage | GoldSpan) and e.text]
     if not texts or len(texts) < len(gold):
@@ -413,6 +415,7 @@ def _passages(case: RetrievalCase) -> list[str]:
 
 
 def _spans(case: RetrievalCase) -> list[GoldSpan]:
+    case.check_sources()
     gold = case.question.gold
     spans = [entry for entry in gold if isinstance(entry, GoldSpan)]
     if not spans or len(spans) < len(gold):

@@ -63,19 +63,27 @@ def document_changes(before: Mapping[str, str], now: Mapping[str, str]) -> str:
     Example:
         >>> document_changes({"a": "1", "b": "2"}, {"a": "1", "b": "3", "c": "4"})
         "1 changed ('b'), 1 new ('c')"
+        >>> document_changes({"a": "1"}, {"docs/a": "1"})
+        "1 moved ('a' to 'docs/a')"
     """
+    changed = [repr(name) for name in before if name in now and now[name] != before[name]]
+    new = {name: text for name, text in now.items() if name not in before}
+    removed = {name: text for name, text in before.items() if name not in now}
+    places: dict[str, list[str]] = {}
+    for name, text in new.items():
+        places.setdefault(text, []).append(name)
+    moved = [(name, places[text].pop(0)) for name, text in removed.items() if places.get(text)]
     parts = {
-        "changed": [name for name in before if name in now and now[name] != before[name]],
-        "new": [name for name in now if name not in before],
-        "removed": [name for name in before if name not in now],
+        "changed": changed,
+        "moved": [f"{old!r} to {name!r}" for old, name in moved],
+        "new": [repr(name) for names in places.values() for name in names],
+        "removed": [repr(name) for name in removed if name not in dict(moved)],
     }
     return ", ".join(
-        f"{len(names)} {what} ({_named(names)})" for what, names in parts.items() if names
+        f"{len(names)} {what} ({', '.join(names[:3])}{', ...' * (len(names) > 3)})"
+        for what, names in parts.items()
+        if names
     )
-
-
-def _named(names: list[str]) -> str:
-    return ", ".join(map(repr, names[:3])) + (", ..." if len(names) > 3 else "")
 
 
 class ChangedSetupError(ValueError):

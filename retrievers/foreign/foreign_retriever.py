@@ -160,32 +160,60 @@ def _vector_store(store: Any, more: Mapping[str, Any] | None = None) -> Retrieve
 
 
 def _runnable(runnable: Any) -> RetrieverCalls:
-    """Invoke a retriever, or any Runnable from a text to documents or an answer."""
+    """Invoke a retriever, or any Runnable from a text, or one field, to documents or an answer."""
     bind = _top_k_binding(runnable)
+    name = str(runnable.get_name() if has(runnable, "get_name") else type(runnable).__name__)
+    field = None if bind is not None else _input_field(runnable, name)
+
+    def given(query: str) -> Any:
+        return query if field is None else {field: query}
 
     def bound(top_k: int | None) -> tuple[Any, dict[str, Any]]:
         return (runnable, {}) if bind is None or top_k is None else bind(top_k)
 
     def search(query: str, top_k: int | None) -> Any:
         source, options = bound(top_k)
-        return source.invoke(query, **options)
+        return source.invoke(given(query), **options)
 
     async def asearch(query: str, top_k: int | None) -> Any:
         source, options = bound(top_k)
-        return await source.ainvoke(query, **options)
+        return await source.ainvoke(given(query), **options)
 
     def batch(queries: list[str], top_k: int | None) -> Any:
         source, options = bound(top_k)
-        return source.batch(queries, **options)
+        return source.batch([*map(given, queries)], **options)
 
     async def abatch(queries: list[str], top_k: int | None) -> Any:
         source, options = bound(top_k)
-        return await source.abatch(queries, **options)
+        return await source.abatch([*map(given, queries)], **options)
 
-    name = runnable.get_name() if has(runnable, "get_name") else type(runnable).__name__
     able = bind is not None
     calls = (search, asearch, batch, abatch)
-    return RetrieverCalls(str(name), *calls, takes_top_k=able, calls_model=not able)
+    return RetrieverCalls(name, *calls, takes_top_k=able, calls_model=not able)
+
+
+def _input_field(runnable: Any, name: str) -> str | None:
+    """Return the field that a chain takes the query in, None where it takes a text.
+
+    It is ``"input"`` of ``create_retrieval_chain``.
+
+    Raises:
+        TypeError: If it needs several.
+    """
+    first = runnable  # what a chain takes is what its first part does
+    while inner := {"bound", "first"} & getattr(type(first), "model_fields", {}).keys():
+        first = getattr(first, inner.pop())
+    try:
+        fields = first.get_input_schema().model_fields
+    except Exception:  # schemas are made of functions, with any error
+        return None
+    needed = [key for key, field in fields.items() if field.is_required() and key != "root"]
+    if len(needed) > 1:
+        raise TypeError(
+            f"the chain {name!r} takes the fields {', '.join(map(repr, needed))}; give a function "
+            "of the query that invokes it with them"
+        )
+    return needed[0] if needed else None
 
 
 def _top_k_binding(runnable: Any) -> Callable[[int], tuple[Any, dict[str, Any]]] | None:

@@ -373,3 +373,18 @@ def test_tokens_of_a_model_are_counted(words, questions):
     assert evaluation.costs("rewrite")["model_tokens"] > 3 * 10
     header, *_ = evaluation.table().splitlines()
     assert header.endswith("model calls  their tokens")
+
+
+def test_a_chain_that_returns_only_an_answer_is_not_judged_by_what_it_retrieved(words, questions):
+    metrics = ["recall@1", "recall@9tokens", "answer_in_context@1", "context_recall", "tokens"]
+    setups = {"text": RunnableLambda(lambda query: "It is north."), "engine": None}
+    setups["engine"] = QueryEngine(words, lambda prompt: "So it is [1].")
+    answered = [Question("u", "Which tea is from Mars?", answerable=False)]
+    data = Dataset([*questions.questions, *answered])
+    evaluation = evaluate(setups, data, [*metrics, "abstention"], progress=False)
+    for name in metrics[:3] + metrics[4:]:
+        judged = evaluation.judgements[name]["text"]["2"]
+        assert (judged.value, "without its sources" in judged.reason) == (None, True), name
+    assert values(evaluation, "text", "abstention")[-1] == 0
+    assert values(evaluation, "engine", "recall@1")[:3] == [1, 1, 1]
+    assert values(evaluation, "engine", "recall@9tokens")[:3] == [0, 0, 0]  # none is so short

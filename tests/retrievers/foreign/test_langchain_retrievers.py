@@ -6,6 +6,7 @@ import asyncio
 import copy
 import pickle
 import threading
+from operator import itemgetter
 from typing import Any
 
 import pytest
@@ -17,7 +18,7 @@ from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from langchain_core.language_models import FakeListChatModel
 from langchain_core.retrievers import BaseRetriever
-from langchain_core.runnables import ConfigurableField, RunnableLambda
+from langchain_core.runnables import ConfigurableField, RunnableLambda, RunnablePassthrough
 from langchain_core.tools import ToolException, create_retriever_tool, tool
 from langchain_core.vectorstores import InMemoryVectorStore
 from langchain_runs import FinishedRuns, tree
@@ -710,3 +711,19 @@ def test_what_takes_no_conditions_of_its_own_refuses_to_push_them(store):
     for source in (store.as_retriever(), Listed(), NodeGraph(progress=False)):
         with pytest.raises(TypeError, match="push_filters is for a vector store"):
             as_retriever(source, push_filters=in_store)
+
+
+def test_a_chain_that_takes_fields_gets_the_query_in_the_one_that_it_needs(store):
+    search = itemgetter("input") | store.as_retriever(search_kwargs={"k": 2})
+    chain = RunnablePassthrough.assign(context=search) | RunnablePassthrough.assign(
+        answer=lambda given: f"{len(given['context'])} documents"
+    )
+    source, expected = as_retriever(chain), store.as_retriever(search_kwargs={"k": 2})
+    answer, results = source.retrieve_sources("Which tea is steamed?")
+    assert answer == "2 documents"
+    documents = expected.invoke("Which tea is steamed?")
+    assert [result.text for result in results] == [d.page_content for d in documents]
+    assert asyncio.run(source.aretrieve("tea"))[0].text == "2 documents"
+    talk = {"context": search, "past": itemgetter("history")} | RunnableLambda(str)
+    with pytest.raises(TypeError, match="takes the fields 'input', 'history'; give a function"):
+        as_retriever(talk)
