@@ -129,7 +129,7 @@ def chunk_graph(
     files: Sequence[Document], tokens: int = CHUNK, overlap: int = OVERLAP, **options: Any
 ) -> NodeGraph:
     """Return the graph of the files, cut into chunks, and into paragraphs."""
-    graph = NodeGraph(progress=False, **options)
+    graph = NodeGraph(progress=False, on_error="skip", **options)
     graph.add(files)
     graph.create_node_group("chunk", SentenceSplitter(tokens, overlap))
     graph.create_node_group("paragraph", split_paragraphs)
@@ -152,7 +152,15 @@ def summaries(graph: NodeGraph, parent: str, similarity: str, llm: Any) -> Retri
     if llm is None:
         return None
     graph.create_node_group("summary", LLMExtractor(llm, "summary"), parent)
+    print_made(graph, "summary")
     return Retriever(graph, "summary", similarity, target=parent)
+
+
+def print_made(graph: NodeGraph, *groups: str) -> None:
+    """Make groups, and say how many nodes they have, and what the model failed on."""
+    made = ", ".join(f"{len(graph.nodes(group))} {group}" for group in groups)
+    failures = [f"left out: {failure!s:.300}" for failure in graph.failures]
+    print(f"\n{made}", *failures, sep="\n", flush=True)
 
 
 def node_groups(dataset: Dataset, files: Sequence[Document], llm: Any) -> Iterator[list[str]]:
@@ -181,7 +189,7 @@ def node_groups(dataset: Dataset, files: Sequence[Document], llm: Any) -> Iterat
 
 def similarities(dataset: Dataset, cache: Path, llm: Any) -> Iterator[list[str]]:
     """Recall by similarity."""
-    graph = graph_of(dataset, embed=e5(cache))
+    graph = graph_of(dataset, embed=e5(cache), on_error="skip")
     for name, label, published in (
         ("bm25", "summaries, BM25", ("0.83", "0.89", "0.90")),
         ("cosine", "summaries, cosine", ("0.89", "0.93", "0.94")),
@@ -286,6 +294,7 @@ def recursive(
     if llm is not None:
         graph.create_node_group("summary", LLMExtractor(llm, "summary"), "chunk")
         graph.create_node_group("questions", LLMExtractor(llm, "questions"), "chunk")
+        print_made(graph, "summary", "questions")
         setups["recursive, metadata references"] = RecursiveRetriever(
             graph, ["chunk", "summary", "questions"], "chunk", similarity, top_k=2
         )
@@ -393,7 +402,11 @@ def cost(data: Path, name: str, way: int) -> float:
 
 def published(options: Namespace) -> None:
     """Print the tutorials' tables beside ours."""
-    llm = CachedLLM(OpenAIChat(options.llm), options.cache / "llm.db") if options.llm else None
+    llm = None
+    if options.llm:  # a small model is slow, and may copy the text, or never end
+        chat = OpenAIChat(options.llm, timeout=1800, max_tokens=800)
+        options.cache.mkdir(parents=True, exist_ok=True)
+        llm = CachedLLM(chat, options.cache / "llm.db")
     files = cmrc_files(options.data)[: options.files]
     folder = options.reranker or options.data.parent / "models" / "zh-ce-mini"
     dataset = of_files(cmrc(options.data), files)
