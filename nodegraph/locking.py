@@ -142,7 +142,10 @@ _thread = _Blocks()
 
 
 WAIT_LIMIT = 3600.0
-"""Seconds after which waiting for another thread or process ends with an error."""
+"""Seconds after which waiting for another thread or process ends with an error.
+
+A function of the user's own is waited for as long as it takes: no thread can be ended.
+"""
 
 _LONG_WAIT = 60.0  # seconds, after which a log says what is waited for
 

@@ -1,6 +1,7 @@
 """Whatever runs beside whatever else, nothing waits for ever: calls, forks, interrupts, writers."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -9,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from nodekin.nodegraph import locking
+from nodekin.nodegraph import NodeGraph, locking
 from nodekin.nodegraph.locking import Lock
 
 PATIENCE = 540.0
@@ -84,11 +85,12 @@ def remove():
 
 def kin():
     node = random.choice(graph.nodes("line"))
-    return graph.find("ROOT")(node), node.parent, graph.neighbours(node), graph.place(node)
+    kin = graph.find("ROOT")(node), node.parent, graph.neighbours(node), graph.place(node)
+    return kin, graph.children(node.parent), graph.pages(node)
 
 def link():
     graph.link("d0", "d1")
-    graph.linked("d0")
+    graph.linked("d0"), graph.links("d0")
     graph.unlink("d0", "d1")
 
 def declare():
@@ -102,7 +104,7 @@ def fork():
 CALLS = {
     "add": lambda: change(0, 25),
     "remove": remove,
-    "refresh": lambda: graph.refresh(),
+    "refresh": lambda: (graph.update(documents(next(turns))[:2]), graph.refresh()),
     "build": lambda: graph.build("line", embed=True),
     "nodes": lambda: graph.nodes("line"),
     "words": lambda: words("tea leaf"),
@@ -111,8 +113,8 @@ CALLS = {
     "link": link,
     "declare": declare,
     "embedding": lambda: graph.embedding(graph.node("d0")),
-    "groups": lambda: (graph.groups, graph.failures, graph.sources),
-    "compact": lambda: graph.compact(),
+    "groups": lambda: (graph.groups, graph.failures, graph.sources, graph.read_report),
+    "compact": lambda: (graph.compact(), graph.reader.verify()),
     "close": lambda: graph.close(),
     "fork": fork,
 }
@@ -157,6 +159,11 @@ print(len(pairs))
 @pytest.mark.slow
 def test_each_public_call_ends_beside_each_other_one(store: str) -> None:
     assert run(PAIRS, store) == "120"
+
+
+def test_the_pairs_have_each_public_call() -> None:
+    names = {name for name in dir(NodeGraph) if not name.startswith("_")}
+    assert names - set(re.findall(r"graph\.(\w+)", PAIRS)) == set()
 
 
 FORKS = """
