@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice, takewhile
+from itertools import chain, islice, takewhile
 from typing import TYPE_CHECKING, Literal
 
 from ...nodegraph.node import Kin, Node
@@ -118,12 +118,11 @@ class WindowRetriever(PostprocessRetriever):
                 node = hit.graph.node(hit.id)
                 if not conditions.met_by(node):  # it has changed since
                     return [hit]
-                before = islice(_neighbours(hit.graph, node, -1, cross_parents), self.before)
-                after = islice(_neighbours(hit.graph, node, 1, cross_parents), self.after)
+                before, after = _neighbours(hit.graph, node, cross_parents)
                 return [
-                    *list(takewhile(conditions.met_by, before))[::-1],
+                    *list(takewhile(conditions.met_by, islice(before, self.before)))[::-1],
                     node,
-                    *takewhile(conditions.met_by, after),
+                    *takewhile(conditions.met_by, islice(after, self.after)),
                 ]
         except LookupError:  # removed after the retrieval, or created by a retriever
             return [hit]
@@ -171,20 +170,27 @@ class _Window:
 
 
 def _neighbours(
-    graph: Kin, node: Node, step: Literal[-1, 1], cross_parents: bool
-) -> Iterator[Node]:
-    """Yield the nodes of a group before or after one, nearest first, in its parent or document."""
+    graph: Kin, node: Node, cross_parents: bool
+) -> tuple[Iterator[Node], Iterator[Node]]:
+    """Return the nodes of a group before and after one, nearest first, in its parent or document.
+
+    Its siblings are read once, those beyond them where they are iterated.
+    """
     if node.parent_id is None:
-        return
+        return iter(()), iter(())
     parent = graph.node(node.parent_id)
     siblings = graph.reader.children_in(node.group, parent)
     position = next((at for at, sibling in enumerate(siblings) if sibling.id == node.id), None)
     if position is None:
-        return
-    yield from siblings[position + 1 :] if step == 1 else siblings[:position][::-1]
-    if cross_parents:
-        for next_parent in _neighbours(graph, parent, step, cross_parents):
-            yield from graph.reader.children_in(node.group, next_parent)[::step]
+        return iter(()), iter(())
+
+    def beyond(step: Literal[-1, 1]) -> Iterator[Node]:
+        if cross_parents:
+            for next_parent in _neighbours(graph, parent, cross_parents)[step == 1]:
+                yield from graph.reader.children_in(node.group, next_parent)[::step]
+
+    before, after = siblings[:position][::-1], siblings[position + 1 :]
+    return chain(before, beyond(-1)), chain(after, beyond(1))
 
 
 class DocumentCompletionRetriever(PostprocessRetriever):
