@@ -63,7 +63,7 @@ class ClaimCheck:
     def __init__(self, texts: Sequence[str], titles: Sequence[str], answer: str) -> None:
         self._texts, self._titles = texts, titles
         sample = answer[:_SAMPLE]
-        self.same_language = any(_same_language(sample, text[:_SAMPLE]) for text in texts)
+        self.same_language = _has_language_of(sample, (text[:_SAMPLE] for text in texts))
 
     @cached_property
     def _numbers(self) -> set[str]:
@@ -152,21 +152,36 @@ def _numbers(text: str) -> Iterator[tuple[str, set[str]]]:
         yield number, values
 
 
-def _same_language(text: str, other: str) -> bool:
-    """Return whether two texts may be in the same language, a fifth of the first at least."""
-    letters, scripts = _scripts(text), _scripts(other)
-    if not letters or not scripts:
-        return True
-    script = scripts.most_common(1)[0][0]
-    if 5 * letters[script] < letters.total():
-        return False
-    languages = [detect(_WORD.findall(each.lower()), script) for each in (text, other)]
-    return None in languages or languages[0] == languages[1]
+def _has_language_of(text: str, others: Iterable[str]) -> bool:
+    """Return whether a text may be in the language of one of others, a fifth of it at least."""
+    letters = _scripts(text)
+    languages: dict[str, object] = {}  # of the text, by script
+    for other in others:
+        scripts = _scripts(other)
+        if not letters or not scripts:
+            return True
+        script = scripts.most_common(1)[0][0]
+        if 5 * letters[script] < letters.total():
+            continue
+        if script not in languages:
+            languages[script] = _language(text, script)
+        if languages[script] in (None, language := _language(other, script)) or language is None:
+            return True
+    return False
+
+
+def _language(text: str, script: str) -> object:
+    return detect(_WORD.findall(text.lower()), script)
 
 
 def _scripts(text: str) -> Counter[str]:
     """Count the letters of each script. A text with kana is in Japanese, its Han characters too."""
-    scripts = Counter(map(script_of, re.findall(r"[^\W\d_]", text)))
+    counts: dict[str, int] = {}
+    for character, count in Counter(text).items():
+        if character.isalpha():
+            script = script_of(character)
+            counts[script] = counts.get(script, 0) + count
+    scripts = Counter(counts)
     if 10 * (scripts["hiragana"] + scripts["katakana"]) > scripts.total():
         japanese = sum(scripts.pop(name, 0) for name in ("hiragana", "katakana", "cjk"))
         scripts["japanese"] = japanese
@@ -484,14 +499,13 @@ class AnswerLayout:
 
     def uncited(self) -> list[str]:
         """Return the sentences that say something and cite no source."""
-        texts = (self._masked[start:stop] for start, stop in self._sentences)
-        return [
-            text.strip()
-            for text in texts
-            if not _NO_CLAIM.match(text)
-            and not CITATION.search(text)
-            and len(re.findall(rf"[{UNSPACED}]|\w+", text)) > 1
-        ]
+        uncited = []
+        for start, stop in self._sentences:
+            text = self._masked[start:stop]  # code cites nothing, but is in the note
+            is_claim = not _NO_CLAIM.match(text) and not CITATION.search(text)
+            if is_claim and len(re.findall(rf"[{UNSPACED}]|\w+", text)) > 1:
+                uncited.append(self._text[start:stop].strip())
+        return uncited
 
 
 def draft_quotes(text: str) -> list[str]:

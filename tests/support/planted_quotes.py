@@ -244,6 +244,8 @@ class Planter:
         numbers = list(re.finditer(r"\d+", text))
         number = self.rng.choice(numbers)
         new = str(int(number[0]) + self.rng.choice([1, 10, 100]))
+        if new in self.sources[at]:  # so that both halves might stand there
+            return None
         quote = text[: number.start()] + new + text[number.end() :]
         return self._nowhere(quote, at, "other number")
 

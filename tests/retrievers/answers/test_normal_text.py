@@ -1,8 +1,10 @@
 """Texts in the form in which quotations are compared, and the places of its parts."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from nodekin.retrievers.answers.quote_matching import NormalText, differences
+from nodekin.retrievers.answers.quote_matching import NormalText, differences, letters_of
 
 
 @pytest.mark.parametrize(
@@ -48,3 +50,16 @@ def test_a_part_of_the_form_has_its_place_in_the_text(
 def test_two_texts_of_one_form_differ_in(text: str, other: str, names: tuple[str, ...]) -> None:
     assert differences(text, other) == names
     assert NormalText(text).normalized == NormalText(other).normalized
+
+
+VARIED = "aß-\u00ad\u200b\n é\u0301か\u3099ｶﾞᄀ각²5½ﬁİΣς…“ー\u0640\ufe7dو\u0654Ⅳ㌔"
+
+
+@given(st.text(st.sampled_from(VARIED)))
+def test_the_normal_form_keeps_the_letters(text):
+    assert letters_of(NormalText(text).normalized) == letters_of(text)
+
+
+def test_the_normal_form_of_each_character_keeps_its_letters():
+    texts = (f"x{chr(code)}y" for code in range(0, 0x20000, 5))
+    assert [t for t in texts if letters_of(NormalText(t).normalized) != letters_of(t)] == []

@@ -86,6 +86,7 @@ CASES = [
     ("It came to Uji [1].", ["nowhere"], ["no source has the name Uji"]),
     ("It is green [3].", ["nowhere"], ["cites [3], which is the number of no source"]),
     ('Use `"x"` [1].', ["nowhere"], []),
+    ("Call `steam()` once a day.", [], ["cites no source: “Call `steam()` once a day.”"]),
     ("绿茶是蒸青的，产于400米[1]。它是“steamed”[1]。", ["exact 1"], ["回答与来源的语言不同"]),
     ("“Green tea [1] is steamed” [1].", ["exact 1"], []),
     ("It isn’t ‘dried’ [2], it’s “…” [2].", ["exact 2"], []),
