@@ -12,9 +12,8 @@ from typing import Any
 from nodekin.nodegraph import LLM, NodeGraph, split_paragraphs
 from nodekin.retrievers import Retriever, trace
 from nodekin.retrievers.strategies.hyde import HyDERetriever
-from nodekin.retrievers.strategies.multi_query import MultiQueryRetriever
 from nodekin.retrievers.strategies.multi_step import MultiStepRetriever
-from nodekin.retrievers.strategies.rewrite import QueryRewriteRetriever
+from nodekin.retrievers.strategies.rewrite import MultiQueryRetriever, QueryRewriteRetriever
 from nodekin.retrievers.strategies.sub_question import SubQuestionRetriever
 
 QUESTION = "《茶经》作者的故乡在今天的哪个省，那里有什么工程是世界之最？"

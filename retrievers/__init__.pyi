@@ -61,11 +61,11 @@ from .strategies.hyde import HyDERetriever as HyDERetriever
 from .strategies.model_prompt import QueryTransform as QueryTransform
 from .strategies.model_prompt import QueryVariants as QueryVariants
 from .strategies.model_prompt import StrategySettings as StrategySettings
-from .strategies.multi_query import MultiQueryRetriever as MultiQueryRetriever
-from .strategies.multi_query import QueryExpansion as QueryExpansion
 from .strategies.multi_step import MultiStepRetriever as MultiStepRetriever
 from .strategies.multi_step import StepReader as StepReader
 from .strategies.outcome import Step as Step
+from .strategies.rewrite import MultiQueryRetriever as MultiQueryRetriever
+from .strategies.rewrite import QueryExpansion as QueryExpansion
 from .strategies.rewrite import QueryRewrite as QueryRewrite
 from .strategies.rewrite import QueryRewriteRetriever as QueryRewriteRetriever
 from .strategies.router import RouterRetriever as RouterRetriever

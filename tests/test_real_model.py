@@ -23,9 +23,13 @@ from nodekin.retrievers import CorpusTools, Retriever, StrategySettings
 from nodekin.retrievers.answers.engine import QueryEngine
 from nodekin.retrievers.answers.settings import PROMPTS
 from nodekin.retrievers.strategies.hyde import HyDE, HyDERetriever
-from nodekin.retrievers.strategies.multi_query import MultiQueryRetriever, QueryExpansion
 from nodekin.retrievers.strategies.multi_step import MultiStepRetriever
-from nodekin.retrievers.strategies.rewrite import QueryRewrite, QueryRewriteRetriever
+from nodekin.retrievers.strategies.rewrite import (
+    MultiQueryRetriever,
+    QueryExpansion,
+    QueryRewrite,
+    QueryRewriteRetriever,
+)
 from nodekin.retrievers.strategies.router import QueryRouter, RouterRetriever
 from nodekin.retrievers.strategies.sub_question import QueryDecomposition, SubQuestionRetriever
 

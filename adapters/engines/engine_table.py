@@ -19,8 +19,7 @@ from ...nodegraph.hashing import digest
 from ...nodegraph.locking import Lock, retried
 from ...nodegraph.search_tables import StaleSnapshotError, TableState, is_engine_disabled
 from ...nodegraph.store import NodeStore
-from .index_engine import EngineUnavailableError, IndexEngine, MissingCollectionError
-from .value_numbers import ValueNumbers
+from .index_engine import EngineUnavailableError, IndexEngine, MissingCollectionError, ValueNumbers
 
 T = TypeVar("T")
 

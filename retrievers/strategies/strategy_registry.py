@@ -15,9 +15,8 @@ from ..protocols import RetrieverLike
 from ..validation import with_settings
 from .hyde import HyDE, HyDERetriever
 from .model_prompt import OnError, QueryTransform
-from .multi_query import MultiQueryRetriever, QueryExpansion
 from .multi_step import MultiStepRetriever
-from .rewrite import QueryRewrite, QueryRewriteRetriever
+from .rewrite import MultiQueryRetriever, QueryExpansion, QueryRewrite, QueryRewriteRetriever
 from .router import QueryRouter, RouterRetriever
 from .sub_question import QueryDecomposition, SubQuestionRetriever
 

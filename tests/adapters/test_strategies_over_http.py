@@ -12,8 +12,7 @@ from scripted_server import BREAKDOWNS, ChatServer, broken, serving
 from nodekin.adapters.openai_chat import OpenAIChat
 from nodekin.nodegraph import ModelError, NodeGraph
 from nodekin.retrievers import Retriever, StrategySettings
-from nodekin.retrievers.strategies.multi_query import MultiQueryRetriever
-from nodekin.retrievers.strategies.rewrite import QueryRewriteRetriever
+from nodekin.retrievers.strategies.rewrite import MultiQueryRetriever, QueryRewriteRetriever
 from nodekin.retrievers.strategies.router import RouterRetriever
 from nodekin.retrievers.strategies.strategy_registry import simple_strategies
 from nodekin.retrievers.strategies.sub_question import SubQuestionRetriever

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ....nodegraph.errors import StoreError
 from ....nodegraph.locking import Lock
 from ....nodegraph.search_tables import Nearest, TableState, ValueMatch, VectorRow
-from ..index_engine import EF_CONSTRUCTION, EF_SEARCH, HNSW_FROM, M
-from ..value_numbers import ValueNumbers
+from ..index_engine import EF_CONSTRUCTION, EF_SEARCH, HNSW_FROM, M, ValueNumbers
 from .graph_database import GraphDatabase, random_name
 from .server_connection import (
     BinaryValue,

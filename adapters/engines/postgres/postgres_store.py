@@ -16,7 +16,7 @@ from ....nodegraph.journal import Journal
 from ....nodegraph.locking import retried
 from ....nodegraph.node import ROOT, Link, Node
 from ....nodegraph.search_tables import VectorTable
-from ..value_numbers import ValueNumbers
+from ..index_engine import ValueNumbers
 from .graph_database import GraphDatabase
 from .pgvector_table import PostgresVectorTable, drop_outdated, find_pgvector
 from .server_connection import (

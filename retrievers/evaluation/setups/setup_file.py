@@ -30,9 +30,8 @@ from ...composite.window import DocumentCompletionRetriever, WindowRetriever
 from ...rerankers.rerank_retriever import RerankRetriever
 from ...retriever import Retriever
 from ...strategies.hyde import HyDERetriever
-from ...strategies.multi_query import MultiQueryRetriever
 from ...strategies.multi_step import MultiStepRetriever
-from ...strategies.rewrite import QueryRewriteRetriever
+from ...strategies.rewrite import MultiQueryRetriever, QueryRewriteRetriever
 from ...strategies.sub_question import SubQuestionRetriever
 
 

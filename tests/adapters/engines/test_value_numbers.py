@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nodekin.adapters.engines import value_numbers
-from nodekin.adapters.engines.value_numbers import ValueNumbers
+from nodekin.adapters.engines import index_engine as value_numbers
+from nodekin.adapters.engines.index_engine import ValueNumbers
 from nodekin.nodegraph import MemoryStore, NodeStore
 from nodekin.nodegraph.search_tables import VectorRow
 from nodekin.nodegraph.sqlite.sqlite_store import SQLiteStore

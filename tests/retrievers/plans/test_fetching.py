@@ -19,7 +19,7 @@ from nodekin.retrievers import (
 )
 from nodekin.retrievers.base_retriever import child_k_override
 from nodekin.retrievers.results import Results
-from nodekin.retrievers.strategies.multi_query import MultiQueryRetriever
+from nodekin.retrievers.strategies.rewrite import MultiQueryRetriever
 
 PLANTS = ("green", "rice", "black", "white")
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from nodekin.retrievers import StrategySettings
-from nodekin.retrievers.strategies.multi_query import QueryExpansion
+from nodekin.retrievers.strategies.rewrite import QueryExpansion
 from nodekin.retrievers.strategies.strategy_registry import simple_strategies
 
 QUERY, QUERY_ZH = "Is the Nile longer than the Amazon?", "尼罗河比亚马孙河长吗？"

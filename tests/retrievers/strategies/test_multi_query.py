@@ -5,7 +5,7 @@ from typing import Any
 from nodekin.retrievers import Retriever, ScoredNode, StrategySettings
 from nodekin.retrievers.ranking import fuse
 from nodekin.retrievers.results import QueryVariant
-from nodekin.retrievers.strategies.multi_query import MultiQueryRetriever
+from nodekin.retrievers.strategies.rewrite import MultiQueryRetriever
 
 
 def ids(results: list[ScoredNode]) -> list[str]:

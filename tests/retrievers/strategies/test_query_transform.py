@@ -10,8 +10,7 @@ from nodekin.retrievers import StrategySettings, trace
 from nodekin.retrievers.plans.plan import run
 from nodekin.retrievers.strategies.hyde import HyDE
 from nodekin.retrievers.strategies.model_prompt import QueryTransform
-from nodekin.retrievers.strategies.multi_query import QueryExpansion
-from nodekin.retrievers.strategies.rewrite import QueryRewrite
+from nodekin.retrievers.strategies.rewrite import QueryExpansion, QueryRewrite
 from nodekin.retrievers.strategies.router import QueryRouter
 from nodekin.retrievers.strategies.strategy_registry import simple_strategies
 from nodekin.retrievers.strategies.sub_question import QueryDecomposition

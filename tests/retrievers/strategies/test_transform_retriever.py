@@ -17,8 +17,11 @@ from nodekin.retrievers import (
 )
 from nodekin.retrievers.ranking import fuse
 from nodekin.retrievers.strategies.hyde import HyDERetriever
-from nodekin.retrievers.strategies.multi_query import MultiQueryRetriever, QueryExpansion
-from nodekin.retrievers.strategies.rewrite import QueryRewriteRetriever
+from nodekin.retrievers.strategies.rewrite import (
+    MultiQueryRetriever,
+    QueryExpansion,
+    QueryRewriteRetriever,
+)
 from nodekin.retrievers.strategies.strategy_registry import simple_strategies
 from nodekin.retrievers.strategies.sub_question import SubQuestionRetriever
 from nodekin.retrievers.strategies.transform_retriever import TransformRetriever
