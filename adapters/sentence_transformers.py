@@ -1,4 +1,4 @@
-"""Embed with a model of sentence-transformers, loaded as retrieval wants it."""
+"""Embed and score with models of sentence-transformers."""
 
 from __future__ import annotations
 
@@ -6,12 +6,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from ..nodegraph.models.embedder import Encoder
 from ..nodegraph.models.model_objects import model_name
+from ..retrievers.rerankers.cross_encoder import Tokens
 from .extras import extra
 
 if TYPE_CHECKING:
-    from sentence_transformers import SentenceTransformer
+    from sentence_transformers import CrossEncoder, SentenceTransformer
 
 
 class SentenceTransformerEmbedder:
@@ -86,3 +89,89 @@ class SentenceTransformerEmbedder:
     def embed_queries(self, texts: Sequence[str]) -> Any:
         """Embed queries: (texts, dimension)."""
         return self._encoder.embed_queries(list(texts))
+
+
+CPU_BATCH_TOKENS = 4_096
+"""How many tokens are computed at once on a CPU, with those that fill up shorter pairs."""
+
+GPU_BATCH_TOKENS = 16_384
+"""The same elsewhere: 32 pairs of 512 tokens."""
+
+_TOKENIZED_AT_ONCE = 1_024
+
+
+class TransformerPairs:
+    """Compute a ``CrossEncoder`` from tokens, in batches of like lengths bounded by tokens.
+
+    Pairs are tokenized once, to count and to compute. The scores are those of ``predict`` but for
+    rounding.
+
+    Args:
+        model: The model.
+    """
+
+    def __init__(self, model: CrossEncoder) -> None:
+        self._model = model
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether the model is one transformer of sentence-transformers 6, without prompts."""
+        model = self._model
+        first, *others = model.children()
+        tokenizer: Any = getattr(model, "tokenizer", None)
+        return (
+            not others
+            and getattr(first, "transformer_task", None) == "sequence-classification"
+            and getattr(first, "backend", None) == "torch"
+            and list(first.modality_config) == ["text"]
+            and not (first.processing_kwargs or model.default_prompt_name)
+            and not (model._placement_is_delegated or model._distributed_inference)
+            and getattr(tokenizer, "is_fast", False)
+            and tokenizer.padding_side == tokenizer.truncation_side == "right"
+        )
+
+    def tokenized(
+        self, queries: Sequence[str], texts: Sequence[str], truncation: bool
+    ) -> list[Tokens]:
+        """Tokenize pairs, with the tokens that the model adds to them."""
+        settings: dict[str, Any] = {"truncation": "longest_first" if truncation else False}
+        tokens: list[Tokens] = []
+        for at in range(0, len(texts), _TOKENIZED_AT_ONCE):
+            part = slice(at, at + _TOKENIZED_AT_ONCE)
+            encoded = self._model.tokenizer(queries[part], texts[part], verbose=False, **settings)
+            columns = [[np.array(row, np.int32) for row in rows] for rows in encoded.values()]
+            tokens += [dict(zip(encoded, rows, strict=True)) for rows in zip(*columns, strict=True)]
+        return tokens
+
+    def computed(self, tokens: Sequence[Tokens]) -> Any:
+        """Return the scores of pairs."""
+        import torch  # loaded with the model
+
+        model = self._model
+        lengths = [len(row["input_ids"]) for row in tokens]
+        order = sorted(range(len(tokens)), key=lambda at: -lengths[at])
+        budget = CPU_BATCH_TOKENS if model.device.type == "cpu" else GPU_BATCH_TOKENS
+        outputs, start = [], 0
+        model.eval()
+        with torch.inference_mode():
+            while start < len(order):
+                stop = start + max(1, budget // lengths[order[start]])
+                padded = self._padded([tokens[at] for at in order[start:stop]])
+                features = {k: torch.from_numpy(v).to(model.device) for k, v in padded.items()}
+                outputs.append(model.activation_fn(model(features)["scores"].float()))
+                start = stop
+            sorted_scores = torch.cat(outputs).cpu().numpy()
+        scores = np.empty_like(sorted_scores)
+        scores[order] = sorted_scores
+        return scores
+
+    def _padded(self, batch: Sequence[Tokens]) -> dict[str, np.ndarray[Any, Any]]:
+        """Fill rows up to the longest, the first."""
+        tokenizer = self._model.tokenizer
+        fill = {"input_ids": tokenizer.pad_token_id, "token_type_ids": tokenizer.pad_token_type_id}
+        shape = len(batch), len(batch[0]["input_ids"])
+        arrays = {name: np.full(shape, fill.get(name, 0), np.int64) for name in batch[0]}
+        for name, array in arrays.items():
+            for row, tokens in zip(array, batch, strict=True):
+                row[: len(tokens[name])] = tokens[name]
+        return arrays

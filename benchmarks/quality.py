@@ -256,7 +256,7 @@ def english_reranker(cache: Path) -> Any:
 
 def _scoring(cache: Path, name: str, model: Any, score: Any, reads: int | None = None) -> Any:
     """Return what CrossEncoderReranker takes, with the model's own limits and tokenizer."""
-    from nodekin.retrievers.rerankers.cross_encoder_reranker import PairScorer
+    from nodekin.retrievers.rerankers.cross_encoder import PairScorer
 
     def call(pairs: list[str]) -> Any:
         return score([tuple(pair.split(MARK)) for pair in pairs])
@@ -267,6 +267,7 @@ def _scoring(cache: Path, name: str, model: Any, score: Any, reads: int | None =
         encoder,
         score=lambda query, texts: cached([f"{query}{MARK}{text}" for text in texts])[:, 0],
         max_tokens=reads or encoder.max_tokens,
+        pairs=None,
     )
 
 

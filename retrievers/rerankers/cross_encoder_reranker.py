@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import inspect
-import math
 import re
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 from ...nodegraph.errors import check_integer
-from ...nodegraph.locking import Lock
-from ...nodegraph.models.model_objects import check_is_model, is_async
 from ...nodegraph.node import Node
 from ...nodegraph.search_text import SearchTextOption, as_search_text
 from ...nodegraph.splitters.chunking import (
@@ -26,10 +22,11 @@ from ...nodegraph.splitters.chunking import (
 )
 from ...nodegraph.splitters.sentences import sentence_spans
 from ..plans.effects import Compute
-from ..plans.plan import Plan, apaid, arun, paid, run
-from ..protocols import RerankError, by_score
+from ..plans.plan import Plan, arun, run
+from ..protocols import by_score
 from ..results import Evidence, Results, ScoredNode
 from ..tracing import start_span
+from .cross_encoder import QueryPassage, Tokens, as_cross_encoder
 
 
 def passage_windows(
@@ -76,195 +73,6 @@ def passage_windows(
 def default_overlap(limit: int) -> int:
     """Return two sevenths of a window, at most 80 (as in QAnything)."""
     return min(80, 2 * limit // 7)
-
-
-ScoreFunction = Callable[[str, list[str]], Any]
-"""Takes a query and passages, returns one number for each passage, higher for a better one."""
-
-AsyncScoreFunction = Callable[[str, list[str]], Awaitable[Any]]
-
-PAIR_METHODS = ("predict", "score", "compute_score")
-"""The methods of libraries that score pairs of a query and a passage."""
-
-
-@dataclass(frozen=True, slots=True)
-class CrossEncoder:
-    """Hold the functions and limits of a model that reads a query and a passage together.
-
-    Attributes:
-        score: Scores passages for a query.
-        ascore: The same without blocking the event loop. None if the model has no such function.
-        max_tokens: How many tokens the model reads of a pair. None if unknown.
-        length: Counts tokens as the model does. None if unknown.
-        special_tokens: How many tokens the model adds to query and passage.
-    """
-
-    score: ScoreFunction
-    ascore: AsyncScoreFunction | None = None
-    max_tokens: int | None = None
-    length: Length | None = None
-    special_tokens: int = 4
-
-    def scores(self, query: str, texts: Sequence[str]) -> list[float]:
-        """Return the score of each passage. The model is not called without passages.
-
-        Raises:
-            RerankError: If the model fails, or its scores are not one finite number a passage.
-        """
-        return run(self.plan(query, texts))
-
-    def plan(self, query: str, texts: Sequence[str]) -> Plan[list[float]]:
-        """Return the same as a plan, which runs in a thread if the model has no async function."""
-        if not texts:
-            return []
-        key = "scores", id(self.score), query, tuple(texts)
-        score: Callable[[], Any] = partial(paid, key, partial(self.score, query, list(texts)))
-        ascore: Callable[[], Awaitable[Any]] | None = None
-        if self.ascore is not None:
-            ascore = partial(apaid, key, partial(self.ascore, query, list(texts)))
-        try:
-            scores = yield from Compute(score, ascore)
-            return _checked_scores(scores, len(texts))
-        except RerankError:
-            raise
-        except Exception as error:
-            raise RerankError(
-                f"the model failed on {len(texts)} passage{'' if len(texts) == 1 else 's'}: "
-                f"{type(error).__name__}: {error}"
-            ) from error
-
-
-def as_cross_encoder(model: Any) -> CrossEncoder:
-    """Return a model of any of these forms as a ``CrossEncoder``.
-
-    - an object with ``rerank(query, texts)`` that returns scores, and optionally ``arerank``,
-      its async form: such as ``RerankEndpoint`` of nodekin.adapters, or a model of fastembed;
-    - ``predict(pairs)`` of sentence-transformers, ``score(pairs)`` of LangChain,
-      ``compute_score(pairs)`` of FlagEmbedding, for pairs of the query and a passage;
-    - a function of the query and a list of passages that returns their scores.
-
-    Raises:
-        TypeError: If it is none. The error says what to give instead.
-
-    Example:
-        >>> model = as_cross_encoder(lambda query, texts: [text.count(query) for text in texts])
-        >>> model.scores("tea", ["tea or tea", "water"])
-        [2.0, 0.0]
-    """
-    if isinstance(model, CrossEncoder):
-        return model
-    check_is_model(
-        model,
-        "load it, for example with sentence_transformers.CrossEncoder({name}), or name it to a "
-        "server: RerankEndpoint({name}, base_url=...), from nodekin.adapters.rerank_endpoint",
-    )
-    if callable(getattr(model, "rerank", None)):
-        return CrossEncoder(model.rerank, getattr(model, "arerank", None))
-    for method in PAIR_METHODS:
-        if callable(getattr(model, method, None)):
-            return PairScorer(model, method).cross_encoder()
-    if not callable(model):
-        raise TypeError(
-            f"{model!r:.80} is no reranking model; give a function from a query and a list of "
-            "passages to their scores, or a cross-encoder of sentence-transformers or LangChain"
-        )
-    if is_async(model):
-        raise TypeError(
-            f"{model!r:.80} is only async; give an object with both: rerank(query, texts) and "
-            "async arerank(query, texts)"
-        )
-    return CrossEncoder(model)
-
-
-class PairScorer:
-    """Call a model that scores pairs of a query and a passage.
-
-    One call at a time: the tokenizers of these models can't be used by two threads at once.
-
-    Args:
-        model: The model.
-        method: The name of its method for pairs.
-    """
-
-    def __init__(self, model: Any, method: str) -> None:
-        self._model = model
-        self._method = method
-        self._lock = Lock("another thread that scores")
-
-    def __reduce__(self) -> tuple[type[PairScorer], tuple[Any, ...]]:
-        return type(self), (self._model, self._method)
-
-    def __call__(self, query: str, texts: list[str]) -> Any:
-        """Return the model's scores of the passages."""
-        method = getattr(self._model, self._method)
-        options = {"show_progress_bar": False} if _accepts(method, "show_progress_bar") else {}
-        with self._lock.held():
-            return method([(query, text) for text in texts], **options)
-
-    def length(self, text: str) -> int:
-        """Count the tokens of a text by the model's own tokenizer."""
-        with self._lock.held():
-            encoded = self._model.tokenizer(
-                text, add_special_tokens=False, truncation=False, verbose=False
-            )
-        return len(encoded["input_ids"])
-
-    def cross_encoder(self) -> CrossEncoder:
-        """Return the model as a cross-encoder, with its limit and tokenizer if it has them."""
-        limit = None
-        for name in ("max_seq_length", "max_length"):  # the second before version 6
-            limit = getattr(self._model, name, None) if limit is None else limit
-        if isinstance(limit, bool) or not isinstance(limit, int) or limit > 1_000_000:
-            limit = None
-        tokenizer = getattr(self._model, "tokenizer", None)
-        special_tokens = getattr(tokenizer, "num_special_tokens_to_add", None)
-        if not callable(tokenizer) or not callable(special_tokens):
-            return CrossEncoder(self, max_tokens=limit)
-        return CrossEncoder(self, None, limit, self.length, int(special_tokens(pair=True)))
-
-
-def _checked_scores(output: Any, count: int) -> list[float]:
-    """Return a model's scores as floats.
-
-    Raises:
-        RerankError: If they are not one finite number a passage.
-    """
-    values = output.tolist() if hasattr(output, "tolist") else output
-    try:
-        scores = [_as_float(v) for v in (values if hasattr(values, "__iter__") else [values])]
-    except (TypeError, ValueError) as error:
-        raise RerankError(
-            f"the model gave {output!r:.80} for {count} passages; it has to give one number a "
-            "passage (a cross-encoder with num_labels=1)"
-        ) from error
-    if len(scores) != count:
-        raise RerankError(
-            f"the model gave {len(scores)} scores for {count} passages; it has to give one a "
-            "passage, in their order"
-        )
-    for index, score in enumerate(scores, 1):
-        if not math.isfinite(score):
-            raise RerankError(
-                f"the model gave {score!r} for passage {index} of {count}; a score is a finite "
-                "number: look for overflow in half precision, or an empty passage"
-            )
-    return scores
-
-
-def _as_float(value: Any) -> float:
-    value = value.tolist() if hasattr(value, "tolist") else value
-    if isinstance(value, list | tuple):
-        (value,) = value
-    if isinstance(value, str):
-        raise TypeError("a text is no number")
-    return float(value)
-
-
-def _accepts(function: Callable[..., Any], parameter: str) -> bool:
-    try:
-        return parameter in inspect.signature(function).parameters
-    except (TypeError, ValueError):  # written in C
-        return False
 
 
 _BREAK = re.compile(r"\n+| > ")  # between fields, and between headings
@@ -348,69 +156,117 @@ class CrossEncoderReranker:
         """Async version of `rerank`."""
         return await arun(self._plan(results, query))
 
-    def _plan(self, results: Sequence[ScoredNode], query: str) -> Plan[Results]:
-        passages = yield from Compute(partial(self._passages, results, query))
-        texts = [text for passage in passages for text in passage.texts]
-        with start_span("model", passages=len(passages), windows=len(texts)):
-            scores = yield from self._model.plan(query, texts)
-        return self._ranked(passages, scores, query)
+    @property
+    def rerank_batch(
+        self,
+    ) -> Callable[[Sequence[Sequence[ScoredNode]], Sequence[str]], list[Results]] | None:
+        """Rerank the results of several queries in one call of the model.
 
-    def _passages(self, results: Sequence[ScoredNode], query: str) -> list[_WindowedPassage]:
+        None for a model that takes one query.
+        """
+        if self._model.pairs is None:
+            return None
+        return lambda candidates, queries: run(self._plans(candidates, queries))
+
+    def _plan(self, results: Sequence[ScoredNode], query: str) -> Plan[Results]:
+        return (yield from self._plans([results], [query]))[0]
+
+    def _plans(
+        self, candidates: Sequence[Sequence[ScoredNode]], queries: Sequence[str]
+    ) -> Plan[list[Results]]:
+        passages = yield from Compute(partial(self._passages, candidates, queries))
+        pairs = [pair for passage in passages for pair in passage.pairs]
+        with start_span("model", passages=len(passages), windows=len(pairs)):
+            scores = iter((yield from self._model.plan(pairs)))
+        ranked = iter([self._ranked(p, [next(scores) for _ in p.pairs]) for p in passages])
+        return [by_score([next(ranked) for _ in results]) for results in candidates]
+
+    def _passages(
+        self, candidates: Sequence[Sequence[ScoredNode]], queries: Sequence[str]
+    ) -> list[_WindowedPassage]:
         """Split results into windows that the model can read."""
-        if not results:
-            return []
-        used = self.length(query) + self._model.special_tokens
+        given = [(q, r) for q, results in zip(queries, candidates, strict=True) for r in results]
+        parts = [self._parts(result.node) for _, result in given]
+        length, model = self.length, self._model.pairs
+        tokens: list[Tokens | None] = [None] * len(given)
+        if model is not None and length == self._model.length:
+            texts = {*queries, *(prefix + suffix for prefix, _, suffix in parts)}
+            if not model.is_direct:
+                texts.update(text for _, text, _ in parts)
+            length = _counter(length, texts, model.lengths)
+        parts = [_shortened(part, self.max_tokens // 4, length) for part in parts]
+        pairs = [
+            QueryPassage(query, "".join(part))
+            for (query, _), part in zip(given, parts, strict=True)
+        ]
+        if length is not self.length and model is not None and model.is_direct:
+            limit = min(self.max_tokens, self._model.max_tokens or self.max_tokens)
+            tokens = [t if len(t["input_ids"]) <= limit else None for t in model.tokenized(pairs)]
+        return [
+            self._passage(result, part, QueryPassage(pair.query, pair.text, t), length)
+            for (_, result), part, pair, t in zip(given, parts, pairs, tokens, strict=True)
+        ]
+
+    def _passage(
+        self, result: ScoredNode, part: _Parts, pair: QueryPassage, length: Length
+    ) -> _WindowedPassage:
+        """Split a result into windows. It is one where all tokens are known, which fit then."""
+        prefix, text, suffix = part
+        if pair.tokens is not None:
+            return _WindowedPassage(result, text, [(0, len(text))], [pair])
+        used = length(pair.query) + self._model.special_tokens
         # The model cuts a query that is as long as what it reads.
         limit = max(self.max_tokens - used, self.max_tokens // 4, 1)
-        passages = []
-        for result in results:
-            prefix, text, suffix = self._parts(result.node, self.max_tokens // 4)
-            added = self.length(prefix + suffix) if prefix or suffix else 0
-            budget = max(1, limit - added)
-            overlap = (
-                default_overlap(budget) if self.overlap is None else min(self.overlap, budget // 2)
-            )
-            spans = passage_windows(text, budget, overlap, self.length)
-            texts = [f"{prefix}{text[a:b]}{suffix}" for a, b in spans]
-            passages.append(_WindowedPassage(result, text, spans, texts))
-        return passages
+        added = length(prefix + suffix) if prefix or suffix else 0
+        budget = max(1, limit - added)
+        overlap = (
+            default_overlap(budget) if self.overlap is None else min(self.overlap, budget // 2)
+        )
+        spans = passage_windows(text, budget, overlap, length)
+        pairs = [QueryPassage(pair.query, f"{prefix}{text[a:b]}{suffix}") for a, b in spans]
+        return _WindowedPassage(result, text, spans, pairs)
 
-    def _parts(self, node: Node, limit: int) -> tuple[str, str, str]:
-        """Return what is read before a window, the text to cut windows from, what is read after.
-
-        Args:
-            node: The node.
-            limit: How long the first and the last may be together.
-        """
+    def _parts(self, node: Node) -> _Parts:
         rule, text = self.search_text, node.text
         searched = node.searched_text if rule is None else rule(node)
         core = text.strip()
         if searched == text or not core:
             return "", text, ""
         prefix, match, suffix = searched.rpartition(core)
-        if not match:
-            return "", searched, ""
-        if self.length(prefix + suffix) > limit:
-            suffix = ""
-        while prefix and self.length(prefix) > limit:
-            stop_at = _BREAK.search(prefix)
-            prefix = prefix[stop_at.end() :] if stop_at else ""
-        return prefix, text, suffix
+        return (prefix, text, suffix) if match else ("", searched, "")
 
-    def _ranked(
-        self, passages: Sequence[_WindowedPassage], scores: Sequence[float], query: str
-    ) -> Results:
-        """Rank passages by the score of their best window, the first of equal ones."""
-        ranked, remaining = [], iter(scores)
-        for passage in passages:
-            scores_of = [next(remaining) for _ in passage.spans]
-            best = max(range(len(scores_of)), key=scores_of.__getitem__)
-            node = passage.result.node
-            is_window = len(scores_of) > 1 and passage.text == node.text
-            match = _window(node, passage.spans[best]) if is_window else node
-            evidence = Evidence(match, scores_of[best], self.name, query)
-            ranked.append(ScoredNode(node, scores_of[best], (evidence, *passage.result.evidence)))
-        return by_score(ranked)
+    def _ranked(self, passage: _WindowedPassage, scores: Sequence[float]) -> ScoredNode:
+        """Score a passage by its best window, the first of equal ones."""
+        best = max(range(len(scores)), key=scores.__getitem__)
+        node = passage.result.node
+        is_window = len(scores) > 1 and passage.text == node.text
+        match = _window(node, passage.spans[best]) if is_window else node
+        evidence = Evidence(match, scores[best], self.name, passage.pairs[best].query)
+        return ScoredNode(node, scores[best], (evidence, *passage.result.evidence))
+
+
+_Parts = tuple[str, str, str]
+"""What is read before a window, the text to cut windows from, what is read after."""
+
+
+def _shortened(parts: _Parts, limit: int, length: Length) -> _Parts:
+    """Leave out of what is read before and after a window what is longer than the limit."""
+    prefix, text, suffix = parts
+    if length(prefix + suffix) > limit:
+        suffix = ""
+    while prefix and length(prefix) > limit:
+        stop_at = _BREAK.search(prefix)
+        prefix = prefix[stop_at.end() :] if stop_at else ""
+    return prefix, text, suffix
+
+
+def _counter(
+    length: Length, texts: set[str], lengths: Callable[[Sequence[str]], Sequence[int]]
+) -> Length:
+    """Return what counts tokens, after it has counted those of these texts in one call."""
+    counted = list(texts)
+    counts = dict(zip(counted, lengths(counted), strict=True))
+    return lambda text: counts[text] if text in counts else length(text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -420,7 +276,7 @@ class _WindowedPassage:
     result: ScoredNode
     text: str
     spans: list[Span]
-    texts: list[str]
+    pairs: list[QueryPassage]
 
 
 def _window(node: Node, span: Span) -> Node:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -114,10 +115,11 @@ class RerankRetriever(PlannedRetriever):
         reranker = self.reranker
         expected = limit if reranker.top_k is None else min(limit, reranker.top_k)
 
-        def select_one(query: str, candidates: Results) -> Plan[tuple[Results, bool]]:
-            results = yield from self._rerank(candidates, query)
-            short = len(results) < expected and self._may_lead_on(results, candidates)
-            if short and len(candidates) >= maximum:
+        def short(query: str, results: Results, candidates: Results) -> bool:
+            """Return whether more candidates are wanted. Say so if no more may be retrieved."""
+            if len(results) >= expected or not self._may_lead_on(results, candidates):
+                return False
+            if len(candidates) >= maximum:
                 counts: dict[str, Any] = {"candidates": len(candidates), "results": len(results)}
                 with start_span("short", reranker=reranker.name, query=query, **counts):
                     pass
@@ -127,13 +129,14 @@ class RerankRetriever(PlannedRetriever):
                     *(reranker.name, len(results), len(candidates), query[:80]),
                     *(expected, OVER_FETCH * len(candidates)),
                 )
-            return results[:limit], short
+            return True
 
         def select(
             queries: Sequence[str], candidates: Sequence[Results]
         ) -> Plan[list[tuple[Results, bool]]]:
-            # A user's function need not be safe for threads.
-            return gather(list(map(select_one, queries, candidates)), max_threads=1)
+            reranked = yield from self._reranked(candidates, queries)
+            asked = zip(queries, reranked, candidates, strict=True)
+            return [(results[:limit], short(query, results, of)) for query, results, of in asked]
 
         return (
             yield from fetch_until_full(
@@ -153,6 +156,22 @@ class RerankRetriever(PlannedRetriever):
             return bool(candidates)
         last = candidates[-1]
         return last in cut_scores([*results, last], reranker.cut_off, reranker.relative_cut)
+
+    def _reranked(
+        self, candidates: Sequence[Results], queries: Sequence[str]
+    ) -> Plan[list[Results]]:
+        """Return the reranked results of each query, in one call if the reranker takes several.
+
+        Only if that fails they are reranked one after the other, to see which of them fail.
+        """
+        plan = None
+        if len(queries) > 1 and all(query.strip() for query in queries):
+            plan = self.reranker.batch_plan(candidates, queries)
+        if plan is not None:
+            with suppress(Exception):
+                return (yield from plan)
+        # A user's function need not be safe for threads.
+        return (yield from gather(list(map(self._rerank, candidates, queries)), max_threads=1))
 
     def _rerank(self, candidates: Results, query: str) -> Plan[Results]:
         """Return reranked candidates. If that fails, in their order with evidence of the error."""

@@ -17,7 +17,7 @@ from ..plans.plan import Plan, arun, run
 from ..protocols import RerankerProtocol, RerankError, by_score
 from ..ranking import check_cuts, cut_scores
 from ..results import Evidence, OutputFormat, Results, ScoredNode, formatted
-from ..tracing import start_span
+from ..tracing import start_span, summarize_queries
 from ..validation import (
     check_output,
     check_settings,
@@ -282,35 +282,67 @@ class Reranker:
         **settings: object,
     ) -> Plan[Results]:
         """Return the same as a plan."""
-        if not isinstance(query, str):
-            raise TypeError(f"a query is a str, not {type(query).__name__} {query!r:.80}")
-        if not isinstance(results, Sequence) or not all(
-            isinstance(result, ScoredNode) for result in results
-        ):
-            wrong = next(iter(results), "") if isinstance(results, list | tuple) else results
-            raise TypeError(
-                f"a reranker takes the results of a retriever, a list of ScoredNode, not "
-                f"{wrong!r:.80}; of nodes write [ScoredNode(node, 0.0) for node in nodes]"
+        arerank = getattr(self.reranker, "arerank", None)
+
+        def call() -> Plan[list[Sequence[ScoredNode]]]:
+            reranked: Sequence[ScoredNode] = yield from Compute(
+                partial(self.reranker.rerank, results, query, **settings),
+                None if arerank is None else partial(arerank, results, query, **settings),
             )
+            return [reranked]
+
+        return (yield from self._plans([results], [query], call(), top_k))[0]
+
+    def batch_plan(
+        self, candidates: Sequence[Sequence[ScoredNode]], queries: Sequence[str]
+    ) -> Plan[list[Results]] | None:
+        """Return the same for several queries. None if the reranker takes one query at a time."""
+        rerank_batch = getattr(self.reranker, "rerank_batch", None)
+        if rerank_batch is None:
+            return None
+        call = Compute(partial(rerank_batch, candidates, queries))
+        return self._plans(candidates, queries, iter(call), None)
+
+    def _plans(
+        self,
+        candidates: Sequence[Sequence[ScoredNode]],
+        queries: Sequence[str],
+        call: Plan[Sequence[Sequence[ScoredNode]]],
+        top_k: int | None,
+    ) -> Plan[list[Results]]:
+        for query, results in zip(queries, candidates, strict=True):
+            _check_call(query, results)
         limit = self.top_k if top_k is None else check_top_k(top_k)
-        with start_span("rerank", reranker=self.name, query=query, candidates=len(results)) as span:
-            reranked: Sequence[ScoredNode] = []
-            if results:
-                arerank = getattr(self.reranker, "arerank", None)
-                reranked = yield from Compute(
-                    partial(self.reranker.rerank, results, query, **settings),
-                    None if arerank is None else partial(arerank, results, query, **settings),
-                )
-            if not isinstance(reranked, Sequence) or not all(
-                isinstance(result, ScoredNode) for result in reranked
-            ):
-                raise RerankError(
-                    f"{self.name!r} returned {reranked!r:.80}; rerank() returns a list of "
-                    "ScoredNode"
-                )
-            selected = cut_scores(reranked, self.cut_off, self.relative_cut)[:limit]
-            span.attributes["results"] = len(selected)
+        count = sum(map(len, candidates))
+        about: dict[str, Any] = {"query": summarize_queries(queries), "candidates": count}
+        with start_span("rerank", reranker=self.name, **about) as span:
+            reranked = (yield from call) if count else candidates
+            for results in reranked:
+                if not _are_results(results):
+                    raise RerankError(
+                        f"{self.name!r} returned {results!r:.80}; rerank() returns a list of "
+                        "ScoredNode"
+                    )
+            selected = [
+                cut_scores(results, self.cut_off, self.relative_cut)[:limit] for results in reranked
+            ]
+            span.attributes["results"] = sum(map(len, selected))
         return selected
+
+
+def _are_results(results: object) -> bool:
+    return isinstance(results, Sequence) and all(isinstance(r, ScoredNode) for r in results)
+
+
+def _check_call(query: object, results: object) -> None:
+    if not isinstance(query, str):
+        raise TypeError(f"a query is a str, not {type(query).__name__} {query!r:.80}")
+    if not _are_results(results):
+        wrong = next(iter(results), "") if isinstance(results, list | tuple) else results
+        raise TypeError(
+            f"a reranker takes the results of a retriever, a list of ScoredNode, not "
+            f"{wrong!r:.80}; of nodes write [ScoredNode(node, 0.0) for node in nodes]"
+        )
 
 
 Function = TypeVar("Function", bound=Callable[..., Any])

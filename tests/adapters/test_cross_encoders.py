@@ -7,9 +7,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from fixed_retriever import passage
 
+from nodekin.adapters import sentence_transformers
 from nodekin.nodegraph import Document, NodeGraph
 from nodekin.retrievers import Retriever, ScoredNode
+from nodekin.retrievers.protocols import RerankError
+from nodekin.retrievers.rerankers.cross_encoder import (
+    PairScorer,
+    QueryPassage,
+    as_cross_encoder,
+)
 from nodekin.retrievers.rerankers.cross_encoder_reranker import CrossEncoderReranker
 from nodekin.retrievers.rerankers.rerank_retriever import RerankRetriever
 from nodekin.retrievers.similarities.bm25 import Bm25
@@ -156,3 +164,109 @@ def test_from_many_threads(model, cmrc) -> None:
     with ThreadPoolExecutor(4) as pool:
         made = [[r.node.id for r in results] for results in pool.map(retriever, asked)]
     assert made == alone
+
+
+class CountingTokenizer:
+    """Count how often texts are tokenized. Passes on everything else."""
+
+    def __init__(self, tokenizer):
+        self.tokenizer = tokenizer
+        self.calls = []
+
+    def __call__(self, *args, **settings):
+        self.calls.append(args)
+        return self.tokenizer(*args, **settings)
+
+    def __getattr__(self, name):
+        return getattr(self.tokenizer, name)
+
+
+@pytest.fixture(params=["Bert", "DistilBert", "XLMRoberta", "Electra", "Bert with two labels"])
+def tiny(request, tmp_path: Path):
+    """Return a cross-encoder with made-up weights whose tokens are characters."""
+    reason = "the cross-encoder needs: pip install torch sentence-transformers"
+    torch = pytest.importorskip("torch", reason=reason)
+    package = pytest.importorskip("sentence_transformers", reason=reason)
+    import tokenizers
+    import transformers
+
+    kind, _, two = request.param.partition(" ")
+    marks = ["[PAD]", "[CLS]", "[SEP]", "[UNK]"]
+    vocabulary = {token: at for at, token in enumerate([*marks, *"abcdefgh 长江茶。?"])}
+    made = tokenizers.Tokenizer(tokenizers.models.WordLevel(vocabulary, unk_token="[UNK]"))
+    made.pre_tokenizer = tokenizers.pre_tokenizers.Split(tokenizers.Regex("."), "isolated")
+    made.post_processor = tokenizers.processors.TemplateProcessing(
+        "[CLS] $A [SEP]", "[CLS] $A [SEP] $B:1 [SEP]:1", [("[CLS]", 1), ("[SEP]", 2)]
+    )
+    names = ["input_ids", "attention_mask", *(["token_type_ids"] * (kind in ("Bert", "Electra")))]
+    tokenizer = transformers.PreTrainedTokenizerFast(
+        tokenizer_object=made,
+        pad_token="[PAD]",
+        cls_token="[CLS]",
+        sep_token="[SEP]",
+        unk_token="[UNK]",
+        model_input_names=names,
+    )
+    torch.manual_seed(0)
+    sizes = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2}
+    if kind == "DistilBert":
+        sizes = {"dim": 32, "n_layers": 2, "n_heads": 2, "hidden_dim": 64}
+    config = getattr(transformers, f"{kind}Config")(
+        vocab_size=len(vocabulary),
+        intermediate_size=64,
+        max_position_embeddings=80,
+        num_labels=2 if two else 1,
+        pad_token_id=0,
+        initializer_range=0.5,
+        **sizes,
+    )
+    getattr(transformers, f"{kind}ForSequenceClassification")(config).save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    return package.CrossEncoder(str(tmp_path), device="cpu", max_length=64)
+
+
+def test_scores_are_those_of_predict(tiny, monkeypatch) -> None:
+    """Pairs that are short, empty, too long, with a query that is too long; a few to a batch."""
+    scorer = PairScorer(tiny, "predict")
+    assert scorer.is_direct
+    monkeypatch.setattr(sentence_transformers, "CPU_BATCH_TOKENS", 200)
+    texts = ["茶。", "", "abc", "长江 " * 40, *("abcdefgh"[:n] * n for n in range(9))]
+    pairs = [QueryPassage(query, text) for query in ("长江?", "a" * 99, "") for text in texts]
+    tokens = [t if len(t["input_ids"]) <= 64 else None for t in scorer.tokenized(pairs)]
+    assert None in tokens
+    given = [QueryPassage(pair.query, pair.text, t) for pair, t in zip(pairs, tokens, strict=True)]
+    bare = tiny.predict([(pair.query, pair.text) for pair in pairs])
+    assert bare.std() > 0.01
+    for direct in (scorer._scores(given), scorer._scores(pairs)):
+        assert direct.reshape(bare.shape) == pytest.approx(bare, abs=1e-5)
+    tiny.default_prompt_name = "query"
+    assert not scorer.is_direct
+
+
+def test_a_pair_is_tokenized_once(tiny, monkeypatch) -> None:
+    if tiny.num_labels > 1:
+        with pytest.raises(RerankError, match="num_labels=1"):
+            as_cross_encoder(tiny).scores("a", ["b", "c"])
+        return
+    results = [[passage(text) for text in texts] for texts in (["茶。", "abc"], ["长江。" * 30])]
+    queries = ["茶?", "长江?"]
+    reranker = CrossEncoderReranker(tiny)
+    bare = [reranker.rerank(r, q) for r, q in zip(results, queries, strict=True)]
+    monkeypatch.setattr(PairScorer, "is_direct", False)
+    plain = [CrossEncoderReranker(tiny).rerank(r, q) for r, q in zip(results, queries, strict=True)]
+    monkeypatch.undo()
+    counting = CountingTokenizer(tiny.tokenizer)
+    monkeypatch.setattr(type(tiny), "tokenizer", property(lambda self: counting))
+    monkeypatch.setattr(type(tiny), "predict", lambda self, pairs: pytest.fail("called"))
+    ranked = CrossEncoderReranker(tiny).rerank_batch(results, queries)
+    for answers in (bare, plain):
+        for answer, other in zip(ranked, answers, strict=True):
+            assert [r.node.text for r in answer] == [r.node.text for r in other]
+            assert [r.score for r in answer] == pytest.approx([r.score for r in other], abs=1e-5)
+            assert [r.evidence[0].node.text for r in answer] == [
+                r.evidence[0].node.text for r in other
+            ]
+    tokenized = [args for args in counting.calls if len(args) == 2]
+    assert tokenized[0] == (["茶?", "茶?", "长江?"], ["茶。", "abc", "长江。" * 30])
+    assert [len(args[0]) for args in tokenized[1:]] == [len(tokenized[1][0])]  # the windows
+    assert len([args for args in counting.calls if "茶。" in args[0] or "abc" in args[0]]) == 0

@@ -5,14 +5,15 @@ import math
 import pickle
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from cross_encoders import ComputesScores, Predicts, Reranks, Scores
-from fixed_retriever import candidates, text_scores
+from fixed_retriever import FixedRetriever, candidates, text_scores
 
-from nodekin.retrievers import Reranker
+from nodekin.retrievers import Reranker, RerankRetriever
 from nodekin.retrievers.protocols import RerankError
-from nodekin.retrievers.rerankers.cross_encoder_reranker import as_cross_encoder
+from nodekin.retrievers.rerankers.cross_encoder import PairScorer, as_cross_encoder
 
 
 def _name(model) -> str:
@@ -128,3 +129,66 @@ def test_a_model_that_fails() -> None:
     assert isinstance(caught.value.__cause__, OSError)
     with pytest.raises(RerankError, match="OSError: gone"):
         asyncio.run(reranker.arerank(candidates("a", "b"), "q"))
+
+
+class Recording:
+    """Score pairs by the length of the passage. Record the queries of each call."""
+
+    def __init__(self):
+        self.calls = []
+
+    def predict(self, pairs):
+        self.calls.append([query for query, _ in pairs])
+        if any(query == "bad" for query, _ in pairs):
+            raise OSError("gone")
+        return [float(len(text)) for _, text in pairs]
+
+
+@pytest.mark.parametrize("way", ["batch", "abatch"])
+@pytest.mark.parametrize(
+    ("queries", "calls"),
+    [
+        (["p", "q"], [["p", "p", "q", "q"]]),
+        (["p", "bad"], [["p", "p", "bad", "bad"], ["bad", "bad"], ["p", "p"]]),
+        (["p", ""], [["p", "p"]]),
+    ],
+)
+def test_the_pairs_of_several_queries_go_in_one_call(way, queries, calls) -> None:
+    model = Recording()
+    inner = FixedRetriever(candidates("a", "ccc"))
+    retriever = RerankRetriever(inner, "ModuleReranker", model=model)
+    answers = getattr(retriever, way)(queries)
+    answers = asyncio.run(answers) if way == "abatch" else answers
+    assert sorted(model.calls) == sorted(calls)
+    ranked = [("ccc", 3.0), ("a", 1.0)]
+    expected = {"bad": [("a", 10.0), ("ccc", 9.0)], "": []}
+    assert [text_scores(a) for a in answers] == [expected.get(q, ranked) for q in queries]
+    assert [a[0].evidence[0].query for a in answers if a] == list(filter(None, queries))
+
+
+@pytest.mark.parametrize(
+    ("second", "calls"),
+    [("c", [["a"], ["b", "c"]]), ("bad", [["a"], ["b", "bad"], ["b"], ["bad"]])],
+)
+def test_what_waits_for_the_model_is_scored_together(second, calls) -> None:
+    class Waits(Recording):
+        def predict(self, pairs):
+            while not self.calls and len(scorer._waiting) < 2:
+                time.sleep(0.001)
+            return super().predict(sorted(pairs))
+
+    model = Waits()
+    scorer = PairScorer(model, "predict")
+    entered = threading.Event()
+    scorer._scores, scores = lambda pairs: entered.set() or scores(pairs), scorer._scores
+    with ThreadPoolExecutor(3) as pool:
+        first = pool.submit(scorer, "a", ["1"])
+        assert entered.wait(300)
+        others = [pool.submit(scorer, query, ["22"]) for query in ("b", second)]
+        assert (first.result(), others[0].result()) == ([1.0], [2.0])
+        if second == "bad":
+            with pytest.raises(OSError, match="gone"):
+                others[1].result()
+        else:
+            assert others[1].result() == [2.0]
+    assert sorted(model.calls) == sorted(calls)

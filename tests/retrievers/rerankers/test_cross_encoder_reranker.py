@@ -55,9 +55,9 @@ def test_all_negative_windows_keep_the_best() -> None:
 
 def test_the_models_own_limit_and_tokenizer() -> None:
     class Tokenizer:
-        def __call__(self, text, add_special_tokens, truncation, verbose):
+        def __call__(self, texts, add_special_tokens, truncation, verbose):
             assert (add_special_tokens, truncation, verbose) == (False, False, False)
-            return {"input_ids": list(text)}
+            return {"input_ids": [list(text) for text in texts]}
 
         def num_special_tokens_to_add(self, pair):
             return 3

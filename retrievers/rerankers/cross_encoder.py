@@ -1,0 +1,341 @@
+"""Models that read a query and a passage together, and how they are called."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import groupby
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, Protocol
+
+from ...nodegraph.locking import Lock
+from ...nodegraph.models.model_objects import check_is_model, is_async
+from ...nodegraph.plugins import MODELS, load_plugin, plugins
+from ...nodegraph.splitters.chunking import Length
+from ..plans.effects import Compute
+from ..plans.plan import Plan, apaid, paid, run
+from ..protocols import RerankError
+
+if TYPE_CHECKING:
+    import numpy as np
+
+ScoreFunction = Callable[[str, list[str]], Any]
+"""Takes a query and passages, returns one number for each passage, higher for a better one."""
+
+AsyncScoreFunction = Callable[[str, list[str]], Awaitable[Any]]
+
+PAIR_METHODS = ("predict", "score", "compute_score")
+"""The methods of libraries that score pairs of a query and a passage."""
+
+
+@dataclass(frozen=True, slots=True)
+class CrossEncoder:
+    """Hold the functions and limits of a model that reads a query and a passage together.
+
+    Attributes:
+        score: Scores passages for a query.
+        ascore: The same without blocking the event loop. None if the model has no such function.
+        max_tokens: How many tokens the model reads of a pair. None if unknown.
+        length: Counts tokens as the model does. None if unknown.
+        special_tokens: How many tokens the model adds to query and passage.
+        pairs: Scores passages for several queries in one call. None if the model has no such way.
+    """
+
+    score: ScoreFunction
+    ascore: AsyncScoreFunction | None = None
+    max_tokens: int | None = None
+    length: Length | None = None
+    special_tokens: int = 4
+    pairs: PairScorer | None = None
+
+    def scores(self, query: str, texts: Sequence[str]) -> list[float]:
+        """Return the score of each passage. The model is not called without passages.
+
+        Raises:
+            RerankError: If the model fails, or its scores are not one finite number a passage.
+        """
+        return run(self.plan([QueryPassage(query, text) for text in texts]))
+
+    def plan(self, pairs: Sequence[QueryPassage]) -> Plan[list[float]]:
+        """Return the scores of pairs as a plan, in a thread if the model has no async function.
+
+        A model that takes one query is called for each.
+        """
+        if self.pairs is not None:
+            return (yield from self._plan(pairs, partial(self.pairs.scores, pairs)))
+        scores: list[float] = []
+        for query, group in groupby(pairs, attrgetter("query")):
+            of_query = list(group)
+            texts = [pair.text for pair in of_query]
+            ascore = None if self.ascore is None else partial(self.ascore, query, texts)
+            scores += yield from self._plan(of_query, partial(self.score, query, texts), ascore)
+        return scores
+
+    def _plan(
+        self,
+        pairs: Sequence[QueryPassage],
+        score: Callable[[], Any],
+        ascore: Callable[[], Awaitable[Any]] | None = None,
+    ) -> Plan[list[float]]:
+        if not pairs:
+            return []
+        key = "scores", id(self.score), tuple((pair.query, pair.text) for pair in pairs)
+        call = Compute(partial(paid, key, score), ascore and partial(apaid, key, ascore))
+        try:
+            return _checked_scores((yield from call), len(pairs))
+        except RerankError:
+            raise
+        except Exception as error:
+            raise RerankError(
+                f"the model failed on {len(pairs)} passage{'' if len(pairs) == 1 else 's'}: "
+                f"{type(error).__name__}: {error}"
+            ) from error
+
+
+def as_cross_encoder(model: Any) -> CrossEncoder:
+    """Return a model of any of these forms as a ``CrossEncoder``.
+
+    - an object with ``rerank(query, texts)`` that returns scores, and optionally ``arerank``,
+      its async form: such as ``RerankEndpoint`` of nodekin.adapters, or a model of fastembed;
+    - ``predict(pairs)`` of sentence-transformers, ``score(pairs)`` of LangChain,
+      ``compute_score(pairs)`` of FlagEmbedding, for pairs of the query and a passage;
+    - a function of the query and a list of passages that returns their scores.
+
+    Raises:
+        TypeError: If it is none. The error says what to give instead.
+
+    Example:
+        >>> model = as_cross_encoder(lambda query, texts: [text.count(query) for text in texts])
+        >>> model.scores("tea", ["tea or tea", "water"])
+        [2.0, 0.0]
+    """
+    if isinstance(model, CrossEncoder):
+        return model
+    check_is_model(
+        model,
+        "load it, for example with sentence_transformers.CrossEncoder({name}), or name it to a "
+        "server: RerankEndpoint({name}, base_url=...), from nodekin.adapters.rerank_endpoint",
+    )
+    if callable(getattr(model, "rerank", None)):
+        return CrossEncoder(model.rerank, getattr(model, "arerank", None))
+    for method in PAIR_METHODS:
+        if callable(getattr(model, method, None)):
+            return PairScorer(model, method).cross_encoder()
+    if not callable(model):
+        raise TypeError(
+            f"{model!r:.80} is no reranking model; give a function from a query and a list of "
+            "passages to their scores, or a cross-encoder of sentence-transformers or LangChain"
+        )
+    if is_async(model):
+        raise TypeError(
+            f"{model!r:.80} is only async; give an object with both: rerank(query, texts) and "
+            "async arerank(query, texts)"
+        )
+    return CrossEncoder(model)
+
+
+Tokens = Mapping[str, "np.ndarray[Any, Any]"]
+"""What a tokenizer makes of a text, by the name under which the model takes it."""
+
+
+class DirectModel(Protocol):
+    """Computes a model from tokens: what the entry point ``pairs`` of ``nodekin.models`` makes."""
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether the model reads pairs as they are."""
+        ...
+
+    def tokenized(
+        self, queries: Sequence[str], texts: Sequence[str], truncation: bool
+    ) -> list[Tokens]:
+        """Tokenize pairs, with the tokens that the model adds to them."""
+        ...
+
+    def computed(self, tokens: Sequence[Tokens]) -> Any:
+        """Return the scores of pairs."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class QueryPassage:
+    """A query and a passage, with their tokens where they are tokenized and not too long."""
+
+    query: str
+    text: str
+    tokens: Tokens | None = None
+
+
+@dataclass(slots=True)
+class _Request:
+    """Pairs that wait for the model, and what came of them."""
+
+    pairs: Sequence[QueryPassage]
+    scores: list[float] | None = None
+    error: Exception | None = None
+
+
+class PairScorer:
+    """Call a model that scores pairs of a query and a passage.
+
+    One call at a time: these models can't be used by two threads at once. Pairs that other
+    threads want meanwhile are scored together in the next call.
+
+    A ``CrossEncoder`` of sentence-transformers that is one transformer is called without its
+    ``predict``: pairs are tokenized once, to count and to compute, and go to the model in batches
+    of like lengths. Its scores are those of ``predict`` but for rounding.
+
+    Args:
+        model: The model.
+        method: The name of its method for pairs.
+    """
+
+    def __init__(self, model: Any, method: str) -> None:
+        self._model = model
+        self._method = method
+        self._lock = Lock("another thread that scores")
+        self._tokenizing = Lock("another thread that tokenizes")
+        self._waiting: deque[_Request] = deque()
+        self._direct: DirectModel | None = None
+        if type(model).__module__.startswith("sentence_transformers.cross_encoder"):
+            self._direct = (
+                load_plugin(MODELS, "pairs")(model) if "pairs" in plugins(MODELS) else None
+            )
+
+    def __reduce__(self) -> tuple[type[PairScorer], tuple[Any, ...]]:
+        return type(self), (self._model, self._method)
+
+    def __call__(self, query: str, texts: Sequence[str]) -> list[float]:
+        """Return the model's scores of passages for a query."""
+        return self.scores([QueryPassage(query, text) for text in texts])
+
+    def scores(self, pairs: Sequence[QueryPassage]) -> list[float]:
+        """Return the model's scores of pairs."""
+        request = _Request(pairs)
+        self._waiting.append(request)
+        with self._lock.held():
+            if request.scores is None and request.error is None:
+                self._answer([request, *self._others(request)])
+        if request.error is not None:
+            raise request.error
+        assert request.scores is not None
+        return request.scores
+
+    def _others(self, request: _Request) -> Iterator[_Request]:
+        """Take all other requests that wait."""
+        while self._waiting:
+            waiting = self._waiting.popleft()
+            if waiting is not request:
+                yield waiting
+
+    def _answer(self, requests: Sequence[_Request]) -> None:
+        """Score the pairs of all requests together. If that fails, those of each by themselves."""
+        pairs = [pair for request in requests for pair in request.pairs]
+        try:
+            scores = iter(_checked_scores(self._scores(pairs), len(pairs)))
+        except Exception as error:
+            if len(requests) == 1:
+                requests[0].error = error
+                return
+            for request in requests:
+                self._answer([request])
+        else:
+            for request in requests:
+                request.scores = [next(scores) for _ in request.pairs]
+
+    def _scores(self, pairs: Sequence[QueryPassage]) -> Any:
+        if self.is_direct and self._direct is not None:
+            missing = [pair for pair in pairs if pair.tokens is None]
+            truncated = iter(self.tokenized(missing, truncation=True))
+            return self._direct.computed([pair.tokens or next(truncated) for pair in pairs])
+        method = getattr(self._model, self._method)
+        options = {"show_progress_bar": False} if _accepts(method, "show_progress_bar") else {}
+        with self._tokenizing.held():
+            return method([(pair.query, pair.text) for pair in pairs], **options)
+
+    @property
+    def is_direct(self) -> bool:
+        """Whether pairs are tokenized here."""
+        return self._direct is not None and self._direct.is_usable
+
+    def tokenized(self, pairs: Sequence[QueryPassage], truncation: bool = False) -> list[Tokens]:
+        """Tokenize pairs, for a model that ``is_direct``."""
+        assert self._direct is not None
+        queries, texts = [pair.query for pair in pairs], [pair.text for pair in pairs]
+        with self._tokenizing.held():
+            return self._direct.tokenized(queries, texts, truncation)
+
+    def lengths(self, texts: Sequence[str]) -> list[int]:
+        """Count the tokens of texts by the model's own tokenizer."""
+        if not texts:
+            return []
+        with self._tokenizing.held():
+            encoded = self._model.tokenizer(
+                list(texts), add_special_tokens=False, truncation=False, verbose=False
+            )
+        return [len(row) for row in encoded["input_ids"]]
+
+    def length(self, text: str) -> int:
+        """Count the tokens of a text."""
+        return self.lengths([text])[0]
+
+    def cross_encoder(self) -> CrossEncoder:
+        """Return the model as a cross-encoder, with its limit and tokenizer if it has them."""
+        limit = None
+        for name in ("max_seq_length", "max_length"):  # the second before version 6
+            limit = getattr(self._model, name, None) if limit is None else limit
+        if isinstance(limit, bool) or not isinstance(limit, int) or limit > 1_000_000:
+            limit = None
+        tokenizer = getattr(self._model, "tokenizer", None)
+        special_tokens = getattr(tokenizer, "num_special_tokens_to_add", None)
+        if not callable(tokenizer) or not callable(special_tokens):
+            return CrossEncoder(self, None, limit, pairs=self)
+        return CrossEncoder(self, None, limit, self.length, int(special_tokens(pair=True)), self)
+
+
+def _checked_scores(output: Any, count: int) -> list[float]:
+    """Return a model's scores as floats.
+
+    Raises:
+        RerankError: If they are not one finite number a passage.
+    """
+    values = output.tolist() if hasattr(output, "tolist") else output
+    try:
+        scores = [_as_float(v) for v in (values if hasattr(values, "__iter__") else [values])]
+    except (TypeError, ValueError) as error:
+        raise RerankError(
+            f"the model gave {output!r:.80} for {count} passages; it has to give one number a "
+            "passage (a cross-encoder with num_labels=1)"
+        ) from error
+    if len(scores) != count:
+        raise RerankError(
+            f"the model gave {len(scores)} scores for {count} passages; it has to give one a "
+            "passage, in their order"
+        )
+    for index, score in enumerate(scores, 1):
+        if not math.isfinite(score):
+            raise RerankError(
+                f"the model gave {score!r} for passage {index} of {count}; a score is a finite "
+                "number: look for overflow in half precision, or an empty passage"
+            )
+    return scores
+
+
+def _as_float(value: Any) -> float:
+    value = value.tolist() if hasattr(value, "tolist") else value
+    if isinstance(value, list | tuple):
+        (value,) = value
+    if isinstance(value, str):
+        raise TypeError("a text is no number")
+    return float(value)
+
+
+def _accepts(function: Callable[..., Any], parameter: str) -> bool:
+    try:
+        return parameter in inspect.signature(function).parameters
+    except (TypeError, ValueError):  # written in C
+        return False
