@@ -257,7 +257,7 @@ class Connection:
         path: The file; made where it is missing and ``write`` is given.
         write: Whether this connection may change it.
         timeout: Seconds to wait for another process that is writing.
-        frozen: Whether the folder can't be written to, so that nobody changes the file.
+        frozen: Whether this user can't write to the folder.
 
     Raises:
         StoreError: If it can't be opened.
@@ -271,12 +271,33 @@ class Connection:
         self._write = write
         self._timeout = timeout
         self._frozen = frozen
+        self._is_fixed = False
+        self._log = path.with_name(f"{path.name}-wal")
         self._lock = threading.RLock()  # held while a statement runs
         self.retired = False
         self._db_now: sqlite3.Connection | None = self._opened()
 
+    @property
+    def is_outdated(self) -> bool:
+        """Whether somebody may have begun to write to a file that was taken for unchanging."""
+        return self._is_fixed and self._log.exists()
+
     def _connected(self) -> sqlite3.Connection:
-        mode = "ro&immutable=1" if self._frozen else "rwc" if self._write else "rw"
+        """Open the file; what can't be written to with its log, or as one that nobody changes."""
+        if not self._frozen:
+            return self._opened_as("rwc" if self._write else "rw")
+        self._is_fixed = not self._log.exists()
+        if not self._is_fixed:
+            db = self._opened_as("ro")
+            try:
+                db.execute("PRAGMA schema_version").fetchone()
+            except sqlite3.Error:  # nobody has it open, and a log is there all the same
+                db.close()
+            else:
+                return db
+        return self._opened_as("ro&immutable=1")
+
+    def _opened_as(self, mode: str) -> sqlite3.Connection:
         return sqlite3.connect(
             f"{self._path.absolute().as_uri()}?mode={mode}",
             uri=True,

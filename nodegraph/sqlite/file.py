@@ -92,7 +92,7 @@ class GraphFile(Database[Connection]):
         if (snapshot := self._snapshots.get(thread)) is not None:
             return snapshot.connection
         reader: Connection | None = getattr(self._local, "reader", None)
-        if reader is not None and reader.retired:
+        if reader is not None and (reader.retired or reader.is_outdated):
             reader.close()  # a statement may have opened it again
             reader = None
         if reader is None:

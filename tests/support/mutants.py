@@ -119,7 +119,9 @@ def _without_effect(node: ast.AST) -> Iterator[ast.AST]:
             pass
         case ast.FunctionDef(returns=part) | ast.AsyncFunctionDef(returns=part):
             pass
-        case ast.If(test=ast.Name(id="TYPE_CHECKING")) | ast.keyword(arg="slots"):
+        case ast.If(test=ast.Name(id="TYPE_CHECKING")):
+            part = node
+        case ast.keyword(arg="slots" | "covariant" | "contravariant"):
             part = node
         case ast.Return(value=ast.Constant(value=None)) | ast.Call(func=ast.Name(id="lru_cache")):
             part = node

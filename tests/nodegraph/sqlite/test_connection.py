@@ -14,6 +14,7 @@ import pytest
 from graph_files import fill, opened, tables, words
 
 from nodekin.nodegraph import Document, NodeGraph, StoreError
+from nodekin.nodegraph.sqlite.connection import checksum, row_checksum
 from nodekin.nodegraph.sqlite.sqlite_store import SQLiteStore
 
 # What is no graph
@@ -263,13 +264,16 @@ def test_what_can_only_be_read_is_read(path: Path, monkeypatch: pytest.MonkeyPat
     assert path.read_bytes() == before
 
 
-def read_as_nobody(path: Path) -> None:
+def read_as_nobody(path: Path, read: int, added: int) -> None:
     os.setgid(65534)
     os.setuid(65534)
     graph = opened(path)
     assert len(words(graph)) == 30 * 42
     with pytest.raises(StoreError, match="can only be read"):
         graph.add("more")
+    os.write(read, b"1")
+    assert os.read(added, 1)  # by who has the file open from now on
+    assert len(words(graph)) == 30 * 42 + 1
     graph.close()
 
 
@@ -278,6 +282,7 @@ def read_as_nobody(path: Path) -> None:
 )
 def test_somebody_without_the_right_to_write_can_read() -> None:
     folder = Path(tempfile.mkdtemp())  # pytest's folders are closed to others
+    (is_read, read), (is_added, added) = os.pipe(), os.pipe()
     try:
         folder.chmod(0o755)
         fill(folder / "graph")
@@ -286,7 +291,7 @@ def test_somebody_without_the_right_to_write_can_read() -> None:
         if pid == 0:
             code = 1
             try:
-                read_as_nobody(folder / "graph")
+                read_as_nobody(folder / "graph", read, is_added)
                 code = 0
             except PermissionError:
                 code = 77
@@ -294,13 +299,19 @@ def test_somebody_without_the_right_to_write_can_read() -> None:
                 os.write(2, repr(error).encode())
             finally:
                 os._exit(code)
-        code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+        os.close(read)
+        with opened(folder / "graph") as graph:
+            if os.read(is_read, 1):
+                graph.add("more")
+                assert len(words(graph)) == 30 * 42 + 1
+                os.write(added, b"1")
+            code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
         if code == 77:
             pytest.skip("this root may not become somebody else")
         assert code == 0
-        with opened(folder / "graph") as graph:
-            assert len(words(graph)) == 30 * 42
     finally:
+        for end in (is_read, is_added, added):
+            os.close(end)
         shutil.rmtree(folder)
 
 
@@ -318,3 +329,12 @@ def test_a_damaged_error_message_is_an_error_of_the_store(path: Path) -> None:
     path.write_bytes(content.replace(b" CASCADE", b" \xc3ASCADE"))
     with pytest.raises(StoreError, match="restore a backup"):
         NodeGraph(store=path).nodes("ROOT")
+
+
+def test_checksums_stay_as_they_are() -> None:
+    """Those in files were written by earlier versions."""
+    written = [("tea", 1), (b"tea", 1), (None, 1 << 20), ("茶", (1 << 32) + 5), (b"", -3)]
+    assert [checksum(*row) for row in written] == [
+        *(2403646853, 2415565672, 4293918719, 3947846431, 2)
+    ]
+    assert row_checksum("a", None, 1.0, 2.5, True, -0.0, b"x\0") == 2961484790

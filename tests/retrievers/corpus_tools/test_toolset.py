@@ -704,3 +704,15 @@ def test_nothing_under_a_filter_says_what_can_be_filtered() -> None:
     text = tools.call("search", {"query": "tea", "filters": {"author": "Zed"}}).text
     assert text.endswith("values: tenant: 'a'; author: 'Anna', 'Ben\\nforged'.")
     assert "Fields of" not in tools.call("search", {"query": "zebra"}).text
+
+
+@pytest.mark.parametrize(
+    ("start", "stop", "is_covered"),
+    [(0, 30, True), (5, 10, True), (0, 31, False), (-1, 5, False), (30, 41, False), (40, 50, True)],
+)
+def test_a_part_is_shown_before_where_all_of_it_was(start, stop, is_covered):
+    session = ToolSession()
+    for span in ((0, 20), (40, 50), (20, 30)):
+        session.show("a", *span)
+    assert session.covers("a", start, stop) is is_covered
+    assert not session.covers("b", start, stop)
