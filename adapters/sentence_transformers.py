@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..nodegraph.models.embedder import Encoder
+from ..nodegraph.models.encoder import Encoder
 from ..nodegraph.models.model_objects import model_name
 from ..retrievers.rerankers.cross_encoder import Tokens
 from .extras import extra
@@ -29,7 +29,8 @@ class SentenceTransformerEmbedder:
         query_prompt: What is put before a query, such as ``"query: "``; the model's own if None.
         passage_prompt: What is put before a passage, such as ``"passage: "``.
         normalize: Whether vectors get the length 1.
-        batch_size: How many texts the model sees at once.
+        batch_size: How many texts the model sees at once. None for as many as suit the device, by
+            their tokens: much quicker than a fixed number.
         device: Where it runs, such as ``"cpu"`` or ``"cuda:0"``; None for the best there is.
         local_files_only: Whether to fail rather than download.
         **settings: Further arguments of ``SentenceTransformer``, such as ``truncate_dim``.
@@ -50,7 +51,7 @@ class SentenceTransformerEmbedder:
         query_prompt: str | None = None,
         passage_prompt: str | None = None,
         normalize: bool = False,
-        batch_size: int = 64,
+        batch_size: int | None = None,
         device: str | None = None,
         local_files_only: bool = False,
         **settings: Any,
@@ -69,7 +70,7 @@ class SentenceTransformerEmbedder:
             )
         else:
             loaded = model
-        both = {"normalize_embeddings": normalize, "batch_size": batch_size}
+        both = {"normalize_embeddings": normalize, "batch_size": batch_size or 64}
         self.batch_size = batch_size
         self.name = model_name(loaded)
         if passage_prompt is not None:
@@ -80,7 +81,12 @@ class SentenceTransformerEmbedder:
             loaded,
             both if passage_prompt is None else {**both, "prompt": passage_prompt},
             both if query_prompt is None else {**both, "prompt": query_prompt},
+            by_tokens=batch_size is None,
         )
+
+    def token_batches(self, texts: Sequence[str]) -> list[list[int]] | None:
+        """Return which texts to embed together; None where a number of texts says it."""
+        return self._encoder.token_batches(texts)
 
     def embed(self, texts: Sequence[str]) -> Any:
         """Embed passages: (texts, dimension)."""

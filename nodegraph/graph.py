@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -35,7 +35,10 @@ from .stored_answers import AnswerStore
 if TYPE_CHECKING:
     from .models.embedder import Vectors
 
-_EMBEDDED_AT_ONCE = 16_384  # nodes
+# What is sorted by length and embedded at once, whatever else the corpus has.
+_EMBEDDED_TEXTS = 16_384
+_EMBEDDED_CHARACTERS = 1 << 22
+_READ_AT_ONCE = 128  # nodes
 
 PREDEFINED = {"CoarseChunk": (1024, 100), "MediumChunk": (256, 25), "FineChunk": (128, 12)}
 
@@ -455,15 +458,27 @@ class NodeGraph:
 
     def _embed(self, group: str, keys: Sequence[str], workers: Workers | None) -> None:
         """Embed the nodes of a group, some thousands at a time, while nobody has to wait."""
+        for texts in self._searched_windows(group):
+            for key in keys:
+                self.embeddings.embed(texts, key, group, workers)
+
+    def _searched_windows(self, group: str) -> Iterator[list[str]]:
+        """Yield what is embedded of a group's nodes, in lists that take little memory."""
         groups = self.reader.searched_groups(group)
         with self.reader.reading(*groups):
             ids = self._store.ids(group)
-        for start in range(0, len(ids), _EMBEDDED_AT_ONCE):
+        window: list[str] = []
+        for start in range(0, len(ids), _READ_AT_ONCE):
             with self.reader.reading(*groups):
-                nodes = self.reader.existing_nodes(ids[start : start + _EMBEDDED_AT_ONCE])
-                texts = self.reader.searched_texts(nodes)
-            for key in keys:
-                self.embeddings.embed(texts, key, group, workers)
+                nodes = self.reader.existing_nodes(ids[start : start + _READ_AT_ONCE])
+                window += self.reader.searched_texts(nodes)
+            if (
+                len(window) >= _EMBEDDED_TEXTS
+                or sum(map(len, window)) >= _EMBEDDED_CHARACTERS
+                or start + _READ_AT_ONCE >= len(ids)
+            ):
+                yield window
+                window = []
 
     # Nodes
 

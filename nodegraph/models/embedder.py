@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from ..concurrency import run_in_tasks
 from ..errors import EmbeddingError, check_integer
-from ..locking import Lock
+from .encoder import Encoder, padded_batches
 from .model_objects import (
     check_is_model,
     finish,
@@ -48,6 +48,9 @@ async. LlamaIndex's ``_aget_text_embedding``, for one text, often calls the sync
 """
 
 
+_BATCH_CHARACTERS = 1 << 18  # given at once, so that a batch of long texts is no larger
+
+
 @dataclass(frozen=True, slots=True)
 class EmbedderCalls:
     """How a model embeds passages, and queries where it has a way of its own for them."""
@@ -56,6 +59,7 @@ class EmbedderCalls:
     embed_queries: EmbedTexts | None = None
     aembed_queries: AsyncEmbedTexts | None = None
     aembed: AsyncEmbedTexts | None = None
+    token_batches: Callable[[list[str]], list[list[int]] | None] | None = None
 
 
 def adapt_embedder(model: Any) -> EmbedderCalls:
@@ -81,9 +85,10 @@ def adapt_embedder(model: Any) -> EmbedderCalls:
             )
     if has(model, "encode"):  # sentence-transformers and its relatives
         encoder = Encoder(model)
-        return EmbedderCalls(encoder.embed, encoder.embed_queries)
+        calls = (encoder.embed, encoder.embed_queries)
+        return EmbedderCalls(*calls, token_batches=encoder.token_batches)
     if has(model, "embed"):  # a class of one's own, such as those in nodekin.adapters
-        names = ("embed_queries", "aembed_queries", "aembed")
+        names = ("embed_queries", "aembed_queries", "aembed", "token_batches")
         return EmbedderCalls(model.embed, *(getattr(model, name, None) for name in names))
     if has(getattr(model, "embeddings", None), "create"):
         raise TypeError(
@@ -122,62 +127,6 @@ async def _all_at_once(call: Callable[[str], Awaitable[Any]], texts: Iterable[st
     """Ask for all at once, as far as ``limit_concurrency`` lets. If one fails, the others end."""
     calls = [partial(call, text) for text in texts]
     return await run_in_tasks(calls, len(calls))
-
-
-class Encoder:
-    """Call ``encode``, or the ways that sentence-transformers has for the two roles.
-
-    One call at a time: the tokenizers below can't be used by two threads at once.
-    """
-
-    def __init__(
-        self,
-        model: Any,
-        passages: dict[str, Any] | None = None,
-        queries: dict[str, Any] | None = None,
-    ) -> None:
-        self._model = model
-        self._settings = (passages or {}, queries or {})
-        self._lock = Lock("another thread that embeds")
-
-    def __reduce__(self) -> tuple[type[Encoder], tuple[Any, ...]]:
-        return type(self), (self._model, *self._settings)
-
-    def embed(self, texts: list[str]) -> Any:
-        """Embed passages."""
-        settings = self._settings[0]
-        return self._encode("encode_document", ("document", "passage", "corpus"), texts, settings)
-
-    def embed_queries(self, texts: list[str]) -> Any:
-        """Embed queries."""
-        return self._encode("encode_query", ("query",), texts, self._settings[1])
-
-    def _encode(
-        self, method: str, prompts: Sequence[str], texts: list[str], settings: dict[str, Any]
-    ) -> Any:
-        arguments: dict[str, Any] = {"show_progress_bar": False, "convert_to_numpy": True}
-        if has(self._model, method):
-            call = getattr(self._model, method)
-        else:  # before version 5
-            call = self._model.encode
-            available = getattr(self._model, "prompts", None) or {}
-            arguments["prompt_name"] = next(filter(available.get, prompts), None)
-        arguments |= settings
-        if arguments.get("prompt") is not None:
-            arguments.pop("prompt_name", None)
-        with self._lock.held():
-            return call(texts, **_accepted(call, arguments))
-
-
-def _accepted(call: Callable[..., Any], settings: dict[str, Any]) -> dict[str, Any]:
-    """Return the settings that the call accepts. Related libraries have fewer."""
-    try:
-        parameters = inspect.signature(call).parameters
-    except (TypeError, ValueError):  # written in C
-        return {}
-    if any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
-        return {k: v for k, v in settings.items() if k != "prompt_name" or v is not None}
-    return {k: v for k, v in settings.items() if k in parameters}
 
 
 def check_vectors(output: Any, texts: Sequence[str], name: str) -> Vectors:
@@ -288,7 +237,8 @@ class Embedder:
     the model, or to set the batch size.
 
     A model gets passages of like lengths together, the longest first: it fills each batch up to
-    its longest text. A function gets them in the order of the documents.
+    its longest text. A model of sentence-transformers gets as many at once as suit its device, by
+    their tokens. A function gets passages in the order of the documents.
 
     Args:
         embed: Embeds passages, many at once: a function from a list of texts to an array (texts,
@@ -304,7 +254,8 @@ class Embedder:
         embed_queries: Embeds queries, where the model treats them differently.
         aembed_queries: The same without blocking the event loop. Without it, a thread is used.
         aembed: Embeds passages in async code. Without it, a thread is used.
-        batch_size: How many texts are given at once.
+        batch_size: How many texts are given at once; very long ones are fewer. A model that counts
+            tokens gets its passages by these instead.
         num_workers: How many batches of passages are embedded at the same time, in threads. 0 and
             1 for one after the other. Choose 4 to 16 for a model behind a server, which may be
             called by several threads. A model in this process gains nothing by it.
@@ -328,6 +279,9 @@ class Embedder:
     num_workers: int = 0
     aembed: AsyncEmbedTexts | None = None
     by_length: bool = field(init=False, repr=False, compare=False)
+    token_batches: Callable[[list[str]], list[list[int]] | None] | None = field(
+        init=False, repr=False, compare=False
+    )
 
     def __post_init__(self) -> None:
         calls = adapt_embedder(self.embed)
@@ -346,14 +300,20 @@ class Embedder:
             "aembed_queries": self.aembed_queries or of_model,
             "aembed": self.aembed or calls.aembed,
             "by_length": not inspect.isroutine(self.embed),
+            "token_batches": calls.token_batches,
         }
         for name, value in settled.items():
             object.__setattr__(self, name, value)
 
     def batches(self, texts: Mapping[str, str]) -> list[list[str]]:
         """Return the keys of passages in the batches that the model is to get."""
-        keys = sorted(texts, key=lambda key: -len(texts[key])) if self.by_length else list(texts)
-        return split_batches(keys, self.batch_size)
+        keys, passages = list(texts), list(texts.values())
+        if not self.by_length:
+            return split_batches(keys, self.batch_size)
+        batches = None if self.token_batches is None else self.token_batches(passages)
+        if batches is None:
+            batches = padded_batches([*map(len, passages)], _BATCH_CHARACTERS, self.batch_size)
+        return [[keys[at] for at in batch] for batch in batches]
 
     def passages(self, texts: Sequence[str]) -> Vectors:
         """Embed passages: (texts, dimension) float32.

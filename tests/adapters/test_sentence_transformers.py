@@ -108,6 +108,48 @@ def test_vectors_can_be_normalized():
     assert np.linalg.norm(vectors) == pytest.approx(1)
 
 
+class Tokenizer:
+    """Counts a token a word, as the tokenizers below do."""
+
+    def __init__(self):
+        self.backend_tokenizer = self
+        self.padding = True
+        self.counted = []
+
+    def no_padding(self):
+        self.padding = False
+
+    def encode_batch_fast(self, texts):
+        assert not self.padding
+        self.counted.append(sum(map(len, texts)))
+        return [text.split() for text in texts]
+
+
+def test_a_model_that_counts_tokens_gets_batches_by_them():
+    batches = []
+
+    class Watched(Model):
+        def encode(self, sentences, prompt_name=None, batch_size=32):
+            batches.append([len(text.split()) for text in sentences])
+            assert batch_size == len(sentences)
+            return np.array([[len(text), 1] for text in sentences])
+
+    model = Watched(tokenizer=Tokenizer())
+    texts = ["word " * (1 + 7 * at % 400) for at in range(300)] + ["x" * 200_000, "y" * 200_000]
+    with NodeGraph(embed=SentenceTransformerEmbedder(model), progress=False) as graph:
+        vectors = graph.embeddings.vectors(texts, "default")
+    assert vectors[:, 0].tolist() == [*map(len, texts)]
+    computed = [len(counts) * min(256, max(counts)) for counts in batches]
+    assert max(computed) <= 1_024
+    seen = sum(min(256, len(text.split())) for text in dict.fromkeys(texts))
+    assert seen <= sum(computed) <= 1.1 * seen
+    assert max(model.tokenizer.counted) <= 1 << 18  # tokens take much memory
+    batches.clear()
+    model.encode = lambda sentences, batch_size: np.ones((len(sentences), 1)) * batch_size
+    fixed = as_embedder(SentenceTransformerEmbedder(model, batch_size=5))
+    assert fixed.passages(texts).tolist() == [[5]] * len(texts)
+
+
 @pytest.mark.parametrize(
     "other",
     [
@@ -213,3 +255,70 @@ def test_a_real_model_from_many_threads(minilm):
     with ThreadPoolExecutor(8) as pool:
         made = np.concatenate(list(pool.map(lambda text: embedder.queries([text]), texts)))
     np.testing.assert_allclose(made, alone, atol=1e-4)
+
+
+LETTERS = [*"abcdefghijklmnopqrstuvwxyz", *[f"##{x}" for x in "abcdefghijklmnopqrstuvwxyz"], "茶"]
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory):
+    """Return a function that makes an encoder with random weights, a token for each letter."""
+    pytest.importorskip("torch", reason="pip install torch sentence-transformers")
+    pytest.importorskip("sentence_transformers")
+    import torch
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.models import Normalize, Pooling, Transformer
+    from transformers import BertConfig, BertModel, BertTokenizerFast
+
+    folder = tmp_path_factory.mktemp("tiny")
+    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    (folder / "vocab.txt").write_text("\n".join([*special, *LETTERS]), encoding="utf-8")
+    torch.manual_seed(0)
+    shape = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2}
+    config = BertConfig(vocab_size=len(special + LETTERS), intermediate_size=64, **shape)
+    BertModel(config).save_pretrained(folder)
+    vocabulary = {token: at for at, token in enumerate(special + LETTERS)}
+    BertTokenizerFast(vocab=vocabulary, model_max_length=512).save_pretrained(folder)
+
+    def make(pooling, *, normalized=False, length=512, **settings):
+        of_prompt = settings.pop("include_prompt", True)
+        modules = [
+            Transformer(str(folder), max_seq_length=length),
+            Pooling(32, pooling, include_prompt=of_prompt),
+        ]
+        modules += [Normalize()] if normalized else []
+        return SentenceTransformer(modules=modules, device="cpu", **settings)
+
+    return make
+
+
+@pytest.mark.models
+@pytest.mark.filterwarnings("default")
+@pytest.mark.parametrize(
+    ("pooling", "settings"),
+    [
+        ("mean", {}),
+        ("mean", {"normalized": True}),
+        ("cls", {}),
+        ("lasttoken", {}),
+        ("max", {}),
+        ("weightedmean", {}),
+        ("mean_sqrt_len_tokens", {"length": 16}),
+        ("mean", {"prompts": {"document": "passage ", "query": "query "}}),
+        ("mean", {"prompts": {"document": "passage "}, "include_prompt": False}),
+        ("cls", {"truncate_dim": 8, "normalized": True}),
+    ],
+)
+def test_vectors_are_those_of_encode(tiny, pooling, settings):
+    bare = tiny(pooling, **settings)
+    texts = ["", "tea", "Ä 茶 \n", "z" * 80, "a b " * 5_000]
+    texts += ["word " * (1 + 7 * at % 60) + chr(97 + at % 26) for at in range(50)]
+    expected = bare.encode_document(texts)
+    for model in (bare, SentenceTransformerEmbedder(bare)):
+        with NodeGraph(embed=model, progress=False) as graph:
+            np.testing.assert_allclose(
+                graph.embeddings.vectors(texts, "default"), expected, atol=1e-5
+            )
+    batches = SentenceTransformerEmbedder(bare).token_batches(texts)
+    assert sorted(at for batch in batches for at in batch) == [*range(len(texts))]
+    assert len(batches) > 1

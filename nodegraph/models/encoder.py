@@ -1,0 +1,153 @@
+"""Call a model of sentence-transformers, with batches as large as suit its device."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from ..locking import Lock
+from .model_objects import attribute, has
+
+_TOKENS_ON_CPU = 1_024
+"""Tokens of a batch, padding counted: what a layer computes stays in a processor's cache."""
+
+_TOKENS = 32_768
+"""The same on a GPU, which has more to do at once: 64 texts of 512 tokens."""
+
+_COUNTED = 1 << 18  # characters whose tokens are in memory at once
+
+
+class Encoder:
+    """Call ``encode``, or the ways that sentence-transformers has for the two roles.
+
+    One call at a time: the tokenizers below can't be used by two threads at once.
+
+    Args:
+        model: The model.
+        passages: Arguments for ``encode`` of passages.
+        queries: Arguments for ``encode`` of queries.
+        by_tokens: Whether passages are computed in batches of so many tokens, where the model's
+            tokenizer counts them quickly, whatever its batch size is.
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        passages: dict[str, Any] | None = None,
+        queries: dict[str, Any] | None = None,
+        by_tokens: bool = True,
+    ) -> None:
+        self._model = model
+        self._settings = (passages or {}, queries or {}, by_tokens)
+        self._lock = Lock("another thread that embeds")
+
+    def __reduce__(self) -> tuple[type[Encoder], tuple[Any, ...]]:
+        return type(self), (self._model, *self._settings)
+
+    def token_batches(self, texts: Sequence[str]) -> list[list[int]] | None:
+        """Return which texts to embed together, the longest first; None if tokens don't say.
+
+        Example:
+            >>> Encoder(object()).token_batches(["tea"]) is None
+            True
+        """
+        counter = attribute(attribute(self._model, "tokenizer"), "backend_tokenizer")
+        if not self._settings[2] or not has(counter, "encode_batch_fast", "no_padding"):
+            return None
+        tokens: list[int] = []
+        with self._lock.held():
+            counter.no_padding()  # who pads sets it again
+            for part in _parts(texts):
+                tokens += map(len, counter.encode_batch_fast(part))
+        limit = attribute(self._model, "max_seq_length")
+        if isinstance(limit, int):
+            tokens = [min(count, limit) for count in tokens]
+        on_cpu = str(attribute(self._model, "device") or "cpu") == "cpu"
+        return padded_batches(tokens, _TOKENS_ON_CPU if on_cpu else _TOKENS)
+
+    def embed(self, texts: list[str]) -> Any:
+        """Embed passages: (texts, dimension)."""
+        import numpy as np
+
+        method, prompts, settings = "encode_document", ("document", "passage", "corpus"), None
+        settings = self._settings[0]
+        batches = self.token_batches(texts)
+        if not batches:
+            return self._encode(method, prompts, texts, settings)
+        vectors: Any = None
+        for batch in batches:
+            part = [texts[at] for at in batch]
+            rows = self._encode(method, prompts, part, {**settings, "batch_size": len(part)})
+            if vectors is None:
+                vectors = np.empty((len(texts), rows.shape[1]), rows.dtype)
+            vectors[batch] = rows
+        return vectors
+
+    def embed_queries(self, texts: list[str]) -> Any:
+        """Embed queries."""
+        return self._encode("encode_query", ("query",), texts, self._settings[1])
+
+    def _encode(
+        self, method: str, prompts: Sequence[str], texts: list[str], settings: dict[str, Any]
+    ) -> Any:
+        arguments: dict[str, Any] = {"show_progress_bar": False, "convert_to_numpy": True}
+        if has(self._model, method):
+            call = getattr(self._model, method)
+        else:  # before version 5
+            call = self._model.encode
+            available = getattr(self._model, "prompts", None) or {}
+            arguments["prompt_name"] = next(filter(available.get, prompts), None)
+        arguments |= settings
+        if arguments.get("prompt") is not None:
+            arguments.pop("prompt_name", None)
+        with self._lock.held():
+            return call(texts, **_accepted(call, arguments))
+
+
+def _accepted(call: Callable[..., Any], settings: dict[str, Any]) -> dict[str, Any]:
+    """Return the settings that the call accepts. Related libraries have fewer."""
+    try:
+        parameters = inspect.signature(call).parameters
+    except (TypeError, ValueError):  # written in C
+        return {}
+    if any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
+        return {k: v for k, v in settings.items() if k != "prompt_name" or v is not None}
+    return {k: v for k, v in settings.items() if k in parameters}
+
+
+def _parts(texts: Sequence[str]) -> Iterator[list[str]]:
+    """Yield texts some at a time, of which the tokens take little memory."""
+    part: list[str] = []
+    size = 0
+    for text in texts:
+        if part and size + len(text) > _COUNTED:
+            yield part
+            part, size = [], 0
+        part.append(text)
+        size += len(text)
+    if part:
+        yield part
+
+
+def padded_batches(sizes: Sequence[int], budget: int, most: int | None = None) -> list[list[int]]:
+    """Return positions in batches of like sizes, the largest first.
+
+    Args:
+        sizes: How large each text is.
+        budget: How large a batch is at most, each text counted as the largest in it; a text that
+            is larger still is a batch by itself.
+        most: How many texts a batch has at most.
+
+    Example:
+        >>> padded_batches([1, 9, 2, 30, 3], 10)
+        [[3], [1], [4, 2, 0]]
+    """
+    order = sorted(range(len(sizes)), key=lambda at: -sizes[at])
+    batches: list[list[int]] = []
+    at = 0
+    while at < len(order):
+        count = max(1, budget // max(1, sizes[order[at]]))
+        batches.append(order[at : at + min(count, most or count)])
+        at += len(batches[-1])
+    return batches
