@@ -18,8 +18,11 @@ from ...nodegraph.graph import NodeGraph
 from ...nodegraph.node import Node
 from ...nodegraph.workers.process_workers import Limits, ProcessWorkers
 from .packed_files import parser
+from .pdf import page_with_fields
 
 _WIDTH = 1_200  # pixels
+
+_MAX_HEIGHT = 12_000
 
 _MAX_PIXELS = 4_000_000
 
@@ -61,22 +64,23 @@ class PageImages:
         path, content = self._graph.reader.unchanged_file(node.document_id)
         is_document = (node.start, node.end) == (0, len(node.root.text))
         locations = [] if is_document else node.locations
-        number = page or next((location.page for location in locations), None) or 1
+        if page is None:
+            page = next((location.page for location in locations), None) or 1
         count = int(node.metadata.get("page_count", 1))
-        if not 1 <= number <= count:
-            raise LookupError(f"{path.name} has the pages 1 to {count}, not {number}")
-        rectangles = tuple(x.rectangle for x in locations if x.page == number and x.rectangle)
-        key = (content, number, rectangles)
+        if not 1 <= page <= count:
+            raise LookupError(f"{path.name} has the pages 1 to {count}, not {page}")
+        rectangles = tuple(x.rectangle for x in locations if x.page == page and x.rectangle)
+        key = (content, page, rectangles)
         with self._lock:
             if key in self._cache:
                 self._cache.move_to_end(key)
                 return self._cache[key]
         try:
-            image = self._render((str(path), number, rectangles))
+            image = self._render((str(path), page, rectangles))
         except (TimeoutError, ChildProcessError) as error:
-            raise ReadError(f"can't show page {number} of {path}: {error}") from error
+            raise ReadError(f"can't show page {page} of {path}: {error}") from error
         if isinstance(image, str):
-            raise ReadError(f"can't show page {number} of {path}: {image}")
+            raise ReadError(f"can't show page {page} of {path}: {image}")
         with self._lock:
             self._cache[key] = image
             while sum(map(len, self._cache.values())) > _MAX_CACHED_BYTES:
@@ -128,13 +132,15 @@ def render_page(task: tuple[str, int, Sequence[_Rectangle]]) -> bytes | str:
     path, number, rectangles = task
     try:
         pdf = PdfDocument(path)
-        page = pdf[number - 1]
+        page = page_with_fields(pdf, number)
         width, height = page.get_size()
-        scale = min(_WIDTH / width, (_MAX_PIXELS / (width * height)) ** 0.5)
+        if not width * height:
+            return "it shows nothing: it is cut to an empty area"
+        scale = min(_WIDTH / width, _MAX_HEIGHT / height, (_MAX_PIXELS / (width * height)) ** 0.5)
         bitmap = page.render(scale=scale, rev_byteorder=True)
         pixels = bitmap.to_numpy()[:, :, :3].copy()
         pdf.close()
-    except (PdfiumError, OSError, ZeroDivisionError) as error:
+    except (PdfiumError, OSError) as error:
         return str(error)
     rows, columns = pixels.shape[:2]
     margin = round(_PADDING * rows)

@@ -54,7 +54,8 @@ def read_pdf(source: SourceFile) -> Document:
         pages: list[Lines] = []
         projections: list[_Projection] = []
         unreadable: list[int] = []
-        for number, page in enumerate(pdf, start=1):
+        for number in range(1, len(pdf) + 1):
+            page = page_with_fields(pdf, number)
             projections.append(_Projection.of(page))
             lines = _lines_of_page(page, bool(pages) and any(line.is_table for line in pages[-1]))
             if lines is None:
@@ -148,6 +149,14 @@ def _opened(source: SourceFile) -> Iterator[Any]:
         raise source.damaged(f"it is a damaged PDF: {error}") from error
     finally:
         pdf.close()
+
+
+def page_with_fields(pdf: Any, number: int) -> Any:
+    """Return a page, counted from 1, with what stands in the fields of its form."""
+    if pdf.get_formtype():
+        pdf.init_forms()
+        pdf[number - 1].flatten()
+    return pdf[number - 1]
 
 
 def _properties(pdf: Any) -> dict[str, Any]:

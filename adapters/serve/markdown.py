@@ -19,6 +19,8 @@ _MAX_PENDING = 20_000  # characters of a block that is still being written
 
 _MAX_DEPTH = 40  # elements inside each other
 
+_MAX_MARKUP = 300  # characters of markup at either end of what matched
+
 _HIT_START, _HIT_END = "\ufdd0", "\ufdd1"  # not characters: texts don't have them
 
 _FULL_MARKUP = ".md .markdown .mdx .html .htm .xhtml .docx .odt .pptx .epub .ipynb".split()
@@ -36,7 +38,7 @@ _ELEMENTS = {
 
 # Markup, not text, at the start and at the end of what matched
 _LEADING = re.compile(
-    r"(?:\s|#{1,6}(?=[ \t])|[-+>](?=[ \t])|\d+[.)](?=[ \t])|`{3,}[^\n]*\n|[-:| \t]+\n|[|*_~`])*"
+    r"(?:\s|#{1,6}(?=[ \t])|[-+>](?=[ \t])|\d+[.)](?=[ \t])|`{3,}[^`\n]*\n|[-:| \t]+\n|[|*_~`])*"
 )
 _TRAILING = re.compile(r"[\s|`~*_:#-]*\Z")
 
@@ -77,7 +79,8 @@ def passage_elements(before: str, hit: str, after: str, file_name: str) -> list[
         return plain
     if not hit:
         return elements(text, has_inline=has_inline)
-    leading, trailing = _LEADING.match(hit), _TRAILING.search(hit)
+    leading = _LEADING.match(hit, 0, _MAX_MARKUP)
+    trailing = _TRAILING.search(hit, max(0, len(hit) - _MAX_MARKUP))
     start = len(before) + (leading.end() if leading else 0)
     end = len(before) + (trailing.start() if trailing else len(hit))
     if start >= end or _HIT_START in text or _HIT_END in text:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from sample_files import pdf_of
 
 from nodekin.adapters.files.page_images import page_image, png, render_page
 from nodekin.nodegraph import Document, Node, NodeGraph, ReadError, split_sentences
@@ -47,8 +48,9 @@ def test_a_page_with_a_sentence_marked_while_the_file_is_as_it_was(tmp_path: Pat
         assert page_image(node.root, 2, (node.start, node.end)) is image
         assert not len(marked_rows(page_image(node.root, 2)))
         assert not len(marked_rows(page_image(node, 1)))
-        with pytest.raises(LookupError, match="pages 1 to 2, not 3"):
-            page_image(node, 3)
+        for number in (0, 3):
+            with pytest.raises(LookupError, match=f"pages 1 to 2, not {number}"):
+                page_image(node, number)
         with pytest.raises(ValueError, match="characters 0 to"):
             page_image(node, None, (5, 5))
         with Path(file).open("ab") as opened:
@@ -73,3 +75,46 @@ def test_what_is_no_page_is_not_shown(tmp_path: Path) -> None:
         page_image(graph.node("b"))
     (tmp_path / "c.pdf").write_bytes(b"%PDF-1.4 nothing")
     assert isinstance(render_page((str(tmp_path / "c.pdf"), 1, ())), str)
+
+
+@pytest.mark.parametrize(
+    ("boxes", "shown"),
+    [
+        (b"MediaBox[0 0 300 600]", (1200, 2400)),
+        (b"MediaBox[0 0 300 600]/Rotate 90", (1200, 600)),
+        (b"MediaBox[0 0 300 300]/CropBox[0 0 300 100]", (1200, 400)),
+        (b"MediaBox[0 0 1 1000000]", (1, 12_000)),
+        (b"MediaBox[0 0 1000000 1]", (1200, 1)),
+        (b"MediaBox[0 0 300 300]/CropBox[500 500 600 600]", "cut to an empty area"),
+    ],
+)
+def test_pages_of_any_size(tmp_path: Path, boxes: bytes, shown: object) -> None:
+    file = tmp_path / "a.pdf"
+    file.write_bytes(pdf_of(b"").replace(b"MediaBox[0 0 300 300]", boxes))
+    image = render_page((str(file), 1, [(0.9, 0.9, 1, 1), (0.6, 0.6, 0.4, 0.4)]))
+    if isinstance(image, str):
+        assert str(shown) in image
+    else:
+        assert struct.unpack(">II", image[16:24]) == shown
+
+
+def test_what_stands_in_the_fields_of_a_form_is_read_and_shown(tmp_path: Path) -> None:
+    field = (
+        b"/Annots[<</Type/Annot/Subtype/Widget/FT/Tx/T(a)/V(Ada)/F 4/Rect[10 100 290 140]"
+        b"/DA(/F 30 Tf 0 g)/AP<</N 6 0 R>>>>]"
+    )
+    look = b"<</Type/XObject/Subtype/Form/BBox[0 0 280 40]/Resources<</Font<</F 3 0 R>>>>/Length 32"
+    text = b"BT /F 30 Tf 2 8 Td (Ada) Tj ET  "
+    data = pdf_of(b"BT /F 12 Tf 20 250 Td (Name:) Tj ET")
+    data = data.replace(b"/Type/Page/", b"/Type/Page" + field + b"/")
+    data = data.replace(b"/Type/Catalog", b"/Type/Catalog/AcroForm<</Fields[]>>")
+    picture = data.index(b"6 0 obj") + len(b"6 0 obj")
+    stop = data.index(b"endobj", picture)
+    data = data[:picture] + look + b">>stream\n" + text + b"\nendstream " + data[stop:]
+    (tmp_path / "a.pdf").write_bytes(data[: data.index(b"xref")] + data[data.index(b"trailer") :])
+    node = NodeGraph(tmp_path, progress=False).nodes("ROOT")[0]
+    assert node.text.split() == ["Name:", "Ada"]
+    (_, place) = node.locations
+    assert place.rectangle is not None
+    letters = np.flatnonzero((pixels_of(page_image(node)) < 100).any(axis=(1, 2))) / 1200
+    assert any(place.rectangle[1] < row < place.rectangle[3] for row in letters)

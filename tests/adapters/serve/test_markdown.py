@@ -87,6 +87,7 @@ HOSTILE = [
     "a b " * 24_000,
     "".join(f"{'  ' * depth}- x\n" for depth in range(200)),
     "x" * 150_000,
+    "`" * 90_000 + "x",  # which takes hours where each start is tried with each end
 ]
 
 
