@@ -7,7 +7,6 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from ctypes import c_double, c_int
-from functools import partial
 from math import degrees, hypot
 from typing import Any, NamedTuple
 
@@ -246,9 +245,12 @@ def _lines(textpage: Any, text: str, *, is_upward: bool = False) -> list[TextLin
         return x.value, y.value
 
     lines: list[TextLine] = []
-    font_size = partial(raw.FPDFText_GetFontSize, handle)
+
+    def font_size(index: int) -> float:
+        return float(abs(raw.FPDFText_GetFontSize(handle, index)))
+
     for start, stop, x0, baseline in _line_spans(text, origin, font_size):
-        size = raw.FPDFText_GetFontSize(handle, start)
+        size = font_size(start)
         if raw.FPDFText_GetMatrix(handle, start, matrix):
             size *= hypot(matrix.c, matrix.d)
         raw.FPDFText_GetLooseCharBox(handle, stop - 1, box)

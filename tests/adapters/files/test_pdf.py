@@ -247,3 +247,11 @@ def test_lines_of_turned_pages_stand_where_they_are_shown(
     assert abs(middle / SCALE - expected) < 0.1
     assert (box.right - box.left > box.bottom - box.top) == is_across
     assert box.is_line == (turn == 0)
+
+
+@pytest.mark.parametrize("place", ["-12 Tf 20 250 Td", "12 Tf 1e9 250 Td", "12 Tf 0 0 0 0 1 1 Tm"])
+def test_letters_of_odd_sizes_and_places(tmp_path: Path, place: str) -> None:
+    odd = f"BT /F {place} (Odd.) Tj ET BT /F 12 Tf 20 20 Td (Tea.) Tj ET"
+    file = tmp_path / "a.pdf"
+    file.write_bytes(pdf_of(odd.encode()))
+    assert "Tea." in read_pdf(SourceFile(file, ReadOptions())).text
