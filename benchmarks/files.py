@@ -136,7 +136,7 @@ def fidelity_rows(folder: Path, data: Path, chapters: int) -> Iterator[list[str]
         convert(source, *FORMATS)
         for suffix in (".pdf", ".docx", ".html", ".odt", ".rtf", ".epub"):
             file = SourceFile(source.with_suffix(suffix), ReadOptions())
-            ((text, _, _),) = parse(file)
+            ((text, *_),) = parse(file)
             bare = BARE.get(suffix, parse)
             argument = file.path if suffix in BARE else file
             least, times = ratio(

@@ -26,7 +26,7 @@ from .pdf_layout import (
     pages_as_text,
     with_parts_joined,
 )
-from .pdf_tables import with_tables
+from .pdf_tables import may_have_rows, with_tables
 
 _MAX_GARBAGE = 0.25  # the share of a page's characters that mean nothing, above which it is no text
 
@@ -34,7 +34,7 @@ _MAX_GARBAGE = 0.25  # the share of a page's characters that mean nothing, above
 # number; where one of them is, the second.
 _SAMPLES = (12, 48)
 
-_LINE = re.compile(r"\S(?:[^\r\n]*\S)?")
+_LINE = re.compile(r"\S(?:[^\r\n\ufffe]*\S)?")  # which ends at a hyphen
 
 _PASSWORD = 4  # FPDF_ERR_PASSWORD
 
@@ -193,7 +193,10 @@ def _lines_of_page(page: Any, below_table: bool = False) -> Lines | None:
     lines = _lines(textpage, text, is_upward=angle == 270)
     if angle:
         return lines
-    return with_parts_joined(with_tables(page, textpage, lines, below_table=below_table))
+    joined = with_parts_joined(lines)
+    if not (below_table or may_have_rows(joined)):
+        return joined
+    return with_parts_joined(with_tables(page, textpage, lines))
 
 
 def _png(page: Any) -> bytes:
@@ -249,8 +252,7 @@ def _lines(textpage: Any, text: str, *, is_upward: bool = False) -> list[TextLin
     def font_size(index: int) -> float:
         return float(abs(raw.FPDFText_GetFontSize(handle, index)))
 
-    for start, stop, x0, baseline in _line_spans(text, origin, font_size):
-        size = font_size(start)
+    for start, stop, x0, baseline, size in _line_spans(text, origin, font_size):
         if raw.FPDFText_GetMatrix(handle, start, matrix):
             size *= hypot(matrix.c, matrix.d)
         raw.FPDFText_GetLooseCharBox(handle, stop - 1, box)
@@ -268,13 +270,13 @@ def _line_spans(
     text: str,
     origin: Callable[[int], tuple[float, float]],
     font_size: Callable[[int], float],
-) -> Iterator[tuple[int, int, float, float]]:
+) -> Iterator[tuple[int, int, float, float, float]]:
     """Yield the lines of a page: where each begins and ends, without white space around it, and
-    the origin of its first character.
+    the origin and the size of its first character.
 
-    PDFium takes several lines for one where words are hyphenated, or a superscript stands in a
-    later one, also from the foot of a column to the head of the next. Such a line ends lower or
-    higher than it starts, and is parted there.
+    PDFium takes several lines for one where a superscript stands in a later one, also from the
+    foot of a column to the head of the next. Such a line ends lower or higher than it starts, and
+    is parted there.
     """
     pending = [(m.start(), m.end()) for m in reversed(list(_LINE.finditer(text)))]
     while pending:
@@ -295,4 +297,4 @@ def _line_spans(
             end = start + len(text[start:after].rstrip())
             pending += [(after, stop), (start, end)]
         else:
-            yield start, stop, x0, first
+            yield start, stop, x0, first, size

@@ -43,8 +43,7 @@ _LAST_LETTERS = re.compile(r"[^\W\d_]{1,40}\Z")
 
 _FIRST_LETTERS = re.compile(r"[^\W\d_]*")
 
-# What stands between ASCII's marks and blanks, with hyphens.
-_WORD = re.compile(r"[^\s!-,./:-@\[-`{-~]+")
+_MARKS = "!\"#$%&'()*+,./:;<=>?@[\\]^_`{|}~"  # those of ASCII but hyphens
 
 
 class Rectangle(NamedTuple):
@@ -603,7 +602,10 @@ def _hyphens_resolved(text: str) -> tuple[str, list[int]]:
     """
     if _HYPHEN not in text:
         return text, []
-    words = set(_WORD.findall(text.replace(_HYPHEN, " ").casefold()))
+    unmarked = text.casefold()
+    for mark in _MARKS + _HYPHEN:
+        unmarked = unmarked.replace(mark, " ")
+    words = set(unmarked.split())
     removed: list[int] = []
 
     def resolved(hyphen: re.Match[str]) -> str:

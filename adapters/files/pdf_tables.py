@@ -22,15 +22,12 @@ _MAX_RULES = 300  # of each direction; a drawing has more
 _WORD = re.compile(r"\S+")
 
 
-def with_tables(page: Any, textpage: Any, lines: Lines, *, below_table: bool = False) -> Lines:
+def with_tables(page: Any, textpage: Any, lines: Lines) -> Lines:
     """Return the lines of a page with each ruled table as one line, whose text is Markdown.
 
     A table has two rows and two columns at least, between lines that are drawn. What stands in it
-    is in it once. Where a line of text leads out of it, everything stays as it is. Pages whose
-    lines have no gaps have no table, unless the page before has one (``below_table``).
+    is in it once. Where a line of text leads out of it, everything stays as it is.
     """
-    if not (below_table or _may_have_rows(lines)):
-        return lines
     horizontal, vertical = _rules(page)
     for grid in _grids(horizontal, vertical):
         inside = grid.lines_inside(lines)
@@ -65,8 +62,10 @@ def _table(rows: Sequence[_TableRow], lines: Sequence[TextLine]) -> TextLine | N
     return TextLine(text, lines[0].start, is_table=True, cells=cells)
 
 
-def _may_have_rows(lines: Lines) -> bool:
-    """Return whether a line has gaps, or two lines are side by side."""
+def may_have_rows(lines: Lines) -> bool:
+    """Return whether a line has gaps, or two lines are side by side. Else there is no table,
+    unless the page before has one that goes on.
+    """
     above = inf
     for text, _, x0, x1, baseline, size, *_ in lines:
         # A character is 0.63 wide at most on average, 0.6 where all are as wide; of Chinese 1.13.
