@@ -60,6 +60,8 @@
     const options = body === undefined ? {} : {
       method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body),
     };
+    const length = (body?.question ?? body?.query ?? "").length;
+    if (length > 20000) throw new Error(say("too_long", { count: count(length) }));
     let response;
     try {
       response = await fetch(`api/${path}`, { ...options, signal });
@@ -68,11 +70,12 @@
       throw new Error(say("offline"));
     }
     if (response.ok) return response;
-    const text = await response.text();
-    let message = text;
-    try { message = JSON.parse(text).error; } catch { /* it is no JSON: the text itself says it */ }
-    throw new Error(message || `${response.status}`);
+    const error = await response.text() || `${response.status}`;
+    let record = { error, kind: response.status === 401 ? "token" : "request" };
+    try { record = { ...record, ...JSON.parse(error) }; } catch { /* it is no JSON: the text itself says it */ }
+    throw new Error(reason(record));
   }
+  const reason = (record) => say(`error_${record.kind}`, record);
   const get = async (path, values) =>
     (await request(`${path}?${new URLSearchParams(values)}`)).json();
   const post = async (path, body) => (await request(path, body)).json();
@@ -271,7 +274,7 @@
           if (event.type === "text") { turn.text += event.text; turn.pending += event.text; }
           else if (event.type === "blocks") { turn.blocks.push(...event.blocks); turn.pending = event.pending; }
           else if (event.type === "sources") turn.sources = event.sources;
-          else if (event.type === "error") turn.error = event.error;
+          else if (event.type === "error") turn.error = reason(event);
           else if (event.type === "end") { turn.notes = event.notes; turn.quotes = event.quotes ?? []; turn.state = "ended"; }
         }
         draw();

@@ -12,7 +12,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, TypeVar
 
-from ...nodegraph.errors import ModelError
+from ...nodegraph.errors import ModelError, ReadError
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.models.templates import language_of
 from ...nodegraph.node import ROOT
@@ -274,7 +274,7 @@ async def answer_events(
         existing = getattr(error, "answer", None)
         if isinstance(existing, Answer) and existing.sources:
             yield _sources_of(existing)
-        yield {"type": "error", "error": _failed("an answer", error)[0]}
+        yield {"type": "error", **_failed("an answer", error)[0]}
 
 
 def _sources_of(answer: Answer) -> Event:
@@ -345,32 +345,29 @@ _WRONG = (ToolError, ValueError, TypeError, ImportError, OSError, RecursionError
 """Errors of what was requested. All others are our own."""
 
 
-def _reason(error: Exception) -> tuple[str, int]:
-    """Return what went wrong in one sentence, and the status that says so."""
+def _failed(what: str, error: Exception) -> tuple[Event, int]:
+    """Log that something failed. Return why, with the kind that the page has words for, and the
+    status that says so."""
     message = str(error.args[0]) if type(error) is KeyError and error.args else str(error)
+    kind, status = "request", 400
     if isinstance(error, RecursionError):
         message = "the request is nested too deeply"
-    if isinstance(error, ModelError):
-        return message, 502
-    if isinstance(error, LookupError):
-        return message, 404
-    if isinstance(error, _WRONG):
-        return message, 400
-    return f"{type(error).__name__}: {message}", 500
-
-
-def _failed(what: str, error: Exception) -> tuple[str, int]:
-    """Log that something failed. Return why, and the status that says so."""
-    message, status = _reason(error)
+    elif isinstance(error, ModelError):
+        kind, status = "model", 502
+    elif isinstance(error, LookupError):
+        kind, status = "lookup", 404
+    elif isinstance(error, ReadError):
+        kind = "file"
+    elif not isinstance(error, _WRONG):
+        kind, status, message = "internal", 500, f"{type(error).__name__}: {message}"
     trace = error if status == 500 else None
     _logger.warning("%s failed: %s", what, printable(message[:_MAX_LOGGED]), exc_info=trace)
-    return message, status
+    return {"error": message, "kind": kind}, status
 
 
 def _failure(error: Exception, request: Request) -> Response:
     """Return the answer to a request that failed, and log why."""
-    message, status = _failed(f"{request.method} {request.url.path!a:.80}", error)
-    return _json({"error": message}, status)
+    return _json(*_failed(f"{request.method} {request.url.path!a:.80}", error))
 
 
 async def _values(request: Request) -> Mapping[str, Any]:

@@ -47,4 +47,5 @@ def test_what_a_model_fails_of_is_shown(setups) -> None:
 
     events = events_of(Client(PageApp(setups, model)).post("/api/ask", question="Tea?"))
     assert "on holiday" in events[-1]["error"]
+    assert events[-1]["kind"] == "model"
     assert events[-2]["sources"]

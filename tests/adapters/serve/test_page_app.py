@@ -45,7 +45,7 @@ def test_the_corpus_with_its_groups_and_setups(client) -> None:
 )
 def test_wrong_requests_are_said_in_one_sentence(client, path, body) -> None:
     answer = client.post(f"/api/{path}", **body)
-    assert answer.status_code == 400
+    assert (answer.status_code, answer.json()["kind"]) == (400, "request")
     assert 10 < len(answer.json()["error"]) < 600
 
 
@@ -91,10 +91,14 @@ def test_both_languages_have_the_words_of_the_page_and_no_others() -> None:
     assert all(english == chinese for english, chinese in parts.values()), parts
     script = package.joinpath("page.js").read_text("utf-8")
     page = script + package.joinpath("index.html").read_text("utf-8")
-    known = {key for key in words["en"] if not key.startswith(("group_", "quote_"))}
+    known = {key for key in words["en"] if not key.startswith(("group_", "quote_", "error_"))}
     assert {key for key in known if f'"{key}"' not in page} == set()
     used = re.findall(r'\bsay\("(\w+)"', script) + re.findall(r'data-\w+="(\w+)"', page)
     assert set(used) <= known
+    application = package.joinpath("page_app.py").read_text("utf-8")
+    kinds = {*re.findall(r'\bkind = "(\w+)"', application), "token"}
+    kinds |= set(re.findall(r'\bkind, status.* = "(\w+)"', application))
+    assert {f"error_{kind}" for kind in kinds} == {key for key in words["en"] if "error_" in key}
 
 
 def test_an_empty_token_is_none(setups) -> None:
