@@ -34,6 +34,8 @@ _MAX_GARBAGE = 0.25  # the share of a page's characters that mean nothing, above
 # number; where one of them is, the second.
 _SAMPLES = (12, 48)
 
+_MAX_FOOT = 4  # lines that may follow a table which goes on at the next page
+
 _LINE = re.compile(r"\S(?:[^\r\n\ufffe]*\S)?")  # which ends at a hyphen
 
 _PASSWORD = 4  # FPDF_ERR_PASSWORD
@@ -56,7 +58,8 @@ def read_pdf(source: SourceFile) -> Document:
         for number in range(1, len(pdf) + 1):
             page = page_with_fields(pdf, number)
             projections.append(_Projection.of(page))
-            lines = _lines_of_page(page, bool(pages) and any(line.is_table for line in pages[-1]))
+            above = pages[-1][-_MAX_FOOT:] if pages else ()
+            lines = _lines_of_page(page, any(line.is_table for line in above))
             if lines is None:
                 lines = lines_of_text(source.ocr(_png(page))) if source.ocr else []
                 if not lines:

@@ -352,15 +352,16 @@ def _block_texts(lines: Lines, block: _PageBlock) -> list[str]:
     start, end, level = block
     if lines[start].is_table:
         return ["", lines[start].text]
-    texts = with_breaks([without_ligatures(line.text) for line in lines[start:end]])
+    usual = without_ligatures if level else without_bullets
+    texts = with_breaks([usual(line.text) for line in lines[start:end]])
     if level:
         return [f"{'#' * min(level, 6)} ", *texts]
-    return ["\\" if texts[0][0] == "#" else "", *(_BULLET.sub("- ", text) for text in texts)]
+    return ["\\" if texts[0][0] == "#" else "", *texts]
 
 
 def without_bullets(text: str) -> str:
     """Return a text whose bullets are those of Markdown."""
-    return _BULLET.sub("- ", without_ligatures(text))
+    return text if text.isascii() else _BULLET.sub("- ", without_ligatures(text))
 
 
 def joined(lines: Sequence[str]) -> str:

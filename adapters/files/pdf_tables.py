@@ -70,7 +70,7 @@ def may_have_rows(lines: Lines) -> bool:
     for text, _, x0, x1, baseline, size, *_ in lines:
         # A character is 0.63 wide at most on average, 0.6 where all are as wide; of Chinese 1.13.
         wide = 0 if text.isascii() else 0.25 * (len(text.encode()) - len(text))
-        width = size * (0.63 * len(text) + wide)
+        width = size * (0.63 * len(text) + wide + 0.3)
         if x1 - x0 > width or abs(above - baseline) < 0.2 * size:
             return True
         above = baseline
