@@ -84,14 +84,21 @@ def count_keys(
         each has the term.
     """
     keys = np.sort(keys)
-    starts = np.flatnonzero(np.diff(keys, prepend=-1))
-    counts = np.diff(starts, append=len(keys))
+    starts = _changes(keys)
+    counts = np.diff(np.append(starts, len(keys)))
     pairs = keys[starts]
     rows = (pairs & 0xFFFF).astype(np.uint16)
     pairs >>= 16
-    firsts = np.flatnonzero(np.diff(pairs, prepend=-1))
-    sizes = np.diff(firsts, append=len(pairs)).astype(np.int32)
+    firsts = _changes(pairs)
+    sizes = np.diff(np.append(firsts, len(pairs))).astype(np.int32)
     return pairs[firsts], sizes, rows, counts.astype(np.min_scalar_type(counts.max(initial=0)))
+
+
+def _changes(values: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Return where values begin, and where they differ from those before."""
+    changes = np.ones(len(values), bool)
+    np.not_equal(values[1:], values[:-1], out=changes[1:])
+    return changes.nonzero()[0]
 
 
 _BUCKET_SIZE = 4  # terms in a bucket, on average
@@ -240,7 +247,11 @@ class _Block(NamedTuple):
     counts: Counts
 
 
-_Later = dict[int, tuple["array[int]", "array[int]"]]  # rows and counts by term
+class _Later(dict[int, tuple["array[int]", "array[int]"]]):
+    """Rows and counts by term, and how many there are."""
+
+    size = 0
+
 
 _EMPTY = PostingLists(np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0, np.uint8))
 
@@ -256,11 +267,11 @@ class Postings:
     def __init__(self) -> None:
         self.vocabulary = Vocabulary()
         # Replaced together, so that a search sees a posting once while a file is written.
-        self._state: tuple[PostingLists, _Later] = _EMPTY, {}
+        self._state: tuple[PostingLists, _Later] = _EMPTY, _Later()
 
     def __len__(self) -> int:
         lists, later = self._state
-        return len(lists.rows) + _size(later)
+        return len(lists.rows) + later.size
 
     def get(self, term: str) -> tuple[Ints, Counts]:
         """Return a term's rows, ascending, and how often each has it; also removed rows."""
@@ -297,7 +308,7 @@ class Postings:
             lengths.append(inverted.lengths)
             first_row += len(inverted.lengths)
         lists, later = self._state
-        size = _size(later) + sum(len(block.rows) for block in blocks)
+        size = later.size + sum(len(block.rows) for block in blocks)
         if size > _SMALL + len(lists.rows) // 8:
             self._merge(blocks)
         else:
@@ -331,7 +342,7 @@ class Postings:
             _place(merged, free, blocks.pop(0))
         if self.vocabulary.has_later:
             self.vocabulary = Vocabulary.of(self.vocabulary.terms())
-        self._state = merged, {}
+        self._state = merged, _Later()
 
     def document_frequencies(self, alive: Mask) -> npt.NDArray[np.int64]:
         """Return for every term in how many living rows it is; terms of none are left out."""
@@ -361,7 +372,7 @@ class Postings:
         terms = self.vocabulary.terms()
         self.vocabulary = Vocabulary.of([terms[at] for at in np.flatnonzero(sizes).tolist()])
         rows = numbers[lists.rows[living]]
-        self._state = PostingLists(starts, rows, lists.counts[living]), {}
+        self._state = PostingLists(starts, rows, lists.counts[living]), _Later()
 
     def arrays(self) -> Arrays:
         """Return arrays for a file, from which ``from_arrays`` restores the postings.
@@ -391,16 +402,13 @@ class Postings:
             raise ValueError(f"the postings of {terms} terms don't fit the vocabulary")
         if not lists.starts[-1] == len(lists.rows) == len(lists.counts):
             raise ValueError(f"the rows of an index don't fit its {terms} terms")
-        postings._state = lists, {}
+        postings._state = lists, _Later()
         return postings
-
-
-def _size(later: _Later) -> int:
-    return sum(len(rows) for rows, _ in later.values())
 
 
 def _add_later(later: _Later, block: _Block) -> None:
     rows, counts = block.rows.tolist(), block.counts.tolist()
+    later.size += len(rows)
     start = 0
     for term, size in zip(block.terms.tolist(), block.sizes.tolist(), strict=True):
         of_term = later.setdefault(term, (array("i"), array("I")))

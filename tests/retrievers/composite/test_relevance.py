@@ -177,10 +177,13 @@ def test_many_copies_leave_room_for_others() -> None:
     graph = NodeGraph(progress=False)
     text = "Green tea is steamed soon after it was picked, and black tea is left to ferment."
     graph.add([Document(text, id=str(number)) for number in range(30)])
-    graph.add([f"There is some tea in the {place}." for place in "cup pot bag box jar tin".split()])
-    results = as_retriever(graph).retrieve("green tea")
+    graph.add([f"There is some tea in the {place}." for place in "cup pot bag box jar".split()])
+    retriever, queries = as_retriever(graph), ["green tea", "some tea"]
+    results = retriever.retrieve(queries[0])
     assert len(results) == 6
     assert [result.text for result in results].count(text) == 1
+    # Each is looked at as far as it takes for itself: as many copies are noted as alone.
+    assert retriever.batch(queries) == [results, retriever.retrieve(queries[1])]
 
 
 def test_what_a_blank_query_lists_scores_nothing() -> None:
