@@ -4,7 +4,7 @@ import asyncio
 import gc
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -43,11 +43,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
-def pytest_collection_finish() -> None:
-    """Have the garbage collector pass over what was imported and collected: it all stays."""
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Leave out garbage collection while tests are collected: what is imported stays, for good."""
+    gc.disable()
+    result = yield
     gc.freeze()
+    gc.enable()
     # Else LlamaIndex's sync methods and aiosqlite get a new event loop here, which nobody closes.
     asyncio.set_event_loop(None)
+    return result
 
 
 @pytest.fixture

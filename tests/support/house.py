@@ -87,8 +87,13 @@ def _module(base: Path, name: str) -> Path | None:
     return None
 
 
-def imports(path: Path) -> Iterator[Path]:
-    """Yield the files that a file imports from, those it needs for its types only included."""
+@cache
+def imports(path: Path) -> frozenset[Path]:
+    """Return the files that a file imports from, those it needs for its types only included."""
+    return frozenset(_imports(path))
+
+
+def _imports(path: Path) -> Iterator[Path]:
     for node in ast.walk(tree(path)):
         if isinstance(node, ast.ImportFrom) and node.level:
             base = path.parents[node.level - 1]
@@ -122,7 +127,7 @@ def through_a_face() -> list[tuple[str, str]]:
 
 def rings() -> list[list[str]]:
     """List the files that import each other in a ring, types included (Tarjan's algorithm)."""
-    arrows = {path: set(imports(path)) for path in files()}
+    arrows = {path: imports(path) for path in files()}
     index: dict[Path, int] = {}
     low: dict[Path, int] = {}
     stack: list[Path] = []
