@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ...nodegraph.errors import check_integer, nearest_names
-from .dataset import Dataset, MissingGold
+from .dataset import Dataset, GoldPassage, MissingGold, Question
 from .gold_places import DocumentTexts, MovedGold
 from .intervals import Difference, Figure, make_difference, make_figure
 from .judges import Judgements, judge_records
@@ -175,6 +175,24 @@ class Evaluation:
                     f"{setup}, {name}: {figure.not_judged} of {len(records)} questions are not "
                     f"judged; {reason:.200}"
                 )
+        uncounted = sum(self._is_uncounted(q, records[q.id]) for q in self.dataset.questions)
+        if 10 * uncounted >= len(records) and any(map(_counts_gold, self.metrics)):
+            yield (
+                f"{setup}: for {uncounted} of {len(records)} questions a result has the gold "
+                "passage in it, or is a part of it, and does not count, since one is more than "
+                'twice as long: --match place, Matching("place"), counts it'
+            )
+
+    def _is_uncounted(self, question: Question, record: Record) -> bool:
+        """Return whether gold passages are in results, or these in them, and only size differs."""
+        passages = [gold for gold in question.gold if isinstance(gold, GoldPassage)]
+        if self.matching.passages != "edit" or not passages or not record.items:
+            return False
+        contains = replace(self.matching, passages="contains")
+        pairs = [(gold, item) for gold in passages for item in record.items]
+        return not any(self.matching.matches(*pair) for pair in pairs) and any(
+            contains.matches(*pair) for pair in pairs
+        )
 
     def table(self) -> str:
         """Return the figures as a table for a terminal."""
@@ -354,6 +372,11 @@ class Evaluation:
             raise ValueError(
                 f"there is no {what} {name!r}; there are {nearest_names(name, existing)}"
             )
+
+
+def _counts_gold(metric: str) -> bool:
+    names = ("recall", "precision", "hit", "all_gold", "mrr", "ndcg", "map", "tokens_")
+    return metric.startswith(names)
 
 
 def _cell(figure: Figure) -> str:

@@ -96,6 +96,52 @@ def test_what_was_lost_and_won_is_listed(baseline):
     assert gate.as_dict()["checks"][0]["won"][0]["question_id"] == "51"
 
 
+def check_of(lost, won, count, limit):
+    """Return the check of a metric that some questions lose, and others win."""
+    after = [0.0] * lost + [1.0] * (count - lost)
+    before = [1.0] * lost + [0.0] * won + [1.0] * (count - lost - won)
+    rows = {
+        name: {str(n): Judgement(value) for n, value in enumerate(values)}
+        for name, values in (("A", before), ("B", after))
+    }
+    metric = get_metric("recall@5")
+    difference = make_difference(metric, "A", "B", rows)
+    return MetricCheck("search", metric, limit, difference, None, None, (), ())
+
+
+@pytest.mark.parametrize(
+    ("lost", "won", "sentence"),
+    [
+        (3, 1, "40 questions can't tell whether the loss is above 0.02; about 450 would"),
+        (4, 1, "40 questions can't tell whether the loss is above 0.02; about 140 would"),
+        (0, 0, "on 40 questions: no loss above 0.02"),
+        (9, 0, "on 40 questions: worse by more than the 0.02 allowed"),
+    ],
+)
+def test_what_questions_can_not_tell_as_many_as_it_says_would(lost, won, sentence):
+    check = check_of(lost, won, 40, 0.02)
+    assert sentence in str(check)
+    if check.questions_needed:
+        times = -(-check.questions_needed // 40)
+        assert check_of(times * lost, times * won, times * 40, 0.02).verdict == "lost"
+
+
+def test_budgets_and_costs_are_in_table_page_gate_and_summary(tmp_path):
+    metrics = [*(f"recall@{n}tokens" for n in (500, 1000, 2000, 4000)), "tokens_to_first_hit"]
+    metrics.append("model_calls")
+    with NodeGraph(progress=False) as graph:
+        graph.add(dataset().documents)
+        evaluation = evaluate({"search": Retriever(graph, "ROOT")}, dataset(), metrics)
+        evaluation.save(tmp_path / "b.jsonl")
+        limits = dict.fromkeys(metrics[:4], 0.02) | {"tokens_to_first_hit": 5, "model_calls": 0}
+        gate = compare_with_baseline(evaluation, tmp_path / "b.jsonl", limits)
+    assert gate.passed
+    assert [check.metric.name for check in gate.checks] == metrics
+    for text in (evaluation.table(), evaluation.to_html(), str(gate), gate.to_markdown()):
+        assert all(name in text for name in metrics)
+    assert "tokens of results" in gate.to_markdown()
+
+
 def test_a_retriever_that_raises_fails_the_gate_unless_it_may(baseline):
     gate = baseline(found({50, 51, 52}, failing={3}))
     assert not gate.passed

@@ -388,3 +388,18 @@ def test_a_chain_that_returns_only_an_answer_is_not_judged_by_what_it_retrieved(
     assert values(evaluation, "text", "abstention")[-1] == 0
     assert values(evaluation, "engine", "recall@1")[:3] == [1, 1, 1]
     assert values(evaluation, "engine", "recall@9tokens")[:3] == [0, 0, 0]  # none is so short
+
+
+def test_passages_whose_size_alone_differs_are_noted(graph):
+    gold = (GoldPassage("Green tea is not fermented."),)
+    data = Dataset([Question("1", "Which tea is not fermented?", gold)])
+    setups = {"documents": Retriever(graph, "ROOT"), "sentences": Retriever(graph, "sentence")}
+    note = "for 1 of 1 questions a result has the gold passage in it, or is a part of it"
+    documents = [f"{text} {'It is drunk. ' * 9}" for text in TEXTS.values()]
+    with NodeGraph(progress=False) as longer:
+        longer.add(documents)
+        setups["documents"] = Retriever(longer, "ROOT")
+        notes = evaluate(setups, data, ["recall@1"]).notes()
+        assert [one.startswith(f"documents: {note}") for one in notes] == [True]
+        assert evaluate(setups, data, ["recall@1"], matching=Matching("contains")).notes() == []
+        assert not any(note in one for one in evaluate(setups, data, ["tokens@1"]).notes())
