@@ -377,10 +377,12 @@ def compare_with_baseline(
     if not Path(path).exists():
         raise FileNotFoundError(f"there is no baseline {str(path)!r}; save one first")
     file = RecordFile(path, {})
+    if not file.described:
+        raise ValueError(f"{path} has no results of an evaluation; save a new baseline")
     setups = [name for name in evaluation.records if name in file.described]
     if not setups:
         raise ValueError(
-            f"{path} has the set-ups {', '.join(map(repr, file.described)) or 'none'}, and the "
+            f"{path} has the set-ups {', '.join(map(repr, file.described))}, and the "
             f"evaluation {', '.join(map(repr, evaluation.records))}; compare set-ups by one name"
         )
     _check_complete(file, setups)

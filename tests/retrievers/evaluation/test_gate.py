@@ -190,6 +190,9 @@ def test_what_can_not_be_compared_is_refused(baseline, tmp_path):
         compare_with_baseline(evaluation, path)
     with pytest.raises(ValueError, match="'recall@1', which is not measured; there is 'recall@5'"):
         compare_with_baseline(evaluation, path, {"recall@1": 0.1})
+    (tmp_path / "empty.jsonl").write_text("", encoding="utf-8")
+    with pytest.raises(ValueError, match="has no results of an evaluation; save a new baseline"):
+        compare_with_baseline(evaluation, tmp_path / "empty.jsonl")
     with pytest.raises(FileNotFoundError, match="there is no baseline"):
         compare_with_baseline(evaluation, tmp_path / "nothing.jsonl")
     more = evaluate({"search": found()}, dataset(), ["recall@5"])
