@@ -8,13 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..nodegraph.models.encoder import Encoder
+from ..nodegraph.models.encoder import Encoder, padded_batches
 from ..nodegraph.models.model_objects import model_name
 from ..retrievers.rerankers.cross_encoder import Tokens
 from .extras import extra
 
 if TYPE_CHECKING:
     from sentence_transformers import CrossEncoder, SentenceTransformer
+
+
+_DTYPES = ("auto", "float32", "float16", "bfloat16")
 
 
 class SentenceTransformerEmbedder:
@@ -32,15 +35,19 @@ class SentenceTransformerEmbedder:
         batch_size: How many texts the model sees at once. None for as many as suit the device, by
             their tokens: much quicker than a fixed number.
         device: Where it runs, such as ``"cpu"`` or ``"cuda:0"``; None for the best there is.
+        dtype: The numbers it computes with: ``"float32"``, ``"float16"``, ``"bfloat16"``, or
+            ``"auto"`` for float16 on a GPU and float32 elsewhere. None for those it comes with.
         local_files_only: Whether to fail rather than download.
         **settings: Further arguments of ``SentenceTransformer``, such as ``truncate_dim``.
 
-    The vectors are kept under a name made of the model's weights, the prompt for passages and the
-    normalization, so that neither another folder nor another prompt for queries embeds anew.
+    The vectors are kept under a name made of the model's weights, ``dtype``, the prompt for
+    passages and the normalization, so that neither another folder nor another prompt for queries
+    embeds anew.
 
     Raises:
         ImportError: If sentence-transformers is needed to load the model, and not installed.
         TypeError: If a loaded model comes with arguments for loading it.
+        ValueError: If the dtype is another one.
         OSError: If there is no such model.
     """
 
@@ -53,17 +60,27 @@ class SentenceTransformerEmbedder:
         normalize: bool = False,
         batch_size: int | None = None,
         device: str | None = None,
+        dtype: str | None = None,
         local_files_only: bool = False,
         **settings: Any,
     ) -> None:
+        if dtype not in (None, *_DTYPES):
+            raise ValueError(f"dtype is one of {', '.join(map(repr, _DTYPES))}, not {dtype!r:.80}")
         if isinstance(model, str | Path):
             with extra("sentence-transformers", "sentence_transformers"):
                 from sentence_transformers import SentenceTransformer  # it takes seconds
             loaded = SentenceTransformer(
                 str(model), device=device, local_files_only=local_files_only, **settings
             )
-        elif device is not None or local_files_only or settings:
-            passed = [*(["device"] if device else []), *settings] or ["local_files_only"]
+            if dtype == "auto":
+                dtype = "float16" if loaded.device.type == "cuda" else "float32"
+            if dtype is not None:
+                import torch  # loaded with the model
+
+                loaded.to(getattr(torch, dtype))
+        elif device is not None or dtype is not None or local_files_only or settings:
+            loading = {"device": device, "dtype": dtype, **settings}
+            passed = [key for key, value in loading.items() if value] or ["local_files_only"]
             raise TypeError(
                 f"{passed[0]} is for loading a model, and {model!r:.60} is loaded; leave it out, "
                 "or give the model's folder or name"
@@ -73,6 +90,8 @@ class SentenceTransformerEmbedder:
         both = {"normalize_embeddings": normalize, "batch_size": batch_size or 64}
         self.batch_size = batch_size
         self.name = model_name(loaded)
+        if dtype not in (None, "float32"):
+            self.name += f" {dtype}"
         if passage_prompt is not None:
             self.name += f" {passage_prompt!r}"
         if normalize:
@@ -155,20 +174,18 @@ class TransformerPairs:
 
         model = self._model
         lengths = [len(row["input_ids"]) for row in tokens]
-        order = sorted(range(len(tokens)), key=lambda at: -lengths[at])
-        budget = CPU_BATCH_TOKENS if model.device.type == "cpu" else GPU_BATCH_TOKENS
-        outputs, start = [], 0
+        on_cpu = model.device.type == "cpu"
+        batches = padded_batches(lengths, CPU_BATCH_TOKENS if on_cpu else GPU_BATCH_TOKENS)
+        outputs = []
         model.eval()
         with torch.inference_mode():
-            while start < len(order):
-                stop = start + max(1, budget // lengths[order[start]])
-                padded = self._padded([tokens[at] for at in order[start:stop]])
+            for batch in batches:
+                padded = self._padded([tokens[at] for at in batch])
                 features = {k: torch.from_numpy(v).to(model.device) for k, v in padded.items()}
                 outputs.append(model.activation_fn(model(features)["scores"].float()))
-                start = stop
             sorted_scores = torch.cat(outputs).cpu().numpy()
         scores = np.empty_like(sorted_scores)
-        scores[order] = sorted_scores
+        scores[[at for batch in batches for at in batch]] = sorted_scores
         return scores
 
     def _padded(self, batch: Sequence[Tokens]) -> dict[str, np.ndarray[Any, Any]]:

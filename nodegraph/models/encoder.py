@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..locking import Lock
@@ -15,7 +15,7 @@ _TOKENS_ON_CPU = 1_024
 _TOKENS = 32_768
 """The same on a GPU, which has more to do at once: 64 texts of 512 tokens."""
 
-_COUNTED = 1 << 18  # characters whose tokens are in memory at once
+_COUNTED = 1 << 17  # characters whose tokens are in memory at once
 
 
 class Encoder:
@@ -52,36 +52,35 @@ class Encoder:
             >>> Encoder(object()).token_batches(["tea"]) is None
             True
         """
-        counter = attribute(attribute(self._model, "tokenizer"), "backend_tokenizer")
-        if not self._settings[2] or not has(counter, "encode_batch_fast", "no_padding"):
+        tokenizer = attribute(self._model, "tokenizer")
+        if not self._settings[2] or attribute(tokenizer, "is_fast") is not True:
             return None
-        tokens: list[int] = []
-        with self._lock.held():
-            counter.no_padding()  # who pads sets it again
-            for part in _parts(texts):
-                tokens += map(len, counter.encode_batch_fast(part))
+        # As ``encode`` does: other settings would change what other threads have set.
+        settings: dict[str, Any] = {"padding": True, "truncation": True}
         limit = attribute(self._model, "max_seq_length")
-        if isinstance(limit, int):
-            tokens = [min(count, limit) for count in tokens]
+        settings |= {"max_length": limit} if isinstance(limit, int) else {}
+        tokens = [0] * len(texts)
+        for part in padded_batches([*map(len, texts)], _COUNTED):
+            with self._lock.held():
+                encoded = tokenizer([texts[at] for at in part], return_tensors="np", **settings)
+            for at, count in zip(part, encoded["attention_mask"].sum(axis=1), strict=True):
+                tokens[at] = int(count)
         on_cpu = str(attribute(self._model, "device") or "cpu") == "cpu"
         return padded_batches(tokens, _TOKENS_ON_CPU if on_cpu else _TOKENS)
 
     def embed(self, texts: list[str]) -> Any:
         """Embed passages: (texts, dimension)."""
-        import numpy as np
-
-        method, prompts, settings = "encode_document", ("document", "passage", "corpus"), None
+        method, prompts = "encode_document", ("document", "passage", "corpus")
         settings = self._settings[0]
         batches = self.token_batches(texts)
-        if not batches:
+        if batches is None:
             return self._encode(method, prompts, texts, settings)
-        vectors: Any = None
+        vectors: list[Any] = [None] * len(texts)
         for batch in batches:
             part = [texts[at] for at in batch]
             rows = self._encode(method, prompts, part, {**settings, "batch_size": len(part)})
-            if vectors is None:
-                vectors = np.empty((len(texts), rows.shape[1]), rows.dtype)
-            vectors[batch] = rows
+            for at, row in zip(batch, rows, strict=True):
+                vectors[at] = row
         return vectors
 
     def embed_queries(self, texts: list[str]) -> Any:
@@ -114,20 +113,6 @@ def _accepted(call: Callable[..., Any], settings: dict[str, Any]) -> dict[str, A
     if any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
         return {k: v for k, v in settings.items() if k != "prompt_name" or v is not None}
     return {k: v for k, v in settings.items() if k in parameters}
-
-
-def _parts(texts: Sequence[str]) -> Iterator[list[str]]:
-    """Yield texts some at a time, of which the tokens take little memory."""
-    part: list[str] = []
-    size = 0
-    for text in texts:
-        if part and size + len(text) > _COUNTED:
-            yield part
-            part, size = [], 0
-        part.append(text)
-        size += len(text)
-    if part:
-        yield part
 
 
 def padded_batches(sizes: Sequence[int], budget: int, most: int | None = None) -> list[list[int]]:
