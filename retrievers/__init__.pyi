@@ -46,10 +46,10 @@ from .rerankers.keyword_filter import TokenLimit as TokenLimit
 from .rerankers.rerank_retriever import RerankRetriever as RerankRetriever
 from .rerankers.reranker import Reranker as Reranker
 from .rerankers.reranker import register_reranker as register_reranker
+from .restricted_retriever import restrict as restrict
 from .results import Evidence as Evidence
 from .results import Hits as Hits
 from .results import ScoredNode as ScoredNode
-from .retrieval_conditions import restrict as restrict
 from .retriever import Retriever as Retriever
 from .retriever import RetrieverSettings as RetrieverSettings
 from .similarities.bm25 import Bm25 as Bm25

@@ -29,8 +29,8 @@ from ..foreign.coercion import as_retriever
 from ..plans.plan import Plan, arun, astream, run, stream
 from ..plans.prompting import Prompt, PromptMixin, PromptReplacement, replace_prompts
 from ..protocols import RetrieverLike
+from ..restricted_retriever import restrict
 from ..results import ScoredNode
-from ..retrieval_conditions import restrict
 from ..token_budget import TokenBudget
 from ..validation import check_min_score, check_top_k, choice, whole
 from .answer import Answer, Source

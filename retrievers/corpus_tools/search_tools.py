@@ -16,8 +16,8 @@ from ..answers.quotes import draft_quotes
 from ..composite.default_retriever import DefaultRetriever
 from ..filters import Filters, parse_filters
 from ..protocols import RetrieverProtocol
+from ..restricted_retriever import restrict
 from ..results import ScoredNode
-from ..retrieval_conditions import restrict
 from ..retriever import Retriever
 from ..token_budget import TokenBudget
 from .reading_tools import CorpusView

@@ -23,7 +23,7 @@ from nodekin.retrievers import (
     trace,
 )
 from nodekin.retrievers.base_retriever import current_restriction
-from nodekin.retrievers.retrieval_conditions import RestrictedRetriever
+from nodekin.retrievers.restricted_retriever import RestrictedRetriever
 
 OURS = {"tenant": "a"}
 

@@ -12,7 +12,7 @@ from nodekin.retrievers import (
 )
 from nodekin.retrievers.answers.staleness import no_model
 from nodekin.retrievers.corpus_tools.toolset import CorpusTools
-from nodekin.retrievers.retrieval_conditions import restrict
+from nodekin.retrievers.restricted_retriever import restrict
 
 NILE = "The Nile is 6,650 km long."
 QUESTION = "How long is the Nile?"
