@@ -212,7 +212,8 @@ class AnswerStore:
         *row, _ = astuple(replace(answer, setup=dict(answer.setup)))
         self._change({answer.key: encode(row).encode("utf-8", "surrogatepass")})
         if checker is not None:
-            self._checkers[checker] = None
+            with self._lock:
+                self._checkers[checker] = None
 
     def remove(self, answers: StoredAnswer | Iterable[StoredAnswer]) -> None:
         """Remove answers; those that are not there are skipped."""
@@ -318,7 +319,8 @@ class AnswerStore:
         for checker in checkers:
             if not callable(getattr(checker, "stale_answers", None)):
                 raise TypeError(f"answers are checked by a QueryEngine, not by {checker!r:.80}")
-        engines = list(checkers) or list(self._checkers)
+        with self._lock:
+            engines = list(checkers) or list(self._checkers)
         if not engines and len(self):
             names = nearest_names("", [answer.question for answer in self])
             raise LookupError(

@@ -306,7 +306,7 @@ class QueryEngine(PromptMixin):
         if self.qa is not None or (self.max_tokens, self.min_score) != (None, None):
             return None
         check = _CHECKS.get(self)
-        if check is None or check.retriever is not self.retriever:
+        if check is None or not check.is_of(self.retriever, self.top_k):
             check = BoundedCheck.of(self.retriever, self.top_k)
             if check is not None:
                 _CHECKS[self] = check

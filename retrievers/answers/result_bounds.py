@@ -31,7 +31,7 @@ from ..results import ScoredNode
 from ..retriever import Retriever
 from ..similarities.bm25 import Bm25
 from ..similarities.registry import Cosine
-from .staleness import compared
+from .staleness import compared, with_current_causes
 
 Floats = npt.NDArray[np.float64]
 
@@ -143,20 +143,21 @@ class WordScorer:
         similarity = self._similarity
         averages = np.array(self._averages)
         averages[averages == 0] = 1.0
+        order = np.argsort(postings["term"], kind="stable")
+        starts = np.searchsorted(postings["term"], range(len(self._terms) + 1), sorter=order)
         for text in texts:
             terms, length = terms_and_length(similarity.analyzer, text)
             counts = Counter(terms)
-            relative = length / averages
-            by_term = np.zeros(len(self._terms))
-            for term in counts.keys() & self._terms.keys():
-                by_term[self._terms[term]] = counts[term]
-            occurring = by_term[postings["term"]]
-            (at,) = occurring.nonzero()
-            occurring, of_rows = occurring[at], rows[at]
+            common = [*(counts.keys() & self._terms.keys())]
+            numbers = [self._terms[term] for term in common]
+            of_terms = [order[starts[number] : starts[number + 1]] for number in numbers]
+            at = np.concatenate([order[:0], *of_terms])
+            occurring = np.repeat([counts[term] for term in common], [*map(len, of_terms)])
+            of_rows = rows[at]
             k1, b = similarity.k1, similarity.b
-            norms = k1 * (1 - b + b * relative[of_rows])
+            norms = k1 * (1 - b + b * (length / averages[of_rows]))
             impacts = occurring * (k1 + 1) / (occurring + norms)
-            weights = postings["weight"][at]
+            weights = postings["weight"][at].astype(np.float64)
             weights[weights == 0] = np.inf  # no text had the term: what it weighs is not known
             sums = np.bincount(of_rows, weights * impacts, minlength=len(self._lengths))
             yield sums.astype(np.float64)  # they are integers where there are none
@@ -213,7 +214,7 @@ class WordScorer:
         self._top_ks = np.array(self._top_ks)[rows].tolist()
 
 
-_POSTING = [("term", "i4"), ("main", "i4"), ("count", "f4"), ("weight", "f8")]
+_POSTING = [("term", "i4"), ("main", "i4"), ("count", "f4"), ("weight", "f4")]
 
 
 def _inverse_frequency(frequency: Any, size: int) -> Any:
@@ -407,8 +408,7 @@ class BoundedCheck:
         (self._graph,) = retriever.graphs
         self._lock = threading.Lock()
         self._bounds: ResultBounds | None = None
-        # The answers that were checked, and what was retrieved for those that are out of date.
-        self._checked: dict[str, tuple[StoredAnswer, list[ScoredNode] | None]] = {}
+        self._checked: dict[str, tuple[StoredAnswer, StaleAnswer | None]] = {}
 
     @classmethod
     def of(cls, retriever: RetrieverProtocol, top_k: int | None) -> BoundedCheck | None:
@@ -423,6 +423,10 @@ class BoundedCheck:
         ):
             return None
         return cls(retriever, top_k or retriever.top_k)
+
+    def is_of(self, retriever: RetrieverProtocol, top_k: int | None) -> bool:
+        """Return whether it checks the answers of a retriever, with so many results."""
+        return retriever is self.retriever and self.top_k == (top_k or self.retriever.top_k)
 
     def __call__(self, answers: Sequence[StoredAnswer]) -> list[StaleAnswer | None]:
         """Return for each answer what has changed, None if nothing has."""
@@ -447,9 +451,10 @@ class BoundedCheck:
             return [self._compared(answer, self._bounds) for answer in answers]
 
     def _compared(self, answer: StoredAnswer, bounds: ResultBounds) -> StaleAnswer | None:
-        checked, others = self._checked.get(answer.key, (None, None))
-        if checked == answer and not bounds.may_differ(answer.key):
-            return None if others is None else compared(answer, others, self._graph)
+        checked, stale = self._checked.get(answer.key, (None, None))
+        is_same = checked is answer or checked == answer
+        if is_same and not bounds.may_differ(answer.key):
+            return None if stale is None else with_current_causes(stale, self._graph)
         results: list[ScoredNode] = []
         top_k = answer.top_k or self.top_k
         if answer.question.strip():
@@ -460,7 +465,7 @@ class BoundedCheck:
                 filtered = bool(self.retriever.conditions(answer.filters))
                 bounds.record(answer.key, answer.question, results, top_k, limit, filtered)
         stale = compared(answer, results[:top_k], self._graph)
-        self._checked[answer.key] = answer, None if stale is None else results[:top_k]
+        self._checked[answer.key] = answer, stale
         return stale
 
 

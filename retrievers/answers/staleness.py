@@ -260,13 +260,16 @@ def compared(
     added = [result.node for result in results if stored_result(result).key in now - before]
     if not removed and not added:
         return None
-    texts = {
-        node.id: node.text
-        for node in graph.reader.existing_nodes([*{result.document_id for result in removed}])
-    }
-    causes = [_cause(result, texts) for result in removed]
-    causes += [f"a new result: {node.place or node.document_id}" for node in added]
-    return StaleAnswer(answer, tuple(dict.fromkeys(causes)), tuple(removed), tuple(added))
+    return with_current_causes(StaleAnswer(answer, (), tuple(removed), tuple(added)), graph)
+
+
+def with_current_causes(stale: StaleAnswer, graph: NodeGraph) -> StaleAnswer:
+    """Return what has changed with the causes that the documents show now."""
+    documents = graph.reader.existing_nodes([*{result.document_id for result in stale.removed}])
+    texts = {node.id: node.text for node in documents}
+    causes = [_cause(result, texts) for result in stale.removed]
+    causes += [f"a new result: {node.place or node.document_id}" for node in stale.added]
+    return replace(stale, causes=tuple(dict.fromkeys(causes)))
 
 
 def _cause(result: StoredResult, texts: Mapping[str, str]) -> str:

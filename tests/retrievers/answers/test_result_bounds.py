@@ -120,3 +120,14 @@ def test_retrievers_without_bounds(retriever):
     graph = NodeGraph()
     graph.create_node_group("line", str.splitlines)
     assert BoundedCheck.of(retriever(graph), None) is None
+
+
+def test_an_engine_that_now_asks_for_fewer_results():
+    graph = NodeGraph()
+    graph.create_node_group("line", str.splitlines)
+    graph.add("green tea\nblack tea\nwhite tea")
+    engine = QueryEngine(Retriever(graph, "line"), lambda prompt: "An answer [1].", top_k=3)
+    engine.query("tea", keep=True)
+    assert graph.answers.stale(engine) == []
+    engine.top_k = 1
+    assert len(graph.answers.stale(engine)[0].removed) == 2
