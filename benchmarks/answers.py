@@ -42,7 +42,7 @@ from nodekin.retrievers.evaluation import GoldPassage, Judge, Matching, Question
 from nodekin.retrievers.evaluation.matching import RetrievalCase, RetrievedItem
 from nodekin.retrievers.protocols import RetrieverProtocol
 
-_EDITS = ("add", "change", "change", "remove", "move", "rename", "metadata")
+_EDITS = ("add", "change", "change", "remove", "move", "rename", "metadata", "weights")
 
 _PASSAGES_PER_DOCUMENT = 4
 
@@ -117,6 +117,10 @@ class Corpus:
         name, metadata = old.id, old.metadata
         if kind == "add":
             graph.add(self.document(f"new {number}"))
+            return kind
+        if kind == "weights":  # of a link, which the default search follows
+            other = self.random.choice(graph.reader.document_ids())
+            graph.link(old.id, other, weight=self.random.random())
             return kind
         if kind in ("remove", "rename"):
             graph.remove(old.id)

@@ -12,12 +12,15 @@ from typing import Any
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.node import ROOT, Node
 from ...nodegraph.search_text import file_name_of, source_title
+from ...nodegraph.stored_answers import StaleAnswer, StoredAnswer
 from ...retrievers.analysis.text_analyzer import TextAnalyzer
+from ...retrievers.answers.engine import QueryEngine
+from ...retrievers.answers.staleness import graph_of
 from ...retrievers.corpus_tools.reading_tools import CorpusView
 from ...retrievers.protocols import RetrieverProtocol
 from ...retrievers.results import Evidence, ScoredNode
 from ...retrievers.tracing import Span, trace
-from .markdown import passage_elements
+from .markdown import GrowingMarkdown, passage_elements
 
 _TEXT = 2_400  # characters of a result
 
@@ -323,6 +326,70 @@ def folder_of(node: Node) -> str:
 def file_name(node: Node) -> str:
     """Return the name of a node's file, or its document's id, which may be one."""
     return file_name_of(node.metadata) or node.document_id or node.id
+
+
+_ANSWERS = 20  # in one part of their list: each may take a search
+
+
+def answer_list(engine: QueryEngine, skip: int) -> dict[str, Any]:
+    """Return some stored answers, and why those are out of date that are.
+
+    Only those that were made under the conditions of an engine.
+
+    Args:
+        engine: What tells whether they are out of date.
+        skip: How many are left out.
+    """
+    conditions = engine.conditions()
+    answers = [a for a in graph_of(engine.retriever).answers if a.conditions == conditions]
+    listed = answers[skip : skip + _ANSWERS]
+    stale = {item.answer.key: item for item in engine.stale_answers(listed)}
+    return {
+        "total": len(answers),
+        "answers": [_answer_record(answer, stale.get(answer.key)) for answer in listed],
+    }
+
+
+def refreshed(engine: QueryEngine, key: str) -> dict[str, Any]:
+    """Answer the question of a stored answer again, and return the new one.
+
+    Raises:
+        LookupError: If there is none under the conditions of the engine.
+        ValueError: If there is no model, or the answer is the note of an agent.
+    """
+    answers = graph_of(engine.retriever).answers
+    answer = answers.get(key)
+    if answer is None or answer.conditions != engine.conditions():
+        raise LookupError(f"there is no stored answer {key!r:.80}")
+    if not engine.answer_again(answer):
+        raise ValueError("only a model answers again, and no note of an agent; set OPENAI_MODEL")
+    answer = answers.get(key) or answer
+    return _answer_record(answer, next(iter(engine.stale_answers([answer])), None))
+
+
+def _answer_record(answer: StoredAnswer, stale: StaleAnswer | None) -> dict[str, Any]:
+    """Return a stored answer; of one that is out of date the sources that it had, and new ones."""
+    markdown = GrowingMarkdown()
+    cited = {source.results[0] for source in answer.sources if source.cited}
+    sources = [r for at, r in enumerate(answer.results) if at in cited] or list(answer.results)
+    return {
+        "key": answer.key,
+        "question": answer.question,
+        "text": answer.text,
+        "blocks": [*markdown.add(answer.text), *markdown.finish()],
+        "model": answer.model,
+        "note": not answer.setup,
+        "stale": None if stale is None else list(stale.causes),
+        "sources": [{"document": r.document_id, "text": r.text[:_HIT]} for r in sources],
+        "removed": [
+            {"document": r.document_id, "text": r.text[:_TEXT]}
+            for r in (() if stale is None else stale.removed)
+        ],
+        "added": [
+            {**node_record(node), "text": node.text[:_TEXT]}
+            for node in (() if stale is None else stale.added)
+        ],
+    }
 
 
 MAX_RESULTS = 50

@@ -18,6 +18,7 @@ from ...nodegraph.models.templates import language_of
 from ...nodegraph.node import ROOT
 from ...retrievers.answers.answer import Answer
 from ...retrievers.answers.engine import QueryEngine
+from ...retrievers.answers.staleness import no_model
 from ...retrievers.corpus_tools.reading_tools import CorpusView
 from ...retrievers.corpus_tools.tool_output import ToolError
 from ...retrievers.protocols import RetrieverProtocol
@@ -36,11 +37,13 @@ from ..server_access import (
 from .corpus_pages import (
     MAX_RESULTS,
     CorpusPages,
+    answer_list,
     explained_search,
     file_name,
     hit_in,
     node_record,
     plain_number,
+    refreshed,
     why_missing,
 )
 from .markdown import GrowingMarkdown, passage_elements
@@ -138,6 +141,8 @@ class PageApp:
             ("POST", "search", self._search),
             ("POST", "missing", self._missing),
             ("POST", "keep", self._keep),
+            ("GET", "answers", self._answers),
+            ("POST", "refresh", self._refreshed),
         ):
             routes.append(Route(f"/api/{path}", self._endpoint(answer), methods=[method]))
         routes.append(Route("/api/ask", self._ask, methods=["POST"]))
@@ -179,6 +184,7 @@ class PageApp:
             "setups": self.setups.declared(),
             "suggested": self.setups.suggested(),
             "file": str(self.setups.path),
+            "answers": len(self.setups.graph.answers),
         }
 
     def _documents(self, values: Mapping[str, Any]) -> dict[str, Any]:
@@ -209,6 +215,20 @@ class PageApp:
     def _keep(self, values: Mapping[str, Any]) -> dict[str, Any]:
         path = self.setups.keep(_text(values, "name"), _text(values, "setup"))
         return {"file": str(path), "setups": self.setups.declared()}
+
+    def _answers(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        return answer_list(self._engine(), _count(values, "skip", 0))
+
+    def _refreshed(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        return refreshed(self._engine(), _text(values, "key"))
+
+    def _engine(self) -> QueryEngine:
+        """Return what stored answers are checked by, and answered again: as by the command line."""
+        llm: Any = self._llm
+        retriever = self.setups.retriever("")
+        if isinstance(llm, QueryEngine):
+            return llm if llm.retriever is retriever else QueryEngine(retriever, llm.llm)
+        return QueryEngine(retriever, no_model if llm is None else llm)
 
     async def _ask(self, request: Request) -> Response:
         """Answer a question as lines of JSON; the model stops when the reader goes away."""

@@ -355,8 +355,12 @@ class QuoteIndex:
         """Return the sentence that has most of a quotation's words, of the text that has most."""
         terms = _terms(NormalText(quote).normalized)
         letters = [*map(letters_of, terms)]
-        texts = map(self._letters_of, range(len(self.texts)))
-        most = [sum(map(text.__contains__, letters)) for text in texts]
+        most = [
+            sum(map(self._letters_of(at).__contains__, letters))
+            if known is None
+            else len(terms & known)
+            for at, known in enumerate(self._terms)
+        ]
         at, shared = 0, 0
         for other in sorted(range(len(self.texts)), key=lambda other: -most[other]):
             if most[other] < max(shared, 1):

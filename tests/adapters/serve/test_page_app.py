@@ -9,6 +9,9 @@ import pytest
 from page_client import Client
 
 from nodekin.adapters.serve.page_app import PageApp
+from nodekin.adapters.serve.serving import page_of
+from nodekin.nodegraph import Document
+from nodekin.retrievers import QueryEngine, Retriever
 
 
 def test_the_corpus_with_its_groups_and_setups(client) -> None:
@@ -171,3 +174,37 @@ def test_the_log_says_why_a_request_failed(app, client, caplog, monkeypatch) -> 
     assert client.get("/api/tree", node="no\x1b[2J").status_code == 404
     assert "GET '/api/tree' failed: " in caplog.text
     assert "\x1b" not in caplog.text
+
+
+def test_stored_answers_with_their_old_and_new_sources(graph) -> None:
+    engine = QueryEngine(Retriever(graph, "ROOT", top_k=1), lambda prompt: "By **steam** [1].")
+    client = Client(page_of(engine))
+    assert client.get("/api/corpus").json()["answers"] == 0
+    engine.query("steamed green tea?", keep=True)
+    engine.restricted({"x": 1}).query("a tenant's question", keep=True)
+    record = client.get("/api/answers").json()
+    (answer,) = record["answers"]
+    assert (record["total"], answer["stale"], answer["note"]) == (1, None, False)
+    assert answer["blocks"] == [["p", {}, "By ", ["strong", {}, "steam"], " [1]."]]
+    assert answer["sources"][0]["document"] == "tea/green.md"
+    graph.add(Document("Steamed green tea? Green tea is steamed.", id="new.md"))
+    (answer,) = client.get("/api/answers").json()["answers"]
+    assert [one["document"] for one in answer["removed"]] == ["tea/green.md"]
+    assert [one["document"] for one in answer["added"]] == ["new.md"]
+    assert "a new result: new.md" in answer["stale"]
+    assert client.post("/api/refresh", key=answer["key"]).json()["stale"] is None
+    assert graph.answers.stale(engine)[0].answer.question == "a tenant's question"
+    assert client.get("/api/answers", skip="1").json()["answers"] == []
+
+
+def test_what_the_page_can_not_answer_again(graph) -> None:
+    retriever = Retriever(graph, "ROOT", top_k=1)
+    engine = QueryEngine(retriever, lambda prompt: "Steam [1].")
+    engine.query("steamed green tea?", keep=True)
+    restricted = engine.restricted({"x": 1})
+    restricted.query("a tenant's question", keep=True)
+    own, other = sorted(graph.answers, key=lambda answer: answer.conditions != "")
+    assert Client(page_of(engine)).post("/api/refresh", key=other.key).status_code == 404
+    assert Client(page_of(retriever)).post("/api/refresh", key=own.key).status_code == 400
+    client = Client(page_of(restricted))
+    assert [one["key"] for one in client.get("/api/answers").json()["answers"]] == [other.key]
