@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import threading
+import weakref
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -258,6 +259,7 @@ class Connection:
         write: Whether this connection may change it.
         timeout: Seconds to wait for another process that is writing.
         frozen: Whether this user can't write to the folder.
+        opened: Gets the connection before it is used.
 
     Raises:
         StoreError: If it can't be opened.
@@ -266,7 +268,15 @@ class Connection:
         retired: Whether it is to be closed, and replaced, once no transaction is open.
     """
 
-    def __init__(self, path: Path, *, write: bool, timeout: float, frozen: bool = False) -> None:
+    def __init__(
+        self,
+        path: Path,
+        *,
+        write: bool,
+        timeout: float,
+        frozen: bool = False,
+        opened: weakref.WeakSet[Connection] | None = None,
+    ) -> None:
         self._path = path
         self._write = write
         self._timeout = timeout
@@ -275,7 +285,10 @@ class Connection:
         self._log = path.with_name(f"{path.name}-wal")
         self._lock = threading.RLock()  # held while a statement runs
         self.retired = False
-        self._db_now: sqlite3.Connection | None = self._opened()
+        self._opened = opened
+        self._db_now: sqlite3.Connection | None = None
+        self._closing: sqlite3.Connection | None = None
+        self._open()
 
     @property
     def is_outdated(self) -> bool:
@@ -306,9 +319,12 @@ class Connection:
             check_same_thread=False,
         )
 
-    def _opened(self) -> sqlite3.Connection:
-        with opening:
-            return self._set_up()
+    def _open(self) -> sqlite3.Connection:
+        with opening:  # all of it: who forks has to know of each connection that is open
+            db = self._db_now = self._set_up()
+            if self._opened is not None:
+                self._opened.add(self)
+        return db
 
     def _set_up(self) -> sqlite3.Connection:
         try:
@@ -336,9 +352,7 @@ class Connection:
     @property
     def _db(self) -> sqlite3.Connection:
         """The open file; opened again where another thread closed it before a statement."""
-        if self._db_now is None:
-            self._db_now = self._opened()
-        return self._db_now
+        return self._open() if self._db_now is None else self._db_now
 
     def __del__(self) -> None:
         if getattr(self, "_db_now", None) is not None:
@@ -346,8 +360,8 @@ class Connection:
 
     @property
     def is_open(self) -> bool:
-        """Whether the file is open."""
-        return self._db_now is not None
+        """Whether the file is open, or still being closed."""
+        return self._db_now is not None or self._closing is not None
 
     @property
     def in_transaction(self) -> bool:
@@ -476,8 +490,11 @@ class Connection:
         """Close the file, once a statement that runs has ended; the next one opens it again."""
         with self._lock:
             if self._db_now is not None:
-                db, self._db_now = self._db_now, None
-                db.close()
+                self._closing, self._db_now = self._db_now, None
+                try:
+                    self._closing.close()  # which may write the log into the file, and take long
+                finally:
+                    self._closing = None
 
     def retire(self) -> None:
         """Close the file now, or when the transaction that is open has ended."""

@@ -58,6 +58,7 @@ class GraphFile(Database[Connection]):
         self._local = threading.local()
         self._is_ready = False  # the file has today's tables
         self._readers: weakref.WeakSet[Connection] = weakref.WeakSet()
+        self._opened: weakref.WeakSet[Connection] = weakref.WeakSet()
         self._listing = mutex()  # held by who adds a reader, or lists them
         self._newest: Connection | None = None  # reads what is newer than a thread's snapshot
         self._process = ProcessLock(self.path.with_name(self.path.name + ".lock"))
@@ -103,7 +104,9 @@ class GraphFile(Database[Connection]):
         frozen = self.frozen
         if not frozen and not self._is_ready:
             self._writing_connection()  # makes the tables
-        reader = Connection(self.path, write=False, timeout=self._timeout, frozen=frozen)
+        reader = Connection(
+            self.path, write=False, timeout=self._timeout, frozen=frozen, opened=self._opened
+        )
         if frozen and reader.version() < len(MIGRATIONS):
             raise StoreError(
                 f"{self.path} was written by an older nodekin and can't be written to here; "
@@ -124,7 +127,9 @@ class GraphFile(Database[Connection]):
                     )
                 if not self.path.parent.is_dir():
                     raise StoreError(f"there is no folder {self.path.parent}; make it first")
-                writer = Connection(self.path, write=True, timeout=self._timeout)
+                writer = Connection(
+                    self.path, write=True, timeout=self._timeout, opened=self._opened
+                )
                 writer.migrate()
                 self._writer, self._is_ready = writer, True
                 self._keep_reserve()
@@ -337,9 +342,9 @@ class GraphFile(Database[Connection]):
         with suppress(TimeoutError), self._mutex.held(limit=max(0, deadline - time.monotonic())):
             if self._writer is not None:
                 self._writer.retire()
-        writer = None if self._owner == threading.get_ident() else self._writer
-        every = *others, self._newest, writer
-        return not any(connection is not None and connection.is_open for connection in every)
+        own = stored[1], self._writer if self._owner == threading.get_ident() else None
+        # Also those that another thread has opened just now, and not noted yet.
+        return not any(other.is_open for other in list(self._opened) if other not in own)
 
 
 _FILES: weakref.WeakSet[GraphFile] = weakref.WeakSet()
@@ -348,13 +353,19 @@ _FILES: weakref.WeakSet[GraphFile] = weakref.WeakSet()
 _forking = threading.local()  # whether this thread has locked ``opening`` to fork
 
 
+def _is_importing() -> bool:
+    """Return whether a thread imports a module of ours, for which a child would wait for ever."""
+    modules = [module for name, module in list(sys.modules.items()) if name.startswith("nodekin.")]
+    return any(getattr(module.__spec__, "_initializing", False) for module in modules)
+
+
 def _before_fork() -> None:
     deadline = time.monotonic() + _FORK_WAIT
     while True:
         attempt = min(deadline, time.monotonic() + _FORK_ATTEMPT)
         _forking.holds = opening.acquire(timeout=_FORK_ATTEMPT)
-        closed = [file.before_fork(attempt) for file in list(_FILES)]
-        if (all(closed) and _forking.holds) or time.monotonic() > deadline:
+        closed = _forking.holds and all([file.before_fork(attempt) for file in list(_FILES)])
+        if (closed and not _is_importing()) or time.monotonic() > deadline:
             return
         if _forking.holds:
             opening.release()

@@ -135,6 +135,8 @@ def repeat(name):
             errors.append(f"{name}: {error!r}")
 
 errors = []
+for name in CALLS:  # a child waits for modules that another thread was importing, in any library
+    repeat(name)
 writer = threading.Thread(target=write, daemon=True)
 writer.start()
 pairs = list(itertools.combinations_with_replacement(CALLS, 2))

@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 
 from nodekin.nodegraph import Document, NodeGraph, StoreError
+from nodekin.nodegraph.sqlite.connection import Connection as SQLiteConnection
 from nodekin.nodegraph.sqlite.sqlite_store import SQLiteStore
 from nodekin.retrievers import Retriever
 
@@ -304,6 +305,7 @@ PATIENCE = 300.0
 
 READ_AND_CLOSE = """
 import sys, threading
+from nodekin.nodegraph.sqlite.connection import Connection as SQLiteConnection
 from nodekin.nodegraph.sqlite.sqlite_store import SQLiteStore
 
 store = SQLiteStore(sys.argv[1])
@@ -501,6 +503,7 @@ def test_a_process_that_is_forked_while_a_thread_writes_searches_and_writes(
 
 INTERRUPTED = """
 import random, signal, sys
+from nodekin.nodegraph.sqlite.connection import Connection as SQLiteConnection
 from nodekin.nodegraph.sqlite.sqlite_store import SQLiteStore
 
 store, rng = SQLiteStore(sys.argv[1], timeout=60), random.Random(7)
@@ -625,3 +628,41 @@ def test_a_thread_does_not_read_the_state_of_one_that_has_ended(tmp_path: Path) 
         if not sizes:
             graph.add("three")
     assert sizes == [3]
+
+
+def test_a_connection_that_opens_or_closes_meanwhile_keeps_a_process_from_forking(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The child would take over what SQLite notes of its locks, and wait for itself."""
+    graph = opened(tmp_path / "graph.db")
+    graph.add(["tea"])
+    file = graph._store._database  # type: ignore[attr-defined]
+    graph.close()
+    opening, go_on, migrate = threading.Event(), threading.Event(), SQLiteConnection.migrate
+
+    def slow(connection: SQLiteConnection) -> None:
+        opening.set()
+        assert go_on.wait(60)
+        migrate(connection)
+
+    monkeypatch.setattr(SQLiteConnection, "migrate", slow)
+    thread = threading.Thread(target=graph.add, args=["cup"])
+    thread.start()
+    assert opening.wait(60)
+    assert not file.before_fork(time.monotonic())
+    go_on.set()
+    thread.join(60)
+    assert file.before_fork(time.monotonic() + 60)
+
+    states = []
+    connection = file.db
+
+    class Closing:
+        in_transaction = False
+
+        def close(self) -> None:
+            states.append(connection.is_open)
+
+    monkeypatch.setattr(connection, "_db_now", Closing())
+    connection.close()
+    assert [*states, connection.is_open] == [True, False]
