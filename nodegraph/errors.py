@@ -38,6 +38,10 @@ class TransformError(RuntimeError):
         return type(self), (self.document, self.group, self.reason)
 
 
+NEEDS_EXTRA = "in need of "
+"""Starts the ``kind`` of a ``ReadError`` for a file that needs an extra."""
+
+
 class ReadError(ValueError):
     """A file could not be read as a document.
 
@@ -52,6 +56,11 @@ class ReadError(ValueError):
         super().__init__(message)
         self.kind = kind
         self.skippable = skippable
+
+    @property
+    def needs_extra(self) -> bool:
+        """Whether the file can be read once an extra is installed."""
+        return self.kind.startswith(NEEDS_EXTRA)
 
     def __reduce__(self) -> tuple[object, ...]:
         return _restored, (type(self), str(self), self.kind, self.skippable)

@@ -150,7 +150,8 @@ def index(
     """Make an index of FOLDERs or files, or bring it up to date.
 
     Run again, it reads what has changed, and forgets what is gone; without FOLDER it does so for
-    everything that was indexed before. A file that can't be read is told and left out.
+    everything that was indexed before. A file that can't be read is told and left out; files that
+    only lack an extra are told once, and are no failure for the exit status.
 
     \b
     nodekin index docs
@@ -238,7 +239,8 @@ def _index(
     print_notes(report, quiet or as_json)
     if not record["documents"]:
         return ExitStatus.NO_RESULTS
-    return ExitStatus.PARTIAL_SUCCESS if failures else ExitStatus.SUCCESS
+    failed = any(not getattr(failure.error, "needs_extra", False) for failure in failures)
+    return ExitStatus.PARTIAL_SUCCESS if failed else ExitStatus.SUCCESS
 
 
 def _settings(

@@ -7,6 +7,7 @@ import logging
 import os
 import re
 import shutil
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
@@ -483,9 +484,11 @@ def failures_of(graph: NodeGraph) -> list[Failure]:
 
 
 def print_failures(failures: Sequence[Failure], quiet: bool) -> None:
-    """Write to stderr what was left out, a line for each."""
-    for failure in () if quiet else failures:
-        click.echo(f"nodekin: left out: {printable(shell_message(failure.error))}", err=True)
+    """Write to stderr what was left out, a line for each, and the same once."""
+    messages = Counter(shell_message(failure.error) for failure in failures)
+    for message, count in () if quiet else messages.items():
+        files = f" ({count:,} files)" if count > 1 else ""
+        click.echo(f"nodekin: left out: {printable(message)}{files}", err=True)
 
 
 def print_notes(report: ReadReport, quiet: bool) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from xml.etree import ElementTree
 
-from ...nodegraph.errors import ReadError
+from ...nodegraph.errors import NEEDS_EXTRA, ReadError
 from ...nodegraph.readers.formats import INSTALL_FILES
 from ...nodegraph.readers.source_files import SourceFile
 
@@ -26,7 +26,7 @@ def parser(module: str) -> Iterator[None]:
             raise
         raise ReadError(
             f"{module} is not installed; get the readers of files with: {INSTALL_FILES}",
-            f"in need of {INSTALL_FILES}",
+            f"{NEEDS_EXTRA}{INSTALL_FILES}",
             skippable=True,
         ) from error
 
