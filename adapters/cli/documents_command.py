@@ -14,7 +14,6 @@ import click
 
 from ...nodegraph.errors import ReadError, nearest_names
 from ...nodegraph.graph import NodeGraph
-from ...nodegraph.locations import Location
 from ...nodegraph.node import Node
 from ...nodegraph.readers.text import PAGE_BREAK
 from .exit_status import EXIT_STATUSES, CommandError, ExitStatus, printable
@@ -98,7 +97,11 @@ _AROUND = 10  # lines before and after the one that is named
 @click.command(epilog=f"{SHOW_FORMAT}\n{EXIT_STATUSES}")
 @click.argument("document", metavar="DOCUMENT[:LINE]")
 @click.option("-g", "--group", metavar="NAME", help="Show its nodes in this group, one by one.")
-@click.option("--page", type=click.IntRange(1), help="Make a picture of this page of a PDF.")
+@click.option(
+    "--page",
+    type=click.IntRange(1),
+    help="Make a picture of this page of a PDF; of others print it.",
+)
 @click.option("--quote", metavar="TEXT", help="Mark a text: on its page, in its lines, its cells.")
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="File for the picture.")
 @folders_option("Read this folder or file into memory in place of an index.")
@@ -176,13 +179,16 @@ def _show_page(
         node = replace(document, text=document.text[start:end], start=start, end=end)
     locations = node.locations if quote else []
     number = page or next((location.page for location in locations), None)
+    texts: list[str] = []
     problem = ""
     try:
         from ..files.page_images import page_image
 
         image = page_image(document, page, span)
     except (ImportError, LookupError, ReadError) as error:
-        output, problem = None, str(error)
+        texts = list(_at_locations(node, number, quote))
+        is_text = texts and output is None and document.metadata.get("page_unit") != "page"
+        output, problem = None, "" if is_text else str(error)
     else:
         output = output or Path(f"{Path(document_name(document)).stem}-page-{number}.png")
         output.write_bytes(image)
@@ -191,27 +197,31 @@ def _show_page(
         path, picture = document.metadata.get("file_path"), output and str(output)
         records = [asdict(location) for location in locations]
         echo(to_json({**header, "path": path, "picture": picture, "locations": records}))
-    elif output is not None:
-        echo(str(output))
     else:
-        for text in _at_locations(document, number, locations):
+        for text in texts if output is None else [str(output)]:
             echo(text)
-    if problem and not (locations and (locations[0].lines or locations[0].cells)):
+    if problem:
         raise CommandError(f"no picture: {problem}", ExitStatus.INDEX_ERROR)
     return ExitStatus.SUCCESS
 
 
-def _at_locations(document: Node, page: int | None, locations: Sequence[Location]) -> Iterator[str]:
-    """Yield the lines, the cells or the text of the page where something stands."""
-    unit = document.metadata.get("page_unit")
-    for location in locations:
-        if location.lines:
-            yield from _lines(document.text, location.lines[0])
-        elif location.cells:
+def _at_locations(node: Node, page: int | None, quote: str | None) -> Iterator[str]:
+    """Yield the page, or else the cells or the lines, where a quotation stands."""
+    document = node.root
+    text, unit = document.text, document.metadata.get("page_unit")
+    pages = text.split(PAGE_BREAK)
+    if quote and unit != "page" and node.start is not None and node.end is not None:
+        cells = [location for location in node.locations if location.cells]
+        for location in cells:
             sheet = f"{unit} {location.page}, " if location.page else ""
             yield f"{document_name(document)}: {sheet}{location.cells}"
-    pages = document.text.split(PAGE_BREAK)
-    if unit == "page" and page and page <= len(pages):
+        if cells:
+            last = text.find("\n", node.end)
+            row = text[text.rfind("\n", 0, node.start) + 1 : last if last >= 0 else len(text)]
+            yield printable(row)
+        else:
+            yield from _lines(text, text.count("\n", 0, node.start) + 1)
+    elif unit and page and page <= len(pages):
         yield printable(pages[page - 1].strip())
 
 

@@ -1,4 +1,9 @@
+import json
+from pathlib import Path
+
 import pytest
+
+EXAMPLES = Path(__file__).parents[3] / "examples" / "files"
 
 
 def test_documents_are_listed_with_their_length(indexed):
@@ -49,12 +54,29 @@ def test_a_quotation_in_its_lines_and_cells(indexed, here):
     text = (here / "docs" / "tea.md").read_text("utf-8").splitlines()[2]
     ran = indexed("show", "tea.md", "--quote", text)
     assert (ran.status, ran.out.splitlines()[2]) == (0, f"3  {text}")
-    assert indexed("show", "cups.csv", "--quote", "GREEN").out == "docs/cups.csv: A2\n"
+    assert indexed("show", "cups.csv", "--quote", "GREEN").out == (
+        "docs/cups.csv: A2\n| green | 3 |\n"
+    )
+    ran = indexed("show", "cups.csv", "--quote", "green", "-o", "a.png")
+    assert (ran.status, ran.err) == (3, "nodekin: no picture: 'docs/cups.csv' is not a PDF\n")
     (location,) = indexed("show", "cups.csv", "--quote", "3", "--json").json["locations"]
     assert location == {"page": None, "rectangle": None, "lines": None, "cells": "B2"}
     assert indexed("show", "cups.csv", "--quote", "black").status == 1
     ran = indexed("show", "tea.md", "--page", "1")
     assert (ran.status, ran.err) == (3, "nodekin: no picture: 'docs/tea.md' is not a PDF\n")
+
+
+def test_a_quotation_and_a_page_of_what_has_no_picture(indexed, here):
+    pytest.importorskip("mammoth")
+    (here / "docs" / "手册.docx").write_bytes((EXAMPLES / "手册.docx").read_bytes())
+    cells = [{"cell_type": "markdown", "source": text} for text in ("# Tea", "Green.")]
+    notebook = json.dumps({"cells": cells, "nbformat": 4, "nbformat_minor": 5, "metadata": {}})
+    (here / "docs" / "a.ipynb").write_text(notebook, "utf-8")
+    indexed("index")
+    ran = indexed("show", "手册.docx", "--quote", "绿茶在五月")
+    assert (ran.status, "绿茶在五月和九月购买" in ran.out, ran.err) == (0, True, "")
+    assert indexed("show", "a.ipynb", "--page", "2").out == "Green.\n"
+    assert indexed("show", "a.ipynb", "--page", "3").status == 3
 
 
 def test_a_page_as_a_picture(indexed, here, monkeypatch):
