@@ -174,7 +174,14 @@ def index(
     model = embedding_model(settings.embed, embed_base_url, workers) if settings.embed else None
     if rebuild:
         home.clear()
-    home.folder.mkdir(parents=True, exist_ok=True)
+    try:
+        home.folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise CommandError(
+            f"can't make an index in {home.folder}: {error.strerror}; name another folder with "
+            "--store",
+            ExitStatus.INDEX_ERROR,
+        ) from error
     named = [folder.expanduser().absolute() for folder in folders]
     home.allow_sources(named)
     if embed is not None:

@@ -82,7 +82,9 @@ def _status(query: str, session: SearchSession, results: Sequence[ScoredNode], q
 
 def no_results_message(query: str, session: SearchSession) -> str:
     """Say why nothing may have been found."""
-    message = f"nothing found for {query!r:.80}" if query else "the query is empty"
+    if not query:
+        return "the query is empty; say what to look for"
+    message = f"nothing found for {query!r:.80}"
     graph = session.graph
     count = graph.groups["ROOT"].size
     if not count:

@@ -22,6 +22,14 @@ def test_what_was_found_is_told_in_numbers(nodekin):
     assert ran.err == ""
 
 
+def test_an_index_that_cannot_be_made_there(nodekin, here):
+    (here / "file.txt").write_text("Tea.", "utf-8")
+    ran = nodekin("index", "docs", "--store", "file.txt/index")
+    assert (ran.status, ran.out) == (3, "")
+    assert "can't make an index in " in ran.err
+    assert ran.err.endswith("; name another folder with --store\n")
+
+
 def test_again_reads_only_what_changed(nodekin, here):
     nodekin("index", "docs")
     (here / "docs" / "river.txt").unlink()
