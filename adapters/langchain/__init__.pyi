@@ -2,13 +2,13 @@ from .chain_steps import fuse_documents as fuse_documents
 from .chain_steps import transform_query as transform_query
 from .filter_translation import StructuredFilter as StructuredFilter
 from .ingestion import FileLoader as FileLoader
-from .ingestion import NodeTextSplitter as NodeTextSplitter
 from .ingestion import as_transform as as_transform
 from .query_engine import NodeGraphQueryEngine as NodeGraphQueryEngine
 from .reranker import NodeGraphReranker as NodeGraphReranker
 from .retriever import NodeGraphRetriever as NodeGraphRetriever
 from .stores import NodeGraphRecordManager as NodeGraphRecordManager
 from .stores import NodeGraphStore as NodeGraphStore
+from .text_splitter import NodeTextSplitter as NodeTextSplitter
 from .tools import answer_tool as answer_tool
 from .tools import corpus_toolkit as corpus_toolkit
 from .tools import retriever_tool as retriever_tool

@@ -112,7 +112,7 @@ WITHOUT = """
 import sys
 sys.modules["langchain_text_splitters"] = None
 try:
-    import nodekin.adapters.langchain.ingestion
+    import nodekin.adapters.langchain.text_splitter
 except ImportError as error:
     print(error)
 """
