@@ -23,6 +23,7 @@ def test_counts_follow_any_change(page: int, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(word_statistics, "_PAGE", page)
     monkeypatch.setattr(word_statistics, "_MAX_CACHED", 5)
     store, totals, chance = MemoryStore(), WordTotals(), random.Random(3)
+    assert totals == WordTotals(nodes=0, length=0, longest=0, terms=0)
     texts: dict[str, str] = {}
     words = [f"w{n}" for n in range(30)]
     for _ in range(40):

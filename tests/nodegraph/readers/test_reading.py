@@ -454,3 +454,17 @@ def test_what_was_left_out_is_remembered_until_it_can_be_read(tmp_path: Path) ->
         assert texts(graph)["docs/late.txt"] == "Late tea."
         graph.remove(folder)
         assert graph.failures == []
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [(PermissionError(13, "Permission denied"), "Permission denied"), (OSError("gone"), "gone")],
+)
+def test_what_the_system_says_is_the_reason(docs: Path, error: OSError, reason: str) -> None:
+    def read(path: Path) -> str:
+        raise error
+
+    register_reader(".shut", isolated=False)(read)
+    (docs / "a.shut").write_text("Tea.")
+    with pytest.raises(ReadError, match=rf"can't read .*a\.shut: {reason}$"):
+        NodeGraph(progress=False).add(docs / "a.shut")

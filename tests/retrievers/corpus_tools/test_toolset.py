@@ -511,6 +511,11 @@ def test_related_leads_by_names_to_the_next_fact(tools) -> None:
         ("plays/brand.md", ["Henrik Ibsen"])
     ]
     assert "No name in this part" in tools.call("related", {"document": "茶.md"}).text
+    assert "(shown before)" not in output.text
+    session = ToolSession()
+    tools.call("read", {"document": "plays/brand.md"}, session=session)
+    output = tools.call("related", {"document": "people/ibsen.txt"}, session=session)
+    assert "(shown before)\nalso mentions Henrik Ibsen" in output.text
 
 
 # Whatever a model asks
