@@ -177,7 +177,7 @@ def rerank_model(name: str, **settings: Any) -> Any:
         f"the reranking model {name!r} needs a server: set base_url to its address up to /rerank, "
         "or name sentence-transformers:NAME",
     )
-    from .rerank_endpoint import RerankEndpoint
+    from .openai import RerankEndpoint
 
     return RerankEndpoint(name, **server)
 

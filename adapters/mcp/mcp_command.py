@@ -27,7 +27,7 @@ from ..cli.workspace import (
     find_index,
     open_graph,
 )
-from ..source_refresh import SourceRefresh
+from ..server_access import SourceRefresh
 
 TOKEN = "NODEKIN_MCP_TOKEN"
 

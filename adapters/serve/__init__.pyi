@@ -1,3 +1,3 @@
 from .page_app import PageApp as PageApp
-from .serving import serve as serve
+from .page_app import serve as serve
 from .tried_setups import TriedSetups as TriedSetups

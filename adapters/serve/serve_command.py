@@ -17,8 +17,7 @@ from ..cli.options import base_url_option, debug_option, store_option
 from ..cli.trust import with_origin
 from ..cli.workspace import Workspace, check_exist
 from ..evaluation.setup_session import check_models, open_setups, read_setups
-from ..server_access import LOOPBACK
-from ..source_refresh import SourceRefresh
+from ..server_access import LOOPBACK, SourceRefresh
 
 TOKEN = "NODEKIN_SERVE_TOKEN"
 

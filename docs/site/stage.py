@@ -26,9 +26,8 @@ PAGES = (
 ROOMS = ("nodegraph", "retrievers", "adapters")
 # What a module offers beside its package, which has no list of names.
 MODULES = {
-    "nodekin.adapters.openai": ("OpenAIEmbedder",),
+    "nodekin.adapters.openai": ("OpenAIEmbedder", "RerankEndpoint"),
     "nodekin.adapters.openai_chat": ("OpenAIChat", "ChatUsage"),
-    "nodekin.adapters.rerank_endpoint": ("RerankEndpoint",),
     "nodekin.adapters.evaluation": ("load_setup", "open_graph"),
     "nodekin.retrievers.testing": ("check_index", "check_retriever"),
 }

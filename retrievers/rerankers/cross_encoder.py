@@ -118,7 +118,7 @@ def as_cross_encoder(model: Any) -> CrossEncoder:
     check_is_model(
         model,
         "load it, for example with sentence_transformers.CrossEncoder({name}), or name it to a "
-        "server: RerankEndpoint({name}, base_url=...), from nodekin.adapters.rerank_endpoint",
+        "server: RerankEndpoint({name}, base_url=...), from nodekin.adapters.openai",
     )
     if callable(getattr(model, "rerank", None)):
         return CrossEncoder(model.rerank, getattr(model, "arerank", None))

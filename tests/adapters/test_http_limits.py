@@ -16,9 +16,8 @@ from hostile_server import WAYS, hostile
 from scripted_server import ChatServer, serving
 
 from nodekin.adapters import openai as http_limits
-from nodekin.adapters.openai import OpenAIEmbedder
+from nodekin.adapters.openai import OpenAIEmbedder, RerankEndpoint
 from nodekin.adapters.openai_chat import OpenAIChat
-from nodekin.adapters.rerank_endpoint import RerankEndpoint
 from nodekin.nodegraph import LLM, Document, ModelError, NodeGraph
 from nodekin.retrievers import Retriever
 from nodekin.retrievers.answers.answer import AnswerError

@@ -8,7 +8,7 @@ import openai
 import pytest
 from scripted_server import ScriptedServer, serving
 
-from nodekin.adapters.rerank_endpoint import RerankEndpoint
+from nodekin.adapters.openai import RerankEndpoint
 from nodekin.nodegraph import NodeGraph
 from nodekin.retrievers import Retriever
 from nodekin.retrievers.protocols import RerankError
@@ -219,7 +219,7 @@ def test_without_the_package_the_error_says_what_to_install():
 import sys
 sys.modules["openai"] = None
 try:
-    import nodekin.adapters.rerank_endpoint
+    import nodekin.adapters.openai
 except ImportError as error:
     print(error)
 """

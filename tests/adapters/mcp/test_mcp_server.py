@@ -24,7 +24,7 @@ from mcp_types import INVALID_PARAMS, METHOD_NOT_FOUND
 from stress import amount
 
 from nodekin.adapters.mcp.mcp_server import SCHEME, CorpusServer
-from nodekin.adapters.source_refresh import SourceRefresh
+from nodekin.adapters.server_access import SourceRefresh
 from nodekin.nodegraph import Document, NodeGraph
 from nodekin.nodegraph.graph_reader import GraphReader
 from nodekin.retrievers import CorpusTools

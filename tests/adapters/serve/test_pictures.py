@@ -4,7 +4,7 @@ import pytest
 from page_client import Client
 
 from nodekin.adapters.files import page_images
-from nodekin.adapters.serve.serving import page_of
+from nodekin.adapters.serve.page_app import page_of
 from nodekin.nodegraph import Document, NodeGraph, ReadError, split_sentences
 
 

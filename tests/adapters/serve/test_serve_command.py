@@ -7,7 +7,7 @@ from page_client import Client
 
 from nodekin.adapters.evaluation.setup_session import load_setup
 from nodekin.adapters.serve import serve_command
-from nodekin.adapters.source_refresh import SourceRefresh
+from nodekin.adapters.server_access import SourceRefresh
 
 TRIED = ("--setup", "tried 一", "fermented")
 

@@ -16,8 +16,7 @@ from scripted_server import ChatServer, broken, serving
 
 from nodekin.adapters.evaluation.setup_session import load_setup
 from nodekin.adapters.openai_chat import OpenAIChat
-from nodekin.adapters.serve.page_app import PageApp
-from nodekin.adapters.serve.serving import page_of
+from nodekin.adapters.serve.page_app import PageApp, page_of
 from nodekin.nodegraph import NodeGraph
 
 playwright = pytest.importorskip(

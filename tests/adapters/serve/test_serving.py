@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from page_client import Client, events_of
 
-from nodekin.adapters.serve import serving
-from nodekin.adapters.serve.serving import page_of, serve
+from nodekin.adapters.serve import page_app as serving
+from nodekin.adapters.serve.page_app import page_of, serve
 from nodekin.nodegraph import NodeGraph
 from nodekin.retrievers import FusionRetriever, QueryEngine, Retriever
 
