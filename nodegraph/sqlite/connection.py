@@ -518,8 +518,9 @@ class Connection:
         if malformed:
             return "restore a backup, or delete it and build the graph again from its sources"
         return (
-            "SQLite finds its file intact, so don't delete it; try again, then update the "
-            "documents from their sources, or restore a backup"
+            "SQLite finds its file intact, so don't delete it; try again, then let nodekin doctor, "
+            "or graph.reader.verify(), find what is damaged, and update those documents from their "
+            "sources, or restore a backup"
         )
 
     def _explained(self, error: Exception) -> StoreError:
