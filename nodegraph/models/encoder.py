@@ -56,13 +56,14 @@ class Encoder:
         if not self._settings[2] or attribute(tokenizer, "is_fast") is not True:
             return None
         # As ``encode`` does: other settings would change what other threads have set.
-        settings: dict[str, Any] = {"padding": True, "truncation": True}
+        settings: dict[str, Any] = {"padding": True, "truncation": True, "return_tensors": "np"}
+        settings["return_attention_mask"] = True
         limit = attribute(self._model, "max_seq_length")
         settings |= {"max_length": limit} if isinstance(limit, int) else {}
         tokens = [0] * len(texts)
         for part in padded_batches([*map(len, texts)], _COUNTED):
             with self._lock.held():
-                encoded = tokenizer([texts[at] for at in part], return_tensors="np", **settings)
+                encoded = tokenizer([texts[at] for at in part], **settings)
             for at, count in zip(part, encoded["attention_mask"].sum(axis=1), strict=True):
                 tokens[at] = int(count)
         on_cpu = str(attribute(self._model, "device") or "cpu") == "cpu"

@@ -116,9 +116,10 @@ class Tokenizer:
     def __init__(self):
         self.counted = []
 
-    def __call__(self, texts, *, padding, truncation, max_length, return_tensors):
+    def __call__(self, texts, *, padding, truncation, max_length, **returned):
         assert padding
         assert truncation
+        assert returned == {"return_tensors": "np", "return_attention_mask": True}
         self.counted.append(len(texts) * max(map(len, texts)))
         counts = [min(max_length, len(text.split())) for text in texts]
         mask = np.zeros((len(texts), max(counts)), np.int64)
