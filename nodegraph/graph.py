@@ -16,10 +16,9 @@ from .corpus import Corpus, Refresh
 from .document import as_document, flatten
 from .document_files import report_changed_files, stable_document
 from .errors import DiskFullError, explain_names, nearest_names
-from .graph_reader import GraphReader, OnError, SearchEngine, as_engine
+from .graph_reader import GraphReader, ImportedGroups, OnError, SearchEngine, as_engine
 from .groups import PREDEFINED_STRUCTURE, GroupRegistry, GroupSummary, Scope, make_group
 from .hashing import digest
-from .imported_groups import ImportedGroups
 from .locking import Access
 from .memory_store import as_store
 from .models.embedder import as_embedders

@@ -26,7 +26,7 @@ from llama_index.core.schema import Document as LlamaIndexDocument
 
 from ...nodegraph.document import Document, declared_search_text
 from ...nodegraph.graph import NodeGraph
-from ...nodegraph.imported_groups import Family
+from ...nodegraph.graph_reader import Family
 from ...nodegraph.node import ROOT, Node
 from ...nodegraph.search_text import SearchText
 from ..frameworks import is_start, own_metadata

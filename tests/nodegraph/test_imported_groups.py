@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from nodekin.nodegraph import Document, Node, NodeGraph, SearchText, UnknownGroupError
-from nodekin.nodegraph.imported_groups import Family
+from nodekin.nodegraph.graph_reader import Family
 
 LINES = [
     Family("1", "one two", [Node("one", {"key": "a", "n": 1}, start=0), Node("two", {"key": "b"})]),
