@@ -60,8 +60,6 @@
     const options = body === undefined ? {} : {
       method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body),
     };
-    const length = (body?.question ?? body?.query ?? "").length;
-    if (length > 20000) throw new Error(say("too_long", { count: count(length) }));
     let response;
     try {
       response = await fetch(`api/${path}`, { ...options, signal });
