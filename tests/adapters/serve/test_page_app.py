@@ -8,8 +8,7 @@ from importlib.resources import files
 import pytest
 from page_client import Client
 
-from nodekin.adapters.serve.page_app import PageApp
-from nodekin.adapters.serve.serving import page_of
+from nodekin.adapters.serve.page_app import PageApp, page_of
 from nodekin.nodegraph import Document
 from nodekin.retrievers import QueryEngine, Retriever
 
