@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import astuple, dataclass, field, replace
+from dataclasses import astuple, dataclass, field, fields, replace
 from typing import Any, Protocol
 from weakref import WeakKeyDictionary
 
@@ -16,6 +16,8 @@ from .node import Node
 from .store import NodeStore
 
 _KIND = "answers"  # the kind of the values that hold them, by key
+
+_SETUP_PARTS = ("retriever", "model", "prompts")
 
 _VERSION = "answers version"  # kind and key of a value that is another one after every change
 
@@ -70,6 +72,21 @@ class StoredSource:
 
 
 @dataclass(frozen=True, slots=True)
+class StoredOmission:
+    """A result that the model did not get.
+
+    Attributes:
+        result: Its position in ``StoredAnswer.results``.
+        reason: Why, as in ``OmittedResult``.
+        of: The position of the result that has its text, if one has.
+    """
+
+    result: int
+    reason: str
+    of: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class StoredAnswer:
     """Hold an answer, what it rests on, and under which conditions it was made.
 
@@ -91,6 +108,8 @@ class StoredAnswer:
             A note of an agent has none.
         model: The name of the model.
         state: The graph's state when its retrieval began.
+        omitted: The results that the model did not get.
+        confidence: How sure the model said it was.
         key: What it is stored by: question, filters, ``top_k``, conditions, and whose it is.
     """
 
@@ -109,6 +128,8 @@ class StoredAnswer:
     setup: Mapping[str, str] = field(default_factory=dict)
     model: str = ""
     state: int = 0
+    omitted: tuple[StoredOmission, ...] = ()
+    confidence: float | None = None
     key: str = field(default="", init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -302,17 +323,20 @@ class AnswerStore:
     def _by_engine(
         self, engines: Sequence[AnswerChecker]
     ) -> list[tuple[AnswerChecker | None, list[StoredAnswer]]]:
-        """Return the answers that each engine checks: those of its set-up, then of its conditions.
+        """Return the answers that each engine checks: the one of its conditions most like its own.
 
-        None for those under the conditions of no engine.
+        The retriever counts first, then the model. None for those under the conditions of none.
         """
         conditions = [engine.conditions() for engine in engines]
         setups = [dict(engine.setup()) for engine in engines]
         groups: list[list[StoredAnswer]] = [[] for _ in range(len(engines) + 1)]
         for answer in self:
             checking = [at for at, text in enumerate(conditions) if text == answer.conditions]
-            alike = [at for at in checking if setups[at] == answer.setup]
-            groups[(alike or checking or [len(engines)])[0]].append(answer)
+            same = [
+                [setup.get(part) == answer.setup.get(part) for part in _SETUP_PARTS]
+                for setup in setups
+            ]
+            groups[max(checking, key=same.__getitem__, default=len(engines))].append(answer)
         return list(zip([*engines, None], groups, strict=True))
 
     def _engines(self, checkers: Sequence[AnswerChecker]) -> list[AnswerChecker]:
@@ -332,11 +356,16 @@ class AnswerStore:
 
 def _read(value: bytes) -> StoredAnswer:
     row = decode(value.decode("utf-8", "surrogatepass"))
-    question, text, results, sources, *others = row
-    return StoredAnswer(
-        question,
-        text,
-        tuple(StoredResult(*result) for result in results),
-        tuple(StoredSource(*source) for source in sources),
-        *others,
-    )
+    values = dict(zip(_FIELDS, row, strict=False))
+    for name, kind in _PARTS.items():
+        values[name] = tuple(kind(*part) for part in values.get(name, ()))
+    return StoredAnswer(**values)
+
+
+_FIELDS = [item.name for item in fields(StoredAnswer) if item.init]
+
+_PARTS: dict[str, type] = {
+    "results": StoredResult,
+    "sources": StoredSource,
+    "omitted": StoredOmission,
+}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import click
@@ -10,11 +10,12 @@ import click
 from ...nodegraph.stored_answers import StaleAnswer, StoredAnswer
 from ...retrievers.answers.engine import QueryEngine
 from ...retrievers.answers.staleness import no_model
-from .ask_command import NO_STRATEGY, engine_of, min_score_option
+from ...retrievers.strategies.strategy_registry import simple_strategies
+from .ask_command import MODES, NO_STRATEGY, engine_of, min_score_option, with_strategy
 from .exit_status import EXIT_STATUSES, CommandError, ExitStatus, printable
 from .options import base_url_option, common_options, search_options
 from .output import FORMAT, echo, to_json
-from .search_command import open_search
+from .search_command import SearchSession, open_search
 
 JSON_FORMAT = """\b
 With --json: {"format": 1, "command": "answers", "count", "answers": [{"question",
@@ -50,7 +51,8 @@ def answers(
     """List the answers that "nodekin ask --keep" has stored; only those whose question has PART.
 
     An answer is out of date if its question would now be answered from other passages, or
-    by another search. Give the options that it was asked with.
+    by another search. Give the options that say how to search as it was asked with them; the
+    strategy and the mode are known.
 
     \b
     nodekin answers
@@ -68,10 +70,11 @@ def answers(
         outdated: dict[str, StaleAnswer] = {}
         if refresh:
             engine = engine_of(search, model, base_url, NO_STRATEGY, None, min_score)
-            outdated = {item.answer.key: item for item in store.refresh(engine)}
+            engines = [engine, *_engines(search, engine.llm, MODES, min_score)]
+            outdated = {item.answer.key: item for item in store.refresh(*engines)}
         elif stale:
-            engine = QueryEngine(search.retriever, no_model, min_score=min_score)
-            outdated = {item.answer.key: item for item in store.stale(engine)}
+            engines = _engines(search, no_model, MODES[:1], min_score)
+            outdated = {item.answer.key: item for item in store.stale(*engines)}
         listed = [
             answer
             for answer in store
@@ -94,6 +97,17 @@ def answers(
     if stale and not refresh:
         return ExitStatus.NO_RESULTS if listed else ExitStatus.SUCCESS
     return ExitStatus.SUCCESS if listed or refresh else ExitStatus.NO_RESULTS
+
+
+def _engines(
+    search: SearchSession, llm: Any, modes: Sequence[Any], min_score: float | None
+) -> list[QueryEngine]:
+    """Return an engine for each strategy and mode that answers may have been asked with."""
+    return [
+        QueryEngine(with_strategy(strategy, search, llm), llm, mode=mode, min_score=min_score)
+        for strategy in (NO_STRATEGY, *simple_strategies())
+        for mode in modes
+    ]
 
 
 def _lines(answer: StoredAnswer, stale: StaleAnswer | None) -> Iterator[str]:

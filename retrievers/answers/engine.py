@@ -15,6 +15,7 @@ from collections.abc import (
     Sequence,
 )
 from contextlib import aclosing
+from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, ClassVar, get_args
 from weakref import WeakKeyDictionary
@@ -49,6 +50,7 @@ from .settings import (
     check_prompts,
 )
 from .staleness import (
+    STORED,
     compared,
     conditions_of,
     graph_of,
@@ -271,9 +273,11 @@ class QueryEngine(PromptMixin):
         stored = answers.get(answer_key(question, top_k, filters, self.conditions(), not setup))
         if stored is None:
             return None
-        results: list[ScoredNode] = []
-        if self._compared(stored, results, setup) is not None:
+        preset, results = self._retrieved_again(stored)
+        if self._compared(stored, preset, results, setup) is not None:
             return None
+        if preset is not None:
+            return replace(preset, notes=(STORED, *preset.notes))
         answer = restored_answer(stored, results)
         return check_quotes(answer) if self.check == "quotes" else answer
 
@@ -293,7 +297,9 @@ class QueryEngine(PromptMixin):
         setup = setup_of(self)
         check = self._bounded_check()
         if check is None:
-            checked = [self._compared(answer, [], setup) for answer in answers]
+            checked = [
+                self._compared(answer, *self._retrieved_again(answer), setup) for answer in answers
+            ]
         else:
             checked = [
                 with_causes(answer, setup_causes(answer, setup), stale)
@@ -324,28 +330,43 @@ class QueryEngine(PromptMixin):
         store(run(self._plan(answer.question, None, answer.top_k, answer.filters)[0]))
         return True
 
-    def _compared(
-        self, answer: StoredAnswer, results: list[ScoredNode], setup: Mapping[str, str]
-    ) -> StaleAnswer | None:
-        """Retrieve for a stored answer again; return what has changed. Fills in the results."""
-        graph = graph_of(self.retriever)
-        causes = setup_causes(answer, setup)
-        if not getattr(self.retriever, "is_free", False):
-            if graph.reader.state() != answer.state:
-                causes.append("the graph has changed, and only a model could tell what is found")
-            return StaleAnswer(answer, tuple(causes)) if causes else None
+    def _retrieved_again(self, answer: StoredAnswer) -> tuple[Answer | None, Sequence[ScoredNode]]:
+        """Return the preset answer that a question has now, or else what is retrieved for it.
+
+        Nothing is retrieved where that asks a model.
+        """
         _, context = self._plan(answer.question, None, answer.top_k, answer.filters)
         context.searched = answer.question
         preset = run(preset_answer(context, self.qa, answer.filters))
+        if preset is not None:
+            return preset, [source.result for source in preset.sources]
+        if not self._retrieves_freely() or not answer.question.strip():
+            return None, ()
+        budget = TokenBudget(self.max_tokens, top_k=answer.top_k or self.top_k)
+        return None, run(
+            answer_results(context, self.retriever, budget, answer.filters, self.min_score)
+        )
+
+    def _retrieves_freely(self) -> bool:
+        return bool(getattr(self.retriever, "is_free", False))
+
+    def _compared(
+        self,
+        answer: StoredAnswer,
+        preset: Answer | None,
+        results: Sequence[ScoredNode],
+        setup: Mapping[str, str],
+    ) -> StaleAnswer | None:
+        """Return what has changed for a stored answer, of which this is retrieved now."""
+        graph = graph_of(self.retriever)
+        causes = setup_causes(answer, setup)
         if preset is not None or answer.preset:
             if preset is None or not answer.preset or preset.text != answer.text:
                 causes.append("the preset answer is another one")
-            results += [] if preset is None else [preset.sources[0].result]
-        elif answer.question.strip():
-            budget = TokenBudget(self.max_tokens, top_k=answer.top_k or self.top_k)
-            results += run(
-                answer_results(context, self.retriever, budget, answer.filters, self.min_score)
-            )
+        elif not self._retrieves_freely():
+            if graph.reader.state() != answer.state:
+                causes.append("the graph has changed, and only a model could tell what is found")
+            return with_causes(answer, causes, None)
         return with_causes(answer, causes, compared(answer, results, graph))
 
     def _storing(

@@ -5,19 +5,25 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 from ...nodegraph.errors import ModelError
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.hashing import digest, fingerprint, full_digest
 from ...nodegraph.models.llm import LLM
 from ...nodegraph.node import ROOT, Node
-from ...nodegraph.stored_answers import StaleAnswer, StoredAnswer, StoredResult, StoredSource
+from ...nodegraph.stored_answers import (
+    StaleAnswer,
+    StoredAnswer,
+    StoredOmission,
+    StoredResult,
+    StoredSource,
+)
 from ..base_retriever import check_takes_filters, current_restriction, inner_retrievers
-from ..plans.prompting import Prompt
+from ..plans.prompting import Prompt, PromptMixin
 from ..protocols import RetrieverProtocol
 from ..results import ScoredNode
-from .answer import Answer, Source
+from .answer import Answer, OmissionReason, OmittedResult, Source
 from .settings import AnswerCheck, AnswerMode, AnswerSettings
 
 
@@ -114,12 +120,13 @@ def setup_of(engine: Engine) -> dict[str, str]:
     """Return what an engine answers with: its retriever, its model, its prompts."""
     if isinstance(engine.llm.model, AgentNote):
         return {}
-    setup = {"retriever": digest(_described(engine.retriever, outermost=True))}
+    models: list[str] = []
+    setup = {"retriever": digest(_described(engine.retriever, models, outermost=True))}
     if engine.llm.model is not no_model:
         settings = engine.settings, engine.mode, engine.check, engine.min_score, engine.max_tokens
         prompts = [engine.prompts[name] for name in sorted(engine.prompts)]
-        setup["model"] = digest(model_of(engine.llm))
-        setup["prompts"] = digest(_described((prompts, *settings)))
+        setup["model"] = digest(model_of(engine.llm), *sorted(models))
+        setup["prompts"] = digest(_described((prompts, *settings), []))
     return setup
 
 
@@ -129,29 +136,34 @@ def model_of(llm: LLM) -> str:
     return name if isinstance(name, str) else llm.name
 
 
-def _described(value: Any, *, outermost: bool = False) -> str:
-    """Describe settings as text; graphs by the names of their models, not by what they hold."""
+def _described(value: Any, models: list[str], *, outermost: bool = False) -> str:
+    """Describe settings as text; graphs by the names of their models, not by what they hold.
+
+    The language models within are no part of it: their names are added to ``models``.
+    """
     if isinstance(value, NodeGraph):
         return repr({key: embedder.name for key, embedder in value.embeddings.embedders.items()})
     if value is None or isinstance(value, str | bytes | int | float):
         return repr(value)
     if isinstance(value, Mapping):
-        return repr(sorted((repr(key), _described(item)) for key, item in value.items()))
+        return repr(sorted((repr(key), _described(item, models)) for key, item in value.items()))
     if isinstance(value, list | tuple):
-        return repr([_described(item) for item in value])
+        return repr([_described(item, models) for item in value])
     if isinstance(value, set | frozenset):
-        return repr(sorted(map(_described, value)))
+        return repr(sorted(_described(item, models) for item in value))
     if isinstance(value, LLM):
-        return model_of(value)
+        models.append(model_of(value))
+        return LLM.__name__
     kind = type(value).__qualname__
     if is_dataclass(value) and not isinstance(value, type):
-        return repr((kind, [_described(getattr(value, f.name)) for f in fields(value)]))
-    if callable(getattr(value, "retrieve", None)):
+        return repr((kind, [_described(getattr(value, f.name), models) for f in fields(value)]))
+    if isinstance(value, PromptMixin) or callable(getattr(value, "retrieve", None)):
         # How many results are returned is stored with the question.
         omitted = {"top_k"} if outermost else set()
         settings = {k: v for k, v in vars(value).items() if k[0] != "_" and k not in omitted}
-        inner = [_described(item) for _, item in inner_retrievers(value)]
-        return repr((kind, _described(settings), inner))
+        settings["prompts"] = getattr(value, "prompts", None)
+        inner = [_described(item, models) for _, item in inner_retrievers(value)]
+        return repr((kind, _described(settings, models), inner))
     return fingerprint(value) if callable(value) else kind
 
 
@@ -176,7 +188,9 @@ def stored_answer(
                 positions,
             )
         )
+    first = len(results)
     results += [omission.result for omission in answer.omitted]
+    at = {id(result): position for position, result in enumerate(results)}
     matches = [match for result in results for match in result.evidence]
     variants = [v.query for match in matches for v in match.variants]
     return StoredAnswer(
@@ -195,6 +209,11 @@ def stored_answer(
         setup=setup_of(engine),
         model=model_of(engine.llm),
         state=state,
+        omitted=tuple(
+            StoredOmission(position, omission.reason, at.get(id(omission.of)))
+            for position, omission in enumerate(answer.omitted, first)
+        ),
+        confidence=answer.confidence,
     )
 
 
@@ -217,9 +236,15 @@ STORED = "stored before, and its sources have not changed"
 
 
 def restored_answer(stored: StoredAnswer, results: Sequence[ScoredNode]) -> Answer:
-    """Return a stored answer with the nodes that its sources are now."""
-    current = {stored_result(result).key: result for result in results}
-    nodes = [current.get(result.key) or _restored(result) for result in stored.results]
+    """Return a stored answer with the nodes that its sources are now.
+
+    It equals the one that was stored, but for its ``calls``, which are 0, and ``quotes``, which
+    are looked up again. Results that no retrieval without a model finds have no evidence.
+    """
+    by_key: dict[tuple[str, str], list[ScoredNode]] = {}
+    for result in results:
+        by_key.setdefault(stored_result(result).key, []).append(result)
+    nodes = [_restored(result, by_key.get(result.key, ())) for result in stored.results]
     sources = [
         Source(
             *(source.number, nodes[source.results[0]], source.text, source.cited, source.title),
@@ -230,12 +255,24 @@ def restored_answer(stored: StoredAnswer, results: Sequence[ScoredNode]) -> Answ
     ]
     return Answer(
         *(stored.text, stored.question, tuple(sources), stored.answered),
+        omitted=tuple(
+            OmittedResult(
+                nodes[omission.result],
+                cast("OmissionReason", omission.reason),
+                None if omission.of is None else nodes[omission.of],
+            )
+            for omission in stored.omitted
+        ),
         notes=(STORED, *stored.notes),
         searched=stored.searched,
+        confidence=stored.confidence,
     )
 
 
-def _restored(result: StoredResult) -> ScoredNode:
+def _restored(result: StoredResult, current: Sequence[ScoredNode]) -> ScoredNode:
+    """Return a result as it is now, where it is, or else as it was."""
+    if current:
+        return next((item for item in current if item.node.id == result.node_id), current[0])
     node = Node(
         result.text,
         start=result.start,

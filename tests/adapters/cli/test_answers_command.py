@@ -49,6 +49,22 @@ def test_an_answer_is_stored_until_its_sources_change(nodekin, server, here):
     assert "no answer is stored; nodekin ask --keep stores one" in ran.err
 
 
+def test_the_strategy_and_the_mode_of_an_answer_are_known(nodekin, server, here):
+    asked = ([], ["--strategy", "multi_query"], ["--mode", "refine", "--strategy", "sub_question"])
+    for number, options in enumerate(asked):
+        nodekin("ask", f"{QUESTION} {number}", "--keep", *options)
+    assert nodekin("answers", "--stale").out == ""
+    calls = len(server.asked)
+    assert nodekin("answers", "--refresh").out == ""
+    assert len(server.asked) == calls
+    (here / "docs" / "new.md").write_text("Nothing of that kind.")
+    nodekin("index", "docs")
+    listed = nodekin("answers", "--refresh").out
+    assert "only a model could tell" in listed
+    assert "another" not in listed
+    assert nodekin("answers", "--stale").out == ""
+
+
 def test_an_answer_under_a_filter_is_not_shown_without_it(nodekin, server):
     nodekin("ask", QUESTION, "--keep", "--filter", "file_name=tea.md")
     nodekin("ask", QUESTION)

@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -80,6 +81,22 @@ def test_a_stored_answer_is_returned_until_its_sources_change(graph, engine):
     assert engine.llm.model.calls == 2
 
 
+def without_notes(answer):
+    return replace(answer, notes=(), calls=0, quotes=tuple(q.to_dict() for q in answer.quotes))
+
+
+def test_a_stored_answer_equals_the_new_one(graph, engine):
+    graph.add([Document(f"{NILE}\n\n{NILE}", id=f"copy{number}") for number in range(3)])
+    engine.check = "quotes"
+    first = engine.query(QUESTION, keep=True)
+    again = engine.query(QUESTION, keep=True)
+    assert first.omitted or engine.retriever.name == "default"
+    assert without_notes(again) == without_notes(first)
+    assert again.notes == ("stored before, and its sources have not changed", *first.notes)
+    (stored,) = graph.answers
+    assert graph.answers.get(stored.key) == stored
+
+
 def test_a_text_that_moves_is_the_same(graph):
     graph.add(Document(f"Rivers\n\n{'filler ' * 300}\n\n{NILE}", id="nile"))
     engine = QueryEngine(Retriever(graph, "line", top_k=1), Model())
@@ -139,7 +156,10 @@ def test_a_preset_answer_that_changes(graph):
         assert cause in stale.causes[0]
         graph.answers.refresh()
         assert [answer.text for answer in graph.answers] == [text]
-    assert engine.query(QUESTION, keep=True).notes[0].startswith("stored before")
+    again = engine.query(QUESTION, keep=True)
+    assert again.notes[0].startswith("stored before")
+    assert without_notes(again) == without_notes(engine.query(QUESTION))
+    assert again.preset.answer == "It is blue."
 
 
 def test_answers_of_a_tenant_are_shown_to_nobody_else(graph):
