@@ -1,6 +1,11 @@
+from pathlib import Path
+
 import pytest
 
 from nodekin.adapters.cli.exit_status import _HINTS, printable
+from nodekin.nodegraph.workers import process_workers
+
+FILES = Path(__file__).parents[3] / "examples" / "files"
 
 
 def test_no_remedy_names_a_method(nodekin, here):
@@ -36,8 +41,6 @@ def test_a_file_without_a_reader(nodekin, here):
 
 @pytest.mark.parametrize("hint", list(_HINTS))
 def test_the_package_still_says_what_is_replaced(hint):
-    from pathlib import Path
-
     import nodekin.adapters.files
     import nodekin.nodegraph
     import nodekin.retrievers
@@ -66,3 +69,19 @@ def test_what_a_document_says_does_not_reach_the_terminal(nodekin, here):
     told = nodekin("search", "zebra", "--in", "docs", "--json")
     assert "\x1b" not in told.out
     assert told.json["results"][0]["text"] == "Zebra \x1b]0;title\x07 stripes."
+
+
+def test_files_that_only_lack_an_extra_are_told_once(nodekin, here, monkeypatch):
+    program = "import sys; sys.modules['mammoth'] = None; " + process_workers._PROGRAM
+    monkeypatch.setattr(process_workers, "_PROGRAM", program)
+    for name in ("a.docx", "b.docx"):
+        (here / "docs" / name).write_bytes((FILES / "手册.docx").read_bytes())
+    for arguments in (["docs"], []):
+        ran = nodekin("index", *arguments)
+        assert ran.status == 0
+        (line,) = ran.err.splitlines()
+        assert line.startswith("nodekin: left out: mammoth is not installed; get the readers")
+        assert line.endswith("(2 files)")
+    assert len(nodekin("index", "--json").json["failures"]) == 2
+    (here / "docs" / "old.txt").write_bytes(b"\x81\x20 tea")
+    assert nodekin("index").status == 5

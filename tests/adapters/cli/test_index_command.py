@@ -1,15 +1,11 @@
 import os
 from contextlib import closing
 from functools import partial
-from pathlib import Path
 
 import pytest
 
 from nodekin.nodegraph import Embedder
 from nodekin.nodegraph.sqlite.sqlite_store import SQLiteStore
-from nodekin.nodegraph.workers import process_workers
-
-FILES = Path(__file__).parents[3] / "examples" / "files"
 
 
 def test_what_was_found_is_told_in_numbers(nodekin):
@@ -85,22 +81,6 @@ def test_a_file_that_cannot_be_read_is_told_and_left_out(nodekin, here):
     assert "--encoding gb18030" in failure["error"]
     (here / "docs" / "old.txt").write_text("新的编码", encoding="utf-8")
     assert nodekin("index").status == 0
-
-
-def test_files_that_only_lack_an_extra_are_told_once(nodekin, here, monkeypatch):
-    program = "import sys; sys.modules['mammoth'] = None; " + process_workers._PROGRAM
-    monkeypatch.setattr(process_workers, "_PROGRAM", program)
-    for name in ("a.docx", "b.docx"):
-        (here / "docs" / name).write_bytes((FILES / "手册.docx").read_bytes())
-    for arguments in (["docs"], []):
-        ran = nodekin("index", *arguments)
-        assert ran.status == 0
-        (line,) = ran.err.splitlines()
-        assert line.startswith("nodekin: left out: mammoth is not installed; get the readers")
-        assert line.endswith("(2 files)")
-    assert len(nodekin("index", "--json").json["failures"]) == 2
-    (here / "docs" / "old.txt").write_bytes(b"\x81\x20 tea")
-    assert nodekin("index").status == 5
 
 
 def test_files_without_a_reader_are_named(nodekin, here):
