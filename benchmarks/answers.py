@@ -353,10 +353,9 @@ PARTS = {"stored": stored_answers, "judges": judged_answers}
 
 def main() -> None:
     """Run the part that the first argument names."""
-    parser = argparse.ArgumentParser(description=__doc__, add_help=False)
-    parser.add_argument("part", choices=PARTS)
-    options, passed = parser.parse_known_args()
-    PARTS[options.part](passed)
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("part", choices=PARTS, help="PART --help has its options")
+    PARTS[parser.parse_args(sys.argv[1:2]).part](sys.argv[2:])
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ How much of the answer is within so many tokens: chunks of 400 tokens, passages,
 
 The share of the answers' characters that is returned, in the mean over questions: Chroma's
 five corpora with the excerpts that answer, XQuAD's articles, HotpotQA's supporting sentences and
-the answers of MuSiQue's steps. For how-tos, facts and CMRC (see ``passages.py``) the number of
+the answers of MuSiQue's steps. For how-tos, facts and CMRC (as above) the number of
 questions whose whole answer is there. Chunks and passages are the first of BM25 and of the default
 search, each where it fits; windows are what the default search returns for ``max_tokens=``.
 """

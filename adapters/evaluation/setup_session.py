@@ -317,8 +317,8 @@ def load_retriever(name: str, documents: Callable[[], Sequence[Document]]) -> Re
     """Return the retriever that ``module:name`` names.
 
     It is a retriever, chain, index or query engine of any framework, a function from a question
-    to texts or documents, or what makes one: a class, or a function without an argument or with
-    the one argument ``documents``.
+    to texts or documents, an object that is called like one, or what makes one: a class, or a
+    function without an argument or with the one argument ``documents``.
 
     Args:
         name: Its name.
@@ -337,7 +337,12 @@ def load_retriever(name: str, documents: Callable[[], Sequence[Document]]) -> Re
             source = source()
         elif required == ["documents"]:
             source = source(documents())
-        return as_retriever(source, f"--retriever {name}")
+        try:
+            return as_retriever(source, f"--retriever {name}")
+        except TypeError:
+            if inspect.isclass(source) or not callable(source):
+                raise
+            return as_retriever(source.__call__, name=type(source).__name__)
     except Exception as error:  # what any code raises
         raise _error(f"--retriever {name}: {type(error).__name__}: {error}") from error
 

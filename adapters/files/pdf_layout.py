@@ -378,7 +378,7 @@ def with_breaks(lines: Sequence[str]) -> list[str]:
         if end == "-" and line[-2:-1].isalpha():
             parts.append(line[:-1] + _HYPHEN)
         else:
-            parts.append(line if end == _HYPHEN or is_unspaced else f"{line} ")
+            parts.append(line if end in (_HYPHEN, " ") or is_unspaced else f"{line} ")
     return [*parts, lines[-1]]
 
 

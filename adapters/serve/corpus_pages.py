@@ -362,7 +362,10 @@ def refreshed(engine: QueryEngine, key: str) -> dict[str, Any]:
     if answer is None or answer.conditions != engine.conditions():
         raise LookupError(f"there is no stored answer {key!r:.80}")
     if not engine.answer_again(answer):
-        raise ValueError("only a model answers again, and no note of an agent; set OPENAI_MODEL")
+        raise ValueError(
+            "it can't be answered again: it is the note of an agent, or there is no model; set "
+            "OPENAI_MODEL"
+        )
     answer = answers.get(key) or answer
     return _answer_record(answer, next(iter(engine.stale_answers([answer])), None))
 

@@ -102,8 +102,8 @@ _Made = TypeVar("_Made")
 class PageApp:
     """Serve a page on which people ask a corpus and look inside it; the corpus is only read.
 
-    An ASGI application, for uvicorn or any other server. The one file it ever writes is that of
-    the set-ups, when somebody keeps one.
+    An ASGI application, for uvicorn or any other server. It writes the file of the set-ups when
+    somebody keeps one, and a stored answer when somebody has it answered again.
 
     Args:
         setups: The set-ups, and by them the graph.

@@ -64,8 +64,11 @@ def judge_records(
             where a metric asks a model.
     """
     slow = any(metric.asks_model for metric in metrics)
+    answers_only = {
+        setup: not any(record.items for record in of.values()) for setup, of in records.items()
+    }
     work = [
-        partial(_judged, metrics, setup, question, of[question.id], matching)
+        partial(_judged, metrics, setup, question, of[question.id], matching, answers_only[setup])
         for setup, of in records.items()
         for question in dataset.questions
     ]
@@ -134,7 +137,12 @@ def _spans(span: Span) -> Iterator[Span]:
 
 
 def _judged(
-    metrics: Sequence[Metric], setup: str, question: Question, record: Record, matching: Matching
+    metrics: Sequence[Metric],
+    setup: str,
+    question: Question,
+    record: Record,
+    matching: Matching,
+    answers_only: bool,
 ) -> tuple[tuple[str, str], dict[str, Judgement]]:
     if record.error:
         failed = Judgement(None, reason=f"the set-up failed: {record.error}")
@@ -142,7 +150,7 @@ def _judged(
     case = RetrievalCase(
         *(question, record.items, matching, record.answer),
         *(record.model_calls, record.model_tokens),
-        answer_only=bool(record.answer) and not record.items,
+        answer_only=answers_only and bool(record.answer),
     )
     return (setup, question.id), {metric.name: metric.judge(case) for metric in metrics}
 

@@ -163,8 +163,8 @@ class RetrievalCase:
         answer: The answer of a query engine, None of a retriever.
         model_calls: How many calls of language models it took.
         model_tokens: How many tokens their prompts and answers have.
-        answer_only: Whether the set-up returned an answer and no sources, as a chain does that
-            returns a text, so that what it retrieved is not known.
+        answer_only: Whether the set-up returned an answer here and sources for no question, as a
+            chain does that returns a text, so that what it retrieved is not known.
     """
 
     question: Question

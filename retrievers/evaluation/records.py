@@ -67,17 +67,21 @@ def document_changes(before: Mapping[str, str], now: Mapping[str, str]) -> str:
         "1 moved ('a' to 'docs/a')"
     """
     changed = [repr(name) for name in before if name in now and now[name] != before[name]]
-    new = {name: text for name, text in now.items() if name not in before}
-    removed = {name: text for name, text in before.items() if name not in now}
     places: dict[str, list[str]] = {}
-    for name, text in new.items():
-        places.setdefault(text, []).append(name)
-    moved = [(name, places[text].pop(0)) for name, text in removed.items() if places.get(text)]
+    for name, text in now.items():
+        if name not in before:
+            places.setdefault(text, []).append(name)
+    moved, removed = [], []
+    for name, text in before.items():
+        if name not in now and places.get(text):
+            moved.append(f"{name!r} to {places[text].pop(0)!r}")
+        elif name not in now:
+            removed.append(repr(name))
     parts = {
         "changed": changed,
-        "moved": [f"{old!r} to {name!r}" for old, name in moved],
+        "moved": moved,
         "new": [repr(name) for names in places.values() for name in names],
-        "removed": [repr(name) for name in removed if name not in dict(moved)],
+        "removed": removed,
     }
     return ", ".join(
         f"{len(names)} {what} ({', '.join(names[:3])}{', ...' * (len(names) > 3)})"

@@ -32,6 +32,16 @@ async def waits(query):
     return search(query)
 
 
+class Called:
+    """An object from a question to texts."""
+
+    def __call__(self, question):
+        return search(question)
+
+
+called = Called()
+
+
 class Chain(BaseRetriever):
     documents: list = []
 
@@ -81,12 +91,12 @@ def measured(nodekin, here, monkeypatch):
 
 
 def test_retrievers_of_others_are_measured_beside_the_default(measured):
-    ran = measured("search", "numbered", "waits", "chain")
+    ran = measured("search", "numbered", "waits", "chain", "called", "Called")
     assert ran.status == 0, ran.err
-    rows = [line.split() for line in ran.out.splitlines()[1:6]]
+    rows = [line.split() for line in ran.out.splitlines()[1:8]]
     assert [(row[0], row[1]) for row in rows] == [
         *(("search", "1.0000"), ("numbered", "1.0000"), ("waits", "1.0000")),
-        *(("chain", "1.0000"), ("default", "1.0000")),
+        *(("chain", "1.0000"), ("called", "1.0000"), ("Called", "1.0000"), ("default", "1.0000")),
     ]
 
 

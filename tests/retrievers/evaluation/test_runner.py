@@ -379,6 +379,8 @@ def test_a_chain_that_returns_only_an_answer_is_not_judged_by_what_it_retrieved(
     metrics = ["recall@1", "recall@9tokens", "answer_in_context@1", "context_recall", "tokens"]
     setups = {"text": RunnableLambda(lambda query: "It is north."), "engine": None}
     setups["engine"] = QueryEngine(words, lambda prompt: "So it is [1].")
+    north = [LangChainDocument("It runs north.")]
+    setups["both"] = lambda query: {"answer": "North.", "context": north * ("Nile" in query)}
     answered = [Question("u", "Which tea is from Mars?", answerable=False)]
     data = Dataset([*questions.questions, *answered])
     evaluation = evaluate(setups, data, [*metrics, "abstention"], progress=False)
@@ -386,6 +388,7 @@ def test_a_chain_that_returns_only_an_answer_is_not_judged_by_what_it_retrieved(
         judged = evaluation.judgements[name]["text"]["2"]
         assert (judged.value, "without its sources" in judged.reason) == (None, True), name
     assert values(evaluation, "text", "abstention")[-1] == 0
+    assert values(evaluation, "both", "answer_in_context@1")[:3] == [0, 1, 0]
     assert values(evaluation, "engine", "recall@1")[:3] == [1, 1, 1]
     assert values(evaluation, "engine", "recall@9tokens")[:3] == [0, 0, 0]  # none is so short
 
