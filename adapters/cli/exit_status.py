@@ -113,6 +113,8 @@ def shell_message(error: BaseException | str) -> str:
 
 _CONTROLS = {c: "\ufffd" for c in (*range(32), *range(127, 160)) if chr(c) not in "\n\t"}
 
+_CONTROLS[ord("\f")] = " "  # stands between pages
+
 # What turns the direction of writing around, and so may show a text as another one.
 _CONTROLS.update(dict.fromkeys((*range(0x202A, 0x202F), *range(0x2066, 0x206A)), "\ufffd"))
 
@@ -134,7 +136,7 @@ def printable(text: str) -> str:
     """Replace control characters, of which a terminal takes some for commands, one for one.
 
     Example:
-        >>> printable("tea\\x1b[2J")
-        'tea\ufffd[2J'
+        >>> printable("tea\\x1b[2J"), printable("one\\ftwo")
+        ('tea\ufffd[2J', 'one two')
     """
     return text.translate(_CONTROLS)
