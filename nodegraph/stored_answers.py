@@ -220,18 +220,28 @@ class AnswerStore:
         value = self._store.get_values(_KIND, [key]).get(key)
         return None if value is None else _read(value)
 
-    def put(self, answer: StoredAnswer, checker: AnswerChecker | None = None) -> None:
+    def put(
+        self,
+        answer: StoredAnswer,
+        checker: AnswerChecker | None = None,
+        replaced: StoredAnswer | None = None,
+    ) -> None:
         """Store an answer, over the one of the same question and conditions.
 
         Args:
             answer: The answer.
             checker: What made it, which ``stale`` and ``refresh`` use in this process.
+            replaced: What it stands for. If that was removed or answered again in the meantime,
+                nothing is stored.
 
         Raises:
             TypeError: If the filters have a value that can't be stored.
         """
         *row, _ = astuple(replace(answer, setup=dict(answer.setup)))
-        self._change({answer.key: encode(row).encode("utf-8", "surrogatepass")})
+        value = encode(row).encode("utf-8", "surrogatepass")
+        with self._store.transaction():
+            if replaced is None or self.get(replaced.key) == replaced:
+                self._change({answer.key: value})
         if checker is not None:
             with self._lock:
                 self._checkers[checker] = None
@@ -316,7 +326,8 @@ class AnswerStore:
         keys = {item.answer.key for item in stale}
         for engine, answers in self._by_engine(engines):
             for answer in answers:
-                if engine is not None and answer.key in keys:
+                is_current = answer.key in keys and self.get(answer.key) == answer
+                if engine is not None and is_current:  # no other process was faster
                     engine.answer_again(answer)
         return stale
 

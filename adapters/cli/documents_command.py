@@ -127,10 +127,23 @@ def show(
     nodekin show docs/tea.pdf --page 3
     nodekin show docs/tea.pdf --quote "green tea is steamed" -o page.png
     """
+    is_page = page is not None or quote is not None
+    if quote is not None and not re.search(r"\w", quote):
+        message = f"--quote {quote!r:.80} has no word; give a text of the document, or leave it out"
+        raise CommandError(message, ExitStatus.USAGE_ERROR)
+    if group and is_page:
+        message = f"--group {group!r:.80} lists nodes; leave it out, or --page and --quote"
+        raise CommandError(message, ExitStatus.USAGE_ERROR)
+    if output is not None and not is_page:
+        message = f"--output {str(output)!r:.80} is for a picture; give --page or --quote, too"
+        raise CommandError(message, ExitStatus.USAGE_ERROR)
     home, settings = find_index(store, folders)
     with open_graph(home, settings, folders, quiet=quiet) as graph:
         node, line = _find(graph, document)
-        if page or quote:
+        if is_page:
+            if line is not None:
+                message = f"{document!r:.200} names a line; with --page and --quote leave it out"
+                raise CommandError(message, ExitStatus.USAGE_ERROR)
             return _show_page(node, page, quote, output, as_json)
         line_numbers = LineNumbers()
         nodes = graph.find(group or settings.main_group)(node) if group or as_json else []

@@ -326,7 +326,7 @@ class QueryEngine(PromptMixin):
         """
         if self.llm.model is no_model or not answer.setup:
             return False
-        store = self._storing(answer.question, None, answer.top_k, answer.filters)
+        store = self._storing(answer.question, None, answer.top_k, answer.filters, answer)
         store(run(self._plan(answer.question, None, answer.top_k, answer.filters)[0]))
         return True
 
@@ -375,6 +375,7 @@ class QueryEngine(PromptMixin):
         history: Iterable[Any] | None,
         top_k: int | None,
         filters: Filters | None,
+        replaced: StoredAnswer | None = None,
     ) -> Callable[[Answer], None]:
         """Return what stores the answer to a question that is asked now."""
         if history:
@@ -389,7 +390,7 @@ class QueryEngine(PromptMixin):
         def store(answer: Answer) -> None:
             if not any(note.startswith(MODEL_FAILED) for note in answer.notes):
                 stored = stored_answer(self, answer, top_k, filters, state, conditions)
-                graph.answers.put(stored, self)
+                graph.answers.put(stored, self, replaced)
 
         return store
 

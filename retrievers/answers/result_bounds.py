@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Container, Hashable, Iterator, Sequence
 from functools import partial
 from typing import Any, Protocol
 
@@ -206,9 +206,15 @@ class WordScorer:
         return self._index.frequencies(self._numbers)
 
     def select(self, rows: Mask) -> None:
-        """Drop all other rows; the numbers of terms stay."""
+        """Drop all other rows, and the terms that only they have."""
         postings, of_rows = self._build()
-        self._postings = postings[rows[of_rows]]
+        self._postings = postings = postings[rows[of_rows]]
+        numbers = np.concatenate([postings["term"], postings["main"]])
+        used, new = np.unique(numbers, return_inverse=True)
+        postings["term"], postings["main"] = np.split(new, 2)
+        terms = [*self._terms]
+        self._terms = {terms[number]: at for at, number in enumerate(used.tolist())}
+        self._numbers = np.zeros(0, np.int64)
         self._lengths = np.array(self._lengths)[rows].tolist()
         self._averages = np.array(self._averages)[rows].tolist()
         self._top_ks = np.array(self._top_ks)[rows].tolist()
@@ -302,6 +308,12 @@ class ResultBounds:
         self._revision = reader.revision(self._group)
         self._version = reader.search_version(self._group)
 
+    def select(self, queries: Container[Hashable]) -> None:
+        """Drop all other queries."""
+        self._build()
+        self._rows = {query: row for query, row in self._rows.items() if query in queries}
+        self._compact()
+
     def may_differ(self, query: Hashable) -> bool:
         """Return whether a query may have other results; True for one that was not recorded."""
         row = self._rows.get(query)
@@ -353,14 +365,17 @@ class ResultBounds:
         self._new.clear()
         self._new_results.clear()
         if len(self._open) > 2 * len(self._rows) + 100:
-            current = np.zeros(len(self._open), np.bool_)
-            current[[*self._rows.values()]] = True
-            self._scorer.select(current)
-            numbers = np.cumsum(current) - 1
-            self._rows = {query: int(numbers[row]) for query, row in self._rows.items()}
-            self._results = self._results[current[self._results["row"]]]
-            self._results["row"] = numbers[self._results["row"]]
-            self._most, self._open = self._most[current], self._open[current]
+            self._compact()
+
+    def _compact(self) -> None:
+        current = np.zeros(len(self._open), np.bool_)
+        current[[*self._rows.values()]] = True
+        self._scorer.select(current)
+        numbers = np.cumsum(current) - 1
+        self._rows = {query: int(numbers[row]) for query, row in self._rows.items()}
+        self._results = self._results[current[self._results["row"]]]
+        self._results["row"] = numbers[self._results["row"]]
+        self._most, self._open = self._most[current], self._open[current]
 
     def update(self) -> None:
         """Take in what has changed in the group."""
@@ -431,11 +446,22 @@ class BoundedCheck:
     def __call__(self, answers: Sequence[StoredAnswer]) -> list[StaleAnswer | None]:
         """Return for each answer what has changed, None if nothing has."""
         with self._lock:
+            self._forget_removed()
             return [
                 stale
                 for start in range(0, len(answers), _BATCH_SIZE)
                 for stale in self._check(answers[start : start + _BATCH_SIZE])
             ]
+
+    def _forget_removed(self) -> None:
+        """Drop what is known of answers that the graph has no longer, once they are many."""
+        stored = self._graph.answers
+        if len(self._checked) <= len(stored) + _REMOVED:
+            return
+        current = {answer.key for answer in stored}
+        self._checked = {key: value for key, value in self._checked.items() if key in current}
+        if self._bounds is not None:
+            self._bounds.select(self._checked)
 
     def _check(self, answers: Sequence[StoredAnswer]) -> list[StaleAnswer | None]:
         """Check some answers while the graph is held."""
@@ -468,6 +494,8 @@ class BoundedCheck:
         self._checked[answer.key] = answer, stale
         return stale
 
+
+_REMOVED = 16  # answers that are removed before what is known of them is dropped
 
 _BATCH_SIZE = 256  # answers that are checked before another thread may write
 

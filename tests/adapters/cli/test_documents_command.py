@@ -66,6 +66,22 @@ def test_a_quotation_in_its_lines_and_cells(indexed, here):
     assert (ran.status, ran.err) == (3, "nodekin: no picture: 'docs/tea.md' is not a PDF\n")
 
 
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        (["tea.md", "--quote", ""], "--quote ''"),
+        (["tea.md", "--quote", " …"], "--quote ' …'"),
+        (["tea.md", "--page", "1", "--group", "sentence"], "--group 'sentence'"),
+        (["tea.md", "-o", "a.png"], "--output 'a.png'"),
+        (["tea.md:3", "--quote", "tea"], "'tea.md:3' names a line"),
+    ],
+)
+def test_what_a_picture_can_not_be_made_with(indexed, options, named):
+    ran = indexed("show", *options)
+    assert (ran.status, ran.out) == (2, "")
+    assert named in ran.err
+
+
 def test_a_quotation_and_a_page_of_what_has_no_picture(indexed, here):
     pytest.importorskip("mammoth")
     (here / "docs" / "手册.docx").write_bytes((EXAMPLES / "手册.docx").read_bytes())

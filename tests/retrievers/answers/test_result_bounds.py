@@ -7,6 +7,7 @@ import pytest
 
 from nodekin.nodegraph import Document, NodeGraph
 from nodekin.retrievers import QueryEngine, Retriever
+from nodekin.retrievers.answers import result_bounds
 from nodekin.retrievers.answers.result_bounds import BoundedCheck
 from nodekin.retrievers.answers.staleness import no_model, stored_result
 from nodekin.retrievers.similarities.bm25 import Bm25
@@ -61,7 +62,8 @@ def letters(texts):
     ids=["words", "three languages", "own analyzer", "vectors", "words and vectors"],
 )
 @pytest.mark.parametrize("seed", range(2))
-def test_those_are_named_whose_retrieval_differs(similarity, languages, seed):
+def test_those_are_named_whose_retrieval_differs(similarity, languages, seed, monkeypatch):
+    monkeypatch.setattr(result_bounds, "_REMOVED", 0)
     rng = random.Random(seed)
     graph = NodeGraph(embed=None if languages == 3 or similarity == "bm25" else letters)
     graph.create_node_group("line", str.splitlines)
@@ -85,6 +87,9 @@ def test_those_are_named_whose_retrieval_differs(similarity, languages, seed):
         assert {stale.answer.key for stale in graph.answers.stale()} == expected
         if rng.random() < 0.2:
             graph.answers.refresh()
+        elif rng.random() < 0.3:
+            graph.answers.remove(rng.choice(list(graph.answers)))
+            engine.query(text_of(rng, languages), keep=True)
 
 
 def test_what_is_far_from_a_question_costs_no_retrieval():
@@ -105,6 +110,26 @@ def test_what_is_far_from_a_question_costs_no_retrieval():
     graph.add("number 7 number 7")
     assert [stale.answer.question for stale in check(answers) if stale] == ["number 7"]
     assert check.retrievals < 25
+
+
+def test_of_removed_answers_nothing_is_held():
+    graph = NodeGraph()
+    graph.create_node_group("line", str.splitlines)
+    graph.add("\n".join([f"tea number {number} is steamed" for number in range(50)]))
+    retriever = Retriever(graph, "line", top_k=1)
+    engine = QueryEngine(retriever, lambda prompt: "An answer [1].")
+    for number in range(50):
+        engine.query(f"number {number}", keep=True)
+    check = BoundedCheck.of(retriever, None)
+    answers = list(graph.answers)
+    assert check(answers) == [None] * 50
+    graph.add("Rivers flow to the sea")
+    graph.answers.remove(answers[:40])
+    assert check(answers[40:]) == [None] * 10
+    assert set(check._checked) == set(check._bounds._rows) == {a.key for a in answers[40:]}
+    assert (len(check._bounds._scorer._terms), check.retrievals) == (11, 50)
+    graph.add(answers[45].question)
+    assert [stale.answer for stale in check(answers[40:]) if stale] == [answers[45]]
 
 
 @pytest.mark.parametrize(

@@ -238,6 +238,26 @@ def test_answers_are_in_the_store(tmp_path):
         assert [answer.filters for answer in graph.answers] == [{"year": {"gte": 2020}}]
 
 
+@pytest.mark.parametrize("meanwhile", ["removed", "answered again"])
+def test_what_another_process_did_while_the_model_answered_stands(tmp_path, meanwhile):
+    path = tmp_path / "graph.db"
+    with NodeGraph(store=path) as graph, NodeGraph(store=path) as other:
+        graph.add(Document(NILE, id="nile"))
+
+        def model(prompt):
+            (stored,) = other.answers
+            if meanwhile == "removed":
+                other.answers.remove(stored)
+            else:
+                other.answers.put(replace(stored, text="theirs"))
+            return "ours [1]."
+
+        QueryEngine(Retriever(graph, "ROOT"), Model()).query(QUESTION, keep=True)
+        assert len(graph.answers.refresh(QueryEngine(Retriever(graph, "ROOT"), model))) == 1
+        texts = [answer.text for answer in graph.answers]
+        assert texts == ([] if meanwhile == "removed" else ["theirs"])
+
+
 def test_an_agent_stores_notes(graph):
     tools = CorpusTools(graph, filters={"tenant": "a"}, notes=True)
     assert "note" not in CorpusTools(graph).tools
