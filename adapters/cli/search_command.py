@@ -82,7 +82,7 @@ def _status(query: str, session: SearchSession, results: Sequence[ScoredNode], q
 
 def no_results_message(query: str, session: SearchSession) -> str:
     """Say why nothing may have been found."""
-    if not query:
+    if not query.strip():
         return "the query is empty; say what to look for"
     message = f"nothing found for {query!r:.80}"
     graph = session.graph

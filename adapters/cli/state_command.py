@@ -216,18 +216,21 @@ def _index(store: Path | None) -> Iterator[Check]:
     except CommandError as error:
         yield Check("index", "missing", error.message)
         return
+    damaged: list[str] = []
     try:
         settings = home.load()
         with open_graph(home, settings, quiet=True) as graph:
-            damaged = graph.reader.verify() if os.access(home.folder, os.W_OK) else []
+            if os.access(home.folder, os.W_OK):
+                damaged = graph.reader.verify()
             for what in damaged:
-                remedy = "what was made of documents is made again, of others: nodekin index DIR"
+                remedy = "nodekin index reads damaged documents again, and derives the rest again"
                 yield Check("damage", "wrong", f"{what}; {remedy}")
             count = sum(1 for _ in documents_of(graph))
             nodes = sum(1 for _ in graph.nodes(settings.main_group))
             left_out = [shell_message(failure.error) for failure in graph.failures]
     except Exception as error:
-        yield Check("index", "wrong", f"{error}; nodekin index --rebuild makes it anew")
+        remedy = "first run nodekin index" if damaged else "nodekin index --rebuild makes it anew"
+        yield Check("index", "wrong", f"{error}; {remedy}")
         return
     yield Check(
         "index", "ok", f"{count:,} documents, {nodes:,} {settings.main_group} in {home.folder}"

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import sqlite3
 import threading
+import time
 import weakref
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
+from math import inf
 from pathlib import Path
 from typing import Any
 from zlib import crc32
@@ -206,6 +208,8 @@ _STRUCTURE = """
 
 Row = tuple[Any, ...]
 
+_Stamps = list[tuple[int, int] | None]
+
 
 def checksum(value: Any, key: int) -> int:
     """Return a number by which a damaged value is recognised: its CRC-32, from its key's on.
@@ -242,6 +246,8 @@ def _add_functions(db: sqlite3.Connection) -> None:
 
 opening = threading.Lock()
 """Held while a connection is opened, or the process forks."""
+
+_ATTEMPT = 0.01  # seconds
 
 _FETCHED = 256  # rows that a stream reads at a time
 
@@ -281,8 +287,9 @@ class Connection:
         self._write = write
         self._timeout = timeout
         self._frozen = frozen
-        self._is_fixed = False
         self._log = path.with_name(f"{path.name}-wal")
+        self._fixed: _Stamps | None = None  # of a file that was taken for unchanging
+        self._is_malformed: bool | None = None  # None until something asks
         self._lock = threading.RLock()  # held while a statement runs
         self.retired = False
         self._opened = opened
@@ -292,23 +299,30 @@ class Connection:
 
     @property
     def is_outdated(self) -> bool:
-        """Whether somebody may have begun to write to a file that was taken for unchanging."""
-        return self._is_fixed and self._log.exists()
+        """Whether somebody has written to a file that was taken for unchanging, or may soon."""
+        return self._fixed is not None and self._fixed != self._stamps()
 
-    def _connected(self) -> sqlite3.Connection:
-        """Open the file; what can't be written to with its log, or as one that nobody changes."""
+    def _stamps(self) -> _Stamps:
+        """Return when the file and its log were written to, and their sizes."""
+        return [_stamp(self._path), _stamp(self._log)]
+
+    def _connected(self) -> tuple[sqlite3.Connection, _Stamps | None]:
+        """Open the file; what can't be written to with its log, or as one that nobody changes.
+
+        The stamps of the second are returned, too.
+        """
         if not self._frozen:
-            return self._opened_as("rwc" if self._write else "rw")
-        self._is_fixed = not self._log.exists()
-        if not self._is_fixed:
+            return self._opened_as("rwc" if self._write else "rw"), None
+        stamps = self._stamps()
+        if self._log.exists():
             db = self._opened_as("ro")
             try:
                 db.execute("PRAGMA schema_version").fetchone()
             except sqlite3.Error:  # nobody has it open, and a log is there all the same
                 db.close()
             else:
-                return db
-        return self._opened_as("ro&immutable=1")
+                return db, None
+        return self._opened_as("ro&immutable=1"), stamps
 
     def _opened_as(self, mode: str) -> sqlite3.Connection:
         return sqlite3.connect(
@@ -328,7 +342,7 @@ class Connection:
 
     def _set_up(self) -> sqlite3.Connection:
         try:
-            db = self._connected()
+            db, self._fixed = self._connected()
         except sqlite3.Error as error:
             raise StoreError(f"{self._path} can't be opened: {error}") from error
         try:
@@ -496,13 +510,22 @@ class Connection:
                 finally:
                     self._closing = None
 
-    def retire(self) -> None:
-        """Close the file now, or when the transaction that is open has ended."""
+    def retire(self, deadline: float = inf) -> None:
+        """Close the file now, or when the transaction that is open has ended.
+
+        A statement that runs is waited for until a time.
+        """
         self.retired = True
-        if self.is_open:  # else it may wait to be opened, for whom this thread must not wait
-            with self._lock:
-                if not self.in_transaction:
-                    self.close()
+        while self.is_open:  # else it may wait to be opened, for whom this thread must not wait
+            if self._lock.acquire(timeout=_ATTEMPT):
+                try:
+                    if not self.in_transaction:
+                        self.close()
+                finally:
+                    self._lock.release()
+                return
+            if time.monotonic() > deadline:
+                return
 
     def damaged(self, why: str) -> StoreError:
         """Return the error that says how the file is damaged, and what to do."""
@@ -510,12 +533,14 @@ class Connection:
 
     def _remedy_of_damage(self) -> str:
         """Advise to delete the file only where SQLite itself finds it damaged."""
-        try:
-            with closing(self._connected()) as db:
-                malformed = db.execute("PRAGMA integrity_check(1)").fetchone() != ("ok",)
-        except _FAILURES as error:
-            malformed = _is_damage(error)
-        if malformed:
+        if self._is_malformed is None:  # which takes long in a large file: once is enough
+            try:
+                with closing(self._connected()[0]) as db:
+                    row = db.execute("PRAGMA integrity_check(1)").fetchone()
+                self._is_malformed = row != ("ok",)
+            except _FAILURES as error:
+                self._is_malformed = _is_damage(error)
+        if self._is_malformed:
             return "restore a backup, or delete it and build the graph again from its sources"
         return (
             "SQLite finds its file intact, so don't delete it; try again, then let nodekin doctor, "
@@ -546,6 +571,14 @@ _DAMAGE = ("malformed", "disk image", "decode", "user-defined function")  # of a
 
 def _is_damage(error: BaseException) -> bool:
     return isinstance(error, UnicodeDecodeError) or any(word in str(error) for word in _DAMAGE)
+
+
+def _stamp(path: Path) -> tuple[int, int] | None:
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_mtime_ns, status.st_size
 
 
 def _text_or_bytes(value: bytes) -> str | bytes:

@@ -334,11 +334,11 @@ class GraphFile(Database[Connection]):
         stored = self._newest, None if current is None else current.connection
         others = [reader for reader in self._all_readers() if reader not in stored]
         for connection in others:
-            connection.retire()  # but for the newest one, which those who read may need
+            connection.retire(deadline)  # but for the newest one, which those who read may need
         while any(other.is_open for other in others) and time.monotonic() < deadline:
             time.sleep(_PERIOD / 10)
         if self._newest is not None:
-            self._newest.retire()
+            self._newest.retire(deadline)
         with suppress(TimeoutError), self._mutex.held(limit=max(0, deadline - time.monotonic())):
             if self._writer is not None:
                 self._writer.retire()
@@ -356,7 +356,8 @@ _forking = threading.local()  # whether this thread has locked ``opening`` to fo
 def _is_importing() -> bool:
     """Return whether a thread imports a module of ours, for which a child would wait for ever."""
     modules = [module for name, module in list(sys.modules.items()) if name.startswith("nodekin.")]
-    return any(getattr(module.__spec__, "_initializing", False) for module in modules)
+    specs = [getattr(module, "__spec__", None) for module in modules]
+    return any(getattr(spec, "_initializing", False) for spec in specs)
 
 
 def _before_fork() -> None:

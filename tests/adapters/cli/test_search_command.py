@@ -64,8 +64,9 @@ def test_nothing_found(indexed):
     assert ran.err == "nodekin: nothing found for 'zebra' in 3 documents\n"
     assert indexed("search", "zebra", "--json").json["results"] == []
     assert indexed("search", "zebra", "-q").err == ""
-    ran = indexed("search", "")
-    assert (ran.status, ran.err) == (1, "nodekin: the query is empty; say what to look for\n")
+    for query in ("", " \n"):
+        ran = indexed("search", query)
+        assert (ran.status, ran.err) == (1, "nodekin: the query is empty; say what to look for\n")
 
 
 def test_a_query_from_standard_input(indexed):

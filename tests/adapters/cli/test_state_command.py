@@ -72,6 +72,19 @@ def test_a_damaged_index(indexed, here):
     assert ("index", "wrong") in states(ran)
 
 
+def test_a_damaged_document_is_read_again_by_the_next_index(indexed, here):
+    with sqlite3.connect(here / ".nodekin" / "graph.sqlite") as connection:
+        connection.execute("UPDATE pages SET checksum = 3")
+    connection.close()
+    ran = indexed("doctor")
+    assert ran.status == 3
+    assert "nodekin index reads damaged documents again" in ran.out
+    assert "--rebuild" not in ran.out
+    assert indexed("index").status == 0
+    assert indexed("doctor").status == 0
+    assert indexed("search", "tea").status == 0
+
+
 def test_what_was_left_out_is_listed(nodekin, here):
     (here / "docs" / "picture.png").write_bytes(b"\x89PNG\0")
     (here / "docs" / "bad.jsonl").write_text("{")

@@ -264,6 +264,22 @@ def test_what_can_only_be_read_is_read(path: Path, monkeypatch: pytest.MonkeyPat
     assert path.read_bytes() == before
 
 
+def test_what_others_wrote_and_closed_meanwhile_is_read(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(path)
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    reader = opened(path)
+    assert len(words(reader)) == 30 * 42
+    monkeypatch.undo()
+    with opened(path) as graph:
+        graph.add("more")
+        assert len(words(graph)) == 30 * 42 + 1
+    assert not path.with_name("graph-wal").exists()
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    assert len(words(reader)) == 30 * 42 + 1
+
+
 def read_as_nobody(path: Path, read: int, added: int) -> None:
     os.setgid(65534)
     os.setuid(65534)

@@ -19,6 +19,7 @@ import pytest
 
 from nodekin.nodegraph import Document, NodeGraph, StoreError
 from nodekin.nodegraph.sqlite.connection import Connection as SQLiteConnection
+from nodekin.nodegraph.sqlite.connection import opening as OPENING
 from nodekin.nodegraph.sqlite.sqlite_store import SQLiteStore
 from nodekin.retrievers import Retriever
 
@@ -305,7 +306,6 @@ PATIENCE = 300.0
 
 READ_AND_CLOSE = """
 import sys, threading
-from nodekin.nodegraph.sqlite.connection import Connection as SQLiteConnection
 from nodekin.nodegraph.sqlite.sqlite_store import SQLiteStore
 
 store = SQLiteStore(sys.argv[1])
@@ -503,7 +503,6 @@ def test_a_process_that_is_forked_while_a_thread_writes_searches_and_writes(
 
 INTERRUPTED = """
 import random, signal, sys
-from nodekin.nodegraph.sqlite.connection import Connection as SQLiteConnection
 from nodekin.nodegraph.sqlite.sqlite_store import SQLiteStore
 
 store, rng = SQLiteStore(sys.argv[1], timeout=60), random.Random(7)
@@ -666,3 +665,41 @@ def test_a_connection_that_opens_or_closes_meanwhile_keeps_a_process_from_forkin
     monkeypatch.setattr(connection, "_db_now", Closing())
     connection.close()
     assert [*states, connection.is_open] == [True, False]
+
+
+def test_a_fork_does_not_wait_for_a_thread_that_waits_for_the_fork(
+    tmp_path: Path,
+) -> None:
+    """The thread is to open a connection, which no thread may do while a process forks."""
+    graph = opened(tmp_path / "graph.db")
+    graph.add(["tea"])
+    file = graph._store._database  # type: ignore[attr-defined]
+    connection, is_closing, rows = file.db, threading.Event(), []
+    db = connection._db_now
+
+    class Closing:
+        in_transaction = False
+
+        def close(self) -> None:
+            is_closing.set()
+            while not connection.retired:  # until the other thread waits for this one
+                time.sleep(0.001)
+            db.close()
+
+    def use() -> None:
+        with connection._lock:
+            connection.close()
+            rows.append(connection.row("SELECT 1"))
+
+    def fork() -> None:
+        with OPENING:
+            file.before_fork(time.monotonic() + 60)
+
+    connection._db_now = Closing()
+    threads = [threading.Thread(target=work, daemon=True) for work in (use, fork)]
+    for thread in threads:
+        thread.start()
+        assert is_closing.wait(60)
+    for thread in threads:
+        thread.join(60)
+    assert rows == [(1,)]
