@@ -599,16 +599,17 @@
 
   // Stored answers
 
-  async function listAnswers(skip = 0) {
+  async function listAnswers(skip = 0, turned = false) {
     const list = byId("answers");
     list.replaceChildren(make("p", { class: "quiet" }, say("loading")));
     try {
       const { answers, total } = await get("answers", { skip });
       const last = skip + answers.length;
       const pager = total > answers.length ? make("div", { class: "controls" },
-        button("previous", () => listAnswers(Math.max(0, skip - 20)), { disabled: !skip }),
-        button("next", () => listAnswers(last), { disabled: last >= total })) : "";
+        button("previous", () => listAnswers(Math.max(0, skip - 20), true), { disabled: !skip }),
+        button("next", () => listAnswers(last, true), { disabled: last >= total })) : "";
       list.replaceChildren(...(total ? answers.map(answerItem) : [say("no_answers")]), pager);
+      if (turned) list.querySelector("summary")?.focus();
     } catch (error) {
       list.replaceChildren(wrong(error));
     }
@@ -630,7 +631,9 @@
         fresh.firstChild.focus();
       } catch (error) {
         event.target.disabled = false;
+        event.target.nextSibling?.remove();
         event.target.after(wrong(error));
+        event.target.focus();
       }
     };
     item.append(
