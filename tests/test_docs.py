@@ -337,6 +337,18 @@ def test_the_example_of_a_checked_answer(capsys: pytest.CaptureFixture[str]) -> 
     assert "“is poured at eighty degrees”" in shown.splitlines()[-1]
 
 
+def test_the_example_of_a_marked_page(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["marked_page.py"])
+    runpy.run_path(str(REPO / "examples" / "marked_page.py"), run_name="__main__")
+    shown = capsys.readouterr().out
+    assert "is in handbook.pdf, page 2, 2.1 Water\n" in shown
+    assert shown.endswith("handbook-page-2.png\n")
+    assert (tmp_path / "handbook-page-2.png").read_bytes().startswith(b"\x89PNG")
+
+
 def test_the_example_of_stored_answers(capsys: pytest.CaptureFixture[str]) -> None:
     runpy.run_path(str(REPO / "examples" / "stored_answers.py"), run_name="__main__")
     shown = capsys.readouterr().out
@@ -385,8 +397,10 @@ for path in examples:
 
 
 def test_examples_that_need_more_say_what_in_a_plain_install(tmp_path: Path) -> None:
-    names = "checked_answer langchain_agent langchain_index llama_index_recursive mcp_client pages"
-    examples = [str(REPO / "examples" / f"{name}.py") for name in f"{names} traces".split()]
+    names = "checked_answer langchain_agent langchain_index llama_index_recursive marked_page"
+    examples = [
+        str(REPO / "examples" / f"{name}.py") for name in f"{names} mcp_client pages traces".split()
+    ]
     quickstart = str(REPO / "examples" / "quickstart.py")
     command = [sys.executable, "-c", PLAIN_INSTALL, *examples, quickstart, str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, encoding="utf-8")

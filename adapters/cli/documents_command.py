@@ -184,11 +184,16 @@ def _show_page(
 
     node, span = document, None
     if quote:
-        match = QuoteIndex([document.text]).find(quote)
+        searched, first, where = document.text, 0, ""
+        if page and document.metadata.get("page_unit"):
+            pages = document.text.split(PAGE_BREAK)
+            searched, where = "".join(pages[page - 1 : page]), f"page {page} of "
+            first = sum(len(text) + len(PAGE_BREAK) for text in pages[: page - 1])
+        match = QuoteIndex([searched]).find(quote)
         if match is None:
-            message = f"{document_name(document)} does not have the text {quote!r:.80}"
+            message = f"{where}{document_name(document)} does not have the text {quote!r:.80}"
             raise CommandError(message, ExitStatus.NO_RESULTS)
-        span = start, end = match.spans[0]
+        span = start, end = match.spans[0][0] + first, match.spans[0][1] + first
         node = replace(document, text=document.text[start:end], start=start, end=end)
     locations = node.locations if quote else []
     number = page or next((location.page for location in locations), None)
