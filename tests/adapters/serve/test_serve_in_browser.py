@@ -17,12 +17,13 @@ from scripted_server import ChatServer, broken, serving
 from nodekin.adapters.evaluation.setup_session import load_setup
 from nodekin.adapters.openai_chat import OpenAIChat
 from nodekin.adapters.serve.page_app import PageApp, page_of
-from nodekin.nodegraph import NodeGraph
-from nodekin.retrievers import QueryEngine
+from nodekin.nodegraph import Document, NodeGraph
+from nodekin.retrievers import QueryEngine, Retriever
 
 playwright = pytest.importorskip(
     "playwright.sync_api", reason="the page in a browser needs playwright (dependency group ci)"
 )
+playwright.expect.set_options(timeout=60_000)  # on a busy machine a page of a PDF takes seconds
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "chrome"))), None)
 ARTIFACTS = Path(__file__).parents[2] / "artifacts"
@@ -229,6 +230,24 @@ def test_without_a_model_there_are_passages(chromium, setups) -> None:
         expect(opened.page.locator(".sources > li").first).to_contain_text("陆羽写了《茶经》。")
         assert "no language model" in opened.page.locator("#model").inner_text()
         opened.screenshot("passages")
+        opened.close()
+
+
+def test_a_stored_answer_is_listed_and_answered_again(chromium, graph) -> None:
+    engine = QueryEngine(Retriever(graph, "ROOT", top_k=1), lambda prompt: "<b>Steam</b> [1].")
+    engine.query("steamed green tea?", keep=True)
+    graph.add(Document("Steamed green tea? Green tea is steamed.", id="<i>new</i>"))
+    with served(page_of(engine)) as address:
+        opened = PageVisit(chromium, address, "#answers")
+        item = opened.page.locator(".stored")
+        expect(item.locator(".chip")).to_have_text("out of date")
+        item.locator("summary").click()
+        expect(item).to_contain_text("<b>Steam</b> [1].")
+        expect(item.locator(".side-0")).to_contain_text("tea/green.md")
+        expect(item.locator(".side-1 button")).to_have_text("<i>new</i>")
+        item.get_by_role("button", name="Answer again").click()
+        expect(item.locator(".chip")).to_have_text("up to date")
+        expect(item.locator(".side-0 b")).to_have_text("<i>new</i>")
         opened.close()
 
 
