@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..nodegraph.models.encoder import Encoder, padded_batches
+from ..nodegraph.errors import check_integer
+from ..nodegraph.models.encoder import (
+    CPU_BATCH_TOKENS,
+    GPU_BATCH_TOKENS,
+    Encoder,
+    padded_batches,
+)
 from ..nodegraph.models.model_objects import model_name
 from ..retrievers.rerankers.cross_encoder import Tokens
 from .extras import extra
@@ -40,14 +46,14 @@ class SentenceTransformerEmbedder:
         local_files_only: Whether to fail rather than download.
         **settings: Further arguments of ``SentenceTransformer``, such as ``truncate_dim``.
 
-    The vectors are kept under a name made of the model's weights, ``dtype``, the prompt for
-    passages and the normalization, so that neither another folder nor another prompt for queries
-    embeds anew.
+    The vectors are kept under a name made of the model's weights, a ``dtype`` that is not their
+    own, the prompt for passages and the normalization, so that neither another folder nor another
+    prompt for queries embeds anew.
 
     Raises:
         ImportError: If sentence-transformers is needed to load the model, and not installed.
         TypeError: If a loaded model comes with arguments for loading it.
-        ValueError: If the dtype is another one.
+        ValueError: If the dtype is another one, or the batch size below 1.
         OSError: If there is no such model.
     """
 
@@ -66,6 +72,8 @@ class SentenceTransformerEmbedder:
     ) -> None:
         if dtype not in (None, *_DTYPES):
             raise ValueError(f"dtype is one of {', '.join(map(repr, _DTYPES))}, not {dtype!r:.80}")
+        self.batch_size = None if batch_size is None else check_integer(batch_size, "batch_size", 1)
+        converted = False
         if isinstance(model, str | Path):
             with extra("sentence-transformers", "sentence_transformers"):
                 from sentence_transformers import SentenceTransformer  # it takes seconds
@@ -77,6 +85,8 @@ class SentenceTransformerEmbedder:
             if dtype is not None:
                 import torch  # loaded with the model
 
+                own_dtypes = {parameter.dtype for parameter in loaded.parameters()}
+                converted = bool(own_dtypes - {getattr(torch, dtype)})
                 loaded.to(getattr(torch, dtype))
         elif device is not None or dtype is not None or local_files_only or settings:
             loading = {"device": device, "dtype": dtype, **settings}
@@ -88,9 +98,8 @@ class SentenceTransformerEmbedder:
         else:
             loaded = model
         both = {"normalize_embeddings": normalize, "batch_size": batch_size or 64}
-        self.batch_size = batch_size
         self.name = model_name(loaded)
-        if dtype not in (None, "float32"):
+        if converted:
             self.name += f" {dtype}"
         if passage_prompt is not None:
             self.name += f" {passage_prompt!r}"
@@ -115,12 +124,6 @@ class SentenceTransformerEmbedder:
         """Embed queries: (texts, dimension)."""
         return self._encoder.embed_queries(list(texts))
 
-
-CPU_BATCH_TOKENS = 4_096
-"""How many tokens are computed at once on a CPU, with those that fill up shorter pairs."""
-
-GPU_BATCH_TOKENS = 16_384
-"""The same elsewhere: 32 pairs of 512 tokens."""
 
 _TOKENIZED_AT_ONCE = 1_024
 
@@ -150,8 +153,10 @@ class TransformerPairs:
             and getattr(first, "backend", None) == "torch"
             and list(first.modality_config) == ["text"]
             and not (first.processing_kwargs or model.default_prompt_name)
-            and not (model._placement_is_delegated or model._distributed_inference)
+            and getattr(model, "_placement_is_delegated", True) is False
+            and getattr(model, "_distributed_inference", True) is None
             and getattr(tokenizer, "is_fast", False)
+            and tokenizer.pad_token_id is not None
             and tokenizer.padding_side == tokenizer.truncation_side == "right"
         )
 

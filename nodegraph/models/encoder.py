@@ -9,13 +9,15 @@ from typing import Any
 from ..locking import Lock
 from .model_objects import attribute, has
 
-_TOKENS_ON_CPU = 1_024
+CPU_BATCH_TOKENS = 1_024
 """Tokens of a batch, padding counted: what a layer computes stays in a processor's cache."""
 
-_TOKENS = 32_768
+GPU_BATCH_TOKENS = 32_768
 """The same on a GPU, which has more to do at once: 64 texts of 512 tokens."""
 
 _COUNTED = 1 << 17  # characters whose tokens are in memory at once
+
+_NO_LIMIT = 1 << 20  # tokens; where a model states no limit, a tokenizer has a much larger number
 
 
 class Encoder:
@@ -59,15 +61,19 @@ class Encoder:
         settings: dict[str, Any] = {"padding": True, "truncation": True, "return_tensors": "np"}
         settings["return_attention_mask"] = True
         limit = attribute(self._model, "max_seq_length")
-        settings |= {"max_length": limit} if isinstance(limit, int) else {}
+        if isinstance(limit, int) and limit < _NO_LIMIT:
+            settings["max_length"] = limit
         tokens = [0] * len(texts)
         for part in padded_batches([*map(len, texts)], _COUNTED):
-            with self._lock.held():
-                encoded = tokenizer([texts[at] for at in part], **settings)
+            try:
+                with self._lock.held():
+                    encoded = tokenizer([texts[at] for at in part], **settings)
+            except Exception:  # a lone surrogate, say: the batch with this text fails, and says why
+                return None
             for at, count in zip(part, encoded["attention_mask"].sum(axis=1), strict=True):
                 tokens[at] = int(count)
         on_cpu = str(attribute(self._model, "device") or "cpu") == "cpu"
-        return padded_batches(tokens, _TOKENS_ON_CPU if on_cpu else _TOKENS)
+        return padded_batches(tokens, CPU_BATCH_TOKENS if on_cpu else GPU_BATCH_TOKENS)
 
     def embed(self, texts: list[str]) -> Any:
         """Embed passages: (texts, dimension)."""

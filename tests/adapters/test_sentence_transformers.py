@@ -7,6 +7,7 @@ import pytest
 
 from nodekin.adapters.sentence_transformers import SentenceTransformerEmbedder
 from nodekin.nodegraph import NodeGraph
+from nodekin.nodegraph.errors import EmbeddingError
 from nodekin.nodegraph.models.embedder import as_embedder
 
 
@@ -120,6 +121,7 @@ class Tokenizer:
         assert padding
         assert truncation
         assert returned == {"return_tensors": "np", "return_attention_mask": True}
+        "".join(texts).encode()  # else it is no text that a tokenizer takes
         self.counted.append(len(texts) * max(map(len, texts)))
         counts = [min(max_length, len(text.split())) for text in texts]
         mask = np.zeros((len(texts), max(counts)), np.int64)
@@ -151,6 +153,31 @@ def test_a_model_that_counts_tokens_gets_batches_by_them():
     model.encode = lambda sentences, batch_size: np.ones((len(sentences), 1)) * batch_size
     fixed = as_embedder(SentenceTransformerEmbedder(model, batch_size=5))
     assert fixed.passages(texts).tolist() == [[5]] * len(texts)
+
+
+def test_a_text_that_has_no_tokens_fails_alone():
+    class Strict(Model):
+        def encode(self, sentences, **settings):
+            "".join(sentences).encode()
+            return super().encode(sentences)
+
+    model = Strict(tokenizer=Tokenizer())
+    texts = [f"{'tea ' * 9}{at}" for at in range(64)]
+    with NodeGraph(embed=model, progress=False) as graph:
+        with pytest.raises(EmbeddingError, match="surrogates not allowed"):
+            graph.embeddings.vectors([*texts, "\ud800"], "default")
+        model.encode = None  # called no more
+        assert len(graph.embeddings.vectors(texts, "default")) == 64
+
+
+def test_a_model_without_a_limit_of_tokens():
+    class Unbounded(Tokenizer):
+        def __call__(self, texts, **settings):
+            assert "max_length" not in settings
+            return super().__call__(texts, max_length=999, **settings)
+
+    model = Model(tokenizer=Unbounded(), max_seq_length=int(1e30))
+    assert SentenceTransformerEmbedder(model).token_batches(["tea", "black tea"]) == [[1, 0]]
 
 
 @pytest.mark.parametrize(
@@ -200,9 +227,16 @@ def test_settings_of_loading_are_refused_for_a_loaded_model(settings, says):
         SentenceTransformerEmbedder(Model(), **settings)
 
 
-def test_another_dtype_is_refused():
-    with pytest.raises(ValueError, match=r"dtype is one of 'auto'.*not 'fp8'"):
-        SentenceTransformerEmbedder(Model(), dtype="fp8")
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        ({"dtype": "fp8"}, r"dtype is one of 'auto'.*not 'fp8'"),
+        ({"batch_size": 0}, "batch_size must be 1 or more, not 0"),
+    ],
+)
+def test_settings_that_can_not_be_are_refused(settings, says):
+    with pytest.raises(ValueError, match=says):
+        SentenceTransformerEmbedder(Model(), **settings)
 
 
 def test_without_the_package_the_error_says_what_to_install():
