@@ -234,18 +234,22 @@ def _tool(
             filter = merge_filters(of_run(of_framework, config), filter)
         return {} if filter is None else {"filter": filter}
 
-    def call(config: RunnableConfig, callbacks: Callbacks = None, **kwargs: Any) -> tuple[str, T]:
-        with _as_message(name):
-            chosen = options(kwargs, config)
-            return output(runnable.invoke(kwargs[key], _of_child(config, callbacks), **chosen))
-
-    async def acall(
-        config: RunnableConfig, callbacks: Callbacks = None, **kwargs: Any
+    # A text by itself comes as an argument without a name.
+    def call(
+        *texts: str, config: RunnableConfig, callbacks: Callbacks = None, **kwargs: Any
     ) -> tuple[str, T]:
         with _as_message(name):
             chosen = options(kwargs, config)
-            child = _of_child(config, callbacks)
-            return output(await runnable.ainvoke(kwargs[key], child, **chosen))
+            (text,) = texts or (kwargs[key],)
+            return output(runnable.invoke(text, _of_child(config, callbacks), **chosen))
+
+    async def acall(
+        *texts: str, config: RunnableConfig, callbacks: Callbacks = None, **kwargs: Any
+    ) -> tuple[str, T]:
+        with _as_message(name):
+            chosen = options(kwargs, config)
+            (text,) = texts or (kwargs[key],)
+            return output(await runnable.ainvoke(text, _of_child(config, callbacks), **chosen))
 
     return StructuredTool(
         name=name,

@@ -57,6 +57,20 @@ async def test_passages_are_numbered_and_their_documents_come_along(tool, retrie
     assert [d.id for d in message.artifact][:2] == ["rivers", "press"]
 
 
+async def test_a_text_by_itself_is_what_to_look_for(tool, ask_tool, retriever, mode):
+    def of_config(config):
+        return {"topic": config["configurable"]["topic"]}
+
+    limited = retriever_tool(retriever, "t", "d", conditions=of_config)
+    config = {"configurable": {"topic": "printing"}}
+    for each, key in ((tool, "query"), (ask_tool, "question"), (limited, "query")):
+        message = await call(each, mode, config, **{key: "rivers dry out, printing"})
+        text = "rivers dry out, printing"
+        alone = each.invoke(text, config) if mode == "sync" else await each.ainvoke(text, config)
+        assert alone == message.content
+    assert alone.startswith("[1]\nA printing press.")
+
+
 async def test_the_model_may_narrow_the_search(tool, mode):
     message = await call(tool, mode, query="tea", topic=["rivers", "printing"])
     assert [d.id for d in message.artifact] == ["rivers", "press"]
