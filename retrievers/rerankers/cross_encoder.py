@@ -11,8 +11,9 @@ from functools import partial
 from itertools import groupby
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Protocol
+from weakref import WeakValueDictionary
 
-from ...nodegraph.locking import Lock
+from ...nodegraph.locking import Lock, mutex
 from ...nodegraph.models.model_objects import check_is_model, is_async
 from ...nodegraph.plugins import MODELS, load_plugin, plugins
 from ...nodegraph.splitters.chunking import Length
@@ -124,7 +125,7 @@ def as_cross_encoder(model: Any) -> CrossEncoder:
         return CrossEncoder(model.rerank, getattr(model, "arerank", None))
     for method in PAIR_METHODS:
         if callable(getattr(model, method, None)):
-            return PairScorer(model, method).cross_encoder()
+            return _scorer_of(model, method).cross_encoder()
     if not callable(model):
         raise TypeError(
             f"{model!r:.80} is no reranking model; give a function from a query and a list of "
@@ -206,8 +207,8 @@ class PairScorer:
                 load_plugin(MODELS, "pairs")(model) if "pairs" in plugins(MODELS) else None
             )
 
-    def __reduce__(self) -> tuple[type[PairScorer], tuple[Any, ...]]:
-        return type(self), (self._model, self._method)
+    def __reduce__(self) -> tuple[Callable[..., PairScorer], tuple[Any, ...]]:
+        return _scorer_of, (self._model, self._method)
 
     def __call__(self, query: str, texts: Sequence[str]) -> list[float]:
         """Return the model's scores of passages for a query."""
@@ -295,6 +296,19 @@ class PairScorer:
         if not callable(tokenizer) or not callable(special_tokens):
             return CrossEncoder(self, None, limit, pairs=self)
         return CrossEncoder(self, None, limit, self.length, int(special_tokens(pair=True)), self)
+
+
+_SCORERS: WeakValueDictionary[tuple[int, str], PairScorer] = WeakValueDictionary()
+"""The scorer of each model, by its ``id``: it holds the model, so that no other one has that."""
+
+_SCORERS_LOCK = mutex()
+
+
+def _scorer_of(model: Any, method: str) -> PairScorer:
+    """Return the scorer of a model, shared by all rerankers that have it."""
+    scorer = PairScorer(model, method)
+    with _SCORERS_LOCK:
+        return _SCORERS.setdefault((id(model), method), scorer)
 
 
 def _checked_scores(output: Any, count: int) -> list[float]:

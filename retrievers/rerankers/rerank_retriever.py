@@ -18,6 +18,7 @@ from ..plans.plan import Plan
 from ..protocols import RerankerProtocol, RetrieverLike
 from ..ranking import cut_scores
 from ..results import Evidence, OutputFormat, Results
+from ..search import MAX_QUERIES
 from ..tracing import start_span
 from ..validation import check_top_k, choice
 from .reranker import Reranker, get_reranker
@@ -160,10 +161,19 @@ class RerankRetriever(PlannedRetriever):
     def _reranked(
         self, candidates: Sequence[Results], queries: Sequence[str]
     ) -> Plan[list[Results]]:
-        """Return the reranked results of each query, in one call if the reranker takes several.
+        """Return the reranked results of each query, some queries in a call if that can be.
 
         Only if that fails they are reranked one after the other, to see which of them fail.
         """
+        reranked: list[Results] = []
+        for start in range(0, len(queries), MAX_QUERIES):  # so that few tokens are in memory
+            part = slice(start, start + MAX_QUERIES)
+            reranked += yield from self._part_reranked(candidates[part], queries[part])
+        return reranked
+
+    def _part_reranked(
+        self, candidates: Sequence[Results], queries: Sequence[str]
+    ) -> Plan[list[Results]]:
         plan = None
         if len(queries) > 1 and all(query.strip() for query in queries):
             plan = self.reranker.batch_plan(candidates, queries)

@@ -317,6 +317,11 @@ class Reranker:
         about: dict[str, Any] = {"query": summarize_queries(queries), "candidates": count}
         with start_span("rerank", reranker=self.name, **about) as span:
             reranked = (yield from call) if count else candidates
+            if len(reranked) != len(queries):
+                raise RerankError(
+                    f"{self.name!r} returned {len(reranked)} lists for {len(queries)} queries; "
+                    "rerank_batch() returns a list of ScoredNode for each query"
+                )
             for results in reranked:
                 if not _are_results(results):
                     raise RerankError(

@@ -12,7 +12,9 @@ from cross_encoders import ComputesScores, Predicts, Reranks, Scores
 from fixed_retriever import FixedRetriever, candidates, text_scores
 
 from nodekin.retrievers import Reranker, RerankRetriever
+from nodekin.retrievers.plans.plan import run
 from nodekin.retrievers.protocols import RerankError
+from nodekin.retrievers.rerankers import rerank_retriever
 from nodekin.retrievers.rerankers.cross_encoder import PairScorer, as_cross_encoder
 
 
@@ -164,6 +166,46 @@ def test_the_pairs_of_several_queries_go_in_one_call(way, queries, calls) -> Non
     expected = {"bad": [("a", 10.0), ("ccc", 9.0)], "": []}
     assert [text_scores(a) for a in answers] == [expected.get(q, ranked) for q in queries]
     assert [a[0].evidence[0].query for a in answers if a] == list(filter(None, queries))
+
+
+def test_a_large_batch_goes_in_several_calls(monkeypatch) -> None:
+    monkeypatch.setattr(rerank_retriever, "MAX_QUERIES", 2)
+    model = Recording()
+    retriever = RerankRetriever(
+        FixedRetriever(candidates("a", "ccc")), "ModuleReranker", model=model
+    )
+    answers = retriever.batch(["p", "q", "bad", "r", "s"])
+    groups = [["p", "p", "q", "q"], ["bad", "bad", "r", "r"], ["bad", "bad"], ["r", "r"]]
+    assert model.calls[:2] == groups[:2]
+    assert sorted(model.calls) == sorted([*groups, ["s", "s"]])
+    assert [text_scores(answer)[0][0] for answer in answers] == ["ccc", "ccc", "a", "ccc", "ccc"]
+
+
+def test_a_batch_reranker_that_leaves_a_query_out_is_not_believed() -> None:
+    class Short:
+        name = "short"
+
+        def rerank(self, results, query):
+            return results[:1]
+
+        def rerank_batch(self, candidates, queries):
+            return [results[:1] for results in candidates][1:]
+
+    retriever = RerankRetriever(FixedRetriever(candidates("a", "ccc")), Short(), on_error="raise")
+    assert [len(answer) for answer in retriever.batch(["p", "q"])] == [1, 1]
+    plan = retriever.reranker.batch_plan([candidates("a")] * 2, ["p", "q"])
+    with pytest.raises(RerankError, match=r"returned 1 lists for 2 queries; rerank_batch\(\)"):
+        run(plan)
+
+
+def test_rerankers_share_what_calls_a_model() -> None:
+    """Two that call it at once would change its tokenizer for each other."""
+    model = Predicts()
+    scorer = as_cross_encoder(model).pairs
+    assert as_cross_encoder(model).pairs is scorer
+    assert as_cross_encoder(Predicts()).pairs is not scorer
+    again = pickle.loads(pickle.dumps([as_cross_encoder(model), as_cross_encoder(model)]))
+    assert again[0].pairs is again[1].pairs is not scorer
 
 
 @pytest.mark.parametrize(
