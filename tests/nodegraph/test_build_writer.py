@@ -9,9 +9,15 @@ from typing import Any, ClassVar
 
 import pytest
 
-from nodekin.nodegraph import Document, Embedder, EmbeddingError, Node, NodeGraph, TransformError
-from nodekin.nodegraph import build_writer as batch_writer
-from nodekin.nodegraph import build_writer as drafts
+from nodekin.nodegraph import (
+    Document,
+    Embedder,
+    EmbeddingError,
+    Node,
+    NodeGraph,
+    TransformError,
+    build_writer,
+)
 
 
 class Model:
@@ -90,8 +96,7 @@ def test_what_fails_again_costs_only_itself(tmp_path: Path) -> None:
 def test_threads_that_keep_their_work_while_others_are_written_never_wait_for_ever(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (batch_writer, drafts):
-        monkeypatch.setattr(module, "PERIOD", 0.0)  # write at every opportunity
+    monkeypatch.setattr(build_writer, "PERIOD", 0.0)  # write at every opportunity
     model = Model()
     graph = opened(tmp_path / "graph", model, num_workers=4)
     graph.add([Document(f"a{i}\nb{i}\nc{i}", id=str(i)) for i in range(60)])

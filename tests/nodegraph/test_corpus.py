@@ -11,7 +11,7 @@ import pytest
 from node_texts import texts
 
 from nodekin.nodegraph import Document, NodeGraph, ReadError, corpus
-from nodekin.nodegraph.readers import source_files as file_records
+from nodekin.nodegraph.readers import source_files
 
 
 @pytest.fixture
@@ -96,9 +96,9 @@ def test_bytes_that_are_the_same_are_not_read_again(
 ) -> None:
     opened(docs, tmp_path).close()
     read: list[str] = []
-    whole = file_records.documents_of
+    whole = source_files.documents_of
     monkeypatch.setattr(
-        file_records, "documents_of", lambda p, i, r: read.append(i) or whole(p, i, r)
+        source_files, "documents_of", lambda p, i, r: read.append(i) or whole(p, i, r)
     )
     (docs / "b.txt").touch()
     (docs / "c.txt").write_text("changed", encoding="utf-8")

@@ -10,8 +10,14 @@ from typing import ClassVar
 import pytest
 from built_anew import Declaration, check_as_anew, declare
 
-from nodekin.nodegraph import Document, EntityExtractor, Node, NodeGraph, TransformError
-from nodekin.nodegraph import build_writer as group_follower
+from nodekin.nodegraph import (
+    Document,
+    EntityExtractor,
+    Node,
+    NodeGraph,
+    TransformError,
+    build_writer,
+)
 from nodekin.nodegraph.transforms import Draft, RankedDraft
 
 
@@ -85,7 +91,7 @@ def graph(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[NodeGraph]
 def test_changes_end_in_a_graph_as_one_that_is_built_anew(
     graph: NodeGraph, seed: int, gap: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(group_follower, "_GAP", gap)
+    monkeypatch.setattr(build_writer, "_GAP", gap)
     rng = random.Random(seed)
     for step in range(10):
         for _ in range(rng.randrange(1, 3)):

@@ -17,9 +17,7 @@ from postgres_server import RunningServer
 from stress import LONG
 
 from nodekin.adapters.engines.postgres.postgres_store import PostgresStore
-from nodekin.nodegraph import Document, MemoryStore, NodeGraph, NodeStore
-from nodekin.nodegraph import build_writer as batch_writer
-from nodekin.nodegraph import build_writer as drafts
+from nodekin.nodegraph import Document, MemoryStore, NodeGraph, NodeStore, build_writer
 from nodekin.nodegraph.sqlite.sqlite_store import SQLiteStore
 
 DOCUMENTS = {"a": "tea\ngreen tea", "b": "cup", "c": "tea cup\nriver"}
@@ -235,8 +233,7 @@ def test_a_change_at_any_moment_of_a_build_loses_nothing(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    for module in (batch_writer, drafts):
-        monkeypatch.setattr(module, "PERIOD", -1.0 if written == "at once" else float("inf"))
+    monkeypatch.setattr(build_writer, "PERIOD", -1.0 if written == "at once" else float("inf"))
     for world in stepped(
         CHANGES[change], group, "memory", tmp_path, num_workers=num_workers, every=every
     ):

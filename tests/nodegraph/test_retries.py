@@ -5,8 +5,14 @@ from contextlib import contextmanager
 
 import pytest
 
-from nodekin.nodegraph import Document, MemoryStore, NodeGraph, StoreError, TransientStoreError
-from nodekin.nodegraph import locking as retries
+from nodekin.nodegraph import (
+    Document,
+    MemoryStore,
+    NodeGraph,
+    StoreError,
+    TransientStoreError,
+    locking,
+)
 from nodekin.nodegraph.locking import retried
 
 
@@ -14,7 +20,7 @@ from nodekin.nodegraph.locking import retried
 def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """Return how long was waited, without waiting."""
     slept: list[float] = []
-    monkeypatch.setattr(retries.time, "sleep", slept.append)
+    monkeypatch.setattr(locking.time, "sleep", slept.append)
     return slept
 
 

@@ -20,9 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
-from nodekin.nodegraph import Document, Embedder, Node, NodeGraph
-from nodekin.nodegraph import build_writer as batch_writer
-from nodekin.nodegraph import build_writer as drafts
+from nodekin.nodegraph import Document, Embedder, Node, NodeGraph, build_writer
 from nodekin.nodegraph.node import LinkedText
 
 GROUPS = ["chunk", "line", "word", "initial"]
@@ -227,7 +225,7 @@ def perform(graph: NodeGraph, operation: Operation, folder: Path) -> None:
 
 def main(folder: Path, seed: int, first: int) -> None:
     calls = Calls(folder / "calls", 0.008)
-    drafts.time = batch_writer.time = calls  # type: ignore[attr-defined]
+    build_writer.time = calls  # type: ignore[attr-defined]
     graph = opened(folder / "graph", calls)
     os.write(1, b"ready\n")
     for number, operation in enumerate(operations(seed)[0]):

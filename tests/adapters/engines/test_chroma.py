@@ -29,7 +29,7 @@ from nodekin.adapters.engines.index_engine import (
 )
 from nodekin.nodegraph import Document, Embedder, NodeGraph, StoreError
 from nodekin.retrievers import Retriever
-from nodekin.retrievers.indexes import engine_index as engine_vector_index
+from nodekin.retrievers.indexes import engine_index
 
 PATIENCE = 300.0
 """Seconds after which something that should happen is taken to hang."""
@@ -223,7 +223,7 @@ def test_questions_on_cmrc_have_the_results_of_comparing_all(
     data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also with a filter that leaves many, and with one that leaves few."""
-    monkeypatch.setattr(engine_vector_index, "_FEW", 300)
+    monkeypatch.setattr(engine_index, "_FEW", 300)
     options = {"store": tmp_path / "graph.db", "index": f"chroma://{tmp_path}/vectors"}
     filters = (None, {"part": {"lt": 20}}, {"part": 3})
     check_recall("Chroma", options, data, filters, filtered=4)

@@ -23,7 +23,7 @@ from nodekin.nodegraph import Document, NodeGraph, StoreError
 from nodekin.nodegraph.graph_reader import StoreEngine
 from nodekin.nodegraph.search_tables import ValueMatch
 from nodekin.retrievers import Retriever, RetrieverSettings
-from nodekin.retrievers.indexes import engine_index as engine_vector_index
+from nodekin.retrievers.indexes import engine_index
 
 
 @pytest.fixture
@@ -214,7 +214,7 @@ def linked_soon(monkeypatch: pytest.MonkeyPatch) -> Callable[[], bool]:
         create(self, collection, dimension, has_hnsw=has_hnsw)
 
     monkeypatch.setattr(MilvusEngine, "create", noting)
-    monkeypatch.setattr(engine_vector_index, "_FEW", 300)
+    monkeypatch.setattr(engine_index, "_FEW", 300)
     return lambda: True in created
 
 

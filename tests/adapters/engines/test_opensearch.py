@@ -40,7 +40,7 @@ from nodekin.adapters.engines.opensearch import OpenSearchAddress, OpenSearchEng
 from nodekin.nodegraph import Document, Embedder, NodeGraph, StoreError
 from nodekin.nodegraph.search_tables import ValueMatch
 from nodekin.retrievers import Retriever
-from nodekin.retrievers.indexes import engine_index as engine_vector_index
+from nodekin.retrievers.indexes import engine_index
 
 lengths = Embedder(lambda texts: [[1.0, len(t), t.count("a")] for t in texts], "lengths")
 
@@ -727,7 +727,7 @@ def test_questions_on_cmrc_have_the_results_of_a_real_server(
     opensearch_server: str, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also with a filter that leaves many, and with one that leaves few."""
-    monkeypatch.setattr(engine_vector_index, "_FEW", 300)
+    monkeypatch.setattr(engine_index, "_FEW", 300)
     monkeypatch.setattr(opensearch, "HNSW_FROM", 1_000)
     options = {"store": tmp_path / "graph.db", "index": opensearch_server}
     check_recall("OpenSearch", options, data, (None, {"part": {"lt": 20}}, {"part": 3}))

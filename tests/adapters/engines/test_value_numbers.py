@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nodekin.adapters.engines import index_engine as value_numbers
+from nodekin.adapters.engines import index_engine
 from nodekin.adapters.engines.index_engine import ValueNumbers
 from nodekin.nodegraph import MemoryStore, NodeStore
 from nodekin.nodegraph.search_tables import VectorRow
@@ -26,7 +26,7 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> NodeStore:
 
 @pytest.fixture(autouse=True)
 def short_pages(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(value_numbers, "_PAGE", 3)
+    monkeypatch.setattr(index_engine, "_PAGE", 3)
 
 
 def test_equal_values_of_a_field_have_one_number(store: NodeStore) -> None:

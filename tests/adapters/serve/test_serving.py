@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from page_client import Client, events_of
 
-from nodekin.adapters.serve import page_app as serving
+from nodekin.adapters.serve import page_app
 from nodekin.adapters.serve.page_app import page_of, serve
 from nodekin.nodegraph import NodeGraph
 from nodekin.retrievers import FusionRetriever, QueryEngine, Retriever
@@ -48,7 +48,7 @@ def test_a_retriever_of_another_framework_shows_passages_or_answers() -> None:
 
 def test_serve_prints_the_address_with_its_token(graph, monkeypatch, capsys) -> None:
     served = []
-    monkeypatch.setattr(serving, "serve_http", lambda app, *where, **_: served.append(where))
+    monkeypatch.setattr(page_app, "serve_http", lambda app, *where, **_: served.append(where))
     serve(graph, port=8123)
     assert served == [("127.0.0.1", 8123)]
     assert "http://127.0.0.1:8123/?token=" in capsys.readouterr().err

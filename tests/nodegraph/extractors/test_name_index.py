@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from nodekin.nodegraph.extractors import entity_extractor as name_index
+from nodekin.nodegraph.extractors import entity_extractor
 from nodekin.nodegraph.extractors.entity_extractor import NameIndex, TitledText
 
 NAMES = ["Green Tea", "Green", "Tea", "Ibsen", "Henrik Ibsen", "The Bank of China", "Bank", "US"]
@@ -51,8 +51,8 @@ def letters(body: str) -> list[str]:
 def test_changes_end_where_building_anew_begins(
     seed: int, find: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(name_index, "_REMOVED", 3)  # postings are cleared, too
-    monkeypatch.setattr(name_index, "_FEW_NAMES", seed % 2)
+    monkeypatch.setattr(entity_extractor, "_REMOVED", 3)  # postings are cleared, too
+    monkeypatch.setattr(entity_extractor, "_FEW_NAMES", seed % 2)
     rng = random.Random(seed)
     index = NameIndex(find)  # type: ignore[arg-type]
     passages: dict[str, TitledText] = {}

@@ -19,7 +19,6 @@ from nodekin.adapters.engines.postgres.server_connection import PostgresAddress,
 from nodekin.nodegraph import Document, Embedder, EmbeddingError, NodeGraph, StoreError
 from nodekin.retrievers import Retriever
 from nodekin.retrievers.indexes import engine_index
-from nodekin.retrievers.indexes import engine_index as engine_vector_index
 from nodekin.retrievers.indexes.engine_index import EngineVectorIndex
 from nodekin.retrievers.indexes.vector_index import VectorIndex
 
@@ -35,7 +34,7 @@ def address(postgres_server: RunningServer) -> str:
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let some hundred nodes be many."""
     monkeypatch.setattr(postgres_table, "HNSW_FROM", 51)
-    monkeypatch.setattr(engine_vector_index, "_FEW", 60)
+    monkeypatch.setattr(engine_index, "_FEW", 60)
     monkeypatch.setattr(engine_index, "_BATCH", 64)
 
 
