@@ -74,6 +74,9 @@ def answers(
             outdated = {item.answer.key: item for item in store.refresh(*engines)}
         elif stale:
             engines = _engines(search, no_model, MODES[:1], min_score)
+            declared = None if search.open_setup is None else search.open_setup()
+            if isinstance(declared, QueryEngine) and min_score is None:
+                engines.insert(0, declared)  # whose model is not asked
             outdated = {item.answer.key: item for item in store.stale(*engines)}
         listed = [
             answer

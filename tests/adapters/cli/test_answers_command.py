@@ -65,6 +65,30 @@ def test_the_strategy_and_the_mode_of_an_answer_are_known(nodekin, server, here)
     assert nodekin("answers", "--stale").out == ""
 
 
+def test_an_engine_of_a_file_checks_what_it_answered(nodekin, server, here):
+    (here / "setups.toml").write_text(
+        """
+[setups.words]
+type = "Retriever"
+group_name = "sentence"
+
+[setups.engine]
+type = "QueryEngine"
+retriever = "words"
+llm = "scripted"
+top_k = 1
+
+[models.scripted]
+chat = "scripted"
+"""
+    )
+    searching = ["--setups", "setups.toml", "--setup", "engine"]
+    assert nodekin("ask", QUESTION, "--keep", *searching).status == 0
+    assert nodekin("answers", "--stale", *searching).out == ""
+    assert nodekin("answers", "--refresh", *searching).out == ""
+    assert len(server.asked) == 1
+
+
 def test_an_answer_under_a_filter_is_not_shown_without_it(nodekin, server):
     nodekin("ask", QUESTION, "--keep", "--filter", "file_name=tea.md")
     nodekin("ask", QUESTION)
