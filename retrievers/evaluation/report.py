@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -170,10 +171,11 @@ class Evaluation:
         for name, figure in self.figures[setup].items():
             if figure.not_judged > len(failed):
                 judgements = self.judgements[name][setup].items()
-                reason = next(j.reason for q, j in judgements if not (j.judged or records[q].error))
+                reasons = {q: j.reason for q, j in judgements if not (j.judged or records[q].error)}
+                some = ", ".join(map(repr, islice(reasons, 3))) + ", ..." * (len(reasons) > 3)
                 yield (
                     f"{setup}, {name}: {figure.not_judged} of {len(records)} questions are not "
-                    f"judged; {reason:.200}"
+                    f"judged ({some}); {next(iter(reasons.values())):.200}"
                 )
         uncounted = sum(self._is_uncounted(q, records[q.id]) for q in self.dataset.questions)
         if 10 * uncounted >= len(records) and any(map(_counts_gold, self.metrics)):

@@ -33,7 +33,7 @@ def test_printed_it_says_who_is_better_and_what_is_not_judged(evaluation):
     lines = str(evaluation).splitlines()
     assert lines[3] == "mrr@2: better is better than 词 by 0.500, 0.500 to 0.500"
     assert lines[4].startswith("recall@2: no difference between 词 and better that 40 questions")
-    assert lines[5] == "词, mrr@2: 1 of 41 questions are not judged; the question has no gold"
+    assert lines[5] == "词, mrr@2: 1 of 41 questions are not judged ('x'); the question has no gold"
 
 
 def test_markdown(evaluation):

@@ -75,8 +75,9 @@ def test_all_that_an_evaluation_says_is_translated(evaluation):
 def test_phrases_are_translated_as_far_as_they_are_known():
     evidence = "2 of 3 statements; 1 yes: Much of it; 2 no; 3 yes"
     assert translated(evidence, "zh") == "3 条陈述中的 2 条；1 是: Much of it；2 否；3 是"
-    note = "a, b, recall@1: 2 of 3 questions are not judged; the question has no gold"
-    assert translated(note, "zh") == "a, b，recall@1：3 个问题中有 2 个未评判；该问题没有标准内容"
+    note = "a, b, recall@1: 2 of 3 questions are not judged ('1', '2'); the question has no gold"
+    chinese = "a, b，recall@1：3 个问题中有 2 个未评判 ('1', '2')；该问题没有标准内容"
+    assert translated(note, "zh") == chinese
     match = '  1.2  s  bm25 for "a: b": itself, searched with title, which gave 0.5000'
     assert (
         translated(match, "zh") == '  1.2  s  bm25，查询 "a: b"：自身，同时检索 title，贡献 0.5000'
