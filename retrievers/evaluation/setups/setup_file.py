@@ -34,6 +34,11 @@ from ...strategies.multi_step import MultiStepRetriever
 from ...strategies.rewrite import MultiQueryRetriever, QueryRewriteRetriever
 from ...strategies.sub_question import SubQuestionRetriever
 
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
 
 def names_code(value: object) -> bool:
     """Return whether a value has the form of a name in a module.
@@ -74,11 +79,6 @@ def load_object(name: str) -> Any:
         found = getattr(found, part)
     return found
 
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 Table = Mapping[str, Any]
 
