@@ -16,6 +16,8 @@ from urllib.parse import parse_qs, urlsplit
 from ..nodegraph.errors import ReadError
 from ..nodegraph.graph import NodeGraph
 
+_logger = logging.getLogger("nodekin")
+
 Scope = MutableMapping[str, Any]
 
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -160,8 +162,6 @@ async def refuse(send: Send, status: int, reason: str) -> None:
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": f"{reason}\n".encode("utf-8", "replace")})
 
-
-_logger = logging.getLogger("nodekin")
 
 _SECONDS = 2.0
 

@@ -16,6 +16,8 @@ from .node import ROOT, Link, Node
 from .store import NodeStore
 from .transforms import Draft
 
+logger = logging.getLogger(__name__)
+
 
 def rename(store: NodeStore, old: str, new: str) -> None:
     """Copy the derivations of a document to another one with the same text.
@@ -78,8 +80,6 @@ def _copy_links(store: NodeStore, names: dict[str, str]) -> None:
     if copied:
         store.link(list(copied))
 
-
-logger = logging.getLogger(__name__)
 
 _RANDOM = re.compile(
     "[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}"

@@ -34,6 +34,8 @@ from .store import Changes, NodeStore, StreamedNodes
 if TYPE_CHECKING:
     from .search_tables import VectorTable, WordTable
 
+logger = logging.getLogger(__name__)
+
 
 T = TypeVar("T")
 
@@ -473,8 +475,6 @@ def as_engine(index: Any) -> SearchEngine:
     checked: SearchEngine = index
     return checked
 
-
-logger = logging.getLogger(__name__)
 
 _GROUPS, _NODES = "imported groups", "imported nodes of "  # kinds of values in the store
 

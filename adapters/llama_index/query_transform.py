@@ -21,6 +21,8 @@ from ...retrievers.strategies.sub_question import QueryDecomposition
 from .instrumentation import report_spans
 from .prompt_templates import changed_prompts, llm_or_settings, to_templates
 
+logger = logging.getLogger(__name__)
+
 dispatcher = get_dispatcher(__name__)
 
 
@@ -111,9 +113,6 @@ class NodeGraphQueryTransform(BaseQueryTransform):
         changed = changed_prompts(self._transform.prompts, prompts_dict)
         if changed:
             self._transform = self._transform.with_prompts(changed)
-
-
-logger = logging.getLogger(__name__)
 
 
 class NodeGraphQuestionGenerator(BaseQuestionGenerator):

@@ -26,6 +26,8 @@ from ..plugins import READERS, load_plugin, plugins
 from .source_files import Records, SourceFile, records_of
 from .text import is_text, markdown_table, read_csv, read_json, read_json_lines, read_text
 
+logger = logging.getLogger(__name__)
+
 _FILE_FIELDS = frozenset(
     "source file_path file_name file_type file_size file_directory filename total_pages "
     "creation_date last_modified_date last_accessed_date last_modified".split()
@@ -171,9 +173,6 @@ def _elements(elements: Sequence[Any]) -> str:
             text = f"- {text}"
         blocks.append(text)
     return "\n\n".join(blocks)
-
-
-logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)

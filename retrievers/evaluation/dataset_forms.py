@@ -26,6 +26,8 @@ from .loaders import (
     read_rows,
 )
 
+_logger = logging.getLogger("nodekin")
+
 QUESTION_NAMES = ("question", "query", "input", "user_input", "prompt", "messages")
 """Under which a question is looked for, in this order."""
 
@@ -341,8 +343,6 @@ def _gold(value: Any, where: str) -> tuple[Gold, ...]:
         texts[item] = None
     return tuple(GoldPassage(text) for text in texts if text.strip())
 
-
-_logger = logging.getLogger("nodekin")
 
 SquadGold = Literal["passages", "documents", "spans"]
 """What is gold of a SQuAD-style file: the paragraph, its document, or the answer's place in it."""

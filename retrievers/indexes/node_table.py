@@ -29,6 +29,8 @@ from ..results import Hits
 from .array_files import Arrays, PackedTexts, grown, pack_texts
 from .synced_index import SyncedIndex
 
+logger = logging.getLogger(__name__)
+
 _MAX_CACHED = 32  # conditions whose answers a column remembers
 
 Mask = npt.NDArray[np.bool_]
@@ -236,8 +238,6 @@ class Column:
             self._values.append(value)
         return number
 
-
-logger = logging.getLogger(__name__)
 
 _MASKS = 8, 256, 16_000_000  # filters whose rows a table remembers: at least, at most, in bytes
 

@@ -21,6 +21,8 @@ from ..plans.prompting import (
 from ..tracing import start_span
 from ..validation import choice, seconds, whole
 
+logger = logging.getLogger(__name__)
+
 T = TypeVar("T")
 
 
@@ -182,9 +184,6 @@ def model_or(
             "itself"
         )
     return value
-
-
-logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)

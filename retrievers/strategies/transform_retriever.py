@@ -26,6 +26,8 @@ from .model_prompt import QueryTransform, QueryVariants, StrategySettings, descr
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
+logger = logging.getLogger(__name__)
+
 
 @dataclass(frozen=True, slots=True)
 class NamedTool:
@@ -127,9 +129,6 @@ def _name(tool: Any, noun: str) -> str:
             f'{{"name": ("what it is good for", {noun})}}'
         )
     return name
-
-
-logger = logging.getLogger(__name__)
 
 
 Variants = Sequence[tuple[str, QueryVariants]]
