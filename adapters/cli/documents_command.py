@@ -241,6 +241,9 @@ def _at_locations(node: Node, page: int | None, quote: str | None) -> Iterator[s
             yield from _lines(text, text.count("\n", 0, node.start) + 1)
     elif unit and page and page <= len(pages):
         yield printable(pages[page - 1].strip())
+    elif unit and page and unit != "page":
+        message = f"{document_name(document)} has the {unit}s 1 to {len(pages)}, not {page}"
+        raise CommandError(message, ExitStatus.INDEX_ERROR)
 
 
 def _find(graph: NodeGraph, name: str) -> tuple[Node, int | None]:

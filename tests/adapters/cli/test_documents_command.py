@@ -92,7 +92,8 @@ def test_a_quotation_and_a_page_of_what_has_no_picture(indexed, here):
     ran = indexed("show", "手册.docx", "--quote", "绿茶在五月")
     assert (ran.status, "绿茶在五月和九月购买" in ran.out, ran.err) == (0, True, "")
     assert indexed("show", "a.ipynb", "--page", "2").out == "Green.\n"
-    assert indexed("show", "a.ipynb", "--page", "3").status == 3
+    ran = indexed("show", "a.ipynb", "--page", "3")
+    assert (ran.status, ran.err) == (3, "nodekin: docs/a.ipynb has the cells 1 to 2, not 3\n")
     assert "5  Green." in indexed("show", "a.ipynb", "--page", "2", "--quote", "green").out
     ran = indexed("show", "a.ipynb", "--page", "1", "--quote", "green")
     assert (ran.status, "page 1 of docs/a.ipynb does not have" in ran.err) == (1, True)
