@@ -333,7 +333,8 @@ def _lines(record: Mapping[str, Any], home: Workspace, settings: IndexSettings) 
         for name, number in numbers.items()
         if number
     )
-    documents = f"{record['documents']:,} documents in {home.folder}"
+    count = record["documents"]
+    documents = f"{count:,} document{'s' * (count != 1)} in {home.folder}"
     yield f"{documents}: {counts or 'there is nothing to read'}"
     sizes = ", ".join(f"{size:,} {name}" for name, size in record["groups"].items())
     embedded = f"; embedded by {settings.embed}" if settings.embed else ""
