@@ -32,6 +32,7 @@ from .search_text import DEFAULT, SearchText, SearchTextRule, rule_sources
 from .store import Changes, NodeStore, StreamedNodes
 
 if TYPE_CHECKING:
+    from .derivation import Stamp
     from .search_tables import VectorTable, WordTable
 
 logger = logging.getLogger(__name__)
@@ -278,11 +279,15 @@ class GraphReader:
     def locations(self, node: Node) -> list[Location]:
         """Return where a node stands in its file; see ``Node.locations``."""
         with self._store.snapshot():
-            stamp = self._store.stamps(ROOT, [node.document_id]).get(node.document_id)
+            stamp = self.document_stamp(node.document_id)
             value = self._store.get_values(LAYOUTS, [node.document_id]).get(node.document_id)
             key, _, packed = (value or b"").partition(b"\0")
             is_of_text = stamp is not None and key == stamp.key.encode()
             return locations_of(node, Layout.from_bytes(packed) if is_of_text else None)
+
+    def document_stamp(self, document_id: str) -> Stamp | None:
+        """Return hashes of a document's text and metadata; None if it is not there."""
+        return self._store.stamps(ROOT, [document_id]).get(document_id)
 
     def unchanged_file(self, document_id: str) -> tuple[Path, str]:
         """Return the file that a document is, and a hash of its bytes.

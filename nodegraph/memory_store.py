@@ -13,7 +13,7 @@ from .derivation import CORPUS, Amendment, Derivation, Stamp
 from .errors import nearest_names
 from .locking import release_after_fork
 from .node import ROOT, Link, Node
-from .store import NodeStore
+from .store import NodeStore, nodes_beside
 
 _LinkKey = tuple[str, str, str]  # source, target, type
 
@@ -163,6 +163,10 @@ class MemoryStore(NodeStore):
             ranges = self._children[key] = _ranges_by_parent(nodes)
         start, stop = ranges.get(parent.id, (0, 0))
         return nodes[start:stop]
+
+    def neighbours(self, node: Node) -> tuple[Node | None, Node | None]:
+        """Return the nodes before and after a node in its group and document."""
+        return nodes_beside(node, self._nodes_of(node.group, node.document_id))
 
     # Links
 

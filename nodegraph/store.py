@@ -251,11 +251,7 @@ class NodeStore(ABC):
     def neighbours(self, node: Node) -> tuple[Node | None, Node | None]:
         """Return the nodes before and after a node in its group and document, across parents."""
         derivation = self.derivation(node.group, node.document_id)
-        nodes = () if derivation is None else derivation.nodes
-        position = bisect_left(nodes, node.order, key=lambda other: other.order)
-        after = position + (position < len(nodes) and nodes[position].order == node.order)
-        before = nodes[position - 1] if position else None
-        return before, nodes[after] if after < len(nodes) else None
+        return nodes_beside(node, () if derivation is None else derivation.nodes)
 
     def links(self, ids: Sequence[str], *, incoming: bool = False) -> list[list[Link]]:
         """Return the links from (or to) each node, in the order they were put.
@@ -505,6 +501,14 @@ class NodeStore(ABC):
         for group in groups:
             self.journal.record(group, [], [])
         self.touch()
+
+
+def nodes_beside(node: Node, nodes: Sequence[Node]) -> tuple[Node | None, Node | None]:
+    """Return those of some nodes, which are in their order, that are before and after a node."""
+    position = bisect_left(nodes, node.order, key=lambda other: other.order)
+    after = position + (position < len(nodes) and nodes[position].order == node.order)
+    before = nodes[position - 1] if position else None
+    return before, nodes[after] if after < len(nodes) else None
 
 
 def _unchanged(old: Iterable[Node], new: Iterable[Node]) -> set[str]:

@@ -26,6 +26,7 @@ from llama_index.core.schema import (
 from llama_index.core.schema import Document as LlamaIndexDocument
 from llama_index.core.schema import Node as LlamaIndexNode
 
+from ...nodegraph.derivation import Stamp
 from ...nodegraph.document import Document, declared_search_text
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.node import ROOT, Node
@@ -155,13 +156,23 @@ def fixed_relationships(node: Node) -> Relationships:
 
 
 def _source_hash(node: Node) -> str | None:
-    """Return the hash that a node's document has in LlamaIndex; None outside of a graph."""
-    with suppress(LookupError):  # it was removed a moment ago
-        if isinstance(node.graph, NodeGraph) and node.document_id:
-            root = node.graph.node(node.document_id)
+    """Return the hash that a node's document has in LlamaIndex; None outside of a graph.
+
+    A hash takes long for a long document, and is kept for as long as the document is the same.
+    """
+    graph, document_id = node.graph, node.document_id
+    if not isinstance(graph, NodeGraph) or not document_id:
+        return None
+    hashes: dict[str, tuple[Stamp, str]] = graph.reader.shared("hashes in LlamaIndex", dict)
+    with graph.reader.reading():
+        stamp = graph.reader.document_stamp(document_id)
+        if stamp is None:  # it was removed a moment ago
+            return None
+        if hashes.get(document_id, (None, ""))[0] != stamp:
+            root = graph.node(document_id)
             fields = dict(original_metadata(root))
-            return str(LlamaIndexDocument(text=root.text, metadata=fields).hash)
-    return None
+            hashes[document_id] = stamp, LlamaIndexDocument(text=root.text, metadata=fields).hash
+    return hashes[document_id][1]
 
 
 def all_relationships(node: Node, groups: Collection[str] | None = None) -> Relationships:

@@ -143,6 +143,27 @@ def test_place_in_document_and_relationships(graph: NodeGraph) -> None:
     assert root.ref_doc_id == "tea"
 
 
+def test_the_hash_of_a_document_is_made_once_for_each_state_of_it(monkeypatch) -> None:
+    hashed: list[str] = []
+
+    def document(text: str, metadata: dict[str, object]) -> Document:
+        hashed.append(text)
+        return Document(text=text, metadata=metadata)
+
+    monkeypatch.setattr("nodekin.adapters.llama_index.nodes.LlamaIndexDocument", document)
+    graph = NodeGraph(progress=False)
+    graph.create_node_group("line", str.splitlines)
+    for text, fields in [("One.\nTwo.", {}), ("One.\nTwo.", {"year": 1}), ("One.\nSix.", {})]:
+        graph.add([Source(text, fields, id="a")])
+        made = [to_text_node(node) for node in graph.nodes("line") * 2]
+        expected = Document(text=text, metadata=fields).hash
+        assert {node.source_node.hash for node in made} == {expected}
+    assert hashed == ["One.\nTwo.", "One.\nTwo.", "One.\nSix."]
+    gone = graph.nodes("line")[0]
+    graph.remove(["a"])
+    assert to_text_node(gone).source_node.hash is None
+
+
 def test_metadata_is_that_of_the_user(graph: NodeGraph) -> None:
     made = to_text_node(graph.nodes("sentence")[0])
     assert made.metadata == {"topic": "tea", "year": 1999, "file_size": 7}
