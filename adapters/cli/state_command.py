@@ -233,7 +233,9 @@ def _index(store: Path | None) -> Iterator[Check]:
         yield Check("index", "wrong", f"{error}; {remedy}")
         return
     yield Check(
-        "index", "ok", f"{count:,} documents, {nodes:,} {settings.main_group} in {home.folder}"
+        "index",
+        "ok",
+        f"{count:,} document{'s' * (count != 1)}, {nodes:,} {settings.main_group} in {home.folder}",
     )
     for reason in left_out:
         yield Check("left out", "missing", reason)
