@@ -163,16 +163,13 @@ class PassageVectors:
             # Another task may have embedded the same meanwhile.
             missing = await in_thread(lambda: _end(self._stored(embedder, texts)))
 
-            async def embed(batch: list[str]) -> dict[str, Vectors]:
+            async def embed_and_keep(batch: list[str]) -> None:
                 vectors = await embedder.apassages([missing[name] for name in batch])
-                return dict(zip(batch, vectors, strict=True))
+                of_batch = dict(zip(batch, vectors, strict=True))
+                await in_thread(self._keep, embedder, of_batch)
 
-            at_once = max(1, embedder.num_workers)
-            of_texts = embedder.batches(missing)
-            for start in range(0, len(of_texts), at_once):
-                calls = [partial(embed, batch) for batch in of_texts[start : start + at_once]]
-                for vectors in await run_in_tasks(calls, at_once):
-                    await in_thread(self._keep, embedder, vectors)
+            calls = [partial(embed_and_keep, batch) for batch in embedder.batches(missing)]
+            await run_in_tasks(calls, max(1, embedder.num_workers))
 
     def put(self, embedder: Embedder, texts: Sequence[str], vectors: Sequence[Any]) -> None:
         """Store vectors of texts that the model made elsewhere.

@@ -6,6 +6,7 @@ import inspect
 import math
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
@@ -171,7 +172,7 @@ class QueryPassage:
     tokens: Tokens | None = None
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Request:
     """Pairs that wait for the model, and what came of them."""
 
@@ -217,10 +218,14 @@ class PairScorer:
     def scores(self, pairs: Sequence[QueryPassage]) -> list[float]:
         """Return the model's scores of pairs."""
         request = _Request(pairs)
-        self._waiting.append(request)
-        with self._lock.held():
-            if request.scores is None and request.error is None:
-                self._answer([request, *self._others(request)])
+        try:
+            self._waiting.append(request)
+            with self._lock.held():
+                if request.scores is None and request.error is None:
+                    self._answer([request, *self._others(request)])
+        finally:
+            with suppress(ValueError):  # interrupted while it waits: nobody wants its scores
+                self._waiting.remove(request)
         if request.error is not None:
             raise request.error
         assert request.scores is not None

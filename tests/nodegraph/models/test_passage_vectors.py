@@ -1,5 +1,6 @@
 """Vectors are paid for once: under a name that changes, in threads, and after a failure."""
 
+import asyncio
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -110,6 +111,32 @@ def test_a_batch_that_fails_loses_none_of_the_others() -> None:
     broken.clear()
     graph.embeddings.vectors(TEXTS, "default")
     assert sorted(embedded) == sorted(TEXTS)
+
+
+async def test_an_async_batch_starts_when_another_ends_and_is_kept_at_once() -> None:
+    embedded: list[str] = []
+    third = asyncio.Event()
+
+    async def embed(texts: list[str]) -> list[list[float]]:
+        embedded.extend(texts)
+        if texts == TEXTS[:1]:
+            await asyncio.wait_for(third.wait(), 300)
+        if texts == TEXTS[2:3] and not third.is_set():
+            third.set()
+            raise OSError("no line")
+        return [vector(text) for text in texts]
+
+    embedder = Embedder(embed, "two at once", batch_size=1, num_workers=2)
+    with NodeGraph(embed=embedder, progress=False) as graph:
+        graph.add(TEXTS)
+        retriever = Retriever(graph, "ROOT", "cosine")
+        with pytest.raises(EmbeddingError, match="no line"):
+            await retriever.aretrieve("tea")
+        await retriever.aretrieve("tea")
+        vectors = graph.embeddings.vectors(TEXTS, "default")
+    assert np.allclose(vectors, [vector(text) for text in TEXTS])
+    assert embedded.count(TEXTS[1]) == 1
+    assert embedded.count(TEXTS[2]) == 2
 
 
 def test_workers_are_a_whole_number() -> None:

@@ -6,6 +6,7 @@ import pickle
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 
 import pytest
 from cross_encoders import ComputesScores, Predicts, Reranks, Scores
@@ -234,3 +235,19 @@ def test_what_waits_for_the_model_is_scored_together(second, calls) -> None:
         else:
             assert others[1].result() == [2.0]
     assert sorted(model.calls) == sorted(calls)
+
+
+def test_who_is_interrupted_while_it_waits_is_not_scored(monkeypatch) -> None:
+    @contextmanager
+    def interrupted():
+        raise KeyboardInterrupt
+        yield
+
+    model = Recording()
+    scorer = PairScorer(model, "predict")
+    with monkeypatch.context() as patch:
+        patch.setattr(scorer._lock, "held", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            scorer("a", ["1"])
+    assert scorer("b", ["22"]) == [2.0]
+    assert model.calls == [["b"]]
