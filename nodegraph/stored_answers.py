@@ -104,8 +104,8 @@ class StoredAnswer:
         filters: The filters of the question.
         conditions: The conditions of the engine that made it, restrictions included, as text.
             Under others the answer is not shown.
-        setup: Names the ``retriever``, the ``model`` and the ``prompts`` that it was made with.
-            A note of an agent has none.
+        setup: Names the ``retriever``, the ``model`` and the ``prompts`` that it was made with, by
+            digests, and the ``search``, by its classes. A note of an agent has none.
         model: The name of the model.
         state: The graph's state when its retrieval began.
         omitted: The results that the model did not get.
@@ -301,7 +301,7 @@ class AnswerStore:
             ('a source was changed: nile', 'a new result: nile')
         """
         stale: list[StaleAnswer] = []
-        for engine, answers in self._by_engine(self._engines(checkers)):
+        for engine, answers in self.by_engine(self._engines(checkers), self):
             if engine is None:
                 cause = "no engine has the conditions that it was made under, so it was not checked"
                 stale += [StaleAnswer(answer, (cause,)) for answer in answers]
@@ -323,16 +323,16 @@ class AnswerStore:
         """
         engines = self._engines(checkers)
         stale = self.stale(*engines)
-        keys = {item.answer.key for item in stale}
-        for engine, answers in self._by_engine(engines):
+        outdated = [item.answer for item in stale]
+        for engine, answers in self.by_engine(engines, outdated):
             for answer in answers:
-                is_current = answer.key in keys and self.get(answer.key) == answer
+                is_current = self.get(answer.key) == answer
                 if engine is not None and is_current:  # no other process was faster
                     engine.answer_again(answer)
         return stale
 
-    def _by_engine(
-        self, engines: Sequence[AnswerChecker]
+    def by_engine(
+        self, engines: Sequence[AnswerChecker], answers: Iterable[StoredAnswer]
     ) -> list[tuple[AnswerChecker | None, list[StoredAnswer]]]:
         """Return the answers that each engine checks: the one of its conditions most like its own.
 
@@ -341,13 +341,17 @@ class AnswerStore:
         conditions = [engine.conditions() for engine in engines]
         setups = [dict(engine.setup()) for engine in engines]
         groups: list[list[StoredAnswer]] = [[] for _ in range(len(engines) + 1)]
-        for answer in self:
-            checking = [at for at, text in enumerate(conditions) if text == answer.conditions]
-            same = [
-                [setup.get(part) == answer.setup.get(part) for part in _SETUP_PARTS]
-                for setup in setups
-            ]
-            groups[max(checking, key=same.__getitem__, default=len(engines))].append(answer)
+        chosen: dict[tuple[str | None, ...], int] = {}
+        for answer in answers:
+            wanted = answer.conditions, *map(answer.setup.get, _SETUP_PARTS)
+            if wanted not in chosen:
+                checking = [at for at, text in enumerate(conditions) if text == answer.conditions]
+                same = [
+                    [setup.get(part) == answer.setup.get(part) for part in _SETUP_PARTS]
+                    for setup in setups
+                ]
+                chosen[wanted] = max(checking, key=same.__getitem__, default=len(engines))
+            groups[chosen[wanted]].append(answer)
         return list(zip([*engines, None], groups, strict=True))
 
     def _engines(self, checkers: Sequence[AnswerChecker]) -> list[AnswerChecker]:

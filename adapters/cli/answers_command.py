@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import click
 
 from ...nodegraph.stored_answers import StaleAnswer, StoredAnswer
-from ...retrievers.answers.engine import QueryEngine
+from ...retrievers.answers.engine import QueryEngine, engines_by_strategy
 from ...retrievers.answers.staleness import no_model
-from ...retrievers.strategies.strategy_registry import simple_strategies
-from .ask_command import MODES, NO_STRATEGY, engine_of, min_score_option, with_strategy
+from .ask_command import NO_STRATEGY, engine_of, min_score_option
 from .exit_status import EXIT_STATUSES, CommandError, ExitStatus, printable
 from .options import base_url_option, common_options, search_options
 from .output import FORMAT, echo, to_json
-from .search_command import SearchSession, open_search
+from .search_command import open_search
 
 JSON_FORMAT = """\b
 With --json: {"format": 1, "command": "answers", "count", "answers": [{"question",
@@ -70,10 +69,10 @@ def answers(
         outdated: dict[str, StaleAnswer] = {}
         if refresh:
             engine = engine_of(search, model, base_url, NO_STRATEGY, None, min_score)
-            engines = [engine, *_engines(search, engine.llm, MODES, min_score)]
+            engines = [engine, *engines_by_strategy(search.retriever, engine.llm, min_score)]
             outdated = {item.answer.key: item for item in store.refresh(*engines)}
         elif stale:
-            engines = _engines(search, no_model, MODES[:1], min_score)
+            engines = engines_by_strategy(search.retriever, no_model, min_score)
             declared = None if search.open_setup is None else search.open_setup()
             if isinstance(declared, QueryEngine) and min_score is None:
                 engines.insert(0, declared)  # whose model is not asked
@@ -100,17 +99,6 @@ def answers(
     if stale and not refresh:
         return ExitStatus.NO_RESULTS if listed else ExitStatus.SUCCESS
     return ExitStatus.SUCCESS if listed or refresh else ExitStatus.NO_RESULTS
-
-
-def _engines(
-    search: SearchSession, llm: Any, modes: Sequence[Any], min_score: float | None
-) -> list[QueryEngine]:
-    """Return an engine for each strategy and mode that answers may have been asked with."""
-    return [
-        QueryEngine(with_strategy(strategy, search, llm), llm, mode=mode, min_score=min_score)
-        for strategy in (NO_STRATEGY, *simple_strategies())
-        for mode in modes
-    ]
 
 
 def _lines(answer: StoredAnswer, stale: StaleAnswer | None) -> Iterator[str]:

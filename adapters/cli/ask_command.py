@@ -256,17 +256,10 @@ def engine_of(
     if isinstance(declared, QueryEngine):
         return declared
     llm = chat_model(model, base_url)
-    retriever = with_strategy(strategy, search, llm)
+    retriever: Any = search.retriever
+    if strategy != NO_STRATEGY:
+        retriever = make_strategy(strategy, retriever, llm)
     return QueryEngine(retriever, llm, mode=mode or "stuff", min_score=min_score)
-
-
-def with_strategy(strategy: str, search: SearchSession, llm: Any) -> Any:
-    """Return what searches, by a strategy."""
-    return (
-        search.retriever
-        if strategy == NO_STRATEGY
-        else make_strategy(strategy, search.retriever, llm)
-    )
 
 
 @dataclass(slots=True)

@@ -12,7 +12,7 @@ from typing import Any
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.node import ROOT, Node
 from ...nodegraph.search_text import file_name_of, source_title
-from ...nodegraph.stored_answers import StaleAnswer, StoredAnswer
+from ...nodegraph.stored_answers import AnswerChecker, StaleAnswer, StoredAnswer
 from ...retrievers.analysis.text_analyzer import TextAnalyzer
 from ...retrievers.answers.engine import QueryEngine
 from ...retrievers.answers.staleness import graph_of
@@ -331,43 +331,56 @@ def file_name(node: Node) -> str:
 _ANSWERS = 20  # in one part of their list: each may take a search
 
 
-def answer_list(engine: QueryEngine, skip: int) -> dict[str, Any]:
+def answer_list(engines: Sequence[QueryEngine], skip: int) -> dict[str, Any]:
     """Return some stored answers, and why those are out of date that are.
 
-    Only those that were made under the conditions of an engine.
+    Only those that were made under the conditions of the engines.
 
     Args:
-        engine: What tells whether they are out of date.
+        engines: What tells whether they are out of date: of each the one most like its own. All
+            have the same conditions.
         skip: How many are left out.
     """
-    conditions = engine.conditions()
-    answers = [a for a in graph_of(engine.retriever).answers if a.conditions == conditions]
+    store, conditions = graph_of(engines[0].retriever).answers, engines[0].conditions()
+    answers = [answer for answer in store if answer.conditions == conditions]
     listed = answers[skip : skip + _ANSWERS]
-    stale = {item.answer.key: item for item in engine.stale_answers(listed)}
-    return {
-        "total": len(answers),
-        "answers": [_answer_record(answer, stale.get(answer.key)) for answer in listed],
+    records = {
+        answer.key: record
+        for engine, of_engine in store.by_engine(engines, listed)
+        if engine is not None
+        for answer, record in zip(of_engine, _answer_records(engine, of_engine), strict=True)
     }
+    return {"total": len(answers), "answers": [records[answer.key] for answer in listed]}
 
 
-def refreshed(engine: QueryEngine, key: str) -> dict[str, Any]:
+def refreshed(engines: Sequence[QueryEngine], key: str) -> dict[str, Any]:
     """Answer the question of a stored answer again, and return the new one.
 
     Raises:
-        LookupError: If there is none under the conditions of the engine.
+        LookupError: If there is none under the conditions of the engines.
         ValueError: If there is no model, or the answer is the note of an agent.
     """
-    answers = graph_of(engine.retriever).answers
+    answers = graph_of(engines[0].retriever).answers
     answer = answers.get(key)
-    if answer is None or answer.conditions != engine.conditions():
+    if answer is None or answer.conditions != engines[0].conditions():
         raise LookupError(f"there is no stored answer {key!r:.80}")
-    if not engine.answer_again(answer):
+    ((engine, _),) = [item for item in answers.by_engine(engines, [answer]) if item[1]]
+    if engine is None or not engine.answer_again(answer):
         raise ValueError(
             "it can't be answered again: it is the note of an agent, or there is no model; set "
             "OPENAI_MODEL"
         )
-    answer = answers.get(key) or answer
-    return _answer_record(answer, next(iter(engine.stale_answers([answer])), None))
+    return _answer_records(engine, [answers.get(key) or answer])[0]
+
+
+def _answer_records(engine: AnswerChecker, answers: Sequence[StoredAnswer]) -> list[dict[str, Any]]:
+    stale = {item.answer.key: item for item in engine.stale_answers(answers)}
+    retriever = engine.setup().get("retriever")
+    return [
+        _answer_record(answer, stale.get(answer.key))
+        | {"comparable": answer.setup.get("retriever", retriever) == retriever}
+        for answer in answers
+    ]
 
 
 def _answer_record(answer: StoredAnswer, stale: StaleAnswer | None) -> dict[str, Any]:

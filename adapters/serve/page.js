@@ -616,8 +616,9 @@
   }
 
   function answerItem(answer) {
-    const { stale } = answer;
+    const { stale, comparable } = answer;
     const item = make("details", { class: "stored" });
+    const status = !comparable ? "another_search" : stale ? "out_of_date" : "up_to_date";
     const side = (word, texts, place) => make("section", { class: `side side-${place}` }, make("h3", {}, say(word)),
       ...texts.map((one) => make("div", {}, one.id
         ? written("button", one.title, { type: "button", class: "link", onclick: () => openPassage(one.id) })
@@ -638,8 +639,9 @@
     };
     item.append(
       make("summary", {}, written("b", answer.question), " ",
-        make("span", { class: `chip ${stale ? "quote-nowhere" : "quote-exact"}` }, say(stale ? "out_of_date" : "up_to_date"))),
+        make("span", { class: `chip ${!comparable ? "" : stale ? "quote-nowhere" : "quote-exact"}` }, say(status))),
       markdown(answer.blocks, answer.text, { class: "answer" }), written("p", answer.model, { class: "quiet" }),
+      comparable ? "" : make("p", { class: "quiet note" }, say("another_search_hint")),
       ...(stale ?? []).map((cause) => written("p", cause, { class: "quiet note" })),
       make("div", { class: stale ? "two" : "" }, side(stale ? "sources_before" : "sources", stale ? answer.removed : answer.sources, 0),
         stale ? side("sources_now", answer.added, 1) : ""),

@@ -8,7 +8,15 @@ import logging
 import secrets
 import sys
 from collections import Counter
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Iterable,
+    Mapping,
+    Sequence,
+)
 from contextlib import aclosing
 from functools import cache
 from importlib.resources import files
@@ -20,7 +28,7 @@ from ...nodegraph.graph import NodeGraph
 from ...nodegraph.models.templates import language_of
 from ...nodegraph.node import ROOT
 from ...retrievers.answers.answer import Answer
-from ...retrievers.answers.engine import QueryEngine
+from ...retrievers.answers.engine import QueryEngine, engines_by_strategy
 from ...retrievers.answers.staleness import no_model
 from ...retrievers.corpus_tools.reading_tools import CorpusView
 from ...retrievers.corpus_tools.tool_output import ToolError
@@ -139,6 +147,7 @@ class PageApp:
         self._model_name = model_name if llm is not None else ""
         self._title = title
         self._view = CorpusView(setups.graph, ROOT)
+        self._checking: dict[str, Sequence[QueryEngine]] = {}
         routes = [Route(f"/{name}", _file(name)) for name in _FILES]
         for method, path, answer in (
             ("GET", "corpus", self._corpus),
@@ -225,18 +234,36 @@ class PageApp:
         return {"file": str(path), "setups": self.setups.declared()}
 
     def _answers(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        return answer_list(self._engine(), _count(values, "skip", 0))
+        return answer_list(self._engines(), _count(values, "skip", 0))
 
     def _refreshed(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        return refreshed(self._engine(), _text(values, "key"))
+        return refreshed(self._engines(), _text(values, "key"))
 
-    def _engine(self) -> QueryEngine:
-        """Return what stored answers are checked by, and answered again: as by the command line."""
+    def _engines(self) -> list[QueryEngine]:
+        """Return what stored answers are checked by, and answered again, the page's search first.
+
+        As by the command line: by each declared set-up, each strategy and each mode.
+        """
+        default = self.setups.retriever("")
         llm: Any = self._llm
-        retriever = self.setups.retriever("")
-        if isinstance(llm, QueryEngine):
-            return llm if llm.retriever is retriever else QueryEngine(retriever, llm.llm)
-        return QueryEngine(retriever, no_model if llm is None else llm)
+        engines = [llm] if isinstance(llm, QueryEngine) and llm.retriever is default else []
+        llm = llm.llm if isinstance(llm, QueryEngine) else no_model if llm is None else llm
+        missing = {answer.setup.get("retriever") for answer in self.setups.graph.answers}
+        for setup in [{"name": "", "toml": ""}, *self.setups.declared()]:
+            if engines and not missing - {None}:
+                break
+            try:
+                retriever = self.setups.retriever(setup["toml"])
+                known = self._checking.get(setup["toml"], ())
+                if not known or known[0].retriever is not retriever:
+                    known = engines_by_strategy(retriever, llm)
+                missing -= {engine.setup()["retriever"] for engine in known}
+            except Exception as error:
+                _logger.warning("set-up %(name)r can't be opened", setup, exc_info=error)
+                continue
+            self._checking[setup["toml"]] = known
+            engines += known
+        return engines
 
     async def _ask(self, request: Request) -> Response:
         """Answer a question as lines of JSON; the model stops when the reader goes away."""

@@ -456,6 +456,24 @@ class QueryEngine(PromptMixin):
 _CHECKS: WeakKeyDictionary[QueryEngine, BoundedCheck] = WeakKeyDictionary()
 
 
+def engines_by_strategy(
+    retriever: RetrieverLike, llm: Any, min_score: float | None = None
+) -> list[QueryEngine]:
+    """Return an engine for each strategy and mode that an answer may have been asked with.
+
+    The one without a strategy comes first. Without a model (``no_model``) modes are the same.
+    """
+    from ..strategies.strategy_registry import make_strategy, simple_strategies
+
+    modes = ("stuff",) if llm is no_model else get_args(AnswerMode)
+    made = [retriever, *(make_strategy(name, retriever, llm) for name in simple_strategies())]
+    return [
+        QueryEngine(searching, llm, mode, min_score=min_score)
+        for searching in made
+        for mode in modes
+    ]
+
+
 class Conversation:
     """Ask a query engine one question after the other. A question may refer to those before it.
 

@@ -117,7 +117,7 @@ def conditions_of(*retrievers: object) -> str:
 
 
 def setup_of(engine: Engine) -> dict[str, str]:
-    """Return what an engine answers with: its retriever, its model, its prompts."""
+    """Return what an engine answers with: its retriever, its model, its prompts, its search."""
     if isinstance(engine.llm.model, AgentNote):
         return {}
     models: list[str] = []
@@ -127,7 +127,14 @@ def setup_of(engine: Engine) -> dict[str, str]:
         prompts = [engine.prompts[name] for name in sorted(engine.prompts)]
         setup["model"] = digest(model_of(engine.llm), *sorted(models))
         setup["prompts"] = digest(_described((prompts, *settings), []))
-    return setup
+    return setup | {"search": _class_names(engine.retriever)}
+
+
+def _class_names(retriever: object) -> str:
+    """Return a retriever's class, and of a strategy the class of what it searches by."""
+    inner = [_class_names(item) for _, item in inner_retrievers(retriever)]
+    name = type(retriever).__name__
+    return f"{name}({inner[0]})" if len(inner) == 1 else name
 
 
 def model_of(llm: LLM) -> str:
@@ -328,8 +335,9 @@ _SETUP_CAUSES = {
 
 def setup_causes(answer: StoredAnswer, setup: Mapping[str, str]) -> list[str]:
     """Return in what an engine differs from the one that made an answer."""
+    names = {"retriever": answer.setup.get("search"), "model": answer.model}
     return [
-        cause
+        f"{cause}: {name}" if (name := names.get(part)) else cause
         for part, cause in _SETUP_CAUSES.items()
         if answer.setup.get(part, setup.get(part)) != setup.get(part, answer.setup.get(part))
     ]

@@ -9,8 +9,12 @@ import pytest
 from page_client import Client
 
 from nodekin.adapters.serve.page_app import PageApp, page_of
-from nodekin.nodegraph import Document
+from nodekin.adapters.serve.tried_setups import TriedSetups
+from nodekin.nodegraph import Document, NodeGraph
 from nodekin.retrievers import QueryEngine, Retriever
+from nodekin.retrievers.evaluation.setups.opening import SetupOpener
+from nodekin.retrievers.evaluation.setups.setup_file import SetupFile
+from nodekin.retrievers.strategies.strategy_registry import make_strategy
 
 
 def test_the_corpus_with_its_groups_and_setups(client) -> None:
@@ -142,11 +146,6 @@ async def test_fifty_people_at_once(app) -> None:
 @pytest.mark.slow
 def test_the_first_view_of_many_nodes_is_small(tmp_path) -> None:
     """What it takes does not grow with the graph: a page of documents, and counts."""
-    from nodekin.adapters.serve.tried_setups import TriedSetups
-    from nodekin.nodegraph import Document, NodeGraph
-    from nodekin.retrievers.evaluation.setups.opening import SetupOpener
-    from nodekin.retrievers.evaluation.setups.setup_file import SetupFile
-
     graph = NodeGraph(store=tmp_path / "graph.sqlite", progress=False)
     graph.add(
         Document("\n".join(f"Line {line} of {number}." for line in range(20)), id=f"{number}.txt")
@@ -207,3 +206,35 @@ def test_what_the_page_can_not_answer_again(graph) -> None:
     assert Client(page_of(retriever)).post("/api/refresh", key=own.key).status_code == 400
     client = Client(page_of(restricted))
     assert [one["key"] for one in client.get("/api/answers").json()["answers"]] == [other.key]
+
+
+def test_stored_answers_of_strategies_and_of_other_set_ups(graph, tmp_path) -> None:
+    """Each is checked, and answered again, by what it was asked with, where that is there."""
+    asked: list[str] = []
+
+    def model(prompt: str) -> str:
+        asked.append(prompt)
+        return "By steam [1]."
+
+    lines = {"type": "Retriever", "group_name": "ROOT", "top_k": 1}
+    tables = {"main": lines, "chinese": {**lines, "similarity": "bm25_chinese"}}
+    file = SetupFile(tables, default="main")
+    setups = TriedSetups(SetupOpener(file, graph), tmp_path / "setups.toml")
+    main, chinese = map(setups.retriever, ("", setups.declared()[1]["toml"]))
+    for question, retriever, mode in (
+        ("green tea 1", main, "refine"),
+        ("green tea 2", make_strategy("multi_query", main, model), "stuff"),
+        ("green tea 3", chinese, "stuff"),
+        ("green tea 4", Retriever(graph, "ROOT", "exact"), "stuff"),
+    ):
+        QueryEngine(retriever, model, mode).query(question, keep=True)
+    client = Client(PageApp(setups, model))
+    answers = client.get("/api/answers").json()["answers"]
+    assert [answer["comparable"] for answer in answers] == [True, True, True, False]
+    assert [answer["stale"] for answer in answers[:3]] == [None, None, None]
+    assert answers[3]["stale"][0] == "it was made with another retriever: Retriever"
+    graph.add(Document("Nothing of that kind.", id="new.md"))
+    asked.clear()
+    again = client.post("/api/refresh", key=answers[1]["key"]).json()
+    assert (again["stale"], again["comparable"]) == (None, True)
+    assert len(asked) == 2  # the strategy, and the answer
