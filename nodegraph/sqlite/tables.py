@@ -154,20 +154,22 @@ def read_links(
 ) -> list[list[Link]]:
     """Return the links from (or to) each id, of all or of those whose target exists."""
     links: dict[str, list[Link]] = {i: [] for i in ids}
-    side = "links.target" if incoming else "s.id"
+    side, join = ("links.target", "LEFT JOIN") if incoming else ("s.id", "JOIN")
     for keys in portions(to_key(i) for i in links):
-        for (
-            exists,
-            *row,
-        ) in db.rows(  # also of links to nodes that don't exist, which may be damaged
-            f"SELECT t.key IS NOT NULL, {LINK} FROM links JOIN nodes s ON s.key = links.source "
+        rows = db.rows(  # also of links to nodes that don't exist, which may be damaged
+            f"SELECT t.key IS NOT NULL, {LINK} FROM links {join} nodes s ON s.key = links.source "
             "LEFT JOIN nodes t ON t.id = links.target "
             f"WHERE {side} IN ({placeholders(keys)}) ORDER BY links.key",
             keys,
-        ):
+        )
+        for exists, *row in rows:
+            if row[0] is None:
+                raise db.damaged(f"a node is missing that links to {from_key(row[1])!r}")
             link = _link(db, tuple(row))
             if exists or not existing:
                 links[link.target if incoming else link.source].append(link)
+            elif not link.derived:  # it goes with its target
+                raise db.damaged(f"node {link.target!r} is missing, to which {link.source!r} links")
     return [links[i] for i in ids]
 
 

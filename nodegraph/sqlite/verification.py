@@ -10,7 +10,7 @@ from ..journal import TOKENS
 from ..node import ROOT
 from ..store import LASTING_KINDS
 from .connection import Connection, Row, checksum, row_checksum
-from .tables import LINK, NODE, from_key, is_intact
+from .tables import LINK, NODE, from_key, is_intact, to_column, to_key
 
 _KEY_SIZE = 12  # bytes of an id of ours; other bytes are longer
 
@@ -19,6 +19,10 @@ _MOST_CHANGES = 1 << 31  # above which a number of changes or of a version is da
 _NODE = NODE.replace("SELECT", "SELECT n.derivation, n.key,", 1)
 
 _EMPTY = "NOT EXISTS (SELECT 1 FROM nodes WHERE derivation = derivations.key)"
+
+_SOURCELESS = "source NOT IN (SELECT key FROM nodes)"
+
+_TARGETLESS = "NOT derived AND NOT EXISTS (SELECT 1 FROM nodes WHERE id = target)"
 
 _OWNERLESS = (
     "(grp NOT IN (SELECT key FROM groups) OR document NOT IN (SELECT key FROM documents)) "
@@ -48,9 +52,22 @@ class Verification:
         if damaged:
             self._db.run("REINDEX")
         with self._db.lenient():
-            damaged += [*self._names(), *self._owners(), *self._stamps(), *self._nodes()]
-            damaged += [*self._links(), *self._groups(), *self._values()]
+            damaged += [*self._documents(), *self._names(), *self._owners(), *self._stamps()]
+            damaged += [*self._nodes(), *self._links(), *self._groups(), *self._values()]
         return damaged
+
+    def _documents(self) -> Iterator[str]:
+        """Mend ids of documents, each of which its node has as well."""
+        rows = self._db.stream(f"{_NODE} WHERE d.grp = 0")
+        for _, node, *row in [row for row in rows if not is_intact(row[2:])]:
+            for place, source, table, key in (12, 0, "documents", row[11]), (0, 12, "nodes", node):
+                if isinstance(name := _name(row[source]), str):
+                    stored = to_column(name) if place else to_key(name)
+                    if is_intact((*row[:place], stored, *row[place + 1 :])):
+                        yield f"document {name!r} had the id {_name(row[place])!r}"
+                        self._db.run(
+                            f"UPDATE OR IGNORE {table} SET id = ? WHERE key = ?", [stored, key]
+                        )
 
     def _names(self) -> Iterator[str]:
         for key, name in self._db.rows("SELECT key, name FROM groups"):
@@ -60,6 +77,16 @@ class Verification:
             elif not isinstance(name, str):
                 yield f"a group has the name {name!r}"
                 self._db.run("DELETE FROM groups WHERE key = ?", [key])
+            elif key and not self._has_its_name(key):
+                yield f"group {name!r} has no node that is what was written, and is deleted"
+                self._db.run("DELETE FROM groups WHERE key = ?", [key])
+                self._compare_all()
+
+    def _has_its_name(self, group: int) -> bool:
+        """Tell whether a node of a group, if it has any, has the group's name in its checksum."""
+        rows = self._db.stream(f"{NODE} WHERE d.grp = ?", [group])
+        first = next(rows, None)
+        return first is None or is_intact(first) or any(map(is_intact, rows))
 
     def _compare_all(self) -> None:
         self._again.update(name for (name,) in self._db.rows("SELECT name FROM groups"))
@@ -68,11 +95,22 @@ class Verification:
     def _owners(self) -> Iterator[str]:
         """Name rows without the row that they belong to; delete those that nothing is lost with."""
         self._db.run(f"DELETE FROM derivations WHERE {_OWNERLESS}")
+        for target, kind, derived in self._db.rows(
+            f"SELECT target, type, derived FROM links WHERE {_SOURCELESS}"
+        ):
+            link = f"a link to {_name(target)!r}, type {kind!r:.80}, has lost its node"
+            yield link if derived else f"{link}, and is deleted; link them again"
+            self._compare_all()
+        self._db.run(f"DELETE FROM links WHERE {_SOURCELESS}")
         for table, key, owner, _ in self._db.rows("PRAGMA foreign_key_check"):
             yield f"row {key} of {table!r} belongs to no row of {owner!r}"
             self._compare_all()
+        for (name,) in self._db.rows(
+            "SELECT documents.id FROM derivations JOIN documents ON documents.key = document "
+            f"WHERE grp = 0 AND {_EMPTY}"
+        ):
+            yield f"document {_name(name)!r} is lost; add it again"
         self._db.run(f"UPDATE derivations SET rule = '' WHERE grp = 0 AND {_EMPTY}")
-        self._db.run("DELETE FROM links WHERE source NOT IN (SELECT key FROM nodes)")
         self._db.run("DELETE FROM journal WHERE grp NOT IN (SELECT key FROM groups)")
 
     def _stamps(self) -> Iterator[str]:
@@ -121,9 +159,11 @@ class Verification:
     def _links(self) -> Iterator[str]:
         """Delete damaged links: those that were derived come back, others are named."""
         rows = self._db.stream(
-            f"SELECT links.key, {LINK} FROM links JOIN nodes s ON s.key = links.source"
+            f"SELECT links.key, {_TARGETLESS}, {LINK} FROM links "
+            "JOIN nodes s ON s.key = links.source"
         )
-        for key, source, target, kind, *_, derived, _ in [r for r in rows if not is_intact(r[1:])]:
+        lost = [row for row in rows if row[1] or not is_intact(row[2:])]
+        for key, _, source, target, kind, *_, derived, _ in lost:
             link = f"a link of node {_name(source)!r}"
             if derived:
                 yield f"{link} is not what was written"
