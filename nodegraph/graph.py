@@ -529,7 +529,7 @@ class NodeGraph:
         Raises:
             LookupError: If the node has been removed or changed.
         """
-        below = [group.name for group in self._registry if group.parent == node.group]
+        below = self.reader.groups_below(node.group)
         below = [name for name in below if self._builder.started(name)]
         in_transform = self._builder.guard.running is not None
         with self.reader.reading(*(() if in_transform else below)):
@@ -558,11 +558,7 @@ class NodeGraph:
             (True, True)
         """
         with self.reader.reading():
-            current = self.node(node.id)
-            if current.group == ROOT or not current.document_id:
-                return None, None
-            before, after = self._store.neighbours(current)
-            return before and self.reader.attach(before), after and self.reader.attach(after)
+            return self.reader.neighbours(node)
 
     # Links
 

@@ -95,6 +95,10 @@ class GraphReader:
         """Return the names of the groups that are declared."""
         return [group.name for group in self._registry]
 
+    def groups_below(self, parent: str) -> list[str]:
+        """Return the names of the groups that are made from a group."""
+        return [group.name for group in self._registry if group.parent == parent]
+
     def lineage(self, name: str) -> list[NodeGroup]:
         """Return the groups from the first below ``ROOT`` down to this one.
 
@@ -153,12 +157,16 @@ class GraphReader:
         """Hold a state in which the groups are built, with other settings than the graph's."""
         if (observation := current_observation.get()) is not None:
             observation.note_groups(self, *groups)
+        with self._access.reading():
+            if self._are_built(groups):
+                yield
+                return
         builds: Counter[int] = Counter()  # by revision of the documents
         with ExitStack() as lease:
-            for attempt in itertools.count():
+            for attempt in itertools.count(1):
                 # Where documents change as fast as groups are built, they are asked to wait.
                 with self._access.change_lock.held() if attempt > 2 else nullcontext():
-                    for name in groups if attempt else ():
+                    for name in groups:
                         lineage = self._lineage(name)
                         retried(partial(self._builder.build, lineage, on_error, workers))
                     with ExitStack() as block:
@@ -167,7 +175,7 @@ class GraphReader:
                             lease.push(block.pop_all())
                             break
                         builds[revision := self._store.revision(ROOT)] += 1
-                        if builds[revision] > _MAX_BUILDS:
+                        if builds[revision] >= _MAX_BUILDS:
                             raise StoreError(
                                 f"{', '.join(groups)} was built {_MAX_BUILDS} times, and is still "
                                 "not there: another process builds it by other rules, or the store "
@@ -271,6 +279,14 @@ class GraphReader:
         if self._lineage(group)[-1].scope == "group":
             return [n for n in self._graph.linked(node, MEMBER, incoming=True) if n.group == group]
         return [self.attach(child) for child in self._store.children(group, node)]
+
+    def neighbours(self, node: Node) -> tuple[Node | None, Node | None]:
+        """Return what ``graph.neighbours`` does; the graph must be held."""
+        (current,) = self.nodes_by_id([node.id])
+        if current.group == ROOT or not current.document_id:
+            return None, None
+        before, after = self._store.neighbours(current)
+        return before and self.attach(before), after and self.attach(after)
 
     def links_of(self, ids: Sequence[str], *, incoming: bool = False) -> list[list[Link]]:
         """Return the links from (or to) each of many nodes, by their ids."""

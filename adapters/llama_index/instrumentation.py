@@ -28,7 +28,7 @@ from llama_index.core.tools import ToolMetadata
 from ...retrievers.strategies.outcome import SUB_QUESTION, SubResults
 from ...retrievers.tracing import Span
 from ..frameworks import observe_once
-from .nodes import NamedByClass, to_node_with_score
+from .nodes import NamedByClass, to_nodes_with_scores
 
 dispatcher = get_dispatcher(__name__)
 
@@ -148,9 +148,9 @@ def _has_handlers() -> bool:
     """Return whether the dispatcher of this module, or one above it, has a handler."""
     level: Any = dispatcher
     while True:
-        handlers = [*level.span_handlers, *level.event_handlers]
-        if any(not isinstance(handler, _NULL_HANDLERS) for handler in handlers):
-            return True
+        for handler in (*level.span_handlers, *level.event_handlers):
+            if type(handler) not in _NULL_HANDLERS:
+                return True
         if not level.propagate:
             return False
         level = level.parent
@@ -182,7 +182,7 @@ def _end_payload(span: Span) -> dict[str, Any]:
         return {EventPayload.EXCEPTION: span.error}
     if isinstance(part := span.outcome, SubResults):
         question = SubQuestion(sub_question=part.question, tool_name=TOOL_NAME)
-        sources = [to_node_with_score(result) for result in part.results]
+        sources = to_nodes_with_scores(part.results)
         pair = SubQuestionAnswerPair(sub_q=question, answer=part.answer, sources=[*sources])
         return {EventPayload.SUB_QUESTION: pair}
     rerank = span.name == "rerank"

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext, suppress
 from copy import deepcopy
 from functools import partial
+from itertools import groupby
 from typing import Any
 
 from llama_index.core.bridge.pydantic import PrivateAttr
@@ -29,7 +30,7 @@ from llama_index.core.schema import Node as LlamaIndexNode
 from ...nodegraph.derivation import Stamp
 from ...nodegraph.document import Document, declared_search_text
 from ...nodegraph.graph import NodeGraph
-from ...nodegraph.node import ROOT, Node
+from ...nodegraph.node import ROOT, Kin, Node
 from ...nodegraph.search_text import SearchText
 from ...retrievers.filters import Filter
 from ...retrievers.foreign.outputs import ForeignNode
@@ -40,7 +41,6 @@ from ..frameworks import (
     different_text,
     evidence_dicts,
     explain_match,
-    inherited_fields,
     node_of,
     restore_inherited,
     shorten,
@@ -146,9 +146,12 @@ def fixed_relationships(node: Node) -> Relationships:
     A document, and a node made from a whole group, is its own source. A node below a document has
     no PARENT, as in LlamaIndex, whose parents are nodes and never documents.
     """
-    source = related(node.document_id or node.id, ROOT)
-    source.metadata = {RECORD: node_record(node)}
-    source.hash = _source_hash(node)
+    source = RelatedNodeInfo(
+        node_id=node.document_id or node.id,
+        node_type=ObjectType.DOCUMENT,
+        metadata={RECORD: node_record(node)},
+        hash=_source_hash(node),
+    )
     relationships: Relationships = {NodeRelationship.SOURCE: source}
     if (parent_id := parent_id_in_llama_index(node)) is not None:
         relationships[NodeRelationship.PARENT] = related(parent_id)
@@ -158,46 +161,47 @@ def fixed_relationships(node: Node) -> Relationships:
 def _source_hash(node: Node) -> str | None:
     """Return the hash that a node's document has in LlamaIndex; None outside of a graph.
 
-    A hash takes long for a long document, and is kept for as long as the document is the same.
+    A hash takes long for a long document, and is kept for as long as the document is the same. The
+    graph must be held.
     """
     graph, document_id = node.graph, node.document_id
     if not isinstance(graph, NodeGraph) or not document_id:
         return None
     hashes: dict[str, tuple[Stamp, str]] = graph.reader.shared("hashes in LlamaIndex", dict)
-    with graph.reader.reading():
-        stamp = graph.reader.document_stamp(document_id)
-        if stamp is None:  # it was removed a moment ago
-            return None
-        if hashes.get(document_id, (None, ""))[0] != stamp:
-            root = graph.node(document_id)
-            fields = dict(original_metadata(root))
-            hashes[document_id] = stamp, LlamaIndexDocument(text=root.text, metadata=fields).hash
+    stamp = graph.reader.document_stamp(document_id)
+    if stamp is None:  # it was removed a moment ago
+        return None
+    if hashes.get(document_id, (None, ""))[0] != stamp:
+        root = graph.node(document_id)
+        fields = dict(original_metadata(root))
+        hashes[document_id] = stamp, LlamaIndexDocument(text=root.text, metadata=fields).hash
     return hashes[document_id][1]
 
 
 def all_relationships(node: Node, groups: Collection[str] | None = None) -> Relationships:
     """Return all relationships of a node, also to its children and neighbours in its graph.
 
-    Builds nothing. CHILD is absent on leaves; PREVIOUS and NEXT lead across parents.
+    Builds nothing. CHILD is absent on leaves; PREVIOUS and NEXT lead across parents. The graph must
+    be held.
 
     Args:
         node: The node; one that is in no graph any more has neither children nor neighbours.
         groups: The groups of its children. None for those that were imported.
     """
-    relationships = fixed_relationships(node)
-    graph = node.graph
+    relationships, graph = fixed_relationships(node), node.graph
     if (passed := original_properties(node).get("related")) is not None:
         return {**relationships, **_related_by_name(passed)}
-    if isinstance(graph, NodeGraph):
-        with suppress(LookupError), graph.reader.reading():
-            before, after = graph.neighbours(node)
-            if before is not None:
-                relationships[NodeRelationship.PREVIOUS] = related(id_in_llama_index(before))
-            if after is not None:
-                relationships[NodeRelationship.NEXT] = related(id_in_llama_index(after))
-            children = [related(id_in_llama_index(n)) for n in _children(graph, node, groups)]
-            if children:
-                relationships[NodeRelationship.CHILD] = children
+    if not isinstance(graph, NodeGraph):
+        return relationships
+    with suppress(LookupError):  # it was removed or changed a moment ago
+        before, after = graph.reader.neighbours(node)
+        if before is not None:
+            relationships[NodeRelationship.PREVIOUS] = related(id_in_llama_index(before))
+        if after is not None:
+            relationships[NodeRelationship.NEXT] = related(id_in_llama_index(after))
+        children = [related(id_in_llama_index(n)) for n in _children(graph, node, groups)]
+        if children:
+            relationships[NodeRelationship.CHILD] = children
     return relationships
 
 
@@ -209,31 +213,31 @@ def _related_by_name(given: Mapping[str, str | list[str]]) -> Relationships:
 
 
 def _children(graph: NodeGraph, node: Node, groups: Collection[str] | None) -> Iterator[Node]:
-    names = graph.imports if groups is None else groups
-    for name, group in graph.groups.items():
-        if group.parent == node.group and group.size and name in names:
+    for name in graph.reader.groups_below(node.group):
+        if name in (graph.imports if groups is None else groups):
             # What was made from the whole group has no parent, only members.
             yield from (n for n in graph.reader.children_in(name, node) if n.parent_id == node.id)
 
 
 def node_record(node: Node) -> dict[str, Any]:
     """Return what a LlamaIndex node has no field for, as plain values."""
-    record: dict[str, Any] = {"group": node.group, "id": node.id, "order": node.order}
-    content = node.content if isinstance(node.content, str) else str(node.content)
-    metadata = original_metadata(node)
-    inherited, hidden = inherited_fields(node)
-    hidden.update({f: deepcopy(node.inherited[f]) for f in inherited if f not in metadata})
-    optional = {
-        "document_id": None if node.document_id == "" else node.document_id,
+    own, inherited, visible = node.own_metadata, node.inherited, original_metadata(node)
+    hidden = {f: value for f, value in inherited.items() if f in own or f not in visible}
+    record = {
+        "group": node.group,
+        "id": node.id,
+        "order": node.order,
+        "document_id": node.document_id or None,
         "parent_id": node.parent_id,
         "offset": node.offset,
-        "inherited": [field for field in inherited if field in metadata],
-        "hidden": hidden,
-        "own": {f: node.own_metadata[f] for f in IMPORT_FIELDS if f in node.own_metadata},
+        "inherited": [field for field in inherited if field not in hidden] or None,
+        "hidden": deepcopy(hidden) if hidden else None,
+        "own": {f: own[f] for f in IMPORT_FIELDS if f in own} or None,
         "search_text": node.search_text and node.search_text.to_row(),
         "inherited_search_text": node.inherited_search_text and node.inherited_search_text.to_row(),
     }
-    record.update({name: value for name, value in optional.items() if value not in (None, [], {})})
+    content = node.content if isinstance(node.content, str) else str(node.content)
+    record = {name: value for name, value in record.items() if value is not None}
     return {**record, **different_text(node, content)}
 
 
@@ -290,12 +294,21 @@ def to_text_node(node: Node, relationships: Relationships | None = None) -> Text
         >>> text_node.get_content("llm")
         'page: 3\\n\\nTea is a drink.'
     """
+    if not isinstance(node, Node):
+        raise TypeError(f"to_text_node takes a nodekin Node, not {node!r:.80}")
+    with _held(node.graph):
+        return _text_node(node, relationships)
+
+
+def _held(graph: Kin | None) -> AbstractContextManager[None]:
+    return graph.reader.reading() if isinstance(graph, NodeGraph) else nullcontext()
+
+
+def _text_node(node: Node, relationships: Relationships | None = None) -> TextNode:
     if isinstance(node, ForeignNode) and isinstance(node.original, BaseNode):
         original: Any = node.original.model_copy(deep=True)
         retrieved: TextNode = original
         return retrieved
-    if not isinstance(node, Node):
-        raise TypeError(f"to_text_node takes a nodekin Node, not {node!r:.80}")
     fields = _fields(node)
     fields["relationships"] = all_relationships(node) if relationships is None else relationships
     properties = original_properties(node)
@@ -365,12 +378,20 @@ def to_node_with_score(result: ScoredNode) -> NodeWithEvidence:
         >>> to_node_with_score(ScoredNode(Node("Tea", id="n1"), 0.0)).score
         0.0
     """
-    scored = NodeWithEvidence(
-        node=to_text_node(result.node), score=float(result.score), evidence=result
-    )
-    if result.node.pages is not None:  # pages are those of the document as it is now
-        scored.evidence  # noqa: B018  # makes it
-    return scored
+    return to_nodes_with_scores([result])[0]
+
+
+def to_nodes_with_scores(results: Iterable[ScoredNode]) -> list[NodeWithEvidence]:
+    """Make LlamaIndex results of many. Results of one graph in a row are of one state of it."""
+    nodes: list[NodeWithEvidence] = []
+    for graph, of_graph in groupby(results, lambda result: result.node.graph):
+        with _held(graph):
+            for result in of_graph:
+                text_node, score = _text_node(result.node), float(result.score)
+                nodes.append(NodeWithEvidence(node=text_node, score=score, evidence=result))
+                if result.node.pages is not None:  # pages are those of the document as it is now
+                    nodes[-1].evidence  # noqa: B018  # makes it
+    return nodes
 
 
 def from_text_node(text_node: BaseNode) -> Node | Document:

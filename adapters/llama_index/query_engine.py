@@ -64,7 +64,7 @@ from ...retrievers.strategies.sub_question import PartialAnswers, SubQuestionRet
 from ...retrievers.strategies.transform_retriever import is_tools
 from ...retrievers.tracing import observe
 from .instrumentation import report_spans
-from .nodes import id_in_llama_index, to_node_with_score, to_scored_node
+from .nodes import id_in_llama_index, to_node_with_score, to_nodes_with_scores, to_scored_node
 from .prompt_templates import changed_prompts, default_llm, llm_or_settings, to_templates
 from .retriever import NodeGraphRetriever, undecorated
 
@@ -472,7 +472,7 @@ class RetrievalRecord:
         answers = {hit.node.id: hit for hit in self.results if is_answer(hit)}
         best = [part.results[0] for part in self.parts or () if part.answer and part.results]
         sources: dict[str, NodeWithScore] = {}
-        for node in [*nodes, *map(to_node_with_score, best)]:
+        for node in [*nodes, *to_nodes_with_scores(best)]:
             for source in _answered_from(answers.get(node.node_id)) or [node]:
                 sources.setdefault(source.node_id, source)
         return [*sources.values()]
@@ -487,7 +487,7 @@ class RetrievalRecord:
 
 
 def _sources(part: SubResults) -> list[NodeWithScore]:
-    return RetrievalRecord([*part.results]).sources([*map(to_node_with_score, part.results)])
+    return RetrievalRecord([*part.results]).sources([*to_nodes_with_scores(part.results)])
 
 
 def _answered_from(answer: ScoredNode | None) -> list[NodeWithScore]:

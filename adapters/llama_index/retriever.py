@@ -47,7 +47,7 @@ from ...retrievers.tracing import Span, trace
 from ..tool_filters import pattern_within
 from .document_graph import GraphOptions, graph_of_documents, graph_of_nodes, objects_of
 from .instrumentation import report_spans
-from .nodes import NodeWithEvidence, to_node_with_score
+from .nodes import NodeWithEvidence, to_nodes_with_scores
 from .prompt_templates import replace_templates, retriever_templates
 
 if TYPE_CHECKING:
@@ -485,4 +485,4 @@ def _nodes_with_scores(results: Sequence[ScoredNode]) -> list[NodeWithScore]:
         for result in ordered:
             best.setdefault(result.node.id, result)
         ordered = [*best.values()]
-    return [*map(to_node_with_score, ordered)]
+    return [*to_nodes_with_scores(ordered)]
