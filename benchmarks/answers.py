@@ -15,17 +15,24 @@ sentence that stands nowhere. The gate supports what stands in the passage word 
 says yes or no to each. ``groundedness`` asks the gate first, then the model. ``--llm`` is a model
 of the server at ``OPENAI_BASE_URL``. What it decides is kept in ``--cache``, so that a run that was
 interrupted goes on.
+
+And the longest turn of an event loop (``answers.py turns``), in CPU time of its thread, beside the
+longest collection of garbage, which is as long as the program has objects.
 """
 
 from __future__ import annotations
 
 import argparse
+import asyncio
+import gc
 import json
+import logging
 import math
 import random
+import statistics
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -35,12 +42,19 @@ from harness import arguments, cmrc_dev, show, with_cache
 from nodekin.adapters.openai_chat import OpenAIChat
 from nodekin.nodegraph import Document, NodeGraph, split_sentences
 from nodekin.nodegraph.stored_answers import StoredAnswer
-from nodekin.retrievers import QueryEngine, Retriever
+from nodekin.retrievers import (
+    AnswerSettings,
+    CorpusTools,
+    FusionRetriever,
+    QueryEngine,
+    Retriever,
+)
 from nodekin.retrievers.answers.answer import Answer, Source
 from nodekin.retrievers.answers.staleness import no_model, stored_answer
 from nodekin.retrievers.evaluation import GoldPassage, Judge, Matching, Question, judges
 from nodekin.retrievers.evaluation.matching import RetrievalCase, RetrievedItem
 from nodekin.retrievers.protocols import RetrieverProtocol
+from nodekin.retrievers.strategies.strategy_registry import make_strategy, simple_strategies
 
 _EDITS = ("add", "change", "change", "remove", "move", "rename", "metadata", "weights")
 
@@ -348,7 +362,93 @@ def judged_answers(passed: list[str]) -> None:
     show("What a model's judge is worth", header, rows)
 
 
-PARTS = {"stored": stored_answers, "judges": judged_answers}
+def turns(passed: list[str]) -> None:
+    """Print the longest turn of a loop for each call: the median of ``--rounds``."""
+    logging.getLogger("nodekin").setLevel(logging.CRITICAL)  # that is no answer for all strategies
+    parser = argparse.ArgumentParser(description=turns.__doc__)
+    parser.add_argument("--rounds", type=int, default=7)
+    rounds = parser.parse_args(passed).rounds
+    corpus, graph = Corpus(7), NodeGraph(progress=False)
+    graph.add(Document(corpus.passage(), id=str(number)) for number in range(400))
+    graph.create_node_group("sentence", split_sentences)
+    wide, question = Retriever(graph, "ROOT", top_k=400), "w1 w2 w3"
+    queries = "\n".join(f"Where does tea number {n} grow?" for n in range(3_300))  # 100 kB
+    settings, tools = AnswerSettings(context_window=10**6), CorpusTools(graph, max_tokens=50_000)
+    engine = QueryEngine(wide, _Model("w1 [1]."), top_k=400, settings=settings)
+    strategies = {name: make_strategy(name, wide, _Model(queries)) for name in simple_strategies()}
+    two = FusionRetriever([wide, Retriever(graph, "sentence", top_k=400)], top_k=400)
+    calls: dict[str, Callable[[], Any]] = {
+        "an answer from 400 sources": lambda: engine.aquery(question),
+        "the same as a stream, of 100 kB": lambda: _read(
+            QueryEngine(wide, _Model(queries), top_k=400, settings=settings).astream(question)
+        ),
+        **{
+            f"{name}, 100 kB of a model": lambda r=r: r.aretrieve(question, top_k=400)  # type: ignore[misc]
+            for name, r in strategies.items()
+        },
+        "a fusion of two, 400 each": lambda: two.aretrieve(question),
+        "an agent's search": lambda: tools.acall("search", {"query": question}),
+        "an agent's grep": lambda: tools.acall("grep", {"pattern": "w1"}),
+    }
+    rows = []
+    for name, call in calls.items():
+        with_garbage, without = (
+            [_longest_turn(call, collects) for _ in range(rounds)] for collects in (True, False)
+        )
+        figures = statistics.median(without), statistics.median(with_garbage), max(with_garbage)
+        rows.append([name, *(f"{1000 * seconds:.1f}" for seconds in figures)])
+    start = time.process_time()
+    gc.collect()
+    whole = time.process_time() - start
+    show("The longest turn of an event loop, ms", ["call", "no collection", "median", "most"], rows)
+    sys.stdout.write(f"a collection of {len(gc.get_objects()):,} objects: {1000 * whole:.0f} ms\n")
+
+
+class _Model:
+    """Says at once, without waiting, the same text."""
+
+    def __init__(self, text: str) -> None:
+        self.complete = lambda prompt: text
+        self._text = text
+
+    async def acomplete(self, prompt: str) -> str:
+        return self._text
+
+    async def astream(self, prompt: str) -> AsyncIterator[str]:
+        for word in self._text.split(" "):
+            yield word + " "
+
+
+async def _read(stream: AsyncIterator[Any]) -> list[Any]:
+    return [item async for item in stream]
+
+
+def _longest_turn(call: Callable[[], Any], collects: bool) -> float:
+    """Return the seconds of the longest turn of a new loop, with or without collections."""
+    seconds = list[float]()
+    run_turn = asyncio.Handle._run
+
+    def timed(handle: asyncio.Handle) -> None:
+        start = time.thread_time()
+        run_turn(handle)
+        seconds.append(time.thread_time() - start)
+
+    async def measured() -> None:
+        await call()
+        asyncio.Handle._run = timed
+        await call()
+
+    gc.collect()
+    (gc.enable if collects else gc.disable)()
+    try:
+        asyncio.run(measured())
+    finally:
+        asyncio.Handle._run = run_turn
+        gc.enable()
+    return max(seconds)
+
+
+PARTS = {"stored": stored_answers, "judges": judged_answers, "turns": turns}
 
 
 def main() -> None:
