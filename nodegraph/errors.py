@@ -95,8 +95,10 @@ def nearest_names(name: str, existing: Iterable[str], *, limit: int = 8) -> str:
     equal = [each for each in names if wanted in (last[each], last[each].rpartition(".")[0])]
     within = [each for each in names if wanted and wanted in each.casefold()]
     within.sort(key=lambda each: not last[each].casefold().startswith(wanted))
-    alike = difflib.get_close_matches(wanted, dict.fromkeys(last.values()), n=limit, cutoff=0.5)
-    spelled = [each for part in alike for each in names if last[each] == part]
+    stems = {each: part.rpartition(".")[0] or part for each, part in last.items()}
+    stem = wanted.rpartition(".")[0] or wanted
+    alike = difflib.get_close_matches(stem, dict.fromkeys(stems.values()), n=limit, cutoff=0.5)
+    spelled = [each for part in alike for each in names if stems[each] == part]
     near = list(dict.fromkeys([*equal, *within, *spelled]))
     if name and not near and len(names) > limit:
         return f"none like it among {len(names):,}"
@@ -192,6 +194,7 @@ OURS = {
     "metadata": ("extra_info",),
     "group": ("group_name", "node_group"),
     "output_format": ("output_type",),
+    "task": ("task_type",),
 }
 """The names here, and those that LangChain, LlamaIndex, Chroma, haystack and LazyLLM use."""
 

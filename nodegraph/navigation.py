@@ -120,8 +120,12 @@ def _page_label(node: Node) -> str:
     pages = pages_of(node)
     if pages is None:
         return _foreign_page(node.metadata)
-    unit = str(node.metadata.get("page_unit", "page"))
-    first, last = pages
+    return page_label(node.metadata, *pages)
+
+
+def page_label(metadata: Mapping[str, Any], first: int, last: int) -> str:
+    """Return how pages are cited, by what a file calls them: ``page 12``, ``slides 3-4``."""
+    unit = str(metadata.get("page_unit", "page"))
     return f"{unit} {first}" if first == last else f"{unit}s {first}-{last}"
 
 

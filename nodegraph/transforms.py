@@ -190,7 +190,7 @@ def as_rule(transform: object, trans_node: bool | None, settings: Mapping[str, A
     Raises:
         TypeError: If it can't be called with one text or node.
     """
-    if isinstance(transform, Mapping) and "f" in transform:
+    if isinstance(transform, Mapping) and not {"f", "transform"}.isdisjoint(transform):
         raise TypeError(
             f"{transform!r:.80} is a transform of LazyLLM as a dictionary; give its function or "
             "its class, and its settings beside it: create_node_group(name, f, **kwargs)"

@@ -17,6 +17,7 @@ from ...retrievers.composite.default_retriever import DefaultRetriever
 from ...retrievers.composite.fusion import FusionRetriever
 from ...retrievers.composite.recursive import RecursiveRetriever
 from ...retrievers.conditions import OPERATORS
+from ...retrievers.corpus_tools.reading_tools import CorpusView
 from ...retrievers.filters import Filters, all_of, metadata_key, parse_filters
 from ...retrievers.protocols import RetrieverProtocol
 from ...retrievers.results import ScoredNode
@@ -90,7 +91,10 @@ def no_results_message(query: str, session: SearchSession) -> str:
     if not count:
         return f"{message}: the index has no documents; fill it with: nodekin index FOLDER"
     where = f"{count} document{'' if count == 1 else 's'}"
-    return f"{message} in {where}{' with these filters' if session.filters else ''}"
+    if not session.filters:
+        return f"{message} in {where}"
+    values = CorpusView(graph, "ROOT").values()
+    return f"{message} in {where} with these filters; fields, and their values: {values}"
 
 
 EXPLAIN_JSON_FORMAT = """\b

@@ -20,7 +20,13 @@ from ...nodegraph.build_writer import Failure
 from ...nodegraph.errors import UnsupportedFilesError
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.readers.formats import supported_suffixes
-from ...nodegraph.readers.source_files import Ocr, ReadOptions, ReadReport, check_encoding
+from ...nodegraph.readers.source_files import (
+    INDEX_FOLDER,
+    Ocr,
+    ReadOptions,
+    ReadReport,
+    check_encoding,
+)
 from ...nodegraph.splitters.headings import MarkdownSplitter
 from ...nodegraph.splitters.passage_splitter import PassageSplitter
 from ...nodegraph.splitters.sentences import SentenceSplitter, split_paragraphs, split_sentences
@@ -181,8 +187,6 @@ def _in_order(rules: dict[str, GroupRule]) -> tuple[GroupRule, ...]:
     return tuple(done.values())
 
 
-FOLDER = ".nodekin"
-
 STORE_VARIABLE = "NODEKIN_STORE"
 
 _SETTINGS = "index.json"
@@ -264,7 +268,7 @@ class Workspace:
                 f"{store}",
                 ExitStatus.INDEX_ERROR,
             )
-        folder, unread = find_upwards(FOLDER, _SETTINGS)
+        folder, unread = find_upwards(INDEX_FOLDER, _SETTINGS)
         if folder is not None:
             for other in unread:
                 click.echo(printable(f"nodekin: {other}"), err=True)
@@ -272,17 +276,17 @@ class Workspace:
         if unread:
             raise CommandError(printable(str(unread[0])), ExitStatus.INDEX_ERROR)
         raise CommandError(
-            f"there is no index ({FOLDER}) in {Path.cwd()} or above; make one with: nodekin index "
-            "FOLDER, or search a folder at once with: --in FOLDER",
+            f"there is no index ({INDEX_FOLDER}) in {Path.cwd()} or above; make one with: "
+            "nodekin index FOLDER, or search a folder at once with: --in FOLDER",
             ExitStatus.INDEX_ERROR,
         )
 
     @staticmethod
     def is_near() -> bool:
         """Return whether there is an index that is found without being named."""
-        return (
-            bool(os.environ.get(STORE_VARIABLE)) or find_upwards(FOLDER, _SETTINGS)[0] is not None
-        )
+        if os.environ.get(STORE_VARIABLE):
+            return True
+        return find_upwards(INDEX_FOLDER, _SETTINGS)[0] is not None
 
     @classmethod
     def here(cls) -> Workspace:
@@ -291,7 +295,7 @@ class Workspace:
         Raises:
             CommandError: If it is another user's.
         """
-        folder = Path(FOLDER)
+        folder = Path(INDEX_FOLDER)
         if folder.exists() and (reason := owned_by_another(folder)) and not is_allowed(folder):
             unread = Unread(folder.absolute(), reason)
             raise CommandError(printable(str(unread)), ExitStatus.INDEX_ERROR)
@@ -501,20 +505,27 @@ _TOLD_WITH_ANSWERS = "nodekin.retrievers.answers"
 
 
 class _ToStderr(logging.Handler):
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self._last = ""
+
     def filter(self, record: logging.LogRecord) -> bool:
         """Leave out what an answer has among its notes."""
         return not record.name.startswith(_TOLD_WITH_ANSWERS)
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Write a warning as one line."""
-        click.echo(f"nodekin: {printable(shell_message(record.getMessage()))}", err=True)
+        """Write a warning as one line, and the same once: each group that is searched has it."""
+        message = record.getMessage()
+        if message != self._last:
+            click.echo(f"nodekin: {printable(shell_message(message))}", err=True)
+        self._last = message
 
 
 @contextmanager
 def warnings_to_stderr(quiet: bool) -> Iterator[None]:
     """Write what the package logs as warnings to stderr, until the block ends."""
     logger = logging.getLogger("nodekin")
-    handler: logging.Handler = logging.NullHandler() if quiet else _ToStderr(logging.WARNING)
+    handler: logging.Handler = logging.NullHandler() if quiet else _ToStderr()
     propagated = logger.propagate
     logger.addHandler(handler)
     logger.propagate = False

@@ -23,8 +23,8 @@ _FIRST_UNSPACED = "\u2e80"
 
 _MEANINGLESS = re.compile("[^\t-\r -\udfff\uf900-\ufffc\ufffe-\U000effff]")
 
-# Radicals and compatibility forms, which fonts put where the usual character is meant.
-_VARIANTS = re.compile("[\u2e80-\u2fdf\uf900-\ufb06]")
+# Hyphens, radicals and compatibility forms, which fonts put where the usual character is meant.
+_VARIANTS = re.compile("[\u00ad\u2010\u2011\u2e80-\u2fdf\uf900-\ufb06]")
 
 _SENTENCE_END = re.compile(r"[.!?。！？…:：；;][\"'”’」』）)\]]*$")
 
@@ -99,14 +99,16 @@ def lines_of_text(text: str) -> list[TextLine]:
 
 
 def normalized(text: str) -> str:
-    """Return a text with usual characters in place of radicals and ligatures, each as many long.
+    """Return a text with usual characters in place of variants, each as many long.
 
     Example:
-        >>> normalized("\u2f00\u4e2a \ufb01")
-        '一个 \ufb01'
+        >>> normalized("\u2f00\u4e2a \ufb01 C\u2010172")
+        '一个 \ufb01 C-172'
     """
 
     def usual(match: re.Match[str]) -> str:
+        if match[0] < "\u2e80":
+            return "-"
         usual_form = unicodedata.normalize("NFKC", match[0])
         return usual_form if len(usual_form) == 1 else match[0]
 
@@ -603,10 +605,7 @@ def _hyphens_resolved(text: str) -> tuple[str, list[int]]:
     """
     if _HYPHEN not in text:
         return text, []
-    unmarked = text.casefold()
-    for mark in _MARKS + _HYPHEN:
-        unmarked = unmarked.replace(mark, " ")
-    words = set(unmarked.split())
+    words = _whole_words(text)
     removed: list[int] = []
 
     def resolved(hyphen: re.Match[str]) -> str:
@@ -620,6 +619,18 @@ def _hyphens_resolved(text: str) -> tuple[str, list[int]]:
         return ""
 
     return re.sub(_HYPHEN, resolved, text), removed
+
+
+def _whole_words(text: str) -> Set[str]:
+    """Return the words of a text but the parts of those that end at the end of a line."""
+    unmarked = text.casefold()
+    for mark in _MARKS:
+        unmarked = unmarked.replace(mark, " ")
+    words: set[str] = set()
+    for part in unmarked.split(_HYPHEN):
+        first, last = _FIRST_LETTERS.match(part), _LAST_LETTERS.search(part, max(0, len(part) - 40))
+        words.update(part[first.end() if first else 0 : last.start() if last else None].split())
+    return words
 
 
 def _is_joined(first: str, second: str, words: Set[str]) -> bool:

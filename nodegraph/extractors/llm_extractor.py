@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, Literal, get_args
 
-from ..errors import ModelError, ModelTimeoutError, check_integer, nearest_names
+from ..errors import ModelError, ModelTimeoutError, check_integer, explain_names, nearest_names
 from ..models.answer_cache import cached_answer
 from ..models.llm import LLM, as_llm
 from ..models.output.extractions import PARSERS
@@ -70,6 +70,7 @@ class LLMExtractor:
         ['tea', 'leaves']
     """
 
+    @explain_names
     def __init__(
         self,
         llm: object,

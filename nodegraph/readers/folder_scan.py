@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from ..errors import ReadError, UnsupportedFilesError
 from .formats import can_read, format_of, how_to_read_more
-from .source_files import ReadOptions
+from .source_files import INDEX_FOLDER, ReadOptions
 
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
@@ -130,6 +130,8 @@ def _walk(
             regular: Set[str] = regular,
             has_rules: bool = has_rules,
         ) -> bool:
+            if entry == INDEX_FOLDER:
+                return False
             is_hidden = entry.startswith(".") and not options.hidden
             if entry in regular and not (is_hidden or has_rules):
                 return True

@@ -20,6 +20,8 @@ _EDITION = 3  # of the readers; another one reads again what an interrupted run 
 Ocr = Callable[[Any], str]
 """Takes the image of a page (``PIL.Image.Image``), returns its text."""
 
+INDEX_FOLDER = ".nodekin"  # where the command line keeps an index; never read
+
 INSTALLED = ("node_modules", "bower_components", "site-packages", "__pycache__")
 """Folders of packages that were installed, and of what is compiled."""
 

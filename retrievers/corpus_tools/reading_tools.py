@@ -93,7 +93,7 @@ class CorpusView:
             raise ToolError(f"{name!r:.200} is several documents; give one of these: {listed}")
         existing = [node.id for node in islice(self.documents(), 2_000)]
         raise ToolError(
-            f"there is no document {name!r:.200}; the nearest are {nearest_names(name, existing)}. "
+            f"there is no document {name!r:.200}; there is {nearest_names(name, existing)}. "
             "outline lists all"
         )
 
@@ -104,7 +104,13 @@ class CorpusView:
             for name, value in node.own_metadata.items():
                 if isinstance(value, str | int | float) and len(str(value)) <= _LONGEST_VALUE:
                     counts.setdefault(name, Counter())[repr(value)] += 1
-        fields = sorted(counts, key=lambda name: (len(counts[name]), name))[:_FIELDS]
+
+        def usefulness(name: str) -> tuple[bool, int, str]:
+            """Sort first what has several values, each of several documents."""
+            count = len(counts[name])
+            return not 1 < count <= counts[name].total() / 2, count, name
+
+        fields = sorted(counts, key=usefulness)[:_FIELDS]
         return "; ".join(
             f"{name}: {', '.join(value for value, _ in counts[name].most_common(_VALUES))}"
             f"{', ...' if len(counts[name]) > _VALUES else ''}"

@@ -6,7 +6,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ...nodegraph.navigation import page_label
 from ...nodegraph.node import Node
+from ...nodegraph.readers.text import PAGE_BREAK
 from ...nodegraph.search_text import headings_of, source_title
 from ...nodegraph.splitters.chunking import count_tokens
 
@@ -108,14 +110,20 @@ def location_of(node: Node, start: int, stop: int) -> dict[str, Any]:
         stop: Where it ends.
     """
     document = node.root
-    return {
+    text, metadata = document.text, document.metadata
+    location = {
         "document": document.id,
-        "title": source_title(document.metadata),
+        "title": source_title(metadata),
         "headings": headings_of(node.metadata),
         "start": start,
         "end": stop,
-        "line": document.text.count("\n", 0, start) + 1,
+        "line": text.count("\n", 0, start) + 1,
     }
+    if "page_unit" in metadata:
+        first = text.count(PAGE_BREAK, 0, start) + 1
+        last = first + text.count(PAGE_BREAK, start, stop)
+        location["pages"] = page_label(metadata, first, last)
+    return location
 
 
 QUOTED = "| "
@@ -152,12 +160,17 @@ def heading_line(entry: dict[str, Any], *, titled: bool = True) -> str:
     title = entry["title"] if titled else ""
     names = [title] if title and title not in entry["document"] else []
     above = " > ".join([*names, *entry["headings"]])
-    return in_line(f"{entry['document']} [{entry['start']}:{entry['end']}] {above}")
+    return in_line(f"{_span_label(entry)} {above}")
 
 
 def reference_line(entry: dict[str, Any], remark: str) -> str:
     """Return the line for what is not shown: the document, the span, and why."""
-    return in_line(f"{entry['document']} [{entry['start']}:{entry['end']}] ({remark})")
+    return in_line(f"{_span_label(entry)} ({remark})")
+
+
+def _span_label(entry: dict[str, Any]) -> str:
+    """Return the document, the characters and the pages of an entry."""
+    return f"{entry['document']} [{entry['start']}:{entry['end']}] {entry.get('pages', '')}"
 
 
 Interval = tuple[int, int]

@@ -16,6 +16,8 @@ def test_long_lists_are_cut() -> None:
     assert nearest_names("7", numbers, limit=2) == "'7' and 9 more"
     assert nearest_names("x", numbers, limit=2) == "none like it among 10"
     assert nearest_names("x", []) == "none"
+    files = [f"{n}.md" for n in numbers]  # a suffix alone is no likeness
+    assert nearest_names("rivers.md", files, limit=2) == "none like it among 10"
 
 
 def test_a_transform_error_is_the_same_after_pickling() -> None:

@@ -40,10 +40,14 @@ EVERYTHING = [
 
 
 def test_hidden_files_are_passed_over_unless_asked_for(folder: Path) -> None:
+    (folder / ".nodekin").mkdir()  # the index itself is never read
+    (folder / ".nodekin/index.json").write_text("{}")
     graph = NodeGraph(folder, progress=False)
     assert len(graph.nodes("ROOT")) == len(EVERYTHING)
     assert str(graph.read_report) == "7 read; 2 hidden, 1 installed packages"
-    assert {".git/config.txt", ".hidden.txt"} < set(read(folder, hidden=True))
+    read_paths = set(read(folder, hidden=True))
+    assert {".git/config.txt", ".hidden.txt"} < read_paths
+    assert ".nodekin/index.json" not in read_paths
 
 
 def test_installed_packages_are_passed_over_unless_asked_for(folder: Path) -> None:

@@ -498,7 +498,7 @@ def test_no_part_of_a_document(tools, start, end) -> None:
 
 
 def test_a_document_that_is_not_there(tools) -> None:
-    with pytest.raises(ToolError, match=r"no document 'ibsen.md'; the nearest are 'people/ibsen"):
+    with pytest.raises(ToolError, match=r"no document 'ibsen.md'; there is 'people/ibsen"):
         tools.call("read", {"document": "ibsen.md"})
 
 
@@ -709,6 +709,15 @@ def test_nothing_under_a_filter_says_what_can_be_filtered() -> None:
     text = tools.call("search", {"query": "tea", "filters": {"author": "Zed"}}).text
     assert text.endswith("values: tenant: 'a'; author: 'Anna', 'Ben\\nforged'.")
     assert "Fields of" not in tools.call("search", {"query": "zebra"}).text
+
+
+def test_results_of_files_with_pages_name_the_page() -> None:
+    graph = NodeGraph(progress=False)
+    graph.add(Document("Tea is\n\n\fsteamed.\n\n\fOn a cup.", {"page_unit": "slide"}, id="deck"))
+    tools = CorpusTools(graph)
+    output = tools.call("grep", {"pattern": "steamed"})
+    assert output.text.startswith("deck [9:16] slide 2 (line 3)")
+    assert output.entries[0]["pages"] == "slide 2"
 
 
 @pytest.mark.parametrize(
