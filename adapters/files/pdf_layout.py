@@ -37,6 +37,9 @@ _BULLET = re.compile("[•▪◦‣●■□➢\uf0b7\uf0a7\uf0d8\uf076\uf0fc\uf
 # What stands before a heading on the page, and not in the outline.
 _NUMBER = re.compile(r"(?:chapter|appendix|part|section)?\s*(?:\d+|[A-Z])(?:\.\d+)*[.:]?\s+", re.I)
 
+# What goes on with no paragraph: captions, headings with numbers, and numbers alone.
+_NEW_START = re.compile(r"(?i:fig(?:ure|\.)|tab(?:le|\.))\s*\d|\d[\d.]*(?:\s+[^a-z]|\s*\Z)")
+
 _USUAL_PITCH = 1.2
 
 _LAST_LETTERS = re.compile(r"[^\W\d_]{1,40}\Z")
@@ -165,6 +168,8 @@ _PAGE_NUMBER = re.compile(
 def _without_running_heads(pages: Sequence[Lines], pitch: float) -> Sequence[Lines]:
     """Return pages without page numbers, and without heads and feet but where they stand first.
 
+    One that the first page has elsewhere, as a title, is not kept at all.
+
     A head or foot is set off from the text, no larger than most of it, and the same at the same
     place of more than half of all pages, and of three where there are as many. It has no colon:
     the field of a form may be the same on each. A page number is one that counts the pages there.
@@ -182,6 +187,7 @@ def _without_running_heads(pages: Sequence[Lines], pitch: float) -> Sequence[Lin
     first = {place: on[0] for place, on in places.items() if len(set(on)) >= needed}
 
     heights = {height for _, height in first}
+    start = _squeezed("".join(line.text for line in pages[0])) if first else ""
 
     def stays(line: TextLine, number: int) -> bool:
         if round(line.baseline / 4) not in heights:
@@ -189,7 +195,9 @@ def _without_running_heads(pages: Sequence[Lines], pitch: float) -> Sequence[Lin
         place = _place(line, number)
         if place not in first or _rounded(line.size) > largest:
             return True
-        return number == first[place] and not _PAGE_NUMBER.fullmatch(line.text)
+        is_page_number = _PAGE_NUMBER.fullmatch(line.text)
+        is_new = not number or _squeezed(line.text) not in start
+        return number == first[place] and is_new and not is_page_number
 
     return [[line for line in lines if stays(line, number)] for number, lines in enumerate(pages)]
 
@@ -580,8 +588,19 @@ def _is_full(line: TextLine, following: TextLine, edge: float) -> bool:
 def _may_continue(line: TextLine, following: TextLine) -> bool:
     """Return whether a paragraph may go on from one column or page to the next."""
     first = following.text[0]
+    is_prose = (
+        line.text.count(" ") > 4
+        and line.text[-1].isalpha()
+        and not following.text[-1].isdigit()  # as a running head ends
+        and not _NEW_START.match(following.text)
+    )
     return (
-        (first.islower() or bool(_CJK.match(first)) or line.text[-1] in ",，、-" + _HYPHEN)
+        (
+            first.islower()
+            or bool(_CJK.match(first))
+            or line.text[-1] in ",，、-" + _HYPHEN
+            or (is_prose and (first.isalnum() or first in "(\"“‘"))
+        )
         and abs(line.size - following.size) <= line.size / 10
         and not (line.is_table or following.is_table)
         and not _SENTENCE_END.search(line.text)

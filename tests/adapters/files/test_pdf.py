@@ -124,6 +124,8 @@ def test_a_parted_word_is_known_by_other_letters_than_those_of_ascii() -> None:
     lines = ["Die Über-", "gabe.", "", "ÜBERGABE: über eine Gabe, für die Gabe."]  # both parts, too
     text, _ = pages_as_text([lines_of_text("\n".join(lines))], [])
     assert text.startswith("Die Übergabe.")
+    text, _ = pages_as_text([lines_of_text("A con-\nsumer in-\ncludes tea in cups.")], [])
+    assert text == "A consumer includes tea in cups."  # parts of it are no words
 
 
 def test_the_outline_gives_headings_and_may_lead_back_to_itself(tmp_path: Path) -> None:
@@ -171,6 +173,25 @@ def test_running_heads_do_not_part_a_paragraph_and_are_there_once(number: str) -
     assert text.count("Journal of Tea") == 1
     assert not set("789") & set(text)
     assert text.count("\n\n") == 1  # below the head; then one paragraph over three pages
+    pages[0][0] = TextLine("JOURNAL of Tea", 0, 50, 200, 740, 10)  # the title, lower on its page
+    text, _ = pages_as_text([*pages, *pages[1:]], [])
+    assert text.casefold().count("journal") == 1
+
+
+@pytest.mark.parametrize(
+    ("following", "is_same"),
+    [
+        ("Yunnan.", True),
+        ("100 metres high.", True),
+        ("Figure 2: The hills of Yunnan.", False),
+        ("2 Results and Discussion", False),
+        ("Chapter 2: Tea 11", False),
+    ],
+)
+def test_a_paragraph_goes_on_with_a_name_on_the_next_page(following: str, is_same: bool) -> None:
+    full = "green tea is grown in the hills of the south, some of which are in"
+    text, _ = pages_as_text([page_of(LINES[0], full), page_of(following)], [])
+    assert ("\n\n" not in text) == is_same
 
 
 @pytest.mark.parametrize(
