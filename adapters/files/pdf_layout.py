@@ -599,7 +599,7 @@ def _may_continue(line: TextLine, following: TextLine) -> bool:
             first.islower()
             or bool(_CJK.match(first))
             or line.text[-1] in ",，、-" + _HYPHEN
-            or (is_prose and (first.isalnum() or first in "(\"“‘"))
+            or (is_prose and (first.isalnum() or first in '("“‘'))
         )
         and abs(line.size - following.size) <= line.size / 10
         and not (line.is_table or following.is_table)
