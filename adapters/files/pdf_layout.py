@@ -624,7 +624,7 @@ def _hyphens_resolved(text: str) -> tuple[str, list[int]]:
     """
     if _HYPHEN not in text:
         return text, []
-    words = _whole_words(text)
+    words = _unparted_words(text)
     removed: list[int] = []
 
     def resolved(hyphen: re.Match[str]) -> str:
@@ -640,7 +640,7 @@ def _hyphens_resolved(text: str) -> tuple[str, list[int]]:
     return re.sub(_HYPHEN, resolved, text), removed
 
 
-def _whole_words(text: str) -> Set[str]:
+def _unparted_words(text: str) -> Set[str]:
     """Return the words of a text but the parts of those that end at the end of a line."""
     unmarked = text.casefold()
     for mark in _MARKS:
