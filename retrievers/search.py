@@ -218,6 +218,9 @@ class Search:
                 if lifting and self.lift != "max":
                     results[at] = lift_all(found, targets, self.limit, self.lift, self._place)
                     continue
+                if not lifting and len(indexes) == 1:  # no node is there twice
+                    results[at] = [*found]
+                    continue
                 # Hits that are to be looked at are evidence also behind the last target.
                 maximum = self.limit if exactly is None else sys.maxsize
                 results[at] = lift(found, targets, maximum)[: self.limit]

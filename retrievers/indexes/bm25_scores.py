@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -63,8 +65,10 @@ class Saturation:
 
     def weighed(self, counts: npt.NDArray[Any], norms: Floats | float) -> Floats:
         """Return the impacts of counts in nodes of some norms."""
-        exact = counts.astype(np.float64)
-        impacts: Floats = exact * (self.k1 + 1) / (exact + norms)
+        impacts = counts.astype(np.float64)
+        totals = impacts + norms
+        impacts *= self.k1 + 1
+        impacts /= totals
         return impacts
 
 
@@ -101,34 +105,34 @@ class QueryPostings(NamedTuple):
         lists: The rows of each term, ascending, and how often each has it.
         weights: The weight of each, (terms,), at least one.
         saturation: Weighs the counts.
-        lengths: Those of all rows.
+        norms: Those of the lengths of all rows.
     """
 
     lists: Sequence[tuple[Ints, Counts]]
     weights: Floats
     saturation: Saturation
-    lengths: Ints
+    norms: Floats
 
     def ceilings(self) -> Floats:
         """Return the most that each term and all after it can add to a row."""
         highest = np.array([counts.max(initial=0) for _, counts in self.lists])
-        norms = self.saturation.norms(self.lengths.min(keepdims=True)) if len(self.lengths) else 1.0
-        maximum = self.weights * self.saturation.weighed(highest, norms)
+        maximum = self.weights * self.saturation.weighed(highest, self.norms.min(initial=np.inf))
         return np.cumsum(maximum[::-1])[::-1] * _ROUNDING
 
+    def impacts(self, part: slice = slice(None)) -> tuple[npt.NDArray[np.int64], Floats]:
+        """Return the rows of terms, one term after the other, and what is added to each."""
+        lists = self.lists[part]
+        # Indexes of 64 bits are taken, and added to, several times as fast.
+        rows = np.concatenate([rows for rows, _ in lists], dtype=np.int64)
+        counts = np.concatenate([counts for _, counts in lists])
+        impacts = self.saturation.weighed(counts, self.norms.take(rows))
+        impacts *= self.weights[part].repeat([len(rows) for rows, _ in lists])
+        return rows, impacts
 
-def add(query: QueryPostings, sums: Floats) -> None:
-    """Add the impacts of terms to the sums of rows, one term after the other."""
-    # Indexes of 64 bits are taken, and added to, several times as fast.
-    rows = np.concatenate([rows for rows, _ in query.lists], dtype=np.int64)
-    np.add.at(sums, rows, _impacts(query, rows))
 
-
-def _impacts(query: QueryPostings, rows: npt.NDArray[np.int64]) -> Floats:
-    counts = np.concatenate([counts for _, counts in query.lists], dtype=np.float64)
-    impacts = query.saturation.impacts(counts, query.lengths.take(rows))
-    impacts *= query.weights.repeat([len(rows) for rows, _ in query.lists])
-    return impacts
+def add(query: QueryPostings, part: slice, sums: Floats) -> None:
+    """Add the impacts of some terms to the sums of rows, one term after the other."""
+    np.add.at(sums, *query.impacts(part))
 
 
 def best_rows(
@@ -163,9 +167,9 @@ def best_rows(
 
 def _all_sums(query: QueryPostings, allowed: Mask | None) -> tuple[npt.NDArray[np.int64], Floats]:
     """Return all rows that have a term, and their sums."""
-    rows = np.concatenate([rows for rows, _ in query.lists], dtype=np.int64)
+    rows, impacts = query.impacts()
     matches, positions = np.unique(rows, return_inverse=True)
-    sums = np.bincount(positions, _impacts(query, rows)).astype(np.float64, copy=False)
+    sums = np.bincount(positions, impacts).astype(np.float64, copy=False)
     return (
         (matches, sums) if allowed is None else (matches[allowed[matches]], sums[allowed[matches]])
     )
@@ -176,12 +180,11 @@ def _highest_sums(
 ) -> tuple[npt.NDArray[np.int64], Floats]:
     """Return rows among which the best are, and their sums."""
     sums, terms, done = np.zeros(size), len(query.weights), 0
-    ends = np.cumsum([len(rows) for rows, _ in query.lists])
+    ends = [*accumulate(len(rows) for rows, _ in query.lists)]
     maximum = total // _FIRST_SHARE if total > _FEW else total
     while True:
-        stop = max(done + 1, int(np.searchsorted(ends, maximum, "right")))
-        part = slice(done, stop)
-        add(query._replace(lists=query.lists[part], weights=query.weights[part]), sums)
+        stop = max(done + 1, bisect_right(ends, maximum))
+        add(query, slice(done, stop), sums)
         counted = sums if allowed is None else sums * allowed
         bound = max(_bound(counted, limit), LEAST)
         if stop == terms:
@@ -206,7 +209,7 @@ def _looked_up(
         of_term, counts = query.lists[term]
         if len(of_term):
             at = np.searchsorted(of_term, rows.astype(np.int32)).clip(max=len(of_term) - 1)
-            added = query.saturation.impacts(counts[at], query.lengths.take(rows))
+            added = query.saturation.weighed(counts[at], query.norms.take(rows))
             sums = sums + np.where(of_term[at] == rows, added * query.weights[term], 0.0)
     return rows[sums > 0], sums[sums > 0]
 

@@ -277,10 +277,10 @@ class Postings:
         """Return a term's rows, ascending, and how often each has it; also removed rows."""
         lists, later = self._state
         number = self.vocabulary.find(term)
-        rows, counts = lists.rows[:0], lists.counts[:0]
+        start = stop = 0
         if 0 <= number < len(lists.starts) - 1:
             start, stop = lists.starts.item(number), lists.starts.item(number + 1)
-            rows, counts = lists.rows[start:stop], lists.counts[start:stop]
+        rows, counts = lists.rows[start:stop], lists.counts[start:stop]
         if number in later:
             later_rows, later_counts = later[number]
             rows = np.concatenate([rows, np.array(later_rows, np.int32)])

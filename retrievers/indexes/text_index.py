@@ -21,7 +21,7 @@ from ..analysis.text_analyzer import Analyzer
 from ..filters import Filter
 from ..results import Hits
 from .array_files import Arrays, grown
-from .bm25_scores import LEAST, Floats, Meets, QueryPostings, TermWeights, best_rows
+from .bm25_scores import LEAST, Floats, Meets, QueryPostings, Saturation, TermWeights, best_rows
 from .node_table import NodeTable
 from .postings import (
     MAX_TEXTS,
@@ -80,8 +80,11 @@ class TextIndex(SyncedIndex):
         self._state_changed()
 
     def _state_changed(self) -> None:
-        self.frequency: Callable[[str], int] = lru_cache(_RECENT_TERMS)(self._frequency)
+        dense = self.table.living == len(self.table)
+        frequency = self._postings.frequency if dense else self._living_frequency
+        self.frequency: Callable[[str], int] = lru_cache(_RECENT_TERMS)(frequency)
         self._mean_idf: float | None = None
+        self._norms: tuple[Saturation | None, Floats] = None, np.zeros(0)  # of the latest query
 
     @property
     def size(self) -> int:
@@ -94,9 +97,7 @@ class TextIndex(SyncedIndex):
         """Return what a query is weighed by: itself."""
         return self
 
-    def _frequency(self, term: str) -> int:
-        if self.table.living == len(self.table):
-            return self._postings.frequency(term)
+    def _living_frequency(self, term: str) -> int:
         return len(self.postings(term)[0])
 
     @property
@@ -140,11 +141,15 @@ class TextIndex(SyncedIndex):
         terms = query.heaviest_first()
         if not terms:
             return Hits([], [])
+        weighs, norms = self._norms
+        if weighs != query.saturation:
+            norms = query.saturation.norms(self._lengths[: len(table)])
+            self._norms = query.saturation, norms
         of_query = QueryPostings(
             [self._postings.get(term) for term in terms],
             np.array([query.weights[term] for term in terms]),
             query.saturation,
-            self._lengths[: len(table)],
+            norms,
         )
         rows, scores = best_rows(of_query, limit, table.allowed(filter), table.orders)
         return Hits(table.ids.take(rows), scores.tolist())
@@ -245,6 +250,7 @@ class TextIndex(SyncedIndex):
             raise ValueError(f"it has the lengths of {len(lengths)} nodes of {len(table)}")
         self.table, self._postings, self._lengths = table, postings, lengths
         self.total_length = int(lengths[table.alive].sum())
+        self._state_changed()  # what was remembered refers to the postings as they were
 
 
 class _TablePassages:

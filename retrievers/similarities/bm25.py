@@ -109,25 +109,30 @@ class Bm25:
         highest = self._idf(0, size, statistics[0]) if size else 0.0
         missing = 0.0
         silent: set[str] = set()
-        others: set[str] = set()
+        others: list[Iterable[str]] = []
         found = False  # the word whose parts follow
         for term, occurrences in self.weigh_terms(query, frequency, size):
             # A form in a language may be another word in the others: it is no rarer than the word
             # in the index's main language, so that it does not outweigh that.
             forms = (term,) if isinstance(term, str) else term
-            counts = [*map(frequency, forms)]
-            first = next(filter(None, counts), 0)
-            if occurrences >= 1:
-                found = first > 0
-            (silent if occurrences < 1 and found else others).update(forms)
-            for form, count in zip(forms, counts, strict=True):
-                if count:
+            first = 0
+            for form in forms:
+                if count := frequency(form):
+                    first = first or count
                     idf = self._idf(max(count, first), size, statistics[0])
                     weights[form] = weights.get(form, 0.0) + occurrences * idf
+            if occurrences >= 1:
+                found = first > 0
+            if found and occurrences < 1:
+                silent.update(forms)
+            else:
+                others.append(forms)
             if not first:
                 missing += occurrences * highest
+        if silent:
+            silent.difference_update(*others)
         saturation = Saturation(self.k1, self.b, length / size if size else 0.0)
-        return TermWeights(weights, saturation, missing, highest, frozenset(silent - others))
+        return TermWeights(weights, saturation, missing, highest, frozenset(silent))
 
     def weigh_terms(self, query: str, frequency: Callable[[str], int], size: int) -> Terms:
         """Return the terms of a query to an index, and how often each counts."""

@@ -26,7 +26,7 @@ def random_query(
         lists.append((rows, random.integers(1, 6, len(rows)).astype(np.uint8)))
         weights.append(float(random.choice([lowest, 0.001, 0.5, 1.0, 4.0])))  # many equal sums
     weights.sort(reverse=True)
-    return QueryPostings(lists, np.array(weights), saturation, lengths), lengths
+    return QueryPostings(lists, np.array(weights), saturation, saturation.norms(lengths)), lengths
 
 
 def brute(query, lengths, limit, allowed, orders) -> tuple[list[int], list[float]]:
@@ -70,12 +70,12 @@ def test_a_rare_term_decides_and_the_common_one_is_only_looked_up(monkeypatch) -
     common = np.arange(1000, dtype=np.int32), np.ones(1000, np.uint8)
     rare = np.array([7, 500], np.int32), np.array([1, 2], np.uint8)
     saturation = Saturation(1.0, 0.0, 1.0)
-    lengths = np.ones(1000, np.int32)
-    query = QueryPostings([rare, common], np.array([5.0, 0.001]), saturation, lengths)
+    norms = saturation.norms(np.ones(1000, np.int32))
+    query = QueryPostings([rare, common], np.array([5.0, 0.001]), saturation, norms)
 
-    def noted(part: QueryPostings, sums: np.ndarray) -> None:
-        added.append(len(part.lists))
-        add(part, sums)
+    def noted(query: QueryPostings, part: slice, sums: np.ndarray) -> None:
+        added.append(len(query.lists[part]))
+        add(query, part, sums)
 
     monkeypatch.setattr(bm25_scores, "add", noted)
     rows, scores = best_rows(query, 2, None, np.arange(1000))
