@@ -60,6 +60,7 @@ from .staleness import (
     setup_of,
     stored_answer,
     with_causes,
+    with_current_causes,
 )
 
 if TYPE_CHECKING:
@@ -367,7 +368,8 @@ class QueryEngine(PromptMixin):
             if graph.reader.state() != answer.state:
                 causes.append("the graph has changed, and only a model could tell what is found")
             return with_causes(answer, causes, None)
-        return with_causes(answer, causes, compared(answer, results, graph))
+        (changed,) = with_current_causes([compared(answer, results)], graph)
+        return with_causes(answer, causes, changed)
 
     def _storing(
         self,

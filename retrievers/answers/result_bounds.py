@@ -12,7 +12,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Container, Hashable, Iterator, Sequence
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +23,7 @@ from ...nodegraph.node import Node
 from ...nodegraph.stored_answers import StaleAnswer, StoredAnswer
 from ..analysis.text_analyzer import TextAnalyzer
 from ..base_retriever import effective_child_k
+from ..indexes.bm25_scores import Saturation, TermWeights
 from ..indexes.nearest_vectors import unit
 from ..indexes.text_index import TextIndex, terms_and_length
 from ..indexes.vector_index import VectorIndex
@@ -91,8 +92,9 @@ class WordScorer:
         self._lengths = list[int]()  # postings of each row
         self._averages = list[float]()  # by row
         self._top_ks = list[int]()  # by row; 0 where there were fewer results
-        self._new: list[tuple[Any, ...]] = []
-        self._kind = np.dtype([*_POSTING, ("impacts", np.float32, (known,))])
+        self._new: list[npt.NDArray[Any]] = []
+        self._kind = np.dtype([*_POSTING, ("impacts", np.uint16, (known,))])
+        self._step = (similarity.k1 + 1) / 65_535  # an impact is stored in steps, k1 + 1 at most
         self._postings = np.zeros(0, self._kind)
 
     def _index_languages(self) -> object:
@@ -107,25 +109,29 @@ class WordScorer:
 
     def add(self, query: str, results: Sequence[ScoredNode], top_k: int) -> None:
         """Add a query with the weights that its terms have now."""
-        index, similarity, before = self._index, self._similarity, len(self._new)
-        weighed = similarity.prepare(query, [index])
+        index, similarity = self._index, self._similarity
         ids = [result.node.id for result in results]
-        by_term = dict(
-            zip(weighed.weights, index.passages().term_scores(ids, weighed).T, strict=True)
-        )
-        (known,) = self._kind["impacts"].shape
+        average = index.total_length / index.size if index.size else 0.0
+        positions: dict[str, int] = {}
+        rows, columns = list[tuple[Any, ...]](), list[int]()
         for term, count in similarity.weigh_terms(query, index.frequency, index.size):
             forms = (term,) if isinstance(term, str) else term
-            main = next((form for form in forms if index.frequency(form)), forms[0])
+            frequencies = {form: index.frequency(form) for form in forms}
+            main = next((form for form in forms if frequencies[form]), forms[0])
             for form in forms:
-                weight, impacts = 0.0, np.zeros(known)
-                if frequency := index.frequency(form):
-                    rarest = max(frequency, index.frequency(main))
-                    weight = count * float(_inverse_frequency(rarest, index.size))
-                    impacts[: len(ids)] = by_term[form] / weighed.weights[form]
-                self._new.append((self._number(form), self._number(main), count, weight, impacts))
-        self._lengths.append(len(self._new) - before)
-        self._averages.append(index.total_length / index.size if index.size else 0.0)
+                rarest = max(frequencies[form], frequencies[main])
+                idf = _inverse_frequency(rarest, index.size) if frequencies[form] else 0.0
+                rows.append((self._number(form), self._number(main), count, count * idf))
+                columns.append(positions.setdefault(form, len(positions)))
+        new = np.zeros(len(rows), self._kind)
+        new[[name for name, _ in _POSTING]] = np.array(rows, _POSTING)
+        unit_weights = dict.fromkeys(positions, 1.0)
+        saturation = Saturation(similarity.k1, similarity.b, average)
+        impacts = index.passages().term_scores(ids, TermWeights(unit_weights, saturation))
+        new["impacts"][:, : len(ids)] = np.rint(impacts.T[columns] / self._step)
+        self._new.append(new)
+        self._lengths.append(len(new))
+        self._averages.append(average)
         self._top_ks.append(top_k if len(ids) >= top_k else 0)
 
     def _number(self, term: str) -> int:
@@ -133,7 +139,7 @@ class WordScorer:
 
     def _build(self) -> tuple[npt.NDArray[Any], npt.NDArray[np.int64]]:
         """Return the postings, and the row of each."""
-        self._postings = np.concatenate([self._postings, np.array(self._new, self._kind)])
+        self._postings = np.concatenate([self._postings, *self._new])
         self._new.clear()
         return self._postings, np.repeat(np.arange(len(self._lengths)), self._lengths)
 
@@ -176,21 +182,23 @@ class WordScorer:
         highest = np.zeros(size)
         np.maximum.at(highest, rows, changes)
         scores = np.zeros((size, self._kind["impacts"].shape[0]))
+        weights *= self._step
         np.add.at(scores, rows, weights[:, np.newaxis] * postings["impacts"])
+        rounded = np.bincount(rows, weights, minlength=size) / 2  # what scores may be off
         top_ks = np.array(self._top_ks)[:, np.newaxis]
         are_results = np.arange(scores.shape[1]) < top_ks
         least = np.where(are_results, scores, np.inf).min(axis=1)
         # As long as there are too few results, whatever has a term of the query is one.
-        least[top_ks[:, 0] == 0] = 1e-300
+        least[top_ks[:, 0] == 0], rounded[top_ks[:, 0] == 0] = 1e-300, 0.0
         most = np.where(are_results, 0.0, scores).max(axis=1)
         most[top_ks[:, 0] == 0] = 0.0
         average = index.total_length / index.size if index.size else 1.0
         lengths = average / np.maximum(np.array(self._averages), np.finfo(float).tiny)
         with np.errstate(invalid="ignore"):
             most = np.maximum(most, np.where(others > 0, highest * others, 0.0))
-        least *= np.minimum(lengths, 1.0)
+        least = (least - rounded) * np.minimum(lengths, 1.0)
         stay: Mask = np.isfinite(highest)
-        stay &= least > most * np.maximum(lengths, 1.0) * (1 + _ROUNDING)
+        stay &= least > (most + rounded) * np.maximum(lengths, 1.0) * (1 + _ROUNDING)
         return stay
 
     def _frequencies(self) -> npt.NDArray[np.int64]:
@@ -397,12 +405,18 @@ class ResultBounds:
         changed &= self._results["is_result"]
         self._open[rows[changed & ~np.isin(of_rows, contents)]] = True
         all_scores = self._scorer.scores(reader.searched_texts(added)) if added else iter(())
+        order = of_rows.argsort()
+        ordered = of_rows[order]
         for of_text, scores in zip(contents.T, all_scores, strict=True):
-            scores[rows[np.isin(of_rows, of_text)]] = -np.inf  # it is known, and has only moved
+            bounds = (ordered.searchsorted(of_text, side) for side in _SIDES)
+            for start, stop in zip(*bounds, strict=True):
+                scores[rows[order[start:stop]]] = -np.inf  # it is known, and has only moved
             np.maximum(self._most, scores, out=self._most)
         self._open |= ~self._scorer.stay(self._most)
         self._revision = changes.revision
 
+
+_SIDES: tuple[Literal["left", "right"], ...] = ("left", "right")
 
 _RESULT = np.dtype([("row", "i4"), ("id", "i8"), ("content", "i8"), ("is_result", "?")])
 
@@ -474,25 +488,31 @@ class BoundedCheck:
                 make = partial(_made, retriever, self._known)
                 self._bounds = ResultBounds(graph, group, make)
             self._bounds.update()
-            return [self._compared(answer, self._bounds) for answer in answers]
+            self._retrieve(answers, self._bounds)
+            return with_current_causes([self._checked[a.key][1] for a in answers], graph)
 
-    def _compared(self, answer: StoredAnswer, bounds: ResultBounds) -> StaleAnswer | None:
-        checked, stale = self._checked.get(answer.key, (None, None))
-        is_same = checked is answer or checked == answer
-        if is_same and not bounds.may_differ(answer.key):
-            return None if stale is None else with_current_causes(stale, self._graph)
-        results: list[ScoredNode] = []
-        top_k = answer.top_k or self.top_k
-        if answer.question.strip():
-            self.retrievals += 1
-            limit = max(self._known, top_k)
-            results = self.retriever.retrieve(answer.question, top_k=limit, filters=answer.filters)
-            if top_k < self._known:
-                filtered = bool(self.retriever.conditions(answer.filters))
-                bounds.record(answer.key, answer.question, results, top_k, limit, filtered)
-        stale = compared(answer, results[:top_k], self._graph)
-        self._checked[answer.key] = answer, stale
-        return stale
+    def _retrieve(self, answers: Sequence[StoredAnswer], bounds: ResultBounds) -> None:
+        """Retrieve for those whose results may differ, and compare them."""
+        together: dict[tuple[int, str], list[StoredAnswer]] = {}
+        for answer in answers:
+            checked, _ = self._checked.get(answer.key, (None, None))
+            if (checked is answer or checked == answer) and not bounds.may_differ(answer.key):
+                continue
+            limit = max(self._known, answer.top_k or self.top_k)
+            together.setdefault((limit, repr(answer.filters)), []).append(answer)
+        for (limit, _), several in together.items():
+            filters = several[0].filters
+            filtered = bool(self.retriever.conditions(filters))
+            questions = [answer.question for answer in several]
+            found = self.retriever.batch(questions, top_k=limit, filters=filters)
+            for answer, retrieved in zip(several, found, strict=True):
+                top_k = answer.top_k or self.top_k
+                results = retrieved if answer.question.strip() else []
+                if answer.question.strip():
+                    self.retrievals += 1
+                    if top_k < self._known:
+                        bounds.record(answer.key, answer.question, results, top_k, limit, filtered)
+                self._checked[answer.key] = answer, compared(answer, results[:top_k])
 
 
 _REMOVED = 16  # answers that are removed before what is known of them is dropped

@@ -291,29 +291,34 @@ def _restored(result: StoredResult, current: Sequence[ScoredNode]) -> ScoredNode
     return ScoredNode(node, result.score)
 
 
-def compared(
-    answer: StoredAnswer, results: Sequence[ScoredNode], graph: NodeGraph
-) -> StaleAnswer | None:
+def compared(answer: StoredAnswer, results: Sequence[ScoredNode]) -> StaleAnswer | None:
     """Compare what an answer rests on with what is retrieved now; None if it is the same.
 
-    The order of results and their places in their documents don't count.
+    The order of results and their places in their documents don't count. The causes are not
+    named yet.
     """
-    before = Counter(result.key for result in answer.results)
-    now = Counter(stored_result(result).key for result in results)
-    removed = [result for result in answer.results if result.key in before - now]
-    added = [result.node for result in results if stored_result(result).key in now - before]
-    if not removed and not added:
+    old, new = [r.key for r in answer.results], [stored_result(r).key for r in results]
+    before, now = Counter(old), Counter(new)
+    if before == now:
         return None
-    return with_current_causes(StaleAnswer(answer, (), tuple(removed), tuple(added)), graph)
+    removed = [r for r, key in zip(answer.results, old, strict=True) if key in before - now]
+    added = [r.node for r, key in zip(results, new, strict=True) if key in now - before]
+    return StaleAnswer(answer, (), tuple(removed), tuple(added))
 
 
-def with_current_causes(stale: StaleAnswer, graph: NodeGraph) -> StaleAnswer:
+def with_current_causes(
+    compared: Sequence[StaleAnswer | None], graph: NodeGraph
+) -> list[StaleAnswer | None]:
     """Return what has changed with the causes that the documents show now."""
-    documents = graph.reader.existing_nodes([*{result.document_id for result in stale.removed}])
-    texts = {node.id: node.text for node in documents}
+    ids = {result.document_id for stale in compared if stale for result in stale.removed}
+    texts = {node.id: node.text for node in graph.reader.existing_nodes([*ids])}
+    return [stale and replace(stale, causes=_causes(stale, texts)) for stale in compared]
+
+
+def _causes(stale: StaleAnswer, texts: Mapping[str, str]) -> tuple[str, ...]:
     causes = [_cause(result, texts) for result in stale.removed]
     causes += [f"a new result: {node.place or node.document_id}" for node in stale.added]
-    return replace(stale, causes=tuple(dict.fromkeys(causes)))
+    return tuple(dict.fromkeys(causes))
 
 
 def _cause(result: StoredResult, texts: Mapping[str, str]) -> str:

@@ -40,7 +40,7 @@ _PORTION = 4_096  # nodes that are held at a time
 
 _BATCH = 1_000_000  # characters that are analysed together
 
-_RECENT_TERMS = 128  # enough for those that mark languages, which each query looks up
+_RECENT_TERMS = 2048  # those that mark languages, which each query looks up, and of many queries
 
 # Count up when TextAnalyzer returns other terms or lengths: older files are rebuilt then.
 _ANALYSIS = 5
