@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +21,7 @@ from ..retrievers.rerankers.cross_encoder import Tokens
 from .extras import extra
 
 if TYPE_CHECKING:
-    from sentence_transformers import CrossEncoder, SentenceTransformer
+    from sentence_transformers import SentenceTransformer
 
 
 _DTYPES = ("auto", "float32", "float16", "bfloat16")
@@ -112,9 +113,12 @@ class SentenceTransformerEmbedder:
             by_tokens=batch_size is None,
         )
 
-    def token_batches(self, texts: Sequence[str]) -> list[list[int]] | None:
-        """Return which texts to embed together; None where a number of texts says it."""
-        return self._encoder.token_batches(texts)
+    def embed_batches(self, texts: Sequence[str]) -> tuple[list[list[int]], Iterator[Any]] | None:
+        """Return which texts are embedded together, and their vectors in turn.
+
+        None where a number of texts says it.
+        """
+        return self._encoder.embed_batches(list(texts))
 
     def embed(self, texts: Sequence[str]) -> Any:
         """Embed passages: (texts, dimension)."""
@@ -128,7 +132,80 @@ class SentenceTransformerEmbedder:
 _TOKENIZED_AT_ONCE = 1_024
 
 
-class TransformerPairs:
+class _DirectTransformer:
+    """Compute a model of sentence-transformers from tokens, in batches of like lengths.
+
+    Args:
+        model: The model.
+    """
+
+    def __init__(self, model: Any) -> None:
+        self._model = model
+
+    def _is_text_model(self, task: str) -> bool:
+        """Whether the first module is a transformer that reads texts as they are tokenized."""
+        model = self._model
+        first = next(iter(model.children()), None)
+        tokenizer: Any = getattr(model, "tokenizer", None)
+        return (
+            type(first).__module__.startswith("sentence_transformers.")
+            and getattr(first, "transformer_task", None) == task
+            and getattr(first, "backend", None) == "torch"
+            and list(getattr(first, "modality_config", ())) == ["text"]
+            and not getattr(first, "processing_kwargs", True)
+            and getattr(model, "_placement_is_delegated", True) is False
+            and getattr(model, "_distributed_inference", True) is None
+            and getattr(tokenizer, "is_fast", False)
+            and tokenizer.pad_token_id is not None
+            and "attention_mask" in tokenizer.model_input_names
+            and tokenizer.padding_side == tokenizer.truncation_side == "right"
+        )
+
+    def _tokenized(self, *texts: Sequence[str], truncation: bool = True) -> list[Tokens]:
+        """Tokenize texts, or pairs of two lists, with the tokens that the model adds to them."""
+        settings: dict[str, Any] = {"truncation": "longest_first" if truncation else False}
+        settings |= {"return_attention_mask": False, "verbose": False}
+        tokens: list[Tokens] = []
+        for at in range(0, len(texts[0]), _TOKENIZED_AT_ONCE):
+            parts = [column[at : at + _TOKENIZED_AT_ONCE] for column in texts]
+            encoded = self._model.tokenizer(*parts, **settings)
+            columns = [[np.array(row, np.int32) for row in rows] for rows in encoded.values()]
+            tokens += [dict(zip(encoded, rows, strict=True)) for rows in zip(*columns, strict=True)]
+        return tokens
+
+    def _batches(self, tokens: Sequence[Tokens]) -> list[list[int]]:
+        """Return which texts to compute together, the longest first."""
+        on_cpu = self._model.device.type == "cpu"
+        lengths = [len(row["input_ids"]) for row in tokens]
+        return padded_batches(lengths, CPU_BATCH_TOKENS if on_cpu else GPU_BATCH_TOKENS)
+
+    def _output(self, batch: Sequence[Tokens], output: str) -> Any:
+        """Return what the model makes of a batch. On a GPU it may still be computing."""
+        import torch  # loaded with the model
+
+        device = self._model.device
+        features = {}
+        for name, array in self._padded(batch).items():
+            tensor = torch.from_numpy(array)
+            tensor = tensor.pin_memory() if device.type == "cuda" else tensor  # to wait for nothing
+            features[name] = tensor.to(device, non_blocking=True)
+        self._model.eval()
+        return self._model(features)[output]
+
+    def _padded(self, batch: Sequence[Tokens]) -> dict[str, np.ndarray[Any, Any]]:
+        """Fill rows up to the longest."""
+        tokenizer = self._model.tokenizer
+        fill = {"input_ids": tokenizer.pad_token_id, "token_type_ids": tokenizer.pad_token_type_id}
+        lengths = np.array([len(row["input_ids"]) for row in batch])
+        mask = np.arange(lengths.max()) < lengths[:, None]
+        arrays = {"attention_mask": mask.astype(np.int64)}
+        for name in batch[0]:
+            arrays[name] = np.full(mask.shape, fill.get(name, 0), np.int64)
+            arrays[name][mask] = np.concatenate([row[name] for row in batch])
+        return arrays
+
+
+class TransformerPairs(_DirectTransformer):
     """Compute a ``CrossEncoder`` from tokens, in batches of like lengths bounded by tokens.
 
     Pairs are tokenized once, to count and to compute. The scores are those of ``predict`` but for
@@ -138,68 +215,94 @@ class TransformerPairs:
         model: The model.
     """
 
-    def __init__(self, model: CrossEncoder) -> None:
-        self._model = model
-
     @property
     def is_usable(self) -> bool:
         """Whether the model is one transformer of sentence-transformers 6, without prompts."""
-        model = self._model
-        first, *others = model.children()
-        tokenizer: Any = getattr(model, "tokenizer", None)
         return (
-            not others
-            and getattr(first, "transformer_task", None) == "sequence-classification"
-            and getattr(first, "backend", None) == "torch"
-            and list(first.modality_config) == ["text"]
-            and not (first.processing_kwargs or model.default_prompt_name)
-            and getattr(model, "_placement_is_delegated", True) is False
-            and getattr(model, "_distributed_inference", True) is None
-            and getattr(tokenizer, "is_fast", False)
-            and tokenizer.pad_token_id is not None
-            and tokenizer.padding_side == tokenizer.truncation_side == "right"
+            len(list(self._model.children())) == 1
+            and self._is_text_model("sequence-classification")
+            and not self._model.default_prompt_name
         )
 
     def tokenized(
         self, queries: Sequence[str], texts: Sequence[str], truncation: bool
     ) -> list[Tokens]:
         """Tokenize pairs, with the tokens that the model adds to them."""
-        settings: dict[str, Any] = {"truncation": "longest_first" if truncation else False}
-        tokens: list[Tokens] = []
-        for at in range(0, len(texts), _TOKENIZED_AT_ONCE):
-            part = slice(at, at + _TOKENIZED_AT_ONCE)
-            encoded = self._model.tokenizer(queries[part], texts[part], verbose=False, **settings)
-            columns = [[np.array(row, np.int32) for row in rows] for rows in encoded.values()]
-            tokens += [dict(zip(encoded, rows, strict=True)) for rows in zip(*columns, strict=True)]
-        return tokens
+        return self._tokenized(queries, texts, truncation=truncation)
 
     def computed(self, tokens: Sequence[Tokens]) -> Any:
         """Return the scores of pairs."""
         import torch  # loaded with the model
 
-        model = self._model
-        lengths = [len(row["input_ids"]) for row in tokens]
-        on_cpu = model.device.type == "cpu"
-        batches = padded_batches(lengths, CPU_BATCH_TOKENS if on_cpu else GPU_BATCH_TOKENS)
+        batches = self._batches(tokens)
         outputs = []
-        model.eval()
         with torch.inference_mode():
             for batch in batches:
-                padded = self._padded([tokens[at] for at in batch])
-                features = {k: torch.from_numpy(v).to(model.device) for k, v in padded.items()}
-                outputs.append(model.activation_fn(model(features)["scores"].float()))
+                output = self._output([tokens[at] for at in batch], "scores")
+                outputs.append(self._model.activation_fn(output.float()))
             sorted_scores = torch.cat(outputs).cpu().numpy()
         scores = np.empty_like(sorted_scores)
         scores[[at for batch in batches for at in batch]] = sorted_scores
         return scores
 
-    def _padded(self, batch: Sequence[Tokens]) -> dict[str, np.ndarray[Any, Any]]:
-        """Fill rows up to the longest, the first."""
-        tokenizer = self._model.tokenizer
-        fill = {"input_ids": tokenizer.pad_token_id, "token_type_ids": tokenizer.pad_token_type_id}
-        shape = len(batch), len(batch[0]["input_ids"])
-        arrays = {name: np.full(shape, fill.get(name, 0), np.int64) for name in batch[0]}
-        for name, array in arrays.items():
-            for row, tokens in zip(array, batch, strict=True):
-                row[: len(tokens[name])] = tokens[name]
-        return arrays
+
+class TransformerVectors(_DirectTransformer):
+    """Compute a ``SentenceTransformer`` from tokens, in batches of like lengths bounded by tokens.
+
+    Texts are tokenized once, to count and to compute. The vectors are those of ``encode`` but for
+    rounding.
+
+    Args:
+        model: The model.
+    """
+
+    def is_usable(self, prompt: str) -> bool:
+        """Whether it is a transformer of sentence-transformers 6, pooling, and normalization.
+
+        Args:
+            prompt: What is put before a text.
+        """
+        first, *others = [*self._model.children()] or [None]
+        names = [type(module).__name__ for module in others]
+        given = ("query_expansion", "query_length", "document_length")
+        flattens = getattr(self._model, "_can_flatten_inputs", None)
+        return (
+            names[:1] == ["Pooling"]
+            and {*names[1:]} <= {"Normalize"}
+            and self._is_text_model("feature-extraction")
+            and (others[0].include_prompt or not prompt)
+            and not any(getattr(first, name, None) for name in given)
+            and not (flattens and flattens())  # with flash attention ``encode`` pads nothing
+        )
+
+    def tokenized(self, texts: Sequence[str]) -> list[Tokens]:
+        """Tokenize texts, with the tokens that the model adds to them."""
+        return self._tokenized(texts)
+
+    def computed(
+        self, tokens: Sequence[Tokens], normalize: bool
+    ) -> tuple[list[list[int]], Iterator[Any]]:
+        """Return which texts are computed together, the longest first, and their vectors in turn.
+
+        While the vectors of a batch are used a GPU computes the next one.
+        """
+        batches = self._batches(tokens)
+        ahead = 0 if self._model.device.type == "cpu" else 1
+
+        def computed() -> Iterator[Any]:
+            waiting: deque[Any] = deque()
+            for batch in batches:
+                waiting.append(self._vectors([tokens[at] for at in batch], normalize))
+                if len(waiting) > ahead:
+                    yield waiting.popleft().float().cpu().numpy()
+            for vectors in waiting:
+                yield vectors.float().cpu().numpy()
+
+        return batches, computed()
+
+    def _vectors(self, batch: Sequence[Tokens], normalize: bool) -> Any:
+        import torch  # loaded with the model
+
+        with torch.inference_mode():
+            vectors = self._output(batch, "sentence_embedding")[:, : self._model.truncate_dim]
+            return torch.nn.functional.normalize(vectors, dim=1) if normalize else vectors

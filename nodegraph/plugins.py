@@ -24,8 +24,8 @@ READERS = "nodekin.readers"
 """A reader by its suffix without the dot, or a tuple of ``FileFormat`` by any name."""
 
 MODELS = "nodekin.models"
-"""A function from the name of a model to the model, by ``embed`` or ``chat``; by ``pairs`` one
-from a cross-encoder of sentence-transformers to what computes its scores from tokens."""
+"""A function from the name of a model to the model, by ``embed`` or ``chat``; by ``pairs`` and
+``vectors`` one from a model of sentence-transformers to what computes it from tokens."""
 
 COMMANDS = "nodekin.commands"
 """A command of the command line, as a ``click.Command``, by what users type."""

@@ -39,6 +39,9 @@ EmbedTexts = Callable[[list[str]], Any]
 
 AsyncEmbedTexts = Callable[[list[str]], Awaitable[Any]]
 
+EmbedBatches = Callable[[list[str]], "tuple[list[list[int]], Iterator[Any]] | None"]
+"""Takes texts, returns which are embedded together, and their vectors in turn, made when taken."""
+
 _FRAMEWORKS = (
     ("get_text_embedding_batch", "get_query_embedding", "_aget_text_embeddings"),  # LlamaIndex
     ("embed_documents", "embed_query", "aembed_documents"),  # LangChain
@@ -59,7 +62,7 @@ class EmbedderCalls:
     embed_queries: EmbedTexts | None = None
     aembed_queries: AsyncEmbedTexts | None = None
     aembed: AsyncEmbedTexts | None = None
-    token_batches: Callable[[list[str]], list[list[int]] | None] | None = None
+    embed_batches: EmbedBatches | None = None
 
 
 def adapt_embedder(model: Any) -> EmbedderCalls:
@@ -86,9 +89,9 @@ def adapt_embedder(model: Any) -> EmbedderCalls:
     if has(model, "encode"):  # sentence-transformers and its relatives
         encoder = Encoder(model)
         calls = (encoder.embed, encoder.embed_queries)
-        return EmbedderCalls(*calls, token_batches=encoder.token_batches)
+        return EmbedderCalls(*calls, embed_batches=encoder.embed_batches)
     if has(model, "embed"):  # a class of one's own, such as those in nodekin.adapters
-        names = ("embed_queries", "aembed_queries", "aembed", "token_batches")
+        names = ("embed_queries", "aembed_queries", "aembed", "embed_batches")
         return EmbedderCalls(model.embed, *(getattr(model, name, None) for name in names))
     if has(getattr(model, "embeddings", None), "create"):
         raise TypeError(
@@ -279,9 +282,7 @@ class Embedder:
     num_workers: int = 0
     aembed: AsyncEmbedTexts | None = None
     by_length: bool = field(init=False, repr=False, compare=False)
-    token_batches: Callable[[list[str]], list[list[int]] | None] | None = field(
-        init=False, repr=False, compare=False
-    )
+    embed_batches: EmbedBatches | None = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         calls = adapt_embedder(self.embed)
@@ -300,20 +301,32 @@ class Embedder:
             "aembed_queries": self.aembed_queries or of_model,
             "aembed": self.aembed or calls.aembed,
             "by_length": not inspect.isroutine(self.embed),
-            "token_batches": calls.token_batches,
+            "embed_batches": calls.embed_batches,
         }
         for name, value in settled.items():
             object.__setattr__(self, name, value)
 
-    def batches(self, texts: Mapping[str, str]) -> list[list[str]]:
-        """Return the keys of passages in the batches that the model is to get."""
+    def batches(self, texts: Mapping[str, str]) -> tuple[list[list[str]], Iterator[Vectors] | None]:
+        """Return the keys of passages in the batches that the model is to get.
+
+        And their vectors in turn, made when they are taken, of a model that makes the batches.
+
+        Raises:
+            EmbeddingError: When vectors are taken, as ``passages`` does.
+        """
         keys, passages = list(texts), list(texts.values())
         if not self.by_length:
-            return split_batches(keys, self.batch_size)
-        batches = None if self.token_batches is None else self.token_batches(passages)
-        if batches is None:
+            return split_batches(keys, self.batch_size), None
+        of_model = None if self.embed_batches is None else self.embed_batches(passages)
+        if of_model is None:
             batches = padded_batches([*map(len, passages)], _BATCH_CHARACTERS, self.batch_size)
-        return [[keys[at] for at in batch] for batch in batches]
+            return [[keys[at] for at in batch] for batch in batches], None
+        batches, computed = of_model
+        vectors = (
+            self._checked(lambda _: next(computed), [passages[at] for at in batch])
+            for batch in batches
+        )
+        return [[keys[at] for at in batch] for batch in batches], vectors
 
     def passages(self, texts: Sequence[str]) -> Vectors:
         """Embed passages: (texts, dimension) float32.

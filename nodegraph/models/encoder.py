@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from ..locking import Lock
+from ..plugins import MODELS, load_plugin, plugins
 from .model_objects import attribute, has
 
 CPU_BATCH_TOKENS = 1_024
@@ -20,10 +21,18 @@ _COUNTED = 1 << 17  # characters whose tokens are in memory at once
 _NO_LIMIT = 1 << 20  # tokens; where a model states no limit, a tokenizer has a much larger number
 
 
+_PASSAGES = "encode_document", ("document", "passage", "corpus")
+_QUERIES = "encode_query", ("query",)
+"""The method of sentence-transformers for each role, and its prompts, of which the first counts."""
+
+
 class Encoder:
     """Call ``encode``, or the ways that sentence-transformers has for the two roles.
 
-    One call at a time: the tokenizers below can't be used by two threads at once.
+    One call at a time: the tokenizers below can't be used by two threads at once. A model that
+    is one transformer with its pooling is called without ``encode``, by several threads at once:
+    texts are tokenized once, to count and to compute. Its vectors are those of ``encode`` but for
+    rounding.
 
     Args:
         model: The model.
@@ -43,19 +52,80 @@ class Encoder:
         self._model = model
         self._settings = (passages or {}, queries or {}, by_tokens)
         self._lock = Lock("another thread that embeds")
+        self._direct: Any = None
+        if type(model).__module__.startswith("sentence_transformers.") and by_tokens:
+            self._direct = (
+                load_plugin(MODELS, "vectors")(model) if "vectors" in plugins(MODELS) else None
+            )
 
     def __reduce__(self) -> tuple[type[Encoder], tuple[Any, ...]]:
         return type(self), (self._model, *self._settings)
 
-    def token_batches(self, texts: Sequence[str]) -> list[list[int]] | None:
-        """Return which texts to embed together, the longest first; None if tokens don't say.
+    def embed_batches(self, texts: list[str]) -> tuple[list[list[int]], Iterator[Any]] | None:
+        """Return which passages are embedded together, the longest first, and their vectors.
+
+        None if tokens don't say.
 
         Example:
-            >>> Encoder(object()).token_batches(["tea"]) is None
+            >>> Encoder(object()).embed_batches(["tea"]) is None
             True
         """
+        settings, _, by_tokens = self._settings
+        if not by_tokens:
+            return None
+        if (computed := self._computed(_PASSAGES[1], texts, settings)) is not None:
+            return computed
+        batches = self._token_batches(texts)
+        if batches is None:
+            return None
+        return batches, (
+            self._encode(
+                *_PASSAGES, [texts[at] for at in batch], {**settings, "batch_size": len(batch)}
+            )
+            for batch in batches
+        )
+
+    def embed(self, texts: list[str]) -> Any:
+        """Embed passages: (texts, dimension)."""
+        computed = self.embed_batches(texts)
+        if computed is None:
+            return self._encode(*_PASSAGES, texts, self._settings[0])
+        return _in_order(*computed)
+
+    def embed_queries(self, texts: list[str]) -> Any:
+        """Embed queries."""
+        settings = self._settings[1]
+        computed = self._computed(_QUERIES[1], texts, settings)
+        if computed is None:
+            return self._encode(*_QUERIES, texts, settings)
+        return _in_order(*computed)
+
+    def _computed(
+        self, prompts: Sequence[str], texts: list[str], settings: dict[str, Any]
+    ) -> tuple[list[list[int]], Iterator[Any]] | None:
+        """Return the batches of a model that is called without ``encode``; None for another."""
+        direct, model = self._direct, self._model
+        if direct is None or not texts:
+            return None
+        prompt = settings.get("prompt")
+        if prompt is None:
+            name = next((n for n in prompts if n in model.prompts), model.default_prompt_name)
+            prompt = model.prompts.get(name) or ""
+        if not direct.is_usable(prompt):
+            return None
+        try:
+            with self._lock.held():
+                tokens = direct.tokenized([prompt + text for text in texts])
+        except Exception:  # a lone surrogate, say: ``encode`` fails for it, and says why
+            return None
+        batches: tuple[list[list[int]], Iterator[Any]] = direct.computed(
+            tokens, settings.get("normalize_embeddings", False)
+        )
+        return batches
+
+    def _token_batches(self, texts: Sequence[str]) -> list[list[int]] | None:
         tokenizer = attribute(self._model, "tokenizer")
-        if not self._settings[2] or attribute(tokenizer, "is_fast") is not True:
+        if attribute(tokenizer, "is_fast") is not True:
             return None
         # As ``encode`` does: other settings would change what other threads have set.
         settings: dict[str, Any] = {"padding": True, "truncation": True, "return_tensors": "np"}
@@ -75,25 +145,6 @@ class Encoder:
         on_cpu = str(attribute(self._model, "device") or "cpu") == "cpu"
         return padded_batches(tokens, CPU_BATCH_TOKENS if on_cpu else GPU_BATCH_TOKENS)
 
-    def embed(self, texts: list[str]) -> Any:
-        """Embed passages: (texts, dimension)."""
-        method, prompts = "encode_document", ("document", "passage", "corpus")
-        settings = self._settings[0]
-        batches = self.token_batches(texts)
-        if batches is None:
-            return self._encode(method, prompts, texts, settings)
-        vectors: list[Any] = [None] * len(texts)
-        for batch in batches:
-            part = [texts[at] for at in batch]
-            rows = self._encode(method, prompts, part, {**settings, "batch_size": len(part)})
-            for at, row in zip(batch, rows, strict=True):
-                vectors[at] = row
-        return vectors
-
-    def embed_queries(self, texts: list[str]) -> Any:
-        """Embed queries."""
-        return self._encode("encode_query", ("query",), texts, self._settings[1])
-
     def _encode(
         self, method: str, prompts: Sequence[str], texts: list[str], settings: dict[str, Any]
     ) -> Any:
@@ -109,6 +160,16 @@ class Encoder:
             arguments.pop("prompt_name", None)
         with self._lock.held():
             return call(texts, **_accepted(call, arguments))
+
+
+def _in_order(batches: Sequence[Sequence[int]], computed: Iterator[Any]) -> list[Any]:
+    """Return the vectors of batches in the order of the texts."""
+    rows = {
+        at: row
+        for batch, vectors in zip(batches, computed, strict=True)
+        for at, row in zip(batch, vectors, strict=True)
+    }
+    return [rows[at] for at in range(len(rows))]
 
 
 def _accepted(call: Callable[..., Any], settings: dict[str, Any]) -> dict[str, Any]:

@@ -114,12 +114,14 @@ class PassageVectors:
         if _embed_ahead_active.get() and self.embeds_async(embedder):
             raise PassagesToEmbed(self, embedder, texts)
         texts = yield from self._same_model(embedder, texts)
-        of_texts = embedder.batches(texts)
+        of_texts, computed = embedder.batches(texts)
         show = self._progress if len(texts) >= _LONG else False
         embed: EmbedTexts = embedder.passages
         at_once = embedder.num_workers
         if workers is not None and at_once < 2:  # else it waits, for which threads are enough
             embed, at_once = remote_passages(embedder, workers), workers.count
+        elif computed is not None:  # in this process, one after the other
+            embed, at_once = (lambda _: next(computed)), 1
 
         def embed_and_keep(batch: list[str]) -> Mapping[str, Vectors]:
             vectors = dict(zip(batch, embed([texts[name] for name in batch]), strict=True))
@@ -168,7 +170,7 @@ class PassageVectors:
                 of_batch = dict(zip(batch, vectors, strict=True))
                 await in_thread(self._keep, embedder, of_batch)
 
-            calls = [partial(embed_and_keep, batch) for batch in embedder.batches(missing)]
+            calls = [partial(embed_and_keep, batch) for batch in embedder.batches(missing)[0]]
             await run_in_tasks(calls, max(1, embedder.num_workers))
 
     def put(self, embedder: Embedder, texts: Sequence[str], vectors: Sequence[Any]) -> None:

@@ -1,11 +1,13 @@
 import subprocess
 import sys
+import threading
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from nodekin.adapters.sentence_transformers import SentenceTransformerEmbedder
+from nodekin.adapters.sentence_transformers import SentenceTransformerEmbedder, TransformerVectors
 from nodekin.nodegraph import NodeGraph
 from nodekin.nodegraph.errors import EmbeddingError
 from nodekin.nodegraph.models.embedder import as_embedder
@@ -177,7 +179,7 @@ def test_a_model_without_a_limit_of_tokens():
             return super().__call__(texts, max_length=999, **settings)
 
     model = Model(tokenizer=Unbounded(), max_seq_length=int(1e30))
-    assert SentenceTransformerEmbedder(model).token_batches(["tea", "black tea"]) == [[1, 0]]
+    assert SentenceTransformerEmbedder(model).embed_batches(["tea", "black tea"])[0] == [[1, 0]]
 
 
 @pytest.mark.parametrize(
@@ -313,7 +315,7 @@ LETTERS = [*"abcdefghijklmnopqrstuvwxyz", *[f"##{x}" for x in "abcdefghijklmnopq
 
 @pytest.fixture(scope="module")
 def tiny(tmp_path_factory):
-    """Return a function that makes an encoder with random weights, a token for each letter."""
+    """Yield a function that makes an encoder with random weights, a token for each letter."""
     pytest.importorskip("torch", reason="pip install torch sentence-transformers")
     pytest.importorskip("sentence_transformers")
     import torch
@@ -340,7 +342,10 @@ def tiny(tmp_path_factory):
         modules += [Normalize()] if normalized else []
         return SentenceTransformer(modules=modules, device="cpu", **settings)
 
-    return make
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield make
+    torch.set_num_threads(threads)
 
 
 @pytest.mark.models
@@ -360,16 +365,75 @@ def tiny(tmp_path_factory):
         ("cls", {"truncate_dim": 8, "normalized": True}),
     ],
 )
-def test_vectors_are_those_of_encode(tiny, pooling, settings):
+def test_vectors_are_those_of_encode(tiny, monkeypatch, pooling, settings):
     bare = tiny(pooling, **settings)
     texts = ["", "tea", "Ä 茶 \n", "z" * 80, "a b " * 5_000]
     texts += ["word " * (1 + 7 * at % 60) + chr(97 + at % 26) for at in range(90)]
-    expected = bare.encode_document(texts)
-    for model in (bare, SentenceTransformerEmbedder(bare)):
-        with NodeGraph(embed=model, progress=False) as graph:
-            np.testing.assert_allclose(
-                graph.embeddings.vectors(texts, "default"), expected, atol=1e-5
-            )
-    batches = SentenceTransformerEmbedder(bare).token_batches(texts)
+    batches, _ = SentenceTransformerEmbedder(bare).embed_batches(texts)
     assert sorted(at for batch in batches for at in batch) == [*range(len(texts))]
     assert len(batches) > 1
+    for dtype, tolerance in (("float32", 1e-5), ("float16", 1e-3)):
+        if dtype == "float16":  # few texts: a CPU computes these numbers slowly
+            bare.half()
+            texts = texts[:3] + texts[-5:]
+        passages, queries = bare.encode_document(texts), bare.encode_query(texts)
+        models = bare, SentenceTransformerEmbedder(bare, normalize=True)
+        embedders = [*map(as_embedder, models)]
+        if settings.get("include_prompt", True):  # else by ``encode``
+            monkeypatch.setattr(type(bare), "encode", None)
+        for embedder in embedders:
+            with NodeGraph(embed=embedder, progress=False) as graph:
+                made = graph.embeddings.vectors(texts, "default")
+            for vectors, expected in ((made, passages), (embedder.queries(texts), queries)):
+                if embedder is embedders[-1]:
+                    expected = expected / np.linalg.norm(expected, axis=1, keepdims=True)
+                np.testing.assert_allclose(vectors, expected, atol=tolerance)
+        monkeypatch.undo()
+
+
+@pytest.mark.models
+@pytest.mark.filterwarnings("default")
+def test_two_threads_compute_queries_at_the_same_time(tiny):
+    bare = tiny("mean")
+    together = threading.Barrier(2, timeout=300)
+    bare[0].register_forward_pre_hook(lambda *_: together.wait() < 0 or None)
+    embedder = as_embedder(bare)
+    with ThreadPoolExecutor(2) as pool:
+        assert len([*pool.map(embedder.queries, [["tea"], ["rice"]])]) == 2
+
+
+class OnDevice:
+    """A tensor on a device, which is computed while the program goes on."""
+
+    def __init__(self, number, events):
+        self.number, self.events = number, events
+
+    def float(self):
+        return self
+
+    cpu = float
+
+    def numpy(self):
+        self.events.append(f"waits for {self.number}")
+        return np.full((1, 2), self.number)
+
+
+def test_a_gpu_computes_the_next_batch_while_one_is_stored(monkeypatch):
+    events = []
+
+    class Direct(TransformerVectors):
+        def _vectors(self, batch, normalize):
+            number = len([event for event in events if event.startswith("starts")])
+            events.append(f"starts {number}")
+            return OnDevice(number, events)
+
+    tokens = [{"input_ids": np.zeros(40_000)}] * 4  # each a batch by itself
+    for kind, expected in (("cuda", "s0 s1 w0 k0 s2 w1 k1 s3 w2 k2 w3 k3"), ("cpu", "s0 w0 k0")):
+        events.clear()
+        model = SimpleNamespace(device=SimpleNamespace(type=kind))
+        _, computed = Direct(model).computed(tokens, normalize=False)
+        for vectors in computed:
+            events.append(f"keeps {int(vectors[0, 0])}")
+        order = " ".join(event[0] + event[-1] for event in events)
+        assert order.startswith(expected)
+        assert len(events) == 12
