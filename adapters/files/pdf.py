@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from ctypes import c_double, c_int
 from math import degrees, hypot
@@ -239,65 +239,63 @@ def _lines(textpage: Any, text: str, *, is_upward: bool = False) -> list[TextLin
     Of vertical lines, and of those that go upward, the places are those that they would have if
     the page were turned.
     """
-    from pypdfium2 import raw
-
     if len(text) != textpage.count_chars():  # which character is which is not known
         return lines_of_text(text)
-    handle = textpage.raw
-    box, matrix, x, y = raw.FS_RECTF(), raw.FS_MATRIX(), c_double(), c_double()
-
-    def origin(index: int) -> tuple[float, float]:
-        raw.FPDFText_GetCharOrigin(handle, index, x, y)
-        return x.value, y.value
-
     lines: list[TextLine] = []
-
-    def font_size(index: int) -> float:
-        return float(abs(raw.FPDFText_GetFontSize(handle, index)))
-
-    for start, stop, x0, baseline, size in _line_spans(text, origin, font_size):
-        if raw.FPDFText_GetMatrix(handle, start, matrix):
-            size *= hypot(matrix.c, matrix.d)
-        raw.FPDFText_GetLooseCharBox(handle, stop - 1, box)
+    for start, stop, x0, baseline, size, box in _line_spans(textpage.raw, text):
         if box.top < baseline and baseline - box.top > abs(box.left - x0):
             position, turn = (-baseline, -box.bottom, x0), 1
         elif is_upward:
             position, turn = (baseline, box.top, -x0), -1
         else:
             position, turn = (x0, box.right, baseline), 0
-        lines.append(TextLine(text[start:stop], start, *position, size, turn=turn))
+        lines.append(TextLine(text[start:stop], start, *position, size, False, turn))
     return lines
 
 
-def _line_spans(
-    text: str,
-    origin: Callable[[int], tuple[float, float]],
-    font_size: Callable[[int], float],
-) -> Iterator[tuple[int, int, float, float, float]]:
-    """Yield the lines of a page: where each begins and ends, without white space around it, and
-    the origin and the size of its first character.
+def _line_spans(handle: Any, text: str) -> Iterator[tuple[int, int, float, float, float, Any]]:
+    """Yield the lines of a page: where each begins and ends, without white space around it, the
+    origin and the size of its first character, and the box of its last.
 
     PDFium takes several lines for one where a superscript stands in a later one, also from the
     foot of a column to the head of the next. Such a line ends lower or higher than it starts, and
     is parted there.
     """
+    from pypdfium2 import raw
+
+    box, matrix, x, y = raw.FS_RECTF(), raw.FS_MATRIX(), c_double(), c_double()
+
+    def origin(index: int) -> tuple[float, float]:
+        raw.FPDFText_GetCharOrigin(handle, index, x, y)
+        return x.value, y.value
+
+    def is_parted(start: int, stop: int, x0: float, first: float, size: float) -> bool:
+        """Return whether a line ends at another height than it starts, and turns back before."""
+        if 0 <= first - box.bottom <= 0.5 * size:  # as deep as letters reach below their line
+            return False
+        quarters = (start + (stop - start) * n // 4 for n in (1, 2, 3))
+        is_level = abs(first - origin(stop - 1)[1]) <= 0.6 * size
+        return not is_level and any(abs(origin(n)[0] - x0) > size for n in quarters)
+
     pending = [(m.start(), m.end()) for m in reversed(list(_LINE.finditer(text)))]
     while pending:
         start, stop = pending.pop()
         x0, first = origin(start)
-        last, size = origin(stop - 1)[1], font_size(start)
-        quarters = (start + (stop - start) * n // 4 for n in (1, 2, 3))
-        is_level = abs(first - last) <= 0.6 * size
-        if not is_level and any(abs(origin(n)[0] - x0) > size for n in quarters):
+        size = abs(raw.FPDFText_GetFontSize(handle, start))
+        if raw.FPDFText_GetMatrix(handle, start, matrix):
+            size *= hypot(matrix.c, matrix.d)
+        raw.FPDFText_GetLooseCharBox(handle, stop - 1, box)
+        if is_parted(start, stop, x0, first, size):
+            last = origin(stop - 1)[1]
             before, after = start, stop - 1
             while after - before > 1:
                 middle = (before + after) // 2
-                y = origin(middle)[1]
-                if not text[middle].isspace() and abs(y - last) < abs(y - first):
+                height = origin(middle)[1]
+                if not text[middle].isspace() and abs(height - last) < abs(height - first):
                     after = middle
                 else:
                     before = middle
             end = start + len(text[start:after].rstrip())
             pending += [(after, stop), (start, end)]
         else:
-            yield start, stop, x0, first, size
+            yield start, stop, x0, first, size, box
