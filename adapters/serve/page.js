@@ -12,6 +12,16 @@
 
   const say = (key, values = {}) =>
     words[state.language][key].replace(/\{(\w+)\}/g, (all, name) => values[name] ?? all);
+  // What the server says in English, in the page's language if it has this phrase
+  function translated(text) {
+    for (const [phrase, translation] of Object.entries(words[state.language].phrases)) {
+      const escaped = phrase.replace(/[.?()]/g, "\\$&").replace(/\{(\w+)\}/g, "(?<$1>[^]*?)");
+      const match = new RegExp(`^${escaped}$`).exec(text);
+      if (match) return translation.replace(/\{(\w+)\}/g, (all, name) =>
+        name === "error" ? translated(match.groups.error) : match.groups[name]);
+    }
+    return text;
+  }
   const count = (number) => new Intl.NumberFormat(state.language).format(number);
   const short = (number) =>
     number === null ? "–" : new Intl.NumberFormat(state.language, { maximumSignificantDigits: 4 }).format(number);
@@ -73,7 +83,7 @@
     try { record = { ...record, ...JSON.parse(error) }; } catch { /* it is no JSON: the text itself says it */ }
     throw new Error(reason(record));
   }
-  const reason = (record) => say(`error_${record.kind}`, record);
+  const reason = (record) => say(`error_${record.kind}`, { ...record, error: translated(record.error) });
   const get = async (path, values) =>
     (await request(`${path}?${new URLSearchParams(values)}`)).json();
   const post = async (path, body) => (await request(path, body)).json();
@@ -512,7 +522,7 @@
     byId("groups").replaceChildren(make("div", { class: "scroll" }, make("table", {}, make("thead", {}, make("tr", {}, ...head, make("td"))), make("tbody", {}, ...rows))));
     const { count: left, first } = state.corpus.failures;
     byId("failures").replaceChildren(...(left ? [make("details", {}, make("summary", {}, say(left === 1 ? "one_failure" : "failures", { count: count(left) })),
-      make("ul", {}, ...first.map((one) => written("li", `${one.document}: ${one.reason}`))))] : []));
+      make("ul", {}, ...first.map((one) => written("li", `${one.document}: ${translated(one.reason)}`))))] : []));
   }
 
   let listing = 0;
@@ -642,7 +652,7 @@
         make("span", { class: `chip ${!comparable ? "" : stale ? "quote-nowhere" : "quote-exact"}` }, say(status))),
       markdown(answer.blocks, answer.text, { class: "answer" }), written("p", answer.model, { class: "quiet" }),
       comparable ? "" : make("p", { class: "quiet note" }, say("another_search_hint")),
-      ...(stale ?? []).map((cause) => written("p", cause, { class: "quiet note" })),
+      ...(stale ?? []).map((cause) => written("p", translated(cause), { class: "quiet note" })),
       make("div", { class: stale ? "two" : "" }, side(stale ? "sources_before" : "sources", stale ? answer.removed : answer.sources, 0),
         stale ? side("sources_now", answer.added, 1) : ""),
       stale && state.corpus.model && !answer.note ? button("refresh", refresh) : "");

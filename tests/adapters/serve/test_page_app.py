@@ -4,6 +4,7 @@ import asyncio
 import json
 import re
 from importlib.resources import files
+from pathlib import Path
 
 import pytest
 from page_client import Client
@@ -86,10 +87,24 @@ def test_the_page_has_a_policy_and_loads_itself_alone(client) -> None:
     assert client.get("/../pyproject.toml").status_code == 404
 
 
+def sentences() -> str:
+    """Return the sources of what the page may show, with strings that stand in parts as one."""
+    packages = ("nodekin.nodegraph", "nodekin.retrievers.answers", "nodekin.adapters")
+    paths = [path for name in packages for path in Path(str(files(name))).rglob("*.py")]
+    return re.sub(r'"\s*f?"', "", "".join(path.read_text("utf-8") for path in paths))
+
+
 def test_both_languages_have_the_words_of_the_page_and_no_others() -> None:
     package = files("nodekin.adapters.serve")
     words = json.loads(package.joinpath("words.json").read_text("utf-8"))
     assert words["en"].keys() == words["zh"].keys()
+    assert words["en"].pop("phrases") == {}
+    said = sentences()
+    for phrase, translation in words["zh"].pop("phrases").items():
+        names = [sorted(re.findall(r"\{(\w+)\}", text)) for text in (phrase, translation)]
+        assert names[0] == names[1], phrase
+        for part in re.split(r"\{\w+\}", phrase):
+            assert part.removesuffix(": ") in said, phrase  # what no module says needs no translation
     parts = {
         key: [set(re.findall(r"\{(\w+)\}", words[language][key])) for language in words]
         for key in words["en"]
