@@ -404,6 +404,7 @@ def _failed(what: str, error: Exception) -> tuple[Event, int]:
     """Log that something failed. Return why, with the kind that the page has words for, and the
     status that says so."""
     message = str(error.args[0]) if type(error) is KeyError and error.args else str(error)
+    message = message or type(error).__name__
     kind, status = "request", 400
     if isinstance(error, RecursionError):
         message = "the request is nested too deeply"

@@ -113,13 +113,18 @@ def mutations(tree: ast.Module) -> Iterator[tuple[int, Callable[[], None]]]:
 
 
 def _without_effect(node: ast.AST) -> Iterator[ast.AST]:
-    """Yield the parts whose change nothing can notice but time, memory and a type checker."""
+    """Yield the parts whose change nothing can notice but time, memory and a type checker.
+
+    And what only people read: logs and ``__repr__``.
+    """
     match node:
         case ast.arg(annotation=part) | ast.AnnAssign(annotation=part):
             pass
         case ast.FunctionDef(returns=part) | ast.AsyncFunctionDef(returns=part):
             pass
-        case ast.If(test=ast.Name(id="TYPE_CHECKING")):
+        case ast.If(test=ast.Name(id="TYPE_CHECKING")) | ast.FunctionDef(name="__repr__"):
+            part = node
+        case ast.Call(func=ast.Attribute(value=ast.Name(id="_logger" | "logger"))):
             part = node
         case ast.keyword(arg="slots" | "covariant" | "contravariant"):
             part = node

@@ -178,12 +178,15 @@ def test_the_first_view_of_many_nodes_is_small(tmp_path) -> None:
 
 
 def test_the_log_says_why_a_request_failed(app, client, caplog, monkeypatch) -> None:
+    errors = [OSError(), RuntimeError("the disk is gone")]
+
     def fail(*arguments: object) -> None:
-        raise RuntimeError("the disk is gone")
+        raise errors.pop()
 
     monkeypatch.setattr(app.pages, "documents", fail)
     assert client.get("/api/documents").status_code == 500
     assert "GET '/api/documents' failed: RuntimeError: the disk is gone" in caplog.text
+    assert client.get("/api/documents").json()["error"] == "OSError"  # which has no text
     assert client.get("/api/tree", node="no\x1b[2J").status_code == 404
     assert "GET '/api/tree' failed: " in caplog.text
     assert "\x1b" not in caplog.text

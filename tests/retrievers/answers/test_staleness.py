@@ -141,6 +141,30 @@ def test_another_set_up_is_a_cause(graph, change, cause):
     assert cause is None or cause in causes[0]
 
 
+class Sorted(Retriever):
+    """Sorts by a function of its user."""
+
+    def __init__(self, graph, by):
+        super().__init__(graph, "line")
+        self.by = by
+
+    def retrieve(self, query, **options):
+        return sorted(super().retrieve(query, **options), key=self.by)
+
+
+def test_another_function_is_a_cause(graph):
+    def by_score(result):
+        return -result.score
+
+    def by_id(result):
+        return result.node.id
+
+    QueryEngine(Sorted(graph, by_score), Model()).query(QUESTION, keep=True)
+    assert graph.answers.stale(QueryEngine(Sorted(graph, by_score), Model())) == []
+    (stale,) = graph.answers.stale(QueryEngine(Sorted(graph, by_id), Model()))
+    assert "another retriever" in stale.causes[0]
+
+
 def test_a_preset_answer_that_changes(graph):
     def pairs(node):
         question, _, answer = node.text.partition(" -> ")

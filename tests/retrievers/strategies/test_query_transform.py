@@ -127,6 +127,7 @@ def test_a_model_is_held_to_a_schema(
 def test_counts_are_bounds_whatever_the_model_says(scripted: Any) -> None:
     many = "\n".join(f"{n}. How long is river number {n}?" for n in range(500))
     assert len(QueryExpansion(scripted(many), count=2)(QUERY)) == 3
+    assert len(QueryExpansion(scripted(many))(QUERY)) == 4
     assert (
         len(
             QueryExpansion(scripted(many), count=2, settings=StrategySettings(include_query=False))(
