@@ -344,8 +344,6 @@ class SQLiteStore(DatabaseStore[GraphFile]):
 
     def neighbours(self, node: Node) -> tuple[Node | None, Node | None]:
         """Return the nodes before and after a node in its group and document."""
-        if node.document_id == CORPUS:  # places have gaps
-            return super().neighbours(node)
         position = node.order % DOCUMENT_STRIDE
         query = f"{NODE} WHERE groups.name = ? AND docs.id = ? AND n.place IN (?, ?)"
         params = [node.group, to_column(node.document_id), position - 1, position + 1]

@@ -60,6 +60,7 @@ def test_a_word_of_points_alone_stays() -> None:
 def test_parts_of_words() -> None:
     assert grams("tee") == []
     assert grams("1943er") == []
+    assert grams("u2boot")[:2] == ["_u2b", "u2bo"]
     assert grams("haus") == ["_hau", "haus"]
     assert set(grams("haus")[1:]) < set(grams("krankenhaus"))
 
