@@ -247,8 +247,12 @@ async def test_async_and_streams_store_too(graph):
     assert [answer.question for answer in graph.answers] == [QUESTION, "What flows north?"]
 
 
-def test_answers_are_in_the_store(tmp_path):
-    path = tmp_path / "graph.db"
+@pytest.mark.parametrize("store", ["file", pytest.param("PostgreSQL", marks=pytest.mark.slow)])
+def test_answers_are_in_the_store(store, tmp_path, request):
+    if store == "PostgreSQL":
+        path = request.getfixturevalue("postgres_server").address()
+    else:
+        path = tmp_path / "graph.db"
     with NodeGraph(store=path) as graph, NodeGraph(store=path) as second:
         graph.add(Document(NILE, id="nile"))
         engine = QueryEngine(Retriever(graph, "ROOT"), Model())
@@ -257,6 +261,13 @@ def test_answers_are_in_the_store(tmp_path):
         assert second.answers.get(stored.key) == stored
         second.answers.remove(stored)
         assert len(graph.answers) == 0
+        engine.query(QUESTION, keep=True)
+        assert graph.answers.stale() == []
+        second.add(Document("How long is the Nile? Very.", id="new"))
+        assert graph.answers.stale()[0].causes == ("a new result: new",)
+        graph.answers.refresh()
+        assert second.answers.stale(QueryEngine(Retriever(second, "ROOT"), no_model)) == []
+        second.answers.remove(second.answers)
         engine.query(QUESTION, keep=True, filters={"year": {"gte": 2020}})
     with NodeGraph(store=path) as graph:
         assert [answer.filters for answer in graph.answers] == [{"year": {"gte": 2020}}]
