@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from types import MappingProxyType
-from typing import Literal
+from typing import Any, Literal
 
 from ...nodegraph.splitters.chunking import UNSPACED, Span
 from ...nodegraph.splitters.sentences import sentence_spans
@@ -119,7 +119,7 @@ class NormalText:
         self.text = text
         self._edits: list[tuple[int, int, int]] = []  # start in the form; start, stop in the text
         self._normal_stops: list[int] = []
-        translated = text.translate(_CHARACTERS)
+        translated = _translated(text, _CHARACTERS)
         parts: list[str] = []
         at = size = 0
         for match in _SPECIAL.finditer(translated):
@@ -167,14 +167,14 @@ def _replacement(text: str, start: int, stop: int) -> str:
     return _REPLACEMENTS[part]
 
 
-class _Letters(dict[int, str]):
+class _Letters(dict[int, str | None]):
     """Map each character to its letters and digits, without case, width and marks."""
 
-    def __missing__(self, code: int) -> str:
+    def __missing__(self, code: int) -> str | None:
         text = chr(code)
         for _ in range(2):  # what is decomposed may have another case
             text = unicodedata.normalize("NFKD", text.casefold())
-        self[code] = letters = "".join(filter(str.isalnum, _REMOVED.sub("", text)))
+        self[code] = letters = "".join(filter(str.isalnum, _REMOVED.sub("", text))) or None
         return letters
 
 
@@ -191,7 +191,15 @@ def letters_of(text: str) -> str:
         >>> letters_of("“Re-\\ntrieval，ＯＫ？”")
         'retrievalok'
     """
-    return text.translate(_LETTERS)
+    return _translated(text, _LETTERS)
+
+
+_ASCII = re.compile(r"([\x00-\x7f]+)")
+
+
+def _translated(text: str, table: Mapping[int, Any]) -> str:
+    """Translate a text. Parts in ASCII take a tenth of the time by themselves."""
+    return "".join([part.translate(table) for part in _ASCII.split(text)])
 
 
 _IGNORE: Mapping[str, Callable[[str], str]] = MappingProxyType(
@@ -362,8 +370,10 @@ class QuoteIndex:
             for at, known in enumerate(self._terms)
         ]
         at, shared = 0, 0
+        # With fewer no sentence is alike enough, not even one that has nothing else.
+        least = max(1, _MIN_ALIKE * len(terms) / (2 - _MIN_ALIKE))
         for other in sorted(range(len(self.texts)), key=lambda other: -most[other]):
-            if most[other] < max(shared, 1):
+            if most[other] < max(shared, least):
                 break
             count = len(terms & self._terms_of(other))
             if count > shared or (count == shared and other < at):

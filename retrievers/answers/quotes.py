@@ -174,14 +174,21 @@ def _language(text: str, script: str) -> object:
     return detect(_WORD.findall(text.lower()), script)
 
 
+class _Scripts(dict[str, str]):
+    """Map each letter to its script, all else to nothing."""
+
+    def __missing__(self, character: str) -> str:
+        self[character] = script = script_of(character) if character.isalpha() else ""
+        return script
+
+
+_SCRIPTS = _Scripts()
+
+
 def _scripts(text: str) -> Counter[str]:
     """Count the letters of each script. A text with kana is in Japanese, its Han characters too."""
-    counts: dict[str, int] = {}
-    for character, count in Counter(text).items():
-        if character.isalpha():
-            script = script_of(character)
-            counts[script] = counts.get(script, 0) + count
-    scripts = Counter(counts)
+    scripts = Counter(map(_SCRIPTS.__getitem__, text))
+    del scripts[""]
     if 10 * (scripts["hiragana"] + scripts["katakana"]) > scripts.total():
         japanese = sum(scripts.pop(name, 0) for name in ("hiragana", "katakana", "cjk"))
         scripts["japanese"] = japanese
