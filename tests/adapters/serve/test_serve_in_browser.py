@@ -135,8 +135,12 @@ class PageVisit:
         self.page.screenshot(path=ARTIFACTS / f"serve_{name}.png", **options)
 
     def ask(self, question: str) -> None:
+        self.wait_for_end()  # of the answer before: until then nothing is asked
         self.page.locator("#question").fill(question)
         self.page.locator("#question").press("Enter")
+
+    def wait_for_end(self) -> None:
+        expect(self.page.locator("#stop")).not_to_be_visible()
 
 
 @pytest.fixture
@@ -201,6 +205,7 @@ def test_a_conversation_is_remembered_until_a_new_one(visit, model) -> None:
     expect(opened.page.locator(".answer")).to_have_count(2)
     expect(opened.page.locator(".answer").nth(1)).to_contain_text("steamed")
     assert any("Which tea is fermented?" in prompt for prompt in model.prompts[1:])
+    opened.wait_for_end()  # the turn is stored then
     opened.page.reload()
     opened.page.wait_for_selector("[data-ready]")
     assert opened.page.locator(".turn h3").all_inner_texts() == [
@@ -395,6 +400,7 @@ def test_markdown_is_shown_as_such(visit, model, width) -> None:
     page.locator(".turn summary").click()
     expect(page.locator(".sources h4").first).to_have_text("Black tea")
     opened.screenshot(f"markdown_{width}", full_page=True)
+    opened.wait_for_end()
     page.reload()
     page.wait_for_selector("[data-ready]")
     expect(page.locator(".turn .answer p > strong")).to_have_text("Black tea")
