@@ -1,5 +1,4 @@
 from .auto_retriever import NodeGraphAutoRetriever as NodeGraphAutoRetriever
-from .corpus_toolkit import corpus_toolkit as corpus_toolkit
 from .docstore import NodeGraphDocstore as NodeGraphDocstore
 from .graph_index import NodeGraphIndex as NodeGraphIndex
 from .import_export import export_nodes as export_nodes
@@ -13,4 +12,5 @@ from .query_engine import NodeGraphQueryEngine as NodeGraphQueryEngine
 from .query_transform import NodeGraphQueryTransform as NodeGraphQueryTransform
 from .query_transform import NodeGraphQuestionGenerator as NodeGraphQuestionGenerator
 from .retriever import NodeGraphRetriever as NodeGraphRetriever
+from .tools import corpus_toolkit as corpus_toolkit
 from .vector_store_backend import as_index as as_index
