@@ -1,3 +1,4 @@
+from .agent_tools import corpus_toolkit as corpus_toolkit
 from .auto_retriever import NodeGraphAutoRetriever as NodeGraphAutoRetriever
 from .docstore import NodeGraphDocstore as NodeGraphDocstore
 from .graph_index import NodeGraphIndex as NodeGraphIndex
@@ -12,5 +13,4 @@ from .query_engine import NodeGraphQueryEngine as NodeGraphQueryEngine
 from .query_transform import NodeGraphQueryTransform as NodeGraphQueryTransform
 from .query_transform import NodeGraphQuestionGenerator as NodeGraphQuestionGenerator
 from .retriever import NodeGraphRetriever as NodeGraphRetriever
-from .tools import corpus_toolkit as corpus_toolkit
 from .vector_store_backend import as_index as as_index
