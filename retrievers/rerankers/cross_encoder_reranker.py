@@ -77,6 +77,9 @@ def default_overlap(limit: int) -> int:
 
 _BREAK = re.compile(r"\n+| > ")  # between fields, and between headings
 
+_CHARACTERS = 32
+"""A text of more characters for each token that a model reads is cut before it is tokenized."""
+
 ESTIMATED_LIMIT = 400
 """For models that read 512 tokens, of which we estimate the count: a fifth for the error."""
 
@@ -189,11 +192,12 @@ class CrossEncoderReranker:
         parts = [self._parts(result.node) for _, result in given]
         length, model = self.length, self._model.pairs
         tokens: list[Tokens | None] = [None] * len(given)
+        readable = _CHARACTERS * self.max_tokens
         if model is not None and length == self._model.length:
             texts = {*queries, *(prefix + suffix for prefix, _, suffix in parts)}
             if not model.is_direct:
                 texts.update(text for _, text, _ in parts)
-            length = _counter(length, texts, model.lengths)
+            length = _counter(length, texts, model.lengths, readable)
         parts = [_shortened(part, self.max_tokens // 4, length) for part in parts]
         pairs = [
             QueryPassage(query, "".join(part))
@@ -201,7 +205,10 @@ class CrossEncoderReranker:
         ]
         if length is not self.length and model is not None and model.is_direct:
             limit = min(self.max_tokens, self._model.max_tokens or self.max_tokens)
-            tokens = [t if len(t["input_ids"]) <= limit else None for t in model.tokenized(pairs)]
+            rows = iter(model.tokenized([pair for pair in pairs if len(pair.text) <= readable]))
+            for at, pair in enumerate(pairs):
+                if len(pair.text) <= readable and len((row := next(rows))["input_ids"]) <= limit:
+                    tokens[at] = row
         return [
             self._passage(result, part, QueryPassage(pair.query, pair.text, t), length)
             for (_, result), part, pair, t in zip(given, parts, pairs, tokens, strict=True)
@@ -261,12 +268,24 @@ def _shortened(parts: _Parts, limit: int, length: Length) -> _Parts:
 
 
 def _counter(
-    length: Length, texts: set[str], lengths: Callable[[Sequence[str]], Sequence[int]]
+    length: Length,
+    texts: set[str],
+    lengths: Callable[[Sequence[str]], Sequence[int]],
+    readable: int,
 ) -> Length:
-    """Return what counts tokens, after it has counted those of these texts in one call."""
-    counted = list(texts)
+    """Return what counts tokens, after it has counted those of these texts in one call.
+
+    A text of more characters than are ``readable`` counts as so many tokens.
+    """
+    counted = [text for text in texts if len(text) <= readable]
     counts = dict(zip(counted, lengths(counted), strict=True))
-    return lambda text: counts[text] if text in counts else length(text)
+
+    def count(text: str) -> int:
+        if len(text) > readable:
+            return readable
+        return counts[text] if text in counts else length(text)
+
+    return count
 
 
 @dataclass(frozen=True, slots=True)

@@ -270,3 +270,7 @@ def test_a_pair_is_tokenized_once(tiny, monkeypatch) -> None:
     assert tokenized[0] == (["茶?", "茶?", "长江?"], ["茶。", "abc", "长江。" * 30])
     assert [len(args[0]) for args in tokenized[1:]] == [len(tokenized[1][0])]  # the windows
     assert len([args for args in counting.calls if "茶。" in args[0] or "abc" in args[0]]) == 0
+    counting.calls.clear()
+    (long,) = CrossEncoderReranker(tiny).rerank([passage("长江。" * 5_000)], "茶?")
+    assert len(long.evidence[0].node.text) < 64
+    assert max(len(text) for args in counting.calls for text in args[-1]) <= 32 * 64

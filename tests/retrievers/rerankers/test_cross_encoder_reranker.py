@@ -57,6 +57,7 @@ def test_the_models_own_limit_and_tokenizer() -> None:
     class Tokenizer:
         def __call__(self, texts, add_special_tokens, truncation, verbose):
             assert (add_special_tokens, truncation, verbose) == (False, False, False)
+            assert max(map(len, texts)) <= 320  # a long text is cut first
             return {"input_ids": [list(text) for text in texts]}
 
         def num_special_tokens_to_add(self, pair):
@@ -75,6 +76,9 @@ def test_the_models_own_limit_and_tokenizer() -> None:
     assert text_scores(reranker.rerank(candidates("abcdefghij"), "qq")) == [
         ("abcdefghij", float(ord("j")))
     ]
+    (ranked,) = reranker.rerank(candidates("a b. " * 200 + "z" + " b. a" * 200), "qq")
+    assert ranked.score == float(ord("z"))
+    assert "z" in ranked.evidence[0].node.text
     assert CrossEncoderReranker(Model(), max_tokens=9).max_tokens == 9
     assert CrossEncoderReranker(Scores()).max_tokens == 400
 
