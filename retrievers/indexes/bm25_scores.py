@@ -59,8 +59,10 @@ class Saturation:
 
     def norms(self, lengths: npt.NDArray[Any]) -> Floats:
         """Return what the lengths of nodes contribute to their impacts, once for all terms."""
-        relative = lengths / (self.average_length or 1.0)
-        norms: Floats = self.k1 * (1 - self.b + self.b * relative)
+        norms: Floats = lengths / (self.average_length or 1.0)
+        norms *= self.b  # k1 * (1 - b + b * length / average), in one array
+        norms += 1 - self.b
+        norms *= self.k1
         return norms
 
     def weighed(self, counts: npt.NDArray[Any], norms: Floats | float) -> Floats:

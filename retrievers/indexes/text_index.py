@@ -190,8 +190,8 @@ class TextIndex(SyncedIndex):
 
     def remove(self, ids: Sequence[str]) -> None:
         """Remove nodes; their postings stay until gaps are closed."""
-        rows = self.table.remove(ids)
-        self.total_length -= int(self._lengths[rows].sum())
+        if rows := self.table.remove(ids):
+            self.total_length -= int(self._lengths[rows].sum())
 
     def add(self, nodes: Sequence[Node], prepared: None = None) -> None:
         """Analyse and add nodes."""
