@@ -11,7 +11,8 @@ queries are the questions of both. Twice:
   peer's time over nodekin's.
 - On the same terms, a query only: the terms are those of nodekin's analysis. The peers get the
   query's terms ready and return numbers; nodekin's calls analyse the query and return nodes. CPU
-  time of all threads; every system is asked a question before the next one comes; the median.
+  time of all threads; every system is asked a question before the next one comes; the median: of
+  new questions, of the same asked again, and of new ones right after a line was added.
 
 And the default search beside a plain retriever, each over a graph of its own, with links over the
 passages of HotpotQA and MuSiQue: how many times its CPU time a question and the build take.
@@ -46,6 +47,8 @@ Search = Callable[[str, list[str]], Any]
 """Searches for a query, whose terms are ready."""
 
 SLOW_PEERS_UP_TO = 100_000
+
+AFTER = 40  # questions that are asked right after a line was added
 
 
 class Peer(NamedTuple):
@@ -278,8 +281,13 @@ def passage_graph(texts: Sequence[str], store: Path | None = None) -> Any:
     return graph
 
 
-def nodekin_searches(corpus: Corpus, top_k: int, folder: Path) -> Iterator[tuple[str, Search]]:
-    """Yield nodekin's calls, each on a graph of its own: a question is new to each of them."""
+def nodekin_searches(
+    corpus: Corpus, top_k: int, folder: Path, adds: dict[str, Callable[[str], Any]]
+) -> Iterator[tuple[str, Search]]:
+    """Yield nodekin's calls, each on a graph of its own: a question is new to each of them.
+
+    What adds a line goes into ``adds``.
+    """
     from nodekin.retrievers import Retriever
 
     def retriever(store: Path | None = None) -> Any:
@@ -287,6 +295,9 @@ def nodekin_searches(corpus: Corpus, top_k: int, folder: Path) -> Iterator[tuple
         return Retriever(graph, "passage", "bm25", top_k=top_k)
 
     native, stored = retriever(), retriever(folder / "graph.db")
+    adds["**nodekin**"], adds["**nodekin**, in a file"] = (
+        retriever.graphs[0].add for retriever in (native, stored)
+    )
     yield "**nodekin**", lambda query, terms: native.retrieve(query)
     yield "**nodekin**, in a file", lambda query, terms: stored.retrieve(query)
     try:
@@ -347,7 +358,8 @@ def same_terms(corpus: Corpus, top_k: int) -> Iterator[list[str]]:
     analyzer = TextAnalyzer()
     terms = [list(analyzer(text)) for text in corpus.texts]
     with tempfile.TemporaryDirectory() as folder:
-        searches = dict(nodekin_searches(corpus, top_k, Path(folder)))
+        adds: dict[str, Callable[[str], Any]] = {}
+        searches = dict(nodekin_searches(corpus, top_k, Path(folder), adds))
         for name, make in (
             ("bm25s (numpy), terms ready", lambda: ready_bm25s(terms, top_k, "numpy")),
             ("bm25s (numba), terms ready", lambda: ready_bm25s(terms, top_k, "numba")),
@@ -357,36 +369,58 @@ def same_terms(corpus: Corpus, top_k: int) -> Iterator[list[str]]:
                 searches[name] = make()
             except ImportError as error:
                 print(f"{name}: not installed ({error.name})")
-        times: dict[str, list[float]] = {name: [] for name in searches}
-        for query in corpus.queries:
-            asked = list(dict.fromkeys(analyzer(query)))
-            for name, search in searches.items():
-                start = time.process_time()
-                search(query, asked)
-                times[name].append(1000 * (time.process_time() - start))
-    medians = {name: statistics.median(each[len(each) // 5 :]) for name, each in times.items()}
-    for name, each in medians.items():
-        yield [name, f"{each:.3f}", f"{medians['**nodekin**'] / each:.2f}"]
+        medians: list[dict[str, float]] = []
+        new, later = corpus.queries[:-AFTER], corpus.queries[-AFTER:]
+        for queries in (new, [*new[9:], *new[:9]], later):
+            times: dict[str, list[float]] = {name: [] for name in searches}
+            for query in queries:
+                asked = list(dict.fromkeys(analyzer(query)))
+                for name, search in searches.items():
+                    if queries is later and name in adds:
+                        adds[name](f"newcomer: {query}")
+                    elif queries is later:
+                        continue
+                    start = time.process_time()
+                    search(query, asked)
+                    times[name].append(1000 * (time.process_time() - start))
+            medians.append(
+                {
+                    name: statistics.median(each[len(each) // 5 :])
+                    for name, each in times.items()
+                    if each
+                }
+            )
+    for name, each in medians[0].items():
+        others = [f"{median[name]:.3f}" if name in median else "" for median in medians[1:]]
+        yield [name, f"{each:.3f}", f"{medians[0]['**nodekin**'] / each:.2f}", *others]
 
 
 def beside_plain(texts: Callable[[], Any], queries: Sequence[str], links: bool) -> list[str]:
-    """Return how many times a plain retriever's time the default takes: new, again, built."""
+    """Return how many times a plain retriever's time the default takes: new, again, after a line
+    was added, built.
+    """
     from nodekin.retrievers import DefaultRetriever, Retriever
 
-    systems, built = [], []
+    systems: list[Any] = []
+    graphs: list[Any] = []
+    built: list[float] = []
     for make in (
         lambda graph: Retriever(graph, "passage", "bm25"),
         lambda graph: DefaultRetriever(graph, follow_links=links),
     ):
         start = time.process_time()
-        systems.append(make(texts()))
+        graphs.append(texts())
+        systems.append(make(graphs[-1]))
         systems[-1].retrieve("a question of another kind")
         built.append(time.process_time() - start)
     ratios = []
-    for _ in ("new", "asked again"):
+    new, later = queries[:-AFTER], queries[-AFTER:]
+    for asked in (new, new, later):
         times: tuple[list[float], list[float]] = ([], [])
-        for pair in zip(queries, [*queries[9:], *queries[:9]], strict=True):  # not the same in turn
-            for system, query, of_system in zip(systems, pair, times, strict=True):
+        for pair in zip(asked, [*asked[9:], *asked[:9]], strict=True):  # not the same in turn
+            for graph, system, query, of_system in zip(graphs, systems, pair, times, strict=True):
+                if asked is later:
+                    graph.add(f"newcomer: {query}")
                 start = time.process_time()
                 system.retrieve(query)
                 of_system.append(time.process_time() - start)
@@ -422,7 +456,8 @@ def the_default(data: Path, sizes: Sequence[int], languages: Sequence[str]) -> N
     questions = [question.text for dataset in multi_hop(data) for question in dataset.questions]
     titled = beside_plain(lambda: titled_graph(data), questions, True)
     columns["links, 2,884"] = titled
-    rows = zip(["a new question", "asked again", "build"], *columns.values(), strict=True)
+    names = ["a new question", "asked again", "after an add", "build"]
+    rows = zip(names, *columns.values(), strict=True)
     show("The default search", ["times a plain retriever's", *columns], rows)
 
 
@@ -443,7 +478,7 @@ def main() -> None:
                 header = ["system", "build s", "ratio", "query ms", "ratio", "add one ms", "ratio"]
                 show(f"{title}, as it comes", header, as_it_comes(corpus, options.top_k))
             if options.only != "as-it-comes":
-                header = ["system", "CPU ms a query", "nodekin's time / it"]
+                header = ["system", "CPU ms a query", "nodekin's / it", "again", "after an add"]
                 show(f"{title}, the same terms", header, same_terms(corpus, options.top_k))
 
 

@@ -101,7 +101,7 @@ def _changes(values: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     return changes.nonzero()[0]
 
 
-_BUCKET_SIZE = 4  # terms in a bucket, on average
+_BUCKET_SIZE = 1  # terms in a bucket, on average
 
 _ARRAYS = ("terms", "term_starts", "term_buckets", "term_numbers")
 
