@@ -115,21 +115,20 @@ def fuse_ids(
         rank_constant: For ``"rrf"``.
     """
     total = sum(weights) if mode in ("relative", "distribution") else 1.0
-    shares: dict[str, list[tuple[int, float]]] = {}
-    for number, (ranking, weight) in enumerate(zip(rankings, weights, strict=True)):
+    parts: list[dict[str, float]] = []  # what each ranking gives
+    for ranking, weight in zip(rankings, weights, strict=True):
         scores = _SCORES[mode]([*ranking.values()], rank_constant)
-        for node_id, score in zip(ranking, scores, strict=True):
-            share = number, (score * weight if score >= 0 else score / weight)
-            if (of_node := shares.get(node_id)) is None:
-                shares[node_id] = [share]
-            else:
-                of_node.append(share)
+        shares = [score * weight if score >= 0 else score / weight for score in scores]
+        parts.append(dict(zip(ranking, shares, strict=True)))
     join = max if mode == "concat" else math.fsum
-    joined = [(join([part for _, part in of_node]) / total, i) for i, of_node in shares.items()]
+    joined = [
+        (join([part[i] for part in parts if i in part]) / total, i)
+        for i in dict.fromkeys(chain.from_iterable(parts))
+    ]
     joined.sort(key=itemgetter(0), reverse=True)
     return [
-        FusedNode(node_id, score, [(at, part / total) for at, part in shares[node_id]])
-        for score, node_id in joined[:top_k]
+        FusedNode(i, score, [(at, part[i] / total) for at, part in enumerate(parts) if i in part])
+        for score, i in joined[:top_k]
     ]
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from typing import Any, TypeVar
 
 from ...nodegraph.graph import NodeGraph
@@ -50,13 +51,24 @@ class Found:
         query: The query as its index takes it: a vector, or weighed terms.
         index: The index.
         scores: Those of the targets, best first, by id.
-        hits: The nodes that were found for each target, None for itself, with their scores.
+        hits: Which nodes were found for which target, with their scores; None where targets
+            themselves were found.
     """
 
     query: Any
     index: Any
     scores: dict[str, float]
-    hits: dict[str, list[tuple[Node | None, float]]]
+    hits: Sequence[tuple[str, Node, float]] | None = None
+
+    def hits_for(self, targets: Container[str]) -> Mapping[str, list[tuple[Node | None, float]]]:
+        """Return the hits for some targets, None for the target itself, with their scores."""
+        if self.hits is None:
+            return {i: [(None, score)] for i, score in self.scores.items() if i in targets}
+        by_target: dict[str, list[tuple[Node | None, float]]] = {}
+        for target, node, score in self.hits:
+            if target in targets:
+                by_target.setdefault(target, []).append((node, score))
+        return by_target
 
 
 Read = Callable[[Sequence[FusedNode]], Results]
@@ -146,11 +158,12 @@ def _read(
 ) -> Results:
     """Return the results of a ranking, with evidence of each retriever that has found them."""
     results = []
-    nodes = graph.reader.nodes_by_id([fused.id for fused in ranking])
+    ids = [fused.id for fused in ranking]
+    nodes, wanted = graph.reader.nodes_by_id(ids), {*ids}
+    by_target = [found.hits_for(wanted) for found in founds]
     for node, fused in zip(nodes, ranking, strict=True):
         hits = [
-            (founds[number].hits[fused.id], matches[number], share)
-            for number, share in fused.shares
+            (by_target[number][fused.id], matches[number], share) for number, share in fused.shares
         ]
         results.append(deferred_node(node, fused.score, partial(_evidence, node, hits)))
     return results
@@ -180,9 +193,9 @@ class _Branch:
     def find(self, prepared: Sequence[Any], index: Index[Any]) -> list[Found]:
         """Return what is found for queries, searched again where hits give too few targets."""
         search = self.search
-        condition, lift = search.conditions.filter, self._lifting()
+        condition, lift = search.conditions.filter, self._lifting() if search.lifting else None
         cut_off = search.cut_off_of(search.scopes[0].key)
-        limit = (search.hits or _FETCH * search.limit) if search.lifting else search.limit
+        limit = (search.hits or _FETCH * search.limit) if lift else search.limit
         founds = []
         for query, hits in zip(
             prepared, search_index(index, prepared, limit, condition), strict=True
@@ -190,52 +203,51 @@ class _Branch:
             fetch = limit
             while True:
                 more = len(hits.ids) == fetch and hits.scores[-1] >= cut_off
-                pairs = [*zip(*hits, strict=True)]
-                if pairs and pairs[-1][1] < cut_off:
-                    pairs = [hit for hit in pairs if hit[1] >= cut_off]
-                targets = lift(pairs)
-                if not more or limit == search.limit or search.hits or len(targets) >= search.limit:
+                ids, scores = hits
+                if scores and scores[-1] < cut_off:
+                    ids = ids[: sum(score >= cut_off for score in scores)]
+                if lift is None:
+                    founds.append(Found(query, index, dict(zip(ids, scores, strict=False))))
+                    break
+                found = Found(query, index, *lift(ids, scores))
+                if not more or search.hits or len(found.scores) >= search.limit:
+                    founds.append(found)
                     break
                 fetch *= 4
                 (hits,) = search_index(index, [query], fetch, condition)
-            scores = {target: of_target[0][1] for target, of_target in targets.items()}
-            founds.append(Found(query, index, scores, targets))
         return founds
 
-    def _lifting(
-        self,
-    ) -> Callable[[Sequence[tuple[str, float]]], dict[str, list[tuple[Node | None, float]]]]:
+    def _lifting(self) -> _Lift:
         """Return what turns hits, best first, into targets with their hits."""
         search = self.search
-        if not search.lifting:
-            return lambda hits: {i: [(None, score)] for i, score in hits[: search.limit]}
         graph, conditions = search.graphs[0], search.conditions
         group = graph.reader.lineage(search.groups[0])[-1]
         is_child = group.scope != "group" and group.parent == search.target
         path = path_to(graph, search.target)
 
-        def target_ids(nodes: Sequence[Node]) -> Iterable[Sequence[str | None]]:
+        def target_ids(node: Node) -> Sequence[str | None]:
             if is_child and conditions.filters is None:
-                return [(node.parent_id,) for node in nodes]
-            return (
-                [r.id for r in kin(graph, path, node) if conditions.allow(r, node)]
-                for node in nodes
-            )
+                return (node.parent_id,)
+            return [r.id for r in kin(graph, path, node) if conditions.allow(r, node)]
 
-        def lift(hits: Sequence[tuple[str, float]]) -> dict[str, list[tuple[Node | None, float]]]:
-            targets: dict[str, list[tuple[Node | None, float]]] = {}
-            maximum = len(hits) if search.hits else search.limit
-            for start in range(0, len(hits), search.limit):  # as many as may be enough, at once
-                part = hits[start : start + search.limit]
-                nodes = graph.reader.nodes_by_id([node_id for node_id, _ in part])
-                for node, (_, score), ids in zip(nodes, part, target_ids(nodes), strict=True):
-                    for target in ids:
-                        if target in targets:
-                            targets[target].append((node, score))
-                        elif len(targets) < maximum and target:
-                            targets[target] = [(node, score)]
+        def lift(ids: Sequence[str], scores: Sequence[float]) -> _Lifted:
+            targets: dict[str, float] = {}
+            hits: list[tuple[str, Node, float]] = []
+            maximum = len(ids) if search.hits else search.limit
+            for start in range(0, len(ids), search.limit):  # as many as may be enough, at once
+                nodes = graph.reader.nodes_by_id(ids[start : start + search.limit])
+                for node, score in zip(nodes, scores[start:], strict=False):
+                    for target in target_ids(node):
+                        if target in targets or (len(targets) < maximum and target):
+                            targets.setdefault(target, score)
+                            hits.append((target, node, score))
                     if len(targets) == maximum and not search.hits:
-                        return targets
-            return dict(list(targets.items())[: search.limit])
+                        return targets, hits
+            return dict(islice(targets.items(), search.limit)), hits
 
         return lift
+
+
+_Lifted = tuple[dict[str, float], list[tuple[str, Node, float]]]
+
+_Lift = Callable[[Sequence[str], Sequence[float]], _Lifted]
