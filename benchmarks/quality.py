@@ -86,10 +86,11 @@ MODELS = ("vectors", "reranked")
 WITHIN = tuple(f"recall@{tokens}tokens" for tokens in (500, 1_000, 2_000, 4_000))
 
 DEPTH = 10  # passages that are returned
-MORE = 40  # that peers return for what is counted within so many tokens
+MORE = 40  # for what is counted within so many tokens
 FUSED_DEPTH = 50
 RERANKED = 10
 
+DEFAULT, CHUNKS = "default", "chunks of 400 tokens, bm25"
 PARAGRAPH, SENTENCE = "paragraph, bm25", "sentence -> paragraph, bm25"
 POOL = "sentences and chunks of 160 as one pool, bm25"
 GROUPS_FUSED = "paragraphs and sentences fused (relative), bm25"
@@ -163,6 +164,9 @@ def word_systems(dataset: Dataset, cache: Path) -> Iterator[System]:
     lifted = Retriever(graph, "sentence", "bm25", target=ROOT, top_k=DEPTH)
     pool = RecursiveRetriever(graph, ["sentence", "chunk"], target=ROOT, top_k=DEPTH)
     both = FusionRetriever([whole, lifted], mode="relative", top_k=DEPTH)
+    graph.create_node_group("chunk of 400", SentenceSplitter, chunk_size=400, chunk_overlap=0)
+    yield System(DEFAULT, DefaultRetriever(graph_of(dataset), top_k=DEPTH))
+    yield System(CHUNKS, Retriever(graph, "chunk of 400", top_k=DEPTH))
     yield System(PARAGRAPH, whole)
     yield System(SENTENCE, lifted)
     yield System(POOL, pool, (SENTENCE,))
@@ -382,7 +386,7 @@ def measure(task: Task, systems: list[System], few: int) -> None:
     """Print the table of a task, and what combinations gain."""
     quick = {one.name: one.retriever for one in systems if not one.few}
     measured = compare(task.dataset, quick, task.metrics, top_k=DEPTH)
-    within = compare(task.dataset, quick, WITHIN)
+    within = compare(task.dataset, quick, WITHIN, top_k=MORE)
     rows = [
         [name, *cells(measured, name), *cells(within, name), ms(measured, name)] for name in quick
     ]
@@ -405,7 +409,7 @@ def measure(task: Task, systems: list[System], few: int) -> None:
                 print(f"- {measured.difference(task.leading, best, one.name)}", flush=True)
 
 
-LANGUAGE_METRICS = ("recall@1", "recall@5", "recall@10", "mrr@10")
+LANGUAGE_METRICS = ("recall@1", "recall@5", "recall@10", "mrr@10", *WITHIN)
 
 EXACT = Matching("contains")
 """A passage is itself, and no other that resembles it."""
@@ -558,17 +562,33 @@ def grams(text: str) -> list[str]:
 
 def default(task: LanguageTask) -> Any:
     """What every command searches by; its passages are the paragraphs."""
-    return DefaultRetriever(graph_of(task.dataset), top_k=DEPTH)
+    return DefaultRetriever(graph_of(task.dataset), top_k=MORE)
 
 
 def plain(task: LanguageTask) -> Any:
     """Words of the paragraphs, as the peers have them."""
-    return Retriever(graph_of(task.dataset), "ROOT", top_k=DEPTH)
+    return Retriever(graph_of(task.dataset), "ROOT", top_k=MORE)
 
 
 def plain_passages(task: LanguageTask) -> Any:
     """Words of the passages that the default returns."""
-    return Retriever(default(task).graph, "passage", top_k=DEPTH)
+    return Retriever(default(task).graph, "passage", top_k=MORE)
+
+
+def chunks(task: LanguageTask) -> Any:
+    """Words of chunks of 400 tokens, as the frameworks' examples cut."""
+    graph = graph_of(task.dataset)
+    graph.create_node_group("chunk", SentenceSplitter, chunk_size=400, chunk_overlap=0)
+    return Retriever(graph, "chunk", top_k=MORE)
+
+
+def framework(name: str) -> Callable[[LanguageTask], Any]:
+    """The retriever of a framework as it comes."""
+
+    def make(task: LanguageTask) -> Any:
+        return next(iter(PEERS[name](task.dataset, words)))[1]
+
+    return make
 
 
 def language_rank_bm25(cut: Words) -> Callable[[LanguageTask], Any]:
@@ -581,7 +601,7 @@ def language_rank_bm25(cut: Words) -> Callable[[LanguageTask], Any]:
         index = BM25Okapi([cut(document.text) for document in task.dataset.documents])
 
         def rank(query: str) -> list[str]:
-            best = np.argsort(-index.get_scores(cut(query)), kind="stable")[:DEPTH]
+            best = np.argsort(-index.get_scores(cut(query)), kind="stable")[:MORE]
             return [ids[at] for at in best]
 
         return Ranking(task.dataset, rank)
@@ -603,7 +623,7 @@ def bm25s(task: LanguageTask) -> Any:
     index.index(cut([document.text for document in task.dataset.documents]), show_progress=False)
 
     def rank(query: str) -> list[str]:
-        ids, _ = index.retrieve(cut([query]), k=DEPTH, show_progress=False)
+        ids, _ = index.retrieve(cut([query]), k=MORE, show_progress=False)
         return [str(one) for one in ids[0]]
 
     return Ranking(task.dataset, rank)
@@ -613,9 +633,12 @@ SYSTEMS: dict[str, Callable[[LanguageTask], Any]] = {
     "**nodekin**, default": default,
     "**nodekin**, plain words": plain,
     "**nodekin**, plain words of passages": plain_passages,
+    "**nodekin**, chunks of 400 tokens": chunks,
     "rank-bm25, words": language_rank_bm25(words),
     "rank-bm25, 4-grams": language_rank_bm25(grams),
     "bm25s, Snowball": bm25s,
+    "LangChain BM25Retriever, as it comes": framework("LangChain"),
+    "LlamaIndex BM25Retriever, as it comes": framework("LlamaIndex"),
 }
 
 

@@ -202,11 +202,15 @@ def without_copies(results: Sequence[ScoredNode], query: str) -> list[ScoredNode
     kept: list[ScoredNode] = []
     copies: dict[int, list[Evidence]] = {}
     same: dict[str, list[int]] = {}  # the places of results with a text
+    words: dict[str, str] = {}  # of texts, many of which are there twice as they are
     for result, of_result in zip(results, ends, strict=True):
         if with_ends[of_result] == 1:
             kept.append(result)
             continue
-        of_text = same.setdefault("\n".join(_without_marks(result.node.text)), [])
+        text = result.node.text
+        if text not in words:
+            words[text] = "\n".join(_without_marks(text))
+        of_text = same.setdefault(words[text], [])
         score = _own_score(result) if of_text else 0.0
         close = (at for at in of_text if abs(score - _own_score(kept[at])) <= _CLOSE * score)
         first = next(close, None)

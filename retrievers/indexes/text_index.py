@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from itertools import chain
@@ -85,6 +85,7 @@ class TextIndex(SyncedIndex):
         self.frequency: Callable[[str], int] = lru_cache(_RECENT_TERMS)(frequency)
         self._mean_idf: float | None = None
         self._norms: tuple[Saturation | None, Floats] = None, np.zeros(0)  # of the latest query
+        self._latest: _Latest = None, {}
 
     @property
     def size(self) -> int:
@@ -145,8 +146,10 @@ class TextIndex(SyncedIndex):
         if weighs != query.saturation:
             norms = query.saturation.norms(self._lengths[: len(table)])
             self._norms = query.saturation, norms
+        lists = {term: self._postings.get(term) for term in terms}
+        self._latest = query, lists  # whose terms the best nodes have is asked next
         of_query = QueryPostings(
-            [self._postings.get(term) for term in terms],
+            [*lists.values()],
             np.array([query.weights[term] for term in terms]),
             query.saturation,
             norms,
@@ -172,8 +175,9 @@ class TextIndex(SyncedIndex):
         order = rows.argsort()  # what is near each other is looked up in less time
         rows = rows.take(order)
         sought = rows.astype(np.int32)
+        latest, lists = self._latest
         for of_query, term in zip(counts, query.weights, strict=True):
-            of_term, of_rows = self._postings.get(term)
+            of_term, of_rows = lists[term] if latest is query else self._postings.get(term)
             if len(of_term):
                 at = of_term.searchsorted(sought)
                 np.multiply(
@@ -251,6 +255,10 @@ class TextIndex(SyncedIndex):
         self.table, self._postings, self._lengths = table, postings, lengths
         self.total_length = int(lengths[table.alive].sum())
         self._state_changed()  # what was remembered refers to the postings as they were
+
+
+_Latest = tuple[TermWeights | None, Mapping[str, tuple[Ints, Counts]]]
+"""A query, and the postings of its terms."""
 
 
 class _TablePassages:
