@@ -86,7 +86,7 @@ MODELS = ("vectors", "reranked")
 WITHIN = tuple(f"recall@{tokens}tokens" for tokens in (500, 1_000, 2_000, 4_000))
 
 DEPTH = 10  # passages that are returned
-MORE = 40  # for what is counted within so many tokens
+MORE = 40  # that peers return for what is counted within so many tokens
 FUSED_DEPTH = 50
 RERANKED = 10
 
@@ -100,6 +100,7 @@ POOL_BY_VECTOR = "paragraphs and sentences as one pool, cosine"
 RRF, RELATIVE = "paragraph, bm25 + cosine fused (rrf)", "paragraph, bm25 + cosine fused (relative)"
 SENTENCES_FUSED = "sentence -> paragraph, bm25 + cosine fused (relative)"
 LINKS = "paragraph, bm25, following links"
+PLACE = Matching("place")  # what is cut smaller than paragraphs counts, too
 MARK = "\x1f"  # between a query and a passage
 READS = 256  # tokens that all-MiniLM-L6-v2 was trained to read
 
@@ -385,8 +386,8 @@ def systems_of(families: dict[str, Callable[[], Iterable[System]]]) -> Iterator[
 def measure(task: Task, systems: list[System], few: int) -> None:
     """Print the table of a task, and what combinations gain."""
     quick = {one.name: one.retriever for one in systems if not one.few}
-    measured = compare(task.dataset, quick, task.metrics, top_k=DEPTH)
-    within = compare(task.dataset, quick, WITHIN, top_k=MORE)
+    measured = compare(task.dataset, quick, task.metrics, top_k=DEPTH, matching=PLACE)
+    within = compare(task.dataset, quick, WITHIN, matching=PLACE)
     rows = [
         [name, *cells(measured, name), *cells(within, name), ms(measured, name)] for name in quick
     ]

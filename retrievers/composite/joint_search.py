@@ -159,8 +159,8 @@ def _read(
     """Return the results of a ranking, with evidence of each retriever that has found them."""
     results = []
     ids = [fused.id for fused in ranking]
-    nodes, wanted = graph.reader.nodes_by_id(ids), {*ids}
-    by_target = [found.hits_for(wanted) for found in founds]
+    nodes, targets = graph.reader.nodes_by_id(ids), {*ids}
+    by_target = [found.hits_for(targets) for found in founds]
     for node, fused in zip(nodes, ranking, strict=True):
         hits = [
             (by_target[number][fused.id], matches[number], share) for number, share in fused.shares
@@ -209,9 +209,9 @@ class _Branch:
                 if lift is None:
                     founds.append(Found(query, index, dict(zip(ids, scores, strict=False))))
                     break
-                found = Found(query, index, *lift(ids, scores))
-                if not more or search.hits or len(found.scores) >= search.limit:
-                    founds.append(found)
+                targets = Found(query, index, *lift(ids, scores))
+                if not more or search.hits or len(targets.scores) >= search.limit:
+                    founds.append(targets)
                     break
                 fetch *= 4
                 (hits,) = search_index(index, [query], fetch, condition)

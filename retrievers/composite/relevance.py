@@ -74,7 +74,7 @@ _BETWEEN = re.compile(r"[\W_]+")
 
 _LOWER = bytes(range(128)).lower() + bytes(range(128, 256))
 
-_OTHERS = bytes(code for code in range(128) if not chr(code).isalnum())
+_SEPARATORS = bytes(code for code in range(128) if not chr(code).isalnum())
 
 _LINKED = 0.5  # of the score of a passage, what one is worth at least that a link leads to
 
@@ -251,15 +251,15 @@ def _without_marks(text: str) -> list[str]:
 
 def _letters(text: str, part: slice, letters: slice) -> str:
     """Return letters at one end of a text, which tell most texts from others."""
-    of_part = _without_others(text[part])
+    of_part = _alphanumeric(text[part])
     if len(of_part) < 2 * _LETTERS:  # what is cut off may change the others
-        of_part = _without_others(text)
+        of_part = _alphanumeric(text)
     return of_part[letters]
 
 
-def _without_others(text: str) -> str:
+def _alphanumeric(text: str) -> str:
     if text.isascii():
-        return text.encode().translate(_LOWER, _OTHERS).decode()
+        return text.encode().translate(_LOWER, _SEPARATORS).decode()
     return _BETWEEN.sub("", _plain(text))
 
 
