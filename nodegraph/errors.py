@@ -92,11 +92,12 @@ def nearest_names(name: str, existing: Iterable[str], *, limit: int = 8) -> str:
     names = list(existing)
     wanted = name.casefold()
     last = {each: each.casefold().rpartition("/")[2] for each in names}
-    equal = [each for each in names if wanted in (last[each], last[each].rpartition(".")[0])]
+    stems = {each: part.rpartition(".")[0] or part for each, part in last.items()}
+    file_name = wanted.rpartition("/")[2] or wanted
+    equal = [each for each in names if file_name in (last[each], stems[each])]
     within = [each for each in names if wanted and wanted in each.casefold()]
     within.sort(key=lambda each: not last[each].casefold().startswith(wanted))
-    stems = {each: part.rpartition(".")[0] or part for each, part in last.items()}
-    stem = wanted.rpartition(".")[0] or wanted
+    stem = file_name.rpartition(".")[0] or file_name
     alike = difflib.get_close_matches(stem, dict.fromkeys(stems.values()), n=limit, cutoff=0.5)
     spelled = [each for part in alike for each in names if stems[each] == part]
     near = list(dict.fromkeys([*equal, *within, *spelled]))

@@ -18,6 +18,9 @@ def test_long_lists_are_cut() -> None:
     assert nearest_names("x", []) == "none"
     files = [f"{n}.md" for n in numbers]  # a suffix alone is no likeness
     assert nearest_names("rivers.md", files, limit=2) == "none like it among 10"
+    assert nearest_names("docs/7.md", files, limit=2) == "'7.md' and 9 more"
+    parks = [f"parks/{n}/mkdocs.yml" for n in numbers]  # nor is the folder
+    assert nearest_names("parks/links.md", parks, limit=2) == "none like it among 10"
 
 
 def test_a_transform_error_is_the_same_after_pickling() -> None:
