@@ -139,8 +139,13 @@ def pages_of(node: Node) -> tuple[int, int] | None:
     text = _document_text(node)
     if text is None or node.start is None or node.end is None:
         return None
-    first = text.count(PAGE_BREAK, 0, node.start)
-    return first + 1, first + text.count(PAGE_BREAK, node.start, node.end) + 1
+    return pages_between(text, node.start, node.end)
+
+
+def pages_between(text: str, start: int, stop: int) -> tuple[int, int]:
+    """Return the first and the last page of a part of a document's text, from 1."""
+    first = text.count(PAGE_BREAK, 0, start) + 1
+    return first, first + text.count(PAGE_BREAK, start, stop)
 
 
 def locations_of(node: Node, layout: Layout | None) -> list[Location]:

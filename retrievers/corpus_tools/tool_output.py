@@ -6,9 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...nodegraph.navigation import page_label
+from ...nodegraph.navigation import page_label, pages_between
 from ...nodegraph.node import Node
-from ...nodegraph.readers.text import PAGE_BREAK
 from ...nodegraph.search_text import headings_of, source_title
 from ...nodegraph.splitters.chunking import count_tokens
 
@@ -120,9 +119,7 @@ def location_of(node: Node, start: int, stop: int) -> dict[str, Any]:
         "line": text.count("\n", 0, start) + 1,
     }
     if "page_unit" in metadata:
-        first = text.count(PAGE_BREAK, 0, start) + 1
-        last = first + text.count(PAGE_BREAK, start, stop)
-        location["pages"] = page_label(metadata, first, last)
+        location["pages"] = page_label(metadata, *pages_between(text, start, stop))
     return location
 
 
