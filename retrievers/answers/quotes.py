@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 from ...nodegraph.extractors.entity_names import name_key, parse
@@ -174,20 +174,14 @@ def _language(text: str, script: str) -> object:
     return detect(_WORD.findall(text.lower()), script)
 
 
-class _Scripts(dict[str, str]):
-    """Map each letter to its script, all else to nothing."""
-
-    def __missing__(self, character: str) -> str:
-        self[character] = script = script_of(character) if character.isalpha() else ""
-        return script
-
-
-_SCRIPTS = _Scripts()
+@cache
+def _script(character: str) -> str:
+    return script_of(character) if character.isalpha() else ""
 
 
 def _scripts(text: str) -> Counter[str]:
     """Count the letters of each script. A text with kana is in Japanese, its Han characters too."""
-    scripts = Counter(map(_SCRIPTS.__getitem__, text))
+    scripts = Counter(map(_script, text))
     del scripts[""]
     if 10 * (scripts["hiragana"] + scripts["katakana"]) > scripts.total():
         japanese = sum(scripts.pop(name, 0) for name in ("hiragana", "katakana", "cjk"))
