@@ -221,7 +221,8 @@ class Planter:
         ):
             return None
         quote = f"{one} {two}" if self.language in _SPACED else one + two
-        if self._stands_in(quote):
+        is_number = one[-1].isdigit() and two[0].isdigit()  # which joined are another one
+        if self._stands_in(quote) or (is_number and self.language not in _SPACED):
             return None
         return self._answer(quote, at, "stitched", at, wording="", kind="stitched")
 
