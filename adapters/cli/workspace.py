@@ -514,7 +514,7 @@ class _ToStderr(logging.Handler):
         return not record.name.startswith(_TOLD_WITH_ANSWERS)
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Write a warning as one line, and the same once: each group that is searched has it."""
+        """Write a warning as one line, unless it repeats the last: each group searched has it."""
         message = record.getMessage()
         if message != self._last:
             click.echo(f"nodekin: {printable(shell_message(message))}", err=True)
