@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
+from array import array
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 Span = tuple[int, int]
 """Begin and end (exclusive) in characters."""
 
 Length = Callable[[str], int]
 """Measures a text: tokens, characters, whatever chunks are to be limited by."""
+
+Measure = Callable[[int, int], int]
+"""Measures a span of one text."""
 
 CLAUSES = re.compile(r"[，、；：,;:—]+[”’」』）)\]】]*\s*|\n+")
 
@@ -53,29 +58,29 @@ def cut_at(text: str, span: Span, separator: re.Pattern[str]) -> list[Span]:
 
 
 def cut_to_fit(
-    text: str, span: Span, size: int, length: Length, separators: Sequence[re.Pattern[str]]
+    text: str, span: Span, size: int, measure: Measure, separators: Sequence[re.Pattern[str]]
 ) -> list[Span]:
     """Cut a span that is too long: at the first separator that helps, at last anywhere."""
-    if length(text[slice(*span)]) <= size:
+    if measure(*span) <= size:
         return [span]
     for level, separator in enumerate(separators):
         parts = cut_at(text, span, separator)
         if len(parts) > 1:
             weaker = separators[level + 1 :]
-            return [p for part in parts for p in cut_to_fit(text, part, size, length, weaker)]
+            return [p for part in parts for p in cut_to_fit(text, part, size, measure, weaker)]
     parts, (start, end), count = [], span, 1
     while start < end:
-        count = _prefix_length(text, start, end, size, length, guess=count)
+        count = _prefix_length(start, end, size, measure, guess=count)
         parts.append((start, start + count))
         start += count
     return parts
 
 
-def _prefix_length(text: str, start: int, end: int, size: int, length: Length, guess: int) -> int:
+def _prefix_length(start: int, end: int, size: int, measure: Measure, guess: int) -> int:
     """Return how many characters fit, at least one. A longer text must not measure less."""
 
     def fits_size(count: int) -> bool:
-        return length(text[start : start + count]) <= size
+        return measure(start, start + count) <= size
 
     max_count, step = end - start, 1
     low = guess if 1 < guess <= max_count and fits_size(guess) else 1
@@ -92,7 +97,7 @@ def _prefix_length(text: str, start: int, end: int, size: int, length: Length, g
     return low
 
 
-def pack(text: str, parts: Sequence[Span], size: int, overlap: int, length: Length) -> list[Span]:
+def pack(text: str, parts: Sequence[Span], size: int, overlap: int, measure: Measure) -> list[Span]:
     """Join neighbouring parts into chunks of at most ``size``, white space around them left out.
 
     Each chunk but the first begins with whole parts of the one before, at most ``overlap``
@@ -100,10 +105,10 @@ def pack(text: str, parts: Sequence[Span], size: int, overlap: int, length: Leng
     first guess. What counts is the length of the chunk's text, which may be more.
     """
     parts = [p for p in (strip_span(text, part) for part in parts) if p[0] < p[1]]
-    lengths = [length(text[start:end]) for start, end in parts]
+    lengths = [measure(*part) for part in parts]
 
-    def measure(first: int, after: int) -> int:
-        return length(text[parts[first][0] : parts[after - 1][1]])
+    def joined(first: int, after: int) -> int:
+        return measure(parts[first][0], parts[after - 1][1])
 
     chunks: list[Span] = []
     first = after = 0
@@ -113,9 +118,9 @@ def pack(text: str, parts: Sequence[Span], size: int, overlap: int, length: Leng
         while after < len(parts) and (after < least or total + lengths[after] <= size):
             total += lengths[after]
             after += 1
-        if after > least and measure(first, after) > size:
+        if after > least and joined(first, after) > size:
             after = bisect_right(
-                range(after), size, lo=least, key=lambda last: measure(first, last + 1)
+                range(after), size, lo=least, key=lambda last: joined(first, last + 1)
             )
             total = sum(lengths[first:after])
         chunks.append((parts[first][0], parts[after - 1][1]))
@@ -124,8 +129,8 @@ def pack(text: str, parts: Sequence[Span], size: int, overlap: int, length: Leng
         while first < after and (
             total > overlap
             or total + lengths[after] > size
-            or measure(first, after) > overlap
-            or measure(first, after + 1) > size
+            or joined(first, after) > overlap
+            or joined(first, after + 1) > size
         ):
             total -= lengths[first]
             first += 1
@@ -177,8 +182,12 @@ UNSPACED = (
     "\U00020000-\U0003ffff"  # Han, extensions
 )
 
+_SPACED_TOKEN = rf"[^\W\d_{UNSPACED}]{{1,6}}|\d{{1,3}}|[^\w\s]|_+"
+
 # A run of characters that are tokens by themselves, or one other token.
-_TOKENS = re.compile(rf"([{UNSPACED}]+)|[^\W\d_{UNSPACED}]{{1,6}}|\d{{1,3}}|[^\w\s]|_+")
+_TOKENS = re.compile(rf"([{UNSPACED}]+)|{_SPACED_TOKEN}")
+
+_PADDED_TOKEN = re.compile(rf"\s*(?:[{UNSPACED}]|{_SPACED_TOKEN})")
 
 
 def count_tokens(text: str) -> int:
@@ -193,6 +202,28 @@ def count_tokens(text: str) -> int:
     """
     runs = _TOKENS.findall(text)  # empty for a token of the other kinds
     return len("".join(runs)) + runs.count("")
+
+
+def measured(text: str, length: Length) -> Measure:
+    """Return what measures spans of a text as ``length`` measures their texts.
+
+    Tokens are counted once, however many spans there are.
+    """
+    if length is not count_tokens:
+        return lambda start, end: length(text[start:end])
+    stops = array("l", accumulate(map(len, _PADDED_TOKEN.findall(text))))
+
+    def before(at: int) -> int:
+        """Return how many tokens start before a place."""
+        return bisect_left(stops, at) + (at > 0 and not text[at - 1].isspace())
+
+    def measure(start: int, end: int) -> int:
+        first = before(start)
+        if start and not text[start - 1].isspace() and stops[first - 1] != start:
+            return count_tokens(text[start:end])  # which starts inside of a token
+        return before(end) - first
+
+    return measure
 
 
 def shorten(text: str, tokens: int) -> str:
@@ -285,25 +316,29 @@ class RecursiveSplitter:
     def spans(self, text: str) -> list[Span]:
         """Return the begin and end of each chunk, in characters."""
         patterns = [re.compile(separator) for separator in self.separators]
-        chunks = (strip_span(text, s) for s in self._split(text, (0, len(text)), patterns))
+        measure = measured(text, self.length)
+        spans = self._split(text, (0, len(text)), patterns, measure)
+        chunks = (strip_span(text, span) for span in spans)
         return [(start, end) for start, end in chunks if start < end]
 
-    def _split(self, text: str, span: Span, patterns: Sequence[re.Pattern[str]]) -> list[Span]:
-        if self.length(text[slice(*span)]) <= self.chunk_size:
+    def _split(
+        self, text: str, span: Span, patterns: Sequence[re.Pattern[str]], measure: Measure
+    ) -> list[Span]:
+        if measure(*span) <= self.chunk_size:
             return [span]
         parts = [span]
         while patterns and len(parts) == 1:
             parts, patterns = cut_at(text, span, patterns[0]), patterns[1:]
         if len(parts) == 1:
-            parts = cut_to_fit(text, span, self.chunk_size, self.length, ())
-            return pack(text, parts, self.chunk_size, self.chunk_overlap, self.length)
+            parts = cut_to_fit(text, span, self.chunk_size, measure, ())
+            return pack(text, parts, self.chunk_size, self.chunk_overlap, measure)
         chunks: list[Span] = []
         fitting: list[Span] = []
         for part in parts:
-            if self.length(text[slice(*part)]) <= self.chunk_size:
+            if measure(*part) <= self.chunk_size:
                 fitting.append(part)
                 continue
-            chunks += pack(text, fitting, self.chunk_size, self.chunk_overlap, self.length)
+            chunks += pack(text, fitting, self.chunk_size, self.chunk_overlap, measure)
             fitting = []
-            chunks += self._split(text, part, patterns)
-        return chunks + pack(text, fitting, self.chunk_size, self.chunk_overlap, self.length)
+            chunks += self._split(text, part, patterns, measure)
+        return chunks + pack(text, fitting, self.chunk_size, self.chunk_overlap, measure)

@@ -12,7 +12,17 @@ from typing import Any, ClassVar
 
 from ..node import Node
 from ..search_text import file_name_of
-from .chunking import Length, RecursiveSplitter, Span, check_sizes, count_tokens, pack, strip_span
+from .chunking import (
+    Length,
+    Measure,
+    RecursiveSplitter,
+    Span,
+    check_sizes,
+    count_tokens,
+    measured,
+    pack,
+    strip_span,
+)
 from .headings import TABLE, Section, columns_of, headings_in, sections_of
 from .sentences import paragraph_spans
 
@@ -82,7 +92,7 @@ class PassageSplitter:
             name = file_name_of(node.metadata) or ""
         has_pages = node is not None and node.parent_id is None and "page_unit" in node.metadata
         headings = headings_in(text, name) if self.headings else ()
-        cutter = _Cutter(text, self.chunk_size, self.length)
+        cutter = _Cutter(text, self.chunk_size, self.length, measured(text, self.length))
         passages = cutter.subtree(list(sections_of(text, headings)))
         has_rows = any(text[p.start] == "|" for p in passages)
         tables = [table.span() for table in TABLE.finditer(text)] if has_rows else []
@@ -138,6 +148,7 @@ class _Cutter:
     text: str
     size: int
     length: Length
+    measure: Measure
 
     @property
     def limit(self) -> int:
@@ -145,10 +156,10 @@ class _Cutter:
         return self.size * 3 // 2
 
     def is_below_limit(self, start: int, end: int) -> bool:
-        return self.length(self.text[start:end]) <= self.limit
+        return self.measure(start, end) <= self.limit
 
     def is_small(self, start: int, end: int) -> bool:
-        return self.length(self.text[start:end]) <= self.size // 2
+        return self.measure(start, end) <= self.size // 2
 
     def subtree(self, sections: Sequence[Section]) -> list[_Passage]:
         """Return the passages of a section and those below it, which follow it."""
@@ -186,7 +197,7 @@ class _Cutter:
         return (
             self.is_small(following.start, following.end)
             and self.is_small(last.start, last.end)
-            and self.length(self.text[last.start : following.end]) <= self.size
+            and self.measure(last.start, following.end) <= self.size
         )
 
     def _section_passages(self, section: Section) -> list[_Passage]:
@@ -198,8 +209,8 @@ class _Cutter:
             return [_Passage(start, end, section.path)]
         blocks = list(_blocks(self.text, section))
         bonds = [_bond(self.text, *pair, section) for pair in pairwise(blocks)]
-        spans = pack(self.text, self._units(blocks, bonds), self.size, 0, self.length)
-        if len(spans) > 1 and self.length(self.text[slice(*spans[-1])]) <= self.size // 4:
+        spans = pack(self.text, self._units(blocks, bonds), self.size, 0, self.measure)
+        if len(spans) > 1 and self.measure(*spans[-1]) <= self.size // 4:
             (start, _), (_, end) = spans[-2:]
             if self.is_below_limit(start, end):
                 spans[-2:] = [(start, end)]

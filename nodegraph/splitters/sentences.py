@@ -16,6 +16,7 @@ from .chunking import (
     check_sizes,
     count_tokens,
     cut_to_fit,
+    measured,
     pack,
 )
 
@@ -252,9 +253,10 @@ class SentenceSplitter:
 
     def spans(self, text: str) -> list[Span]:
         """Return the begin and end of each chunk, in characters."""
+        measure = measured(text, self.length)
         parts = [
             part
             for sentence in sentence_spans(text)
-            for part in cut_to_fit(text, sentence, self.chunk_size, self.length, (CLAUSES, WORDS))
+            for part in cut_to_fit(text, sentence, self.chunk_size, measure, (CLAUSES, WORDS))
         ]
-        return pack(text, parts, self.chunk_size, self.chunk_overlap, self.length)
+        return pack(text, parts, self.chunk_size, self.chunk_overlap, measure)

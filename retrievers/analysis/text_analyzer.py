@@ -36,11 +36,10 @@ CAMEL = re.compile(r"[A-Z](?:(?<=[a-z][A-Z])|(?<=[A-Z][A-Z])(?=[a-z]))")
 
 _CHARACTER = rf"[^\W{UNSPACED}]"
 
-_IDENTIFIER = re.compile(
-    rf"(?<!{_CHARACTER}){_CHARACTER}*?"
-    rf"(?:[a-z](?=[A-Z])|[A-Z](?=[A-Z][a-z])|[^\W_{UNSPACED}]_+(?=[^\W_{UNSPACED}]))"
-    rf"{_CHARACTER}*"
-)
+# What may be a name of several parts, which only a capital or an underscore can make it.
+_WORD = re.compile(rf"(?<!{_CHARACTER})[^\WA-Z_{UNSPACED}]*[A-Z_]{_CHARACTER}*")
+
+_SEVERAL_PARTS = re.compile(r"[a-z][A-Z]|[A-Z][A-Z][a-z]|[^\W_]_+[^\W_]")
 
 # A plural of capitals, capitals that end before a word, a word, a number.
 _PART = re.compile(r"[A-Z]+s(?![a-z])|[A-Z]+(?![a-z])|[A-Z]?(?:(?![A-Z])[^\W\d_])+|\d+")
@@ -66,17 +65,17 @@ def with_parts(text: str) -> str:
         'call getUserName get User Name or runtarget run target'
     """
     is_code = _CODE.search(text) is not None
+    return _WORD.sub(lambda match: _with_parts(match[0], is_code), text)
 
-    def expanded(match: re.Match[str]) -> str:
-        name = match[0]
-        if not is_code and _NAME.fullmatch(name):
-            return name
-        full = name.replace("_", "")
-        expanded = " ".join([full, *(part for part in _parts(name) if part != full)])
-        # A sign may stand on the underscore beside, which keeps the words apart.
-        return f"{'_' * (name[0] == '_')}{expanded}{'_' * (name[-1] == '_')}"
 
-    return _IDENTIFIER.sub(expanded, text)
+@lru_cache(4096)  # names come again and again in a program
+def _with_parts(name: str, is_code: bool) -> str:
+    if not _SEVERAL_PARTS.search(name) or (not is_code and _NAME.fullmatch(name)):
+        return name
+    full = name.replace("_", "")
+    expanded = " ".join([full, *(part for part in _parts(name) if part != full)])
+    # A sign may stand on the underscore beside, which keeps the words apart.
+    return f"{'_' * (name[0] == '_')}{expanded}{'_' * (name[-1] == '_')}"
 
 
 def _parts(name: str) -> list[str]:

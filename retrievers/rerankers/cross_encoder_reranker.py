@@ -18,6 +18,7 @@ from ...nodegraph.splitters.chunking import (
     Span,
     count_tokens,
     cut_to_fit,
+    measured,
     pack,
 )
 from ...nodegraph.splitters.sentences import sentence_spans
@@ -60,14 +61,14 @@ def passage_windows(
         )
     if length(text) <= limit:
         return [(0, len(text))]
+    measure = measured(text, length)
     parts: list[Span] = []
     for sentence in sentence_spans(text):
-        start, end = sentence
-        if length(text[start:end]) <= limit:
+        if measure(*sentence) <= limit:
             parts.append(sentence)
         else:
-            parts += cut_to_fit(text, sentence, overlap or limit, length, (CLAUSES, WORDS))
-    return pack(text, parts, limit, overlap, length) or [(0, 0)]
+            parts += cut_to_fit(text, sentence, overlap or limit, measure, (CLAUSES, WORDS))
+    return pack(text, parts, limit, overlap, measure) or [(0, 0)]
 
 
 def default_overlap(limit: int) -> int:

@@ -12,7 +12,7 @@ from nodekin.nodegraph import (
     SentenceSplitter,
     count_tokens,
 )
-from nodekin.nodegraph.splitters.chunking import locate
+from nodekin.nodegraph.splitters.chunking import locate, measured
 
 
 @pytest.mark.parametrize(
@@ -108,3 +108,10 @@ def test_a_long_line(splitter: Callable[[str], list], text: str) -> None:
     assert text.rstrip().endswith(chunks[-1])
     assert max(map(count_tokens, chunks)) <= 1024
     assert sum(map(len, chunks)) >= len(text) - text.count(" ")
+
+
+@given(st.text("aB12 _\n.,\u0301é²٣茶ไทยい한", max_size=30), st.integers(0, 30), st.integers(0, 30))
+def test_spans_measure_what_their_texts_do(text: str, start: int, end: int) -> None:
+    start, end = sorted([min(start, len(text)), min(end, len(text))])
+    assert measured(text, count_tokens)(start, end) == count_tokens(text[start:end])
+    assert measured(text, len)(start, end) == end - start
