@@ -165,21 +165,29 @@ _PAGE_NUMBER = re.compile(
 )
 
 
+_FRONT_PAGES = 20  # how many a file may have before page 1
+
+_COUNTED = re.compile(r"(?<!\d)\d{1,5}(?!\d)")
+
+_FIELD = re.compile(r":(?!\S)|：")  # behind the name of a form's field
+
+
 def _without_running_heads(pages: Sequence[Lines], pitch: float) -> Sequence[Lines]:
     """Return pages without page numbers, and without heads and feet but where they stand first.
 
     One that the first page has elsewhere, as a title, is not kept at all.
 
-    A head or foot is set off from the text, no larger than most of it, and the same at the same
-    place of more than half of all pages, and of three where there are as many. It has no colon:
-    the field of a form may be the same on each. A page number is one that counts the pages there.
+    A head or foot is set off from the text, no larger than most of it, and at the same place of
+    more than half of all pages, or of all left or all right ones, and of three where there are as
+    many. It is the same there, but for a number that counts the pages. It is no field of a form,
+    which may be the same on each.
     """
     places: dict[tuple[str, int], list[int]] = {}
     for number, lines in enumerate(pages):
         for line in _margin_lines(lines, pitch):
-            places.setdefault(_place(line, number), []).append(number)
-    needed = max(2, min(3, len(pages)), len(pages) // 2 + 1)
-    first = {place: on[0] for place, on in places.items() if len(set(on)) >= needed}
+            for place in _places(line, number):
+                places.setdefault(place, []).append(number)
+    first = {place: on[0] for place, on in places.items() if _is_on_most(on, len(pages))}
 
     heights = {height for _, height in first}
     if not first:
@@ -189,23 +197,39 @@ def _without_running_heads(pages: Sequence[Lines], pitch: float) -> Sequence[Lin
     body = max(characters, key=characters.__getitem__, default=0.0)
 
     def stays(line: TextLine, number: int) -> bool:
-        if round(line.baseline / 4) not in heights:
+        if round(line.baseline / 4) not in heights or _rounded(line.size) > body:
             return True
-        place = _place(line, number)
-        if place not in first or _rounded(line.size) > body:
-            return True
+        on = [first[place] for place in _places(line, number) if place in first]
         is_page_number = _PAGE_NUMBER.fullmatch(line.text)
         is_new = not number or _squeezed(line.text) not in start
-        return number == first[place] and is_new and not is_page_number
+        return not on or (number == min(on) and is_new and not is_page_number)
 
     return [[line for line in lines if stays(line, number)] for number, lines in enumerate(pages)]
 
 
-def _place(line: TextLine, number: int) -> tuple[str, int]:
-    """Return the text and place of a line. Of a page number how far it is from the page's own."""
-    match = _PAGE_NUMBER.fullmatch(line.text)
-    text = f"page number {int(match[1]) - number}" if match else line.text
-    return text, round(line.baseline / 4)
+def _is_on_most(numbers: Sequence[int], count: int) -> bool:
+    """Return whether these are most of so many pages, or of their left or right ones."""
+    on = set(numbers)
+    if len({number % 2 for number in on}) == 1 and len(on) > 2:
+        return len(on) > count // 4
+    return len(on) >= max(2, min(3, count), count // 2 + 1)
+
+
+def _places(line: TextLine, number: int) -> Iterator[tuple[str, int]]:
+    """Yield the text and the place of a line on a page (from 0), also with each number of it as
+    how far it is from the page's own.
+
+    ``Invoice 1001`` and ``Question 1`` count something else: a number that counts pages stands
+    alone, with another one, or near the page's own with more than a word.
+    """
+    text, height = line.text, round(line.baseline / 4)
+    yield text, height
+    numbers = list(_COUNTED.finditer(text))
+    is_counted = len(numbers) > 1 or _PAGE_NUMBER.fullmatch(text)
+    for match in numbers:
+        away = int(match[0]) - number
+        if is_counted or (len(text.split()) > 2 and abs(away) <= _FRONT_PAGES):
+            yield f"{text[: match.start()]}\0{away}{text[match.end() :]}", height
 
 
 def _margin_lines(lines: Lines, pitch: float) -> Iterator[TextLine]:
@@ -220,7 +244,7 @@ def _margin_lines(lines: Lines, pitch: float) -> Iterator[TextLine]:
             for line, inner in pairwise(from_edge)
         ]
         for at, line in enumerate(from_edge[:2]):
-            is_apart = any(apart[at:]) and not set(":：") & set(line.text)
+            is_apart = any(apart[at:]) and not _FIELD.search(line.text)
             if is_apart or _PAGE_NUMBER.fullmatch(line.text):
                 yield line
 
@@ -418,7 +442,7 @@ def _blocks(
                 if (
                     not (is_surely_full[at - 1] or _is_full(line, following, edges[at - 1]))
                     or (indent > 0.8 * line.size and not _ITEM.match(lines[start].text))
-                    or _ITEM.match(following.text)
+                    or _begins_item(lines[start], line, following)
                 ):  # a line that ends early, or begins further to the right, or an item
                     break
                 margin = following.x0 if at == start + 1 else min(margin, following.x0)
@@ -430,6 +454,14 @@ def _blocks(
             at += 1
         blocks.append(_PageBlock(start, at, 0))
     return blocks
+
+
+def _begins_item(first: TextLine, line: TextLine, following: TextLine) -> bool:
+    """Return whether a line begins an item. A dash may stand within a sentence of a paragraph."""
+    if not _ITEM.match(following.text):
+        return False
+    is_dash = following.text[0] in "-–"
+    return not is_dash or bool(_ITEM.match(first.text) or _SENTENCE_END.search(line.text))
 
 
 def _headings(

@@ -200,6 +200,8 @@ def test_a_paragraph_goes_on_with_a_name_on_the_next_page(following: str, is_sam
         (["Invoice 1001", "Invoice 1002", "Invoice 1003"], ["", "", ""]),
         (["", "", ""], ["120", "95", "4711"]),
         (["Journal of Tea", "Journal of Tea", ""], ["", "", ""]),
+        (["Question 1", "Question 2", "Question 3"], ["", "", ""]),
+        (["Freight: 12 of 1", "Freight: 12 of 2", "Freight: 12 of 3"], ["", "", ""]),
     ],
 )
 def test_what_is_no_running_head_stays_on_its_page(heads: list[str], feet: list[str]) -> None:
@@ -207,6 +209,29 @@ def test_what_is_no_running_head_stays_on_its_page(heads: list[str], feet: list[
     text, _ = pages_as_text(pages, [])
     for line in {*heads, *feet} - {""}:
         assert text.count(line) == (heads + feet).count(line)
+
+
+@pytest.mark.parametrize(
+    ("left", "right"),
+    [
+        ("J. Biol. 12 (2024) {j}", "J. Biol. 12 (2024) {j}"),
+        ("The Tea Report {n}", "The Tea Report {n}"),
+        ("J. Biol. 12:{j}", "Berg and Li {n}"),
+        ("{n} The Tea Report", "On Water"),
+    ],
+)
+def test_heads_that_count_pages_are_there_once(left: str, right: str) -> None:
+    heads = [(left, right)[n % 2].format(n=n, j=n + 344) for n in range(1, 9)]
+    text, _ = pages_as_text([page_of(*LINES, head=head) for head in heads], [])
+    assert sum(map(text.count, set(heads))) == len({left, right})
+
+
+@pytest.mark.parametrize(
+    ("first", "is_same"), [(LINES[0], True), (f"{LINES[0]}:", False), (f"- {LINES[0]}", False)]
+)
+def test_a_line_of_a_paragraph_may_begin_with_a_dash(first: str, is_same: bool) -> None:
+    text, _ = pages_as_text([page_of(first, "- " + LINES[0])], [])
+    assert (" - green" in text) == is_same
 
 
 def table_of(*rows: tuple[str, str], left: float = 50) -> TextLine:
