@@ -179,8 +179,7 @@ def _without_running_heads(pages: Sequence[Lines], pitch: float) -> Sequence[Lin
 
     A head or foot is set off from the text, no larger than most of it, and at the same place of
     more than half of all pages, or of all left or all right ones, and of three where there are as
-    many. It is the same there, but for a number that counts the pages. It is no field of a form,
-    which may be the same on each.
+    many. It is the same there, and no field of a form, or a number in it counts the pages.
     """
     places: dict[tuple[str, int], list[int]] = {}
     for number, lines in enumerate(pages):
@@ -217,19 +216,21 @@ def _is_on_most(numbers: Sequence[int], count: int) -> bool:
 
 def _places(line: TextLine, number: int) -> Iterator[tuple[str, int]]:
     """Yield the text and the place of a line on a page (from 0), also with each number of it as
-    how far it is from the page's own.
+    how far it is from the page's own. Beside one at the edge may be the title of a chapter.
 
     ``Invoice 1001`` and ``Question 1`` count something else: a number that counts pages stands
-    alone, with another one, or near the page's own with more than a word.
+    alone, with another one, or near the page's own with more than two words.
     """
     text, height = line.text, round(line.baseline / 4)
-    yield text, height
+    if not _FIELD.search(text):
+        yield text, height
     numbers = list(_COUNTED.finditer(text))
     is_counted = len(numbers) > 1 or _PAGE_NUMBER.fullmatch(text)
     for match in numbers:
         away = int(match[0]) - number
-        if is_counted or (len(text.split()) > 2 and abs(away) <= _FRONT_PAGES):
-            yield f"{text[: match.start()]}\0{away}{text[match.end() :]}", height
+        if is_counted or (len(text.split()) > 3 and abs(away) <= _FRONT_PAGES):
+            before, after = text[: match.start()], text[match.end() :]
+            yield f"{before}\0{away}{after}" if before and after else f"\0{away}", height
 
 
 def _margin_lines(lines: Lines, pitch: float) -> Iterator[TextLine]:
@@ -244,8 +245,7 @@ def _margin_lines(lines: Lines, pitch: float) -> Iterator[TextLine]:
             for line, inner in pairwise(from_edge)
         ]
         for at, line in enumerate(from_edge[:2]):
-            is_apart = any(apart[at:]) and not _FIELD.search(line.text)
-            if is_apart or _PAGE_NUMBER.fullmatch(line.text):
+            if any(apart[at:]) or _PAGE_NUMBER.fullmatch(line.text):
                 yield line
 
 
