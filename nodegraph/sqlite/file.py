@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from traceback import walk_stack
 
 from ..database import Database, StateCache
 from ..errors import DiskFullError, StoreError
@@ -354,10 +355,19 @@ _forking = threading.local()  # whether this thread has locked ``opening`` to fo
 
 
 def _is_importing() -> bool:
-    """Return whether a thread imports a module of ours, for which a child would wait for ever."""
-    modules = [module for name, module in list(sys.modules.items()) if name.startswith("nodekin.")]
-    specs = [getattr(module, "__spec__", None) for module in modules]
-    return any(getattr(spec, "_initializing", False) for spec in specs)
+    """Return whether another thread imports a module of ours: a child would wait for it for ever.
+
+    What this thread imports, a child goes on with.
+    """
+    frames = [
+        frame for frame, _ in walk_stack(sys._getframe()) if frame.f_code.co_name == "<module>"
+    ]
+    own = {frame.f_globals.get("__name__") for frame in frames}
+    return any(
+        name.startswith("nodekin.") and name not in own and getattr(spec, "_initializing", False)
+        for name, module in list(sys.modules.items())
+        for spec in [getattr(module, "__spec__", None)]
+    )
 
 
 def _before_fork() -> None:

@@ -65,19 +65,37 @@ async def _all_of(reader: asyncio.StreamReader) -> bytes:
     return b""
 
 
+async def _drip(writer: asyncio.StreamWriter, piece: bytes) -> None:
+    """Send a piece again and again, until the server closes the connection."""
+    with contextlib.suppress(ConnectionError):
+        while piece:
+            writer.write(piece)
+            await writer.drain()
+            await asyncio.sleep(0.01)
+
+
 @pytest.mark.parametrize(
-    "sent",
+    ("sent", "piece"),
     [
-        b"",
-        b"GET / HTTP/1.1\r\nhost: ",
-        b"POST / HTTP/1.1\r\nhost: localhost\r\ncontent-length: 9\r\n\r\nhalf",
+        (b"", b""),
+        (b"GET / HTTP/1.1\r\nhost: ", b""),
+        (READ[:-2], b"x: 1\r\n"),
+        (b"POST / HTTP/1.1\r\nhost: localhost\r\ncontent-length: 9\r\n\r\nhalf", b""),
+        (b"POST / HTTP/1.1\r\nhost: localhost\r\ncontent-length: 99999\r\n\r\n", b"x"),
+        (
+            b"POST / HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n\r\n",
+            b"1\r\nx\r\n",
+        ),
     ],
 )
-async def test_a_request_that_is_not_complete_in_time_is_ended(sent, monkeypatch, caplog) -> None:
+async def test_a_request_that_is_not_complete_in_time_is_ended(
+    sent, piece, monkeypatch, caplog
+) -> None:
     monkeypatch.setattr(http_server, "READ_TIMEOUT", 0.2)
     async with _serving() as port:
-        async with _sent(port, sent) as (slow, _):
-            assert OK not in await _all_of(slow)
+        async with _sent(port, sent) as (slow, writer):
+            received, _ = await asyncio.gather(_all_of(slow), _drip(writer, piece))
+            assert OK not in received
         async with _sent(port, READ) as (quick, _):
             assert (await quick.readline()).startswith(OK)
     assert "a request was not complete after 0.2 seconds" in caplog.text
