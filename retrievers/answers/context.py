@@ -306,11 +306,16 @@ def _match_offset(source: Source) -> int:
     return 0
 
 
+_JOINT = 8
+"""Tokens, or characters, by which a text may be shorter than its parts."""
+
+
 class Packing(Generic[T]):
     """Put items in a prompt, one after the other, as far as it has room.
 
-    Lengths are added up. Only an item that seems too long is measured with all others, so that the
-    work grows with the number of items and not with its square.
+    Lengths are added up, so that the work grows with the number of items and not with its square.
+    What is in the prompt is measured together once it seems full, and with it an item that misses
+    the limit by no more than a joint of two texts may count.
 
     Args:
         length: Measures a text.
@@ -324,17 +329,21 @@ class Packing(Generic[T]):
         self.items: list[T] = []
         self._length, self._limit, self._prompt_of = length, limit, prompt_of
         self._empty = self._total = length(prompt_of([]))
+        self._is_exact = True
 
     def add(self, item: T) -> bool:
         """Add an item if there is room for it. Return whether there is."""
         read = self._length(self._prompt_of([item])) - self._empty
-        total = self._total + read + bool(self.items)  # a line break
-        if total > self._limit:
-            total = self._length(self._prompt_of([*self.items, item]))
+        read += bool(self.items)  # a line break
+        if self._total + read > self._limit and not self._is_exact:
+            self._total, self._is_exact = self._length(self._prompt_of(self.items)), True
+        total, is_exact = self._total + read, False
+        if self._limit < total <= self._limit + _JOINT:
+            total, is_exact = self._length(self._prompt_of([*self.items, item])), True
         if total > self._limit:
             return False
         self.items.append(item)
-        self._total = total
+        self._total, self._is_exact = total, is_exact
         return True
 
     def fitting(self) -> list[T]:

@@ -243,8 +243,10 @@ def test_one_call_that_fails_is_noted_and_the_rest_goes_on(mode, scripted, four_
         assert "out of memory" in note
 
 
-@pytest.mark.parametrize("mode", ["stuff", "refine"])
-def test_measuring_prompts_takes_work_in_proportion_to_the_passages(mode: Any) -> None:
+@pytest.mark.parametrize(
+    ("mode", "window"), [("stuff", 10**6), ("refine", 10**6), ("stuff", 20_000)]
+)
+def test_measuring_prompts_takes_work_in_proportion_to_the_passages(mode: Any, window: int) -> None:
     def measured(count: int) -> int:
         total = 0
 
@@ -253,13 +255,15 @@ def test_measuring_prompts_takes_work_in_proportion_to_the_passages(mode: Any) -
             total += len(text)
             return len(text)
 
-        settings = AnswerSettings(context_window=10**6, num_output=0, length=length)
+        settings = AnswerSettings(context_window=window, num_output=0, length=length)
         passages = candidates(*(f"Passage {number}. " * 40 for number in range(count)))
         engine = QueryEngine(
             FixedRetriever(passages), lambda prompt: "So it is [1].", mode, settings=settings
         )
         total = 0
-        assert len(engine.query("What is it?").sources) == count
+        answer = engine.query("What is it?")
+        assert len(answer.sources) + len(answer.omitted) == count
+        assert bool(answer.omitted) == (window == 20_000)
         return total
 
     assert measured(200) < 6 * measured(50)
