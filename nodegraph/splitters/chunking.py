@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import re
-from array import array
-from bisect import bisect_left, bisect_right
+import sys
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
+from functools import cache
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
 
 Span = tuple[int, int]
 """Begin and end (exclusive) in characters."""
@@ -182,12 +187,16 @@ UNSPACED = (
     "\U00020000-\U0003ffff"  # Han, extensions
 )
 
-_SPACED_TOKEN = rf"[^\W\d_{UNSPACED}]{{1,6}}|\d{{1,3}}|[^\w\s]|_+"
-
 # A run of characters that are tokens by themselves, or one other token.
-_TOKENS = re.compile(rf"([{UNSPACED}]+)|{_SPACED_TOKEN}")
+_TOKENS = re.compile(rf"([{UNSPACED}]+)|[^\W\d_{UNSPACED}]{{1,6}}|\d{{1,3}}|[^\w\s]|_+")
 
-_PADDED_TOKEN = re.compile(rf"\s*(?:[{UNSPACED}]|{_SPACED_TOKEN})")
+_KIND = re.compile(rf"([{UNSPACED}])|([^\W\d_])|(\d)|([^\w\s])|(_)")
+
+_SPACE, _UNKNOWN = 0, 255
+
+_LENGTHS = (1, 1, 6, 3, 1, 1 << 30)  # of a token of each kind, at most
+
+_BLOCK = 1 << 16  # characters that are counted together
 
 
 def count_tokens(text: str) -> int:
@@ -204,6 +213,44 @@ def count_tokens(text: str) -> int:
     return len("".join(runs)) + runs.count("")
 
 
+def tokens_before(text: str) -> npt.NDArray[np.int32]:
+    """Return how many tokens start before each place of a text, and in all of it."""
+    import numpy as np
+
+    counts, lengths = np.zeros(len(text) + 1, np.int32), np.array(_LENGTHS, np.int32)
+    kind = start = 0  # of the run of one kind that the last block ends with
+    for at in range(0, len(text), _BLOCK):
+        kinds = _kinds_of(text[at : at + _BLOCK])
+        places = np.arange(at, at + len(kinds), dtype=np.int32)
+        starts = np.where(kinds != np.append(kind, kinds[:-1]), places, start)
+        np.maximum.accumulate(starts, out=starts)
+        kind, start = kinds[-1], starts[-1]
+        is_first = (places - starts) % lengths[kinds] == 0
+        is_first &= kinds != _SPACE
+        counts[at + 1 : at + 1 + len(kinds)] = np.cumsum(is_first) + counts[at]
+    return counts
+
+
+@cache
+def _kinds_by_code() -> npt.NDArray[np.uint8]:
+    """Return an array for the kinds of all characters, those that were met."""
+    import numpy as np
+
+    return np.full(sys.maxunicode + 1, _UNKNOWN, np.uint8)
+
+
+def _kinds_of(text: str) -> npt.NDArray[np.uint8]:
+    import numpy as np
+
+    by_code = _kinds_by_code()
+    codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
+    if (new := codes[by_code[codes] == _UNKNOWN]).size:
+        for code in np.unique(new).tolist():
+            match = _KIND.match(chr(code))
+            by_code[code] = (match and match.lastindex) or _SPACE
+    return by_code[codes]
+
+
 def measured(text: str, length: Length) -> Measure:
     """Return what measures spans of a text as ``length`` measures their texts.
 
@@ -211,17 +258,13 @@ def measured(text: str, length: Length) -> Measure:
     """
     if length is not count_tokens:
         return lambda start, end: length(text[start:end])
-    stops = array("l", accumulate(map(len, _PADDED_TOKEN.findall(text))))
-
-    def before(at: int) -> int:
-        """Return how many tokens start before a place."""
-        return bisect_left(stops, at) + (at > 0 and not text[at - 1].isspace())
+    counts = tokens_before(text)
 
     def measure(start: int, end: int) -> int:
-        first = before(start)
-        if start and not text[start - 1].isspace() and stops[first - 1] != start:
-            return count_tokens(text[start:end])  # which starts inside of a token
-        return before(end) - first
+        first: int = counts.item(start)
+        if 0 < start < end and not text[start - 1].isspace() and counts.item(start + 1) == first:
+            return count_tokens(text[start:end])  # which may start inside of a token
+        return int(counts.item(end)) - first
 
     return measure
 

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.node import Node
-from ...nodegraph.splitters.chunking import count_tokens
+from ...nodegraph.splitters.chunking import tokens_before
 from ...nodegraph.splitters.passage_splitter import LIST_ITEM
 from ..indexes.bm25_scores import Floats, Passages, Saturation, TermWeights
 from ..ranking import joined_span
@@ -38,8 +38,6 @@ _COUNTS = Saturation(k1=1e9, b=0.0, average_length=1.0)  # of which an impact is
 _HEADING = re.compile(r"#{1,6}[ \t][^\n]*|[^\n]+\n([*=~^\"+#-])\1{2,}")
 
 _UNDERLINES = tuple('*=~^"+#-')
-
-_SPACE, _LETTER, _DIGIT, _MARK, _UNDERSCORE = range(5)
 
 Run = tuple[int, int]
 """The first of some sentences, and the one behind the last."""
@@ -329,34 +327,10 @@ def _introduces(text: str) -> bool:
     return is_like_one and _HEADING.fullmatch(text) is not None
 
 
-def _kind(character: str) -> int:
-    if character == "_":
-        return _UNDERSCORE
-    if character.isspace():
-        return _SPACE
-    return _LETTER if character.isalpha() else _DIGIT if character.isdigit() else _MARK
-
-
-_KINDS = np.array([_kind(chr(code)) for code in range(128)], np.uint8)
-
-_LENGTHS = np.array([1, 6, 3, 1, 1 << 30])  # of a token of each kind, at most
-
-
 def token_counts(texts: Sequence[str]) -> list[int]:
-    """Return what ``count_tokens`` returns of each text, those of ASCII counted together."""
-    counts = [0 if text.isascii() else count_tokens(text) for text in texts]
-    plain = [at for at, text in enumerate(texts) if text.isascii()]
-    if not plain:
-        return counts
-    joined = "\n".join(["", *(texts[at] for at in plain)]).encode("ascii")
-    kinds = _KINDS[np.frombuffer(joined, np.uint8)]
-    starts = np.concatenate([[0], np.flatnonzero(kinds[1:] != kinds[:-1]) + 1])
-    lengths, kinds = np.diff(starts, append=len(joined)), kinds[starts]
-    tokens = np.where(kinds == _SPACE, 0, -(-lengths // _LENGTHS[kinds]))
-    ends = np.cumsum([len(texts[at]) + 1 for at in plain])
-    of_texts = np.bincount(ends.searchsorted(starts, "left"), tokens, len(plain) + 1)
-    for at, count in zip(plain, of_texts.tolist(), strict=False):
-        counts[at] = int(count)
+    """Return what ``count_tokens`` returns of each text; they are counted together."""
+    stops = np.cumsum([len(text) + 1 for text in texts], dtype=np.int64)
+    counts: list[int] = np.diff(tokens_before("\n".join([*texts, ""]))[stops], prepend=0).tolist()
     return counts
 
 
