@@ -132,7 +132,7 @@ class PlannedRetriever(BaseRetriever):
         def plans_within(queries: Sequence[str]) -> Plan[list[Results]]:
             with budget.holding():
                 results = yield from self.plans(queries, limit, filters)
-            fit: Compute[list[Results]] = Compute(lambda: [*map(budget.fit, results)])
+            fit: Compute[list[Results]] = Compute.in_turn(lambda: [*map(budget.fit, results)])
             return (yield from fit)
 
         return plans_within if budget else lambda queries: self.plans(queries, limit, filters)
@@ -184,10 +184,10 @@ def _attempts(plan_of: PlanOf, queries: Sequence[str], payments: Payments) -> Pl
             try:
                 results = yield from plan_of(queries)
             except LookupError:  # a node may have been removed meanwhile
-                if (yield from Compute(observation.is_current)):
+                if (yield from Compute.in_turn(observation.is_current)):
                     raise
                 continue
-        if (yield from Compute(observation.is_current)):
+        if (yield from Compute.in_turn(observation.is_current)):
             return results
     if len(queries) > 1:
         middle = len(queries) // 2

@@ -10,10 +10,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, get_args
 
-from ..nodegraph.concurrency import run_in_tasks
+from ..nodegraph.concurrency import in_turn, run_in_tasks
 from ..nodegraph.graph import NodeGraph
 from ..nodegraph.models.embedder import Vectors
-from ..nodegraph.models.model_objects import in_thread
 from ..nodegraph.models.passage_vectors import embed_ahead
 from .base_retriever import CHILD_K, RESTRICTION, BaseRetriever, check_queries, check_texts
 from .filters import Filters, all_of
@@ -238,10 +237,17 @@ class Retriever(BaseRetriever):
         The query is embedded by the model's async form where it has one; all else runs in a
         worker thread.
         """
-        results = await self.abatch(
-            [query], top_k=top_k, filters=filters, max_tokens=max_tokens, order=order
-        )
-        return results[0]
+        queries = [query]
+        if max_tokens is not None or order != "score":
+            results = await self.abatch(
+                queries, top_k=top_k, filters=filters, max_tokens=max_tokens, order=order
+            )
+            return results[0]
+        search = self.search_for(queries, top_k, filters)
+        if not query.strip():
+            return await in_turn(partial(_listed, search, queries))
+        vectors = await self.aquery_vectors(queries) if self._embedded else ()
+        return (await self._asearch(search, queries, vectors))[0]
 
     def batch(
         self,
@@ -348,7 +354,7 @@ class Retriever(BaseRetriever):
         vectors = await self.aquery_vectors(texts)
         listed = []
         if len(texts) < len(queries):
-            listed = await in_thread(_listed, search, queries)
+            listed = await in_turn(partial(_listed, search, queries))
         results = _spread(queries, await self._asearch(search, texts, vectors), listed)
         return [*map(budget.fit, results)] if budget else results
 
@@ -358,7 +364,7 @@ class Retriever(BaseRetriever):
         """Search in a thread; new passages are embedded by the model's async form before."""
         if queries and self.embeds_by_async_model:
             await embed_ahead(search.ready)
-        return await in_thread(search, queries, vectors)
+        return await in_turn(partial(search, queries, vectors))
 
     @property
     def embeds_by_async_model(self) -> bool:

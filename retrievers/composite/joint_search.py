@@ -116,7 +116,7 @@ def joint_search(
             results += search_held(searches, partial(_results, of_part, rank, queries[part]))
         return results
 
-    return (yield from Compute(find))
+    return (yield from Compute.in_turn(find))
 
 
 def _results(

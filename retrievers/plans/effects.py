@@ -27,7 +27,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
 
-from ...nodegraph.concurrency import run_in_tasks, run_in_threads
+from ...nodegraph.concurrency import in_turn, run_in_tasks, run_in_threads
 from ...nodegraph.errors import ModelError, ModelTimeoutError
 from ..base_retriever import BaseRetriever, check_takes_filters, current_restriction
 from ..filters import Filters
@@ -279,6 +279,11 @@ class Compute(Effect[T]):
         """Call a function or its async form with these arguments."""
         return Compute(partial(function, *args, **kwargs), partial(async_function, *args, **kwargs))
 
+    @staticmethod
+    def in_turn(function: Callable[[], T]) -> Compute[T]:
+        """Call a function that waits for no model or server. See ``in_turn``."""
+        return Compute(function, partial(in_turn, function))
+
     def run(self) -> T:
         """Return the function's result."""
         return self.function()
@@ -309,7 +314,7 @@ class Work(Effect[T]):
 
     async def arun(self) -> T:
         """Async version of ``run``."""
-        return await asyncio.to_thread(self.function)
+        return await in_turn(self.function)
 
 
 @dataclass(frozen=True, slots=True)
