@@ -23,7 +23,7 @@ from .retrieval_conditions import Conditions, check_restriction
 from .search import Plans, Search, SearchScope, check_cut_off, search_scopes
 from .similarities.registry import DEFAULT, MakeIndex, Unranked, get_similarity, with_index
 from .token_budget import Order, TokenBudget
-from .validation import check_options, check_top_k, choice, whole
+from .validation import UNBOUNDED, check_options, check_top_k, choice, whole
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
@@ -69,6 +69,8 @@ class RetrieverSettings:
 
 
 _FUSED = 50  # results by words, and by vectors, that are fused at least
+
+_RANGES = {"cosine": (-1.0, 1.0), "auto": (0.0, 1.0)}
 
 _REMEDY = "; settings of a similarity go to the similarity: Bm25(k1=1.2)"
 
@@ -160,6 +162,12 @@ class Retriever(BaseRetriever):
         self.similarity_cut_off = cut_off
         self._restriction: Filters | None = None
         self.filters = filters
+
+    @property
+    def score_range(self) -> tuple[float, float]:
+        """The lowest and the highest score that a result can have."""
+        is_summed = self.settings.lift == "sum"
+        return UNBOUNDED if is_summed else _RANGES.get(self.similarity.name, UNBOUNDED)
 
     def _by_what_there_is(self, index: str | MakeIndex) -> str:
         """Return the similarity if none is given."""

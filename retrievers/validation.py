@@ -39,6 +39,10 @@ def number(value: float, name: str) -> float:
     return float(value)
 
 
+UNBOUNDED = (-math.inf, math.inf)
+"""The range of scores without ends."""
+
+
 def check_min_score(
     score: float | None, retriever: object, name: str = "min_score"
 ) -> float | None:
@@ -46,8 +50,7 @@ def check_min_score(
 
     Args:
         score: The score.
-        retriever: What gives the results; one whose scores are from 0 to some ``max_score`` says
-            so.
+        retriever: What gives the results. One whose scores have ends says so: ``score_range``.
         name: What the score is called, for errors.
 
     Raises:
@@ -57,14 +60,12 @@ def check_min_score(
     if score is None:
         return None
     check_number(score, name, "a number or None")
-    highest = getattr(retriever, "max_score", None)
-    if math.isnan(score) or (highest is not None and not 0 <= score <= highest):
-        ends = (
-            "" if highest is None else f" from 0 to {highest:g}, as scores of {retriever!r:.80} are"
-        )
+    lowest, highest = getattr(retriever, "score_range", UNBOUNDED)
+    if not lowest <= score <= highest:  # as NaN is not
+        of = f" from {lowest:g} to {highest:g}, as scores of {type(retriever).__name__} are"
         raise ValueError(
-            f"{name} is a number{ends}, not {score!r}; numbers of BM25, which have no upper end, "
-            "come from Retriever(graph, group, 'bm25')"
+            f"{name} is a number{of if highest < math.inf else ''}, not {score!r}; numbers of "
+            "BM25, which have no upper end, come from Retriever(graph, group, 'bm25')"
         )
     return float(score)
 

@@ -72,7 +72,7 @@ logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-DEPTH = 50
+DEPTH = 32
 """How many targets of each branch are fused."""
 
 SENTENCES, WHOLE = 1.0, 3.0
@@ -154,8 +154,8 @@ class DefaultRetriever(PlannedRetriever):
 
     name = "default"
 
-    max_score: ClassVar[float] = 1.0
-    """Scores are from 0 to this: see docs/scores.md."""
+    score_range: ClassVar[tuple[float, float]] = (0.0, 1.0)
+    """The lowest and the highest score: see docs/scores.md."""
 
     def __init__(
         self,

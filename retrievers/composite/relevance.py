@@ -35,7 +35,7 @@ _MORE = 0.5
 
 _EXPONENT = 0.57  # so that 0.5 parts questions of a corpus from questions of elsewhere best
 
-_DEVIATIONS = 3.0  # from which a cosine is above those of unrelated texts
+_DEVIATIONS = 5.0  # from which a cosine is above those of unrelated texts
 
 _HIGHEST_GROUND = 0.95
 
@@ -106,7 +106,7 @@ def word_scores(query: TermWeights, term_scores: Floats) -> Floats:
 def vector_scores(cosines: Floats, query: Vectors, background: Vectors) -> Floats:
     """Return how near passages are to a question, from 0 to 1, as far as chance does not explain.
 
-    It is 0 where a cosine is not above those of unrelated texts by three times their deviation.
+    It is 0 where a cosine is not above those of unrelated texts by five times their deviation.
     Every model has other cosines for what has nothing in common, and so have questions.
 
     Args:

@@ -10,7 +10,7 @@ import pytest
 from rank_bm25 import BM25Okapi
 
 from nodekin.nodegraph import Document, NodeGraph, split_sentences
-from nodekin.retrievers import Retriever
+from nodekin.retrievers import Retriever, as_retriever
 from nodekin.retrievers.evaluation.matching import is_similar
 
 pytestmark = pytest.mark.data
@@ -118,3 +118,30 @@ def test_xquad_is_above_words_and_stems(data: Path, language: str, floor: float)
     first = [retriever(question)[0].node.text == context for question, context in questions]
     assert len(first) == 1190
     assert np.mean(first) >= floor
+
+
+@pytest.mark.parametrize("language", ["de", "vi"])
+def test_one_threshold_tells_what_a_corpus_answers(data: Path, language: str) -> None:
+    """A corpus is asked about itself, and about as many paragraphs that it does not have."""
+    (path,) = part(data, f"xquad/xquad.{language}.json")
+    articles = json.loads(path.read_text("utf-8"))["data"]
+    rows = [row for article in articles for row in article["paragraphs"]]
+    half = len(rows) // 2
+    graph = NodeGraph(progress=False)
+    graph.add([row["context"] for row in rows[:half]])
+    default, words = as_retriever(graph), Retriever(graph, "ROOT", "bm25")
+
+    def scores(retriever, asked: Sequence[dict]) -> np.ndarray:
+        questions = [qa["question"] for row in asked for qa in row["qas"]][::6]
+        found = [retriever.retrieve(question, top_k=1) for question in questions]
+        return np.array([results[0].score if results else 0.0 for results in found])
+
+    def auc(own: np.ndarray, others: np.ndarray) -> float:
+        above, ties = own[:, None] > others, own[:, None] == others
+        return float(above.mean() + ties.mean() / 2)
+
+    own, others = scores(default, rows[:half]), scores(default, rows[half:])
+    assert (own >= 0.5).mean() >= 0.85
+    assert (others >= 0.5).mean() <= 0.2
+    assert (others >= np.quantile(own, 0.1)).mean() <= 0.12
+    assert auc(own, others) >= auc(scores(words, rows[:half]), scores(words, rows[half:]))

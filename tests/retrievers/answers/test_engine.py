@@ -129,3 +129,9 @@ def test_a_score_to_reach_is_checked() -> None:
         QueryEngine(graph, lambda _: "", min_score="high")  # type: ignore[arg-type]
     words = QueryEngine(Retriever(graph, "ROOT", "bm25"), lambda _: "Yes [1].", min_score=5)
     assert not words.query(NILE).answered
+    by_vectors = NodeGraph(embed=lambda texts: [[1.0, len(text)] for text in texts], progress=False)
+    for similarity, ends in (("cosine", "from -1 to 1"), ("auto", "from 0 to 1")):
+        retriever = Retriever(by_vectors, "ROOT", similarity)
+        assert QueryEngine(retriever, lambda _: "", min_score=1)
+        with pytest.raises(ValueError, match=f"{ends}, as scores of Retriever are, not -1.5"):
+            QueryEngine(retriever, lambda _: "", min_score=-1.5)
