@@ -226,7 +226,11 @@ def checksum(value: Any, key: int) -> int:
 
 def row_checksum(*values: Any) -> int:
     """Return a number by which a damaged row is recognised: the CRC-32 of its values."""
-    return crc32("\0".join(map(_stored, values)).encode())
+    form = str if _SIMPLE.issuperset(map(type, values)) else _stored
+    return crc32("\0".join(map(form, values)).encode())
+
+
+_SIMPLE = frozenset({str, int, bytes, type(None)})  # SQLite returns these as they were given
 
 
 def _stored(value: Any) -> str:

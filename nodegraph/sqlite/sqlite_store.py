@@ -241,6 +241,7 @@ class SQLiteStore(DatabaseStore[GraphFile]):
             (NO_METADATA, None) if version is None else self._versions.document(version)
         )
         rows: list[Row] = []
+        of_siblings, beyond = shared, to_json({})
         for at, node in enumerate(nodes):
             position = node.order % DOCUMENT_STRIDE if node.document_id == CORPUS else at
             key = to_key(node.id)
@@ -254,12 +255,14 @@ class SQLiteStore(DatabaseStore[GraphFile]):
             if node.group != ROOT and node.inherited_search_text != search_text:
                 above = tables.put_search_text(db, node.inherited_search_text)
             parent = None if of_document else to_key(node.parent_id or "")
+            if node.inherited is not of_siblings:
+                of_siblings, beyond = node.inherited, to_json(_beyond(node.inherited, shared))
             values = (
                 text,
                 None if node.content == node.text else to_column(encode(node.content)),
                 *(node.start, None if text else len(node.text), node.offset),
                 None if node.group == ROOT else to_json(node.own_metadata),
-                to_json(_beyond(node.inherited, shared)),
+                beyond,
             )
             name = to_column(node.document_id)
             checksum = row_checksum(  # of a row as ``NODE`` reads it
@@ -472,6 +475,4 @@ class SQLiteStore(DatabaseStore[GraphFile]):
 
 def _beyond(inherited: Mapping[str, Any], shared: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return what inherited metadata has that the document's has not."""
-    if inherited is shared:
-        return NO_METADATA
     return {k: v for k, v in inherited.items() if k not in shared or shared[k] != v}

@@ -7,7 +7,6 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
-from zlib import crc32
 
 from ..codec import decode, encode
 from ..errors import StoreError
@@ -175,13 +174,7 @@ def read_links(
 
 def is_intact(row: Row) -> bool:
     """Tell whether a row is as it was written, by its checksum, which is its last value."""
-    values, written = row[:-1], row[-1]
-    if written == crc32((_FORMS[len(values)] % values).encode()):
-        return True  # what SQLite returns needs no other form, except for floats
-    return bool(written == row_checksum(*values))
-
-
-_FORMS = ["\0".join(["%s"] * number) for number in range(20)]
+    return bool(row[-1] == row_checksum(*row[:-1]))
 
 
 def _link(db: Connection, row: Row) -> Link:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 import threading
 import unicodedata
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from itertools import chain, pairwise
 
 from Stemmer import Stemmer, algorithms
@@ -410,7 +410,7 @@ _GRAM = 4  # letters of the parts of words
 # Arabic, where 0.2 to 0.5 differ little).
 _GRAM_WEIGHT = 0.3
 
-_CACHED_STEMS = 100_000  # of a language, by thread
+_CACHED_STEMS = 30_000  # of a language, by thread
 
 _local = threading.local()
 
@@ -449,9 +449,8 @@ def stems(words: list[str], language: Language) -> list[str]:
     if not language.stemmed:
         return folded(words, language)
     if language is ENGLISH:  # whose stemmer takes letters without accents
-        stemmed: list[str] = _stemmer(language.name).stemWords(folded(words, language))
-        return stemmed
-    pairs = zip(_stemmer(language.name).stemWords(words), words, strict=True)
+        return [*map(_stemmer(language.name), folded(words, language))]
+    pairs = zip(map(_stemmer(language.name), words), words, strict=True)
     return folded([stem or word for stem, word in pairs], language)
 
 
@@ -503,10 +502,11 @@ def syllable_pairs(words: list[str]) -> list[str]:
     return [f"{item}_{other}" for item, other in pairwise(folded(words, ENGLISH))]
 
 
-def _stemmer(language: str) -> Stemmer:
-    stemmers: dict[str, Stemmer] | None = getattr(_local, "stemmers", None)
+def _stemmer(language: str) -> Callable[[str], str]:
+    """Return what stems a word, quicker than the stemmer's own cache does."""
+    stemmers: dict[str, Callable[[str], str]] | None = getattr(_local, "stemmers", None)
     if stemmers is None:
         stemmers = _local.stemmers = {}
     if language not in stemmers:
-        stemmers[language] = Stemmer(language, _CACHED_STEMS)
+        stemmers[language] = lru_cache(_CACHED_STEMS)(Stemmer(language, 0).stemWord)
     return stemmers[language]
