@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
@@ -120,11 +121,12 @@ def fuse_ids(
         scores = _SCORES[mode]([*ranking.values()], rank_constant)
         shares = [score * weight if score >= 0 else score / weight for score in scores]
         parts.append(dict(zip(ranking, shares, strict=True)))
+    of_nodes = defaultdict[str, list[float]](list)
+    for part in parts:
+        for i, share in part.items():
+            of_nodes[i].append(share)
     join = max if mode == "concat" else math.fsum
-    joined = [
-        (join([part[i] for part in parts if i in part]) / total, i)
-        for i in dict.fromkeys(chain.from_iterable(parts))
-    ]
+    joined = [(join(of_node) / total, i) for i, of_node in of_nodes.items()]
     joined.sort(key=itemgetter(0), reverse=True)
     return [
         FusedNode(i, score, [(at, part[i] / total) for at, part in enumerate(parts) if i in part])
