@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.allow_hosts(["127.0.0.1"]), pytest.mark.usefixtures("s
         ("search", "tea", "--setups", "setups.toml", "--in", "docs"),
         ("ask", "tea?", "--setups", "setups.toml", "--in", "docs"),
         ("eval", "setups.toml", "--data", "q.jsonl", "--docs", "docs"),
-        ("tune", "setups.toml", "--data", "q.jsonl", "--docs", "docs", "--seconds", "1"),
+        ("tune", "setups.toml", "--data", "q.jsonl", "--docs", "docs", "--seconds", "99"),
     ],
 )
 def test_the_keys_that_setups_name_stay_here_until_they_are_allowed(
@@ -115,6 +115,6 @@ def test_what_is_tuned_may_name_what_the_person_has_named(
     (here / "clone").mkdir()
     monkeypatch.chdir(here / "clone")
     write_questions(here / "clone" / "q.jsonl")
-    command = ("tune", "--data", "q.jsonl", "--docs", "../docs", "--seconds", "1")
+    command = ("tune", "--data", "q.jsonl", "--docs", "../docs", "--seconds", "99")
     assert nodekin(*command).status in (0, 1)
     assert nodekin("search", "tea", "--setups", "tuned.toml").status == 0
