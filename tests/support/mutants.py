@@ -123,12 +123,12 @@ def _without_effect(node: ast.AST) -> Iterator[ast.AST]:
     is wrong already.
     """
     match node:
+        case ast.If(test=ast.Name(id="TYPE_CHECKING")) | ast.FunctionDef(name="__repr__"):
+            part = node
         case ast.arg(annotation=part) | ast.AnnAssign(annotation=part):
             pass
         case ast.FunctionDef(returns=part) | ast.AsyncFunctionDef(returns=part):
             pass
-        case ast.If(test=ast.Name(id="TYPE_CHECKING")) | ast.FunctionDef(name="__repr__"):
-            part = node
         case ast.Call(func=ast.Attribute(value=ast.Name(id="_logger" | "logger"))):
             part = node
         case ast.keyword(arg="slots" | "covariant" | "contravariant" | "strict" | "repr"):
@@ -243,12 +243,14 @@ def main(count: int, seed: int) -> None:
             continue
         tried += 1
         line, change = choose.choice(places)
+        before = ast.unparse(tree)
         change()
-        file = path.relative_to(ROOT)
+        file, mutant = path.relative_to(ROOT), ast.unparse(ast.fix_missing_locations(tree))
         try:
-            path.write_text(ast.unparse(ast.fix_missing_locations(tree)))
+            path.write_text(mutant)
             if survives(file, ast.parse(source), line):
-                text = source.splitlines()[line - 1].strip()
+                lines = zip(before.splitlines(), mutant.splitlines(), strict=False)
+                text = next(new.strip() for old, new in lines if old != new)
                 survivors.append(f"{file}:{line}: {text}")
                 sys.stderr.write(f"{survivors[-1]}\n")
         finally:
