@@ -148,6 +148,15 @@ def test_keywords(answer):
     assert parse_keywords(answer) == ["长江", "黄河", "tea"]
 
 
+@pytest.mark.parametrize(
+    ("word", "is_keyword"),
+    [("Ada King Lovelace", True), ("x" * 24, True), ("I am Ada Lovelace", False), ("x" * 25, False)],
+)
+def test_keywords_of_a_kind_are_short(word, is_keyword):
+    keywords = [word, "Charles", "engine"] if is_keyword else ["People", "Machines"]
+    assert parse_keywords(f"- People: {word}, Charles\n- Machines: engine") == keywords
+
+
 def test_keywords_keep_their_marks():
     kept = ["C++", "C#", ".NET", "U.S.A.", "1,000 meters", "3D打印", "TCP/IP", "1:1比例", "2.0版"]
     assert parse_keywords(", ".join(kept)) == kept
