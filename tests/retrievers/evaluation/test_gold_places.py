@@ -114,6 +114,7 @@ def test_two_gold_texts_are_not_found_at_one_place(tmp_path):
     assert [item.question_id for item in gold.moved] == ["new"]
     path, data = tmp_path / "b.jsonl", Dataset(questions, [Document(content, id="a")])
     result = evaluate({"all": fixed([Node(content, id="a")])}, data, ["recall@1"])
+    assert any(note.startswith("1 gold item was found again") for note in result.notes())
     result.save(path)
     gate = compare_with_baseline(result, path)
     assert gate.notes[0] == "1 gold item was found again elsewhere"

@@ -17,6 +17,7 @@ from nodekin.retrievers.evaluation.page.page_data import (
 
 
 def unpack(packed: PackedQuestions) -> dict:
+    assert len(packed.text) % 5 == 0  # the page's script reads five letters at a time
     binary = base64.b85decode(packed.text.replace(",", "<"))[: packed.size]
     return json.loads(gzip.decompress(binary).decode(packed.encoding))
 
