@@ -11,6 +11,7 @@ from fixed_retriever import FixedRetriever, fixed, texts
 from nodekin.nodegraph import Document, EntityExtractor, Node, NodeGraph
 from nodekin.retrievers import (
     AutoMergeRetriever,
+    DefaultRetriever,
     FusionRetriever,
     LinkRetriever,
     MultiStepRetriever,
@@ -128,6 +129,8 @@ def test_it_holds_within_what_does_not_pass_filters_on(graph: NodeGraph) -> None
     assert {r.node.metadata["tenant"] for r in asyncio.run(restricted.aretrieve("tea"))} == {"a"}
     assert forgetful.seen
     assert all("of b" not in text for text in forgetful.seen)
+    assert not restrict(forgetful, OURS).has_windows  # which only some retrievers say
+    assert restrict(DefaultRetriever(graph, "line"), OURS).has_windows
 
 
 def test_what_comes_back_is_checked_once_more(graph: NodeGraph) -> None:

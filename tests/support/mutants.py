@@ -119,8 +119,8 @@ def _without_effect(node: ast.AST) -> Iterator[ast.AST]:
     """Yield the parts whose change nothing can notice but time, memory and a type checker.
 
     And what only people read: logs, ``__repr__`` and the words of an error. A size of 64 or more is
-    as good as one more, and ``zip(..., strict=True)`` has lists of one length unless the program
-    is wrong already.
+    as good as one more. ``zip(..., strict=True)`` has lists of one length, and JSON finite numbers,
+    unless the program is wrong already.
     """
     match node:
         case ast.If(test=ast.Name(id="TYPE_CHECKING")) | ast.FunctionDef(name="__repr__"):
@@ -131,7 +131,7 @@ def _without_effect(node: ast.AST) -> Iterator[ast.AST]:
             pass
         case ast.Call(func=ast.Attribute(value=ast.Name(id="_logger" | "logger"))):
             part = node
-        case ast.keyword(arg="slots" | "covariant" | "contravariant" | "strict" | "repr"):
+        case ast.keyword(arg="slots" | "strict" | "repr" | "allow_nan"):
             part = node
         case ast.Raise(exc=ast.Call() as part):
             pass
