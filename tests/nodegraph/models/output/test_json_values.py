@@ -22,6 +22,11 @@ def test_json_that_is_nested_too_deeply_is_none() -> None:
     with pytest.raises(ValueError, match=r"nested too deeply|no JSON"):
         parse_json("[" * 300 + "1" + "]" * 300)
     assert parse_json("[[[1]]]") == [[[1]]]
+    for depth in (39, 40, 41):  # of what is deeper the inner lists are read
+        value, levels = parse_json("[" * depth + "1" + "]" * depth), 0
+        while isinstance(value, list):
+            (value,), levels = value, levels + 1
+        assert levels == 39
 
 
 def test_apostrophes_end_no_string() -> None:
