@@ -315,3 +315,9 @@ def test_another_file_is_refused(tmp_path, text):
     with pytest.raises(ValueError, match=r"give another path|or another path"):
         _tune(4, path=path)
     assert path.read_text(encoding="utf-8") == text
+
+
+@pytest.mark.parametrize(("progress", "is_shown"), [(True, True), (False, False), (None, False)])
+def test_progress_is_shown_where_it_is_wanted(progress, is_shown, capsys):
+    _tune(2, progress=progress, seconds=1e-9)  # None: in a terminal, which this is not
+    assert ("set-up" in capsys.readouterr().err) == is_shown
