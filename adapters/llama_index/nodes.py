@@ -221,7 +221,8 @@ def _children(graph: NodeGraph, node: Node, groups: Collection[str] | None) -> I
 
 def node_record(node: Node) -> dict[str, Any]:
     """Return what a LlamaIndex node has no field for, as plain values."""
-    own, inherited, visible = node.own_metadata, node.inherited, original_metadata(node)
+    own, inherited = node.own_metadata, node.inherited
+    visible = original_metadata(node) if inherited else {}
     hidden = {f: value for f, value in inherited.items() if f in own or f not in visible}
     record = {
         "group": node.group,
