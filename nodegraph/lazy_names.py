@@ -1,13 +1,14 @@
-"""The names of a package, written once, in its stub ``__init__.pyi`` (PEP 562)."""
+"""What is loaded at its first use: the names of a package (PEP 562), regular expressions."""
 
 from __future__ import annotations
 
 import ast
+import re
 import sys
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 SHARED = frozenset(
     {
@@ -55,3 +56,26 @@ def attach_stub(
         if module == f".{name}":  # importing the module later would hide the name
             get(name)
     return get, names, sorted(modules.keys() - SHARED)
+
+
+def lazy_pattern(pattern: str) -> re.Pattern[str]:
+    """Return a regular expression that is compiled when it is first used.
+
+    Choose it at the top of a module for one that has all letters of several alphabets: it takes
+    milliseconds.
+
+    Example:
+        >>> lazy_pattern(r"[a-z]+").findall("2 cups of tea")
+        ['cups', 'of', 'tea']
+    """
+    return cast("re.Pattern[str]", _LazyPattern(pattern))
+
+
+class _LazyPattern:
+    def __init__(self, pattern: str) -> None:
+        self.pattern = pattern
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(re.compile(self.pattern), name)
+        setattr(self, name, value)
+        return value

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from ..lazy_names import lazy_pattern
 from ..splitters.chunking import UNSPACED
 
 # Python's expressions have no class of capitals; accents are gone when they are looked for.
@@ -24,21 +25,21 @@ _JOINING = "of|the|de|del|della|di|da|du|des|la|le|von|van|der|den|al|el|bin|ibn
 
 _LOOSE = "and|in|on|at|to|for|with|from|a|an|by|or|as"
 
-_RUN = re.compile(
+_RUN = lazy_pattern(
     rf"(?<!{_LETTER}){_CAPITAL}(?:(?:[ \-–]|, |(?<![^\W\d_][^\W\d_])\. ?)"
     rf"(?:(?:{_JOINING}|{_LOOSE}) ){{0,2}}(?:{_CAPITAL}|\d+(?!{_LETTER})))*"
 )
 
-_WORD = re.compile(rf"{_LETTER}+(?:['’]{_LETTER}+)*")
+_WORD = lazy_pattern(rf"{_LETTER}+(?:['’]{_LETTER}+)*")
 
-_LOWER = re.compile(rf"(?<!{_LETTER})[^\W\d_{_UPPER}{UNSPACED}]+")
+_LOWER = lazy_pattern(rf"(?<!{_LETTER})[^\W\d_{_UPPER}{UNSPACED}]+")
 
-_TERM = re.compile(rf"[{UNSPACED}]+|{_LETTER}+(?:['’]{_LETTER}+)*")
+_TERM = lazy_pattern(rf"[{UNSPACED}]+|{_LETTER}+(?:['’]{_LETTER}+)*")
 
-_HAS_UNSPACED = re.compile(f"[{UNSPACED}]")
+_HAS_UNSPACED = lazy_pattern(f"[{UNSPACED}]")
 
 # Quotes around less than three characters are for emphasis.
-_QUOTED = re.compile(
+_QUOTED = lazy_pattern(
     r"《([^《》\n]{1,40})》|〈([^〈〉\n]{1,40})〉|「([^「」\n]{3,20})」|『([^『』\n]{3,20})』"
     r"|“([^“”\n]{3,20})”"
 )

@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from typing import Any, Literal, Protocol
 
+from ..lazy_names import lazy_pattern
+
 Language = Literal["zh", "en"]
 
 PLACEHOLDER = re.compile(r"\{([A-Za-z_]\w*)\}")
@@ -167,14 +169,14 @@ def _native_name(name: str, names: Sequence[str], others: Sequence[str]) -> str:
 _TAG = re.compile(r"</?([A-Za-z][\w-]{0,40})>")
 
 
-_HAN = re.compile("[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
+_HAN = lazy_pattern("[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
 
 _KANA = re.compile("[\u3041-\u30ff]")
 
-_TOKEN = re.compile(r"[^\W\u3041-\u9fff\uf900-\ufaff]+(?:-[^\W\u3041-\u9fff\uf900-\ufaff]+)*")
+_TOKEN = lazy_pattern(r"[^\W\u3041-\u9fff\uf900-\ufaff]+(?:-[^\W\u3041-\u9fff\uf900-\ufaff]+)*")
 
 # Titles, and words that are spoken about, say nothing of the language around them.
-_QUOTED = re.compile('《[^《》]*》|“[^“”]*”|"[^"]*"|「[^「」]*」|『[^『』]*』')
+_QUOTED = lazy_pattern('《[^《》]*》|“[^“”]*”|"[^"]*"|「[^「」]*」|『[^『』]*』')
 
 _MAX_QUESTION = 300  # characters of a text whose question words decide
 
@@ -198,7 +200,9 @@ _CHINESE_QUESTION = re.compile(
     "|[吗嗎]|呢(?=\\W*\\Z)|是否|是不是|有[没沒]有"
 )
 
-_CHINESE_WORD = re.compile(f"{_CHINESE_QUESTION.pattern}|[的是了吧在和与與跟有能会會要不请請把被]")
+_CHINESE_WORD = lazy_pattern(
+    f"{_CHINESE_QUESTION.pattern}|[的是了吧在和与與跟有能会會要不请請把被]"
+)
 
 
 def language_of(text: str, default: Language | None = None) -> Language:

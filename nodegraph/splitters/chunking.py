@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
+from ..lazy_names import lazy_pattern
+
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
@@ -188,9 +190,9 @@ UNSPACED = (
 )
 
 # A run of characters that are tokens by themselves, or one other token.
-_TOKENS = re.compile(rf"([{UNSPACED}]+)|[^\W\d_{UNSPACED}]{{1,6}}|\d{{1,3}}|[^\w\s]|_+")
+_TOKENS = lazy_pattern(rf"([{UNSPACED}]+)|[^\W\d_{UNSPACED}]{{1,6}}|\d{{1,3}}|[^\w\s]|_+")
 
-_KIND = re.compile(rf"([{UNSPACED}])|([^\W\d_])|(\d)|([^\w\s])|(_)")
+_KIND = lazy_pattern(rf"([{UNSPACED}])|([^\W\d_])|(\d)|([^\w\s])|(_)")
 
 _SPACE, _UNKNOWN = 0, 255
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
 
+from ..lazy_names import lazy_pattern
 from .chunking import (
     CLAUSES,
     UNSPACED,
@@ -29,12 +30,12 @@ _SURE_ENDS = "。！？｡؟۔।॥།။។።։"
 _OTHER_CLOSER = r"(?:(?:(?<=[!?.])[“«]|[ \xa0\u202f]»)(?!\S))?"
 
 # Marks, the quotes and brackets that close behind them, and references as in "so.[1]".
-_CANDIDATE = re.compile(
+_CANDIDATE = lazy_pattern(
     rf"(?P<mark>[{_SURE_ENDS}!?….]+)"
     rf"(?P<closers>[{_CLOSERS}]*{_OTHER_CLOSER}(?:\[\d+\])*[{_SURE_ENDS}]*)|\n\s*"
 )
 
-_WIDE = re.compile(f"[{UNSPACED}\u3001-\u303f\uff01-\uff65]")
+_WIDE = lazy_pattern(f"[{UNSPACED}\u3001-\u303f\uff01-\uff65]")
 
 _ITEM = re.compile(r"(?:[-*+]|#{1,6}|\d{1,3}[.)])[ \t]|[•>|]|(?:\d{1,3}|[一二三四五六七八九十]+)、")
 
@@ -56,7 +57,7 @@ _THAI_SPACE = re.compile(rf"(?<=[{_THAI})\]”\"])[ \xa0]+(?=[{_THAI}(“\"])(?!
 
 _THAI_SENTENCE = 80  # letters from which on a space ends a sentence
 
-_LAST_WORD = re.compile(rf"(?:[^\W{UNSPACED}]|[\u0900-\u0963]|\.)*$")
+_LAST_WORD = lazy_pattern(rf"(?:[^\W{UNSPACED}]|[\u0900-\u0963]|\.)*$")
 
 # Before a full stop these words do not end a sentence; those of the second set may, before a
 # capital letter.

@@ -13,6 +13,7 @@ from operator import add
 from typing import Protocol
 
 from ...nodegraph.errors import nearest_names
+from ...nodegraph.lazy_names import lazy_pattern
 from ...nodegraph.splitters.chunking import UNSPACED
 from .languages import (
     ENGLISH,
@@ -37,7 +38,7 @@ CAMEL = re.compile(r"[A-Z](?:(?<=[a-z][A-Z])|(?<=[A-Z][A-Z])(?=[a-z]))")
 _CHARACTER = rf"[^\W{UNSPACED}]"
 
 # What may be a name of several parts, which only a capital or an underscore can make it.
-_WORD = re.compile(rf"(?<!{_CHARACTER})[^\WA-Z_{UNSPACED}]*[A-Z_]{_CHARACTER}*")
+_WORD = lazy_pattern(rf"(?<!{_CHARACTER})[^\WA-Z_{UNSPACED}]*[A-Z_]{_CHARACTER}*")
 
 _SEVERAL_PARTS = re.compile(r"[a-z][A-Z]|[A-Z][A-Z][a-z]|[^\W_]_+[^\W_]")
 
@@ -112,20 +113,20 @@ _STACKED = _AM + "".join(
 )
 
 # A letter of these with its signs, and with the letters that are stacked below it.
-_CLUSTERS = re.compile(f".(?:[\u17d2\u1039].|[{_STACKED}])*")
+_CLUSTERS = lazy_pattern(f".(?:[\u17d2\u1039].|[{_STACKED}])*")
 
 _INVISIBLE = "\u00ad\u200d\u2060\ufeff"  # soft hyphens, joiners
 
-_RUNS = re.compile(rf"[{UNSPACED}]+|[^\W_{UNSPACED}]+(?:[{SIGNS}]+[^\W_{UNSPACED}]*)*(?:\+\+|#)?")
+_RUNS = lazy_pattern(rf"[{UNSPACED}]+|[^\W_{UNSPACED}]+(?:[{SIGNS}]+[^\W_{UNSPACED}]*)*(?:\+\+|#)?")
 
 # The same in a text that is not normalized yet, where words have soft hyphens.
-_RAW_RUNS = re.compile(
+_RAW_RUNS = lazy_pattern(
     rf"[{UNSPACED}]+|[^\W_{UNSPACED}]+(?:[{SIGNS}{_INVISIBLE}]+[^\W_{UNSPACED}]*)*(?:\+\+|#)?"
 )
 
-_ALPHABET_RUNS = re.compile(rf"[{_ALPHABETS}]+|[^{_ALPHABETS}]+")
+_ALPHABET_RUNS = lazy_pattern(rf"[{_ALPHABETS}]+|[^{_ALPHABETS}]+")
 
-_UNSPACED = re.compile(f"[{UNSPACED}]")
+_UNSPACED = lazy_pattern(f"[{UNSPACED}]")
 
 _ASCII_WORDS = re.compile(r"[a-z0-9]+(?:\+\+|#)?")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -13,6 +12,7 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from ...nodegraph.lazy_names import lazy_pattern
 from ...nodegraph.node import Node
 from ...nodegraph.splitters.chunking import UNSPACED
 from ..indexes.bm25_scores import Floats, TermWeights
@@ -47,7 +47,7 @@ _NOTED = 10  # copies of a result, the others are counted
 
 _CLOSE = 0.1  # how far the scores of the words of a text that is there twice are apart at most
 
-_WIDE = re.compile("[\uff00-\uffef]+")
+_WIDE = lazy_pattern("[\uff00-\uffef]+")
 
 # Punctuation and mark-up, which may differ between copies.
 _MARKS = (
@@ -57,7 +57,7 @@ _MARKS = (
 )
 
 # A number, a minus before one, a comparison, the # of a name, a letter or a word, another sign.
-_SIGNIFICANT = re.compile(
+_SIGNIFICANT = lazy_pattern(
     r"\d+(?:[.,:/-]\d+)*|(?<!\w)-(?=\d)|(?<![=!<>])[=!<>]=(?![=<>])|(?<=\w)#"
     rf"|[{UNSPACED}]|(?:(?![{UNSPACED}])[^\W_])+|[^\w\s{_MARKS}]"
 )
@@ -70,7 +70,7 @@ _ENDS = (
     (slice(-_PART, None), slice(-_LETTERS, None)),
 )
 
-_BETWEEN = re.compile(r"[\W_]+")
+_BETWEEN = lazy_pattern(r"[\W_]+")
 
 _LOWER = bytes(range(128)).lower() + bytes(range(128, 256))
 
