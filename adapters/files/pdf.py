@@ -239,63 +239,64 @@ def _lines(textpage: Any, text: str, *, is_upward: bool = False) -> list[TextLin
     Of vertical lines, and of those that go upward, the places are those that they would have if
     the page were turned.
     """
+    from pypdfium2 import raw
+
     if len(text) != textpage.count_chars():  # which character is which is not known
         return lines_of_text(text)
+    handle = textpage.raw
+    box, matrix, x, y = raw.FS_RECTF(), raw.FS_MATRIX(), c_double(), c_double()
     lines: list[TextLine] = []
-    for start, stop, x0, baseline, size, box in _line_spans(textpage.raw, text):
-        if box.top < baseline and baseline - box.top > abs(box.left - x0):
-            position, turn = (-baseline, -box.bottom, x0), 1
-        elif is_upward:
-            position, turn = (baseline, box.top, -x0), -1
+    pending = [match.span() for match in _LINE.finditer(text)][::-1]
+    while pending:
+        start, stop = pending.pop()
+        raw.FPDFText_GetCharOrigin(handle, start, x, y)
+        x0, baseline = x.value, y.value
+        size: float = raw.FPDFText_GetFontSize(handle, start)
+        if raw.FPDFText_GetMatrix(handle, start, matrix):
+            size *= hypot(matrix.c, matrix.d)
+        raw.FPDFText_GetLooseCharBox(handle, stop - 1, box)
+        depth = baseline - box.bottom
+        if not 0 <= depth <= 0.5 * abs(size):  # as deep as letters reach below their line
+            if at := _parting(handle, text, start, stop, abs(size)):
+                pending += [(at, stop), (start, start + len(text[start:at].rstrip()))]
+                continue
+            if box.top < baseline and baseline - box.top > abs(box.left - x0):
+                position = (-baseline, -box.bottom, x0)
+                lines.append(TextLine(text[start:stop], start, *position, abs(size), False, 1))
+                continue
+        if is_upward:
+            position = (baseline, box.top, -x0)
+            lines.append(TextLine(text[start:stop], start, *position, abs(size), False, -1))
         else:
-            position, turn = (x0, box.right, baseline), 0
-        lines.append(TextLine(text[start:stop], start, *position, size, False, turn))
+            lines.append(TextLine(text[start:stop], start, x0, box.right, baseline, abs(size)))
     return lines
 
 
-def _line_spans(handle: Any, text: str) -> Iterator[tuple[int, int, float, float, float, Any]]:
-    """Yield the lines of a page: where each begins and ends, without white space around it, the
-    origin and the size of its first character, and the box of its last.
+def _parting(handle: Any, text: str, start: int, stop: int, size: float) -> int:
+    """Return where a line has to be parted, 0 if it is one.
 
     PDFium takes several lines for one where a superscript stands in a later one, also from the
-    foot of a column to the head of the next. Such a line ends lower or higher than it starts, and
-    is parted there.
+    foot of a column to the head of the next. Such a line ends at another height than it starts,
+    and turns back before.
     """
     from pypdfium2 import raw
 
-    box, matrix, x, y = raw.FS_RECTF(), raw.FS_MATRIX(), c_double(), c_double()
+    x, y = c_double(), c_double()
 
     def origin(index: int) -> tuple[float, float]:
         raw.FPDFText_GetCharOrigin(handle, index, x, y)
         return x.value, y.value
 
-    def is_parted(start: int, stop: int, x0: float, first: float, size: float) -> bool:
-        """Return whether a line ends at another height than it starts, and turns back before."""
-        if 0 <= first - box.bottom <= 0.5 * size:  # as deep as letters reach below their line
-            return False
-        quarters = (start + (stop - start) * n // 4 for n in (1, 2, 3))
-        is_level = abs(first - origin(stop - 1)[1]) <= 0.6 * size
-        return not is_level and any(abs(origin(n)[0] - x0) > size for n in quarters)
-
-    pending = [(m.start(), m.end()) for m in reversed(list(_LINE.finditer(text)))]
-    while pending:
-        start, stop = pending.pop()
-        x0, first = origin(start)
-        size = abs(raw.FPDFText_GetFontSize(handle, start))
-        if raw.FPDFText_GetMatrix(handle, start, matrix):
-            size *= hypot(matrix.c, matrix.d)
-        raw.FPDFText_GetLooseCharBox(handle, stop - 1, box)
-        if is_parted(start, stop, x0, first, size):
-            last = origin(stop - 1)[1]
-            before, after = start, stop - 1
-            while after - before > 1:
-                middle = (before + after) // 2
-                height = origin(middle)[1]
-                if not text[middle].isspace() and abs(height - last) < abs(height - first):
-                    after = middle
-                else:
-                    before = middle
-            end = start + len(text[start:after].rstrip())
-            pending += [(after, stop), (start, end)]
+    (x0, first), (_, last) = origin(start), origin(stop - 1)
+    quarters = (start + (stop - start) * n // 4 for n in (1, 2, 3))
+    if abs(first - last) <= 0.6 * size or not any(abs(origin(n)[0] - x0) > size for n in quarters):
+        return 0
+    before, after = start, stop - 1
+    while after - before > 1:
+        middle = (before + after) // 2
+        height = origin(middle)[1]
+        if not text[middle].isspace() and abs(height - last) < abs(height - first):
+            after = middle
         else:
-            yield start, stop, x0, first, size, box
+            before = middle
+    return after

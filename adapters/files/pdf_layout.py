@@ -196,14 +196,17 @@ def _without_running_heads(pages: Sequence[Lines], pitch: float) -> Sequence[Lin
     body = max(characters, key=characters.__getitem__, default=0.0)
 
     def stays(line: TextLine, number: int) -> bool:
-        if round(line.baseline / 4) not in heights or _rounded(line.size) > body:
+        if _rounded(line.size) > body:
             return True
         on = [first[place] for place in _places(line, number) if place in first]
         is_page_number = _PAGE_NUMBER.fullmatch(line.text)
         is_new = not number or _squeezed(line.text) not in start
         return not on or (number == min(on) and is_new and not is_page_number)
 
-    return [[line for line in lines if stays(line, number)] for number, lines in enumerate(pages)]
+    return [
+        [line for line in lines if round(line.baseline / 4) not in heights or stays(line, number)]
+        for number, lines in enumerate(pages)
+    ]
 
 
 def _is_on_most(numbers: Sequence[int], count: int) -> bool:
@@ -254,17 +257,15 @@ def _line_pitch(pages: Sequence[Lines]) -> float:
 
     Of many pages it is that of some.
     """
-    counts: Counter[float] = Counter()
-    for lines in pages[:: len(pages) // 16 + 1]:
+    pitches: list[float] = []
+    for lines in pages[:: len(pages) // 8 + 1]:
         above = above_size = 0.0
-        for _, _, x0, x1, baseline, size, *_ in lines:
-            if above_size and abs(above_size - size) <= 0.1 * above_size:
-                pitch = (above - baseline) / above_size
-                if 0.9 < pitch < 4:
-                    counts[round(pitch, 1)] += 1
+        for _, _, x0, x1, baseline, size, _, _, _ in lines:
+            if above_size and -0.1 * above_size <= above_size - size <= 0.1 * above_size:
+                pitches.append((above - baseline) / above_size)
             above, above_size = baseline, size if x1 > x0 else 0.0
-    ((pitch, _),) = counts.most_common(1) or [(_USUAL_PITCH, 0)]
-    return pitch
+    counts = Counter(round(pitch, 1) for pitch in pitches if 0.9 < pitch < 4)
+    return max(counts, key=counts.__getitem__, default=_USUAL_PITCH)
 
 
 class PlacedLine(NamedTuple):
@@ -296,7 +297,7 @@ def pages_as_text(
         titles.setdefault(number, {})[_squeezed(title)] = level
     levels = {} if titles else _levels_by_size(pages)
     parts: list[str] = []
-    placed: list[PlacedLine] = []
+    placed: list[tuple[int, int, int, TextLine]] = []
     length = 0
     last: TextLine | None = None  # the full line, or the table, with which a page ends
     head = ""  # the first row of that table
@@ -324,7 +325,7 @@ def pages_as_text(
             parts += (prefix, *texts)
             length += len(prefix)
             for line, text in zip(lines[block.start : block.end], texts, strict=True):
-                placed.append(PlacedLine(length, length + len(text.rstrip()), number, line))
+                placed.append((length, length + len(text.rstrip()), number, line))
                 length += len(text)
         if blocks:
             end = lines[-1]
@@ -334,14 +335,13 @@ def pages_as_text(
                 head = end.text.partition("\n")[0]
     text, removed = _hyphens_resolved("".join(parts))
     blanks = len(text) - len(text.lstrip("\n "))
-    if not removed and not blanks:
-        return text.strip("\n "), placed
 
     def moved(offset: int) -> int:
         return offset - blanks - bisect_left(removed, offset)
 
-    placed = [PlacedLine(moved(a), moved(b), page, line) for a, b, page, line in placed]
-    return text.strip("\n "), placed
+    return text.strip("\n "), [
+        PlacedLine(moved(start), moved(end), page, line) for start, end, page, line in placed
+    ]
 
 
 def _continues_table(table: TextLine, following: TextLine) -> bool:
@@ -527,7 +527,7 @@ def _sizes(pages: Sequence[Lines]) -> tuple[Mapping[float, int], Counter[float]]
     """Return how many characters there are of each size, and of each rounded size."""
     exact: dict[float, int] = {}
     for lines in pages:
-        for text, _, x0, x1, _, size, *_ in lines:
+        for text, _, x0, x1, _, size, _, _, _ in lines:
             if x1 > x0:
                 exact[size] = exact.get(size, 0) + len(text)
     characters: Counter[float] = Counter()
@@ -609,7 +609,7 @@ def _continues_paragraph(line: TextLine, following: TextLine, edge: float) -> bo
 
 def _is_full(line: TextLine, following: TextLine, edge: float) -> bool:
     """Return whether the next line's first word had no room any more at the end of this one."""
-    text, _, x0, x1, _, size, is_table, *_ = line
+    text, _, x0, x1, _, size, is_table, _, _ = line
     if x1 <= x0 or size <= 0:
         return not is_table
     advance = (x1 - x0) / len(text)  # how wide a character is
@@ -682,14 +682,11 @@ def _hyphens_resolved(text: str) -> tuple[str, list[int]]:
 
 def _unparted_words(text: str) -> Set[str]:
     """Return the words of a text but the parts of those that end at the end of a line."""
-    unmarked = text.casefold()
-    for mark in _MARKS:
-        unmarked = unmarked.replace(mark, " ")
     words: set[str] = set()
-    for part in unmarked.split(_HYPHEN):
+    for part in text.casefold().split(_HYPHEN):
         first, last = _FIRST_LETTERS.match(part), _LAST_LETTERS.search(part, max(0, len(part) - 40))
         words.update(part[first.end() if first else 0 : last.start() if last else None].split())
-    return words
+    return {word.strip(_MARKS) for word in words}
 
 
 def _is_joined(first: str, second: str, words: Set[str]) -> bool:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from ctypes import c_double, c_float, c_int
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -67,7 +67,7 @@ def may_have_rows(lines: Lines) -> bool:
     unless the page before has one that goes on.
     """
     above = inf
-    for text, _, x0, x1, baseline, size, *_ in lines:
+    for text, _, x0, x1, baseline, size, _, _, _ in lines:
         # A character is 0.63 wide at most on average, 0.6 where all are as wide; of Chinese 1.13.
         wide = 0 if text.isascii() else 0.25 * (len(text.encode()) - len(text))
         width = size * (0.63 * len(text) + wide + 0.3)
@@ -131,8 +131,10 @@ class _Grid:
         return row, column
 
 
-def _is_ruled(rules: Iterable[_Rule], at: float, position: float) -> bool:
-    return any(abs(rule.at - at) <= _NEAR and rule.reaches(position) for rule in rules)
+def _is_ruled(rules: Sequence[_Rule], at: float, position: float) -> bool:
+    """Return whether one of these rules, which are in order, stands there."""
+    first, end = bisect_left(rules, (at - _NEAR,)), bisect_right(rules, (at + _NEAR, inf))
+    return any(rule.reaches(position) for rule in rules[first:end])
 
 
 def _rules(page: Any) -> tuple[list[_Rule], list[_Rule]]:
