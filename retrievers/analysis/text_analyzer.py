@@ -250,10 +250,12 @@ def sequences(run: str, is_query: bool) -> list[str]:
 
     Args:
         run: The run.
-        is_query: Whether the longest sequences are enough.
+        is_query: Whether sequences of two and three letters are enough. Those of two find words
+            that stand in other company.
     """
     letters = _CLUSTERS.findall(run)
-    sizes = [min(3, len(letters))] if is_query else range(1, min(3, len(letters)) + 1)
+    longest = min(3, len(letters))
+    sizes = range(min(2, longest) if is_query else 1, longest + 1)
     return [
         "".join(letters[at : at + size]) for size in sizes for at in range(len(letters) - size + 1)
     ]
@@ -266,6 +268,7 @@ _QUESTION_WORDS = re.compile(
     "|如何|何[时時]|何地|何[处處]|何人|何[种種]|何年|[请請][问問]|是否"
     "|哪[里裡裏儿兒些个個位]|哪(?!吒)|多少|多久|[谁誰]"
     "|[几幾](?=[个個年月天次种種岁歲位人名条條座部届屆场場大世])|[吗嗎呢](?=\\W*$)"
+    "|อะไร|ใคร|ทำไม|ที่ไหน|ไหน|ใด|(?<!เ)กี่(?!ย)|หรือไม่|(?:เมื่อ|เท่า)(?:ไหร่|ไร|ใด)|อย่างไร|ยังไง"
 )
 
 _Alternatives = tuple[str, ...]
@@ -302,11 +305,12 @@ class TextAnalyzer:
     - Chinese, Japanese, Korean: every character and every pair of neighbours, so that words of
       one character match, and so do words that are in no dictionary (Nie, Gao, Zhang and Zhou,
       "On the use of words and n-grams for Chinese information retrieval", 2000).
-    - Thai, Lao, Khmer, Burmese: sequences of up to three letters, each with its signs.
+    - Thai, Lao, Khmer, Burmese: sequences of up to three letters, each with its signs; of a
+      query those of two and three.
     - Names such as ``getUserName`` and ``run_target``: the whole, and its parts.
 
-    In a query, Chinese question words (什么) and English articles, auxiliaries, pronouns and
-    question words are left out, unless it consists of nothing else.
+    In a query, Chinese and Thai question words (什么) and English articles, auxiliaries, pronouns
+    and question words are left out, unless it consists of nothing else.
 
     Args:
         stem: Whether words are reduced to their stem.

@@ -3,6 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nodekin.retrievers.analysis.text_analyzer import (
+    TextAnalyzer,
     ascii_words,
     by_script,
     normalized,
@@ -48,8 +49,14 @@ def test_letters_keep_their_signs(run: str, result: list[str]) -> None:
     assert sequences(run, is_query=True) == result[-1:]
 
 
-def test_the_longest_sequences_are_of_three_letters() -> None:
-    assert sequences("กขคง", is_query=True) == ["กขค", "ขคง"]
+def test_sequences_of_a_query_have_two_and_three_letters() -> None:
+    assert sequences("กขคง", is_query=True) == ["กข", "ขค", "คง", "กขค", "ขคง"]
+
+
+def test_a_query_in_thai_leaves_out_what_only_asks() -> None:
+    about, leaves = (sequences(run, is_query=True) for run in ("เกี่ยวกับชา", "ใบ"))
+    assert TextAnalyzer().query("เกี่ยวกับชากี่ใบ") == [*about, *leaves]  # how many, in "about", too
+    assert TextAnalyzer().query("อะไร") == sequences("อะไร", is_query=True)
 
 
 def test_words_by_script() -> None:
