@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import socket
 from typing import Any
 
 from .extras import extra
@@ -69,6 +70,16 @@ class LimitedProtocol(H11Protocol):
     def _close(self) -> None:
         _logger.warning("a request was not complete after %g seconds", READ_TIMEOUT)
         self.transport.close()
+
+
+def usable_port(host: str, port: int) -> int:
+    """Return a port that is free where the port is 0, to print it before it is served."""
+    if port:
+        return port
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.create_server((host, 0), family=family) as listener:
+        free: int = listener.getsockname()[1]
+        return free
 
 
 def serve_http(app: Application, host: str, port: int, **options: Any) -> None:

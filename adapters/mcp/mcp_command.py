@@ -112,8 +112,9 @@ def mcp(
             app = server.http_app(host, os.environ.get(TOKEN))
         except ValueError as error:
             raise CommandError(f"{error} ({TOKEN})", ExitStatus.USAGE_ERROR) from error
-        from ..http_server import serve_http
+        from ..http_server import serve_http, usable_port
 
+        port = usable_port(host, port)
         click.echo(f"nodekin: serving http://{host}:{port}/mcp", err=True)
         serve_http(app, host, port)
     return ExitStatus.SUCCESS

@@ -39,7 +39,7 @@ from ...retrievers.protocols import RetrieverProtocol
 from ...retrievers.results import ScoredNode
 from ..cli.exit_status import printable
 from ..extras import extra
-from ..http_server import serve_http
+from ..http_server import serve_http, usable_port
 from ..server_access import (
     LOOPBACK,
     Application,
@@ -521,7 +521,7 @@ def serve(
             retriever there is none.
         title: What the corpus is called on the page.
         host: Where to bind. Elsewhere than on this machine a token of yours is needed.
-        port: The port.
+        port: The port. 0 for any that is free.
         token: What a browser has to bring. A new one by default.
 
     Raises:
@@ -531,7 +531,7 @@ def serve(
     if token is None and host in LOOPBACK:
         token = secrets.token_urlsafe(16)
     app = page_of(source, llm, graph=graph, title=title, host=host, token=token)
-    name = f"[{host}]" if ":" in host else host
+    name, port = f"[{host}]" if ":" in host else host, usable_port(host, port)
     print(f"nodekin: serving http://{name}:{port}/?token={token} (Ctrl-C ends it)", file=sys.stderr)  # noqa: T201
     serve_http(app, host, port, timeout_graceful_shutdown=3)
 

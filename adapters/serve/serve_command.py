@@ -71,7 +71,7 @@ def serve(
     """
     check_exist(folders)
     try:
-        from ..http_server import serve_http
+        from ..http_server import serve_http, usable_port
         from .page_app import PageApp
         from .tried_setups import TriedSetups
     except ImportError as error:
@@ -105,7 +105,7 @@ def serve(
         except ValueError as error:
             raise CommandError(f"{error} ({TOKEN})", ExitStatus.USAGE_ERROR) from error
         _build(graph, file)
-        name = f"[{host}]" if ":" in host else host
+        name, port = f"[{host}]" if ":" in host else host, usable_port(host, port)
         query = f"?token={token}" if token and TOKEN not in os.environ else ""
         click.echo(f"nodekin: serving http://{name}:{port}/{query} (Ctrl-C ends it)", err=True)
         if token and not query:

@@ -52,6 +52,10 @@ def test_serve_prints_the_address_with_its_token(graph, monkeypatch, capsys) -> 
     serve(graph, port=8123)
     assert served == [("127.0.0.1", 8123)]
     assert "http://127.0.0.1:8123/?token=" in capsys.readouterr().err
+    serve(graph, port=0)
+    _, port = served.pop()
+    assert port
+    assert f"http://127.0.0.1:{port}/?token=" in capsys.readouterr().err
     with pytest.raises(ValueError, match="token"):
         serve(graph, host="0.0.0.0")
     with pytest.raises(TypeError):
