@@ -46,6 +46,7 @@ def test_a_retriever_of_another_framework_shows_passages_or_answers() -> None:
     assert "A drink [1]." in "".join(e["text"] for e in events if e["type"] == "text")
 
 
+@pytest.mark.enable_socket
 def test_serve_prints_the_address_with_its_token(graph, monkeypatch, capsys) -> None:
     served = []
     monkeypatch.setattr(page_app, "serve_http", lambda app, *where, **_: served.append(where))
