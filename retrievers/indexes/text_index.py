@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from itertools import chain
@@ -85,7 +85,7 @@ class TextIndex(SyncedIndex):
         self.frequency: Callable[[str], int] = lru_cache(_RECENT_TERMS)(frequency)
         self._mean_idf: float | None = None
         self._norms: tuple[Saturation | None, Floats] = None, np.zeros(0)  # of the latest query
-        self._latest: _Latest = None, {}
+        self._latest: _Latest = None, {}, {}
 
     @property
     def size(self) -> int:
@@ -147,7 +147,6 @@ class TextIndex(SyncedIndex):
             norms = query.saturation.norms(self._lengths[: len(table)])
             self._norms = query.saturation, norms
         lists = {term: self._postings.get(term) for term in terms}
-        self._latest = query, lists  # whose terms the best nodes have is asked next
         of_query = QueryPostings(
             [*lists.values()],
             np.array([query.weights[term] for term in terms]),
@@ -155,7 +154,16 @@ class TextIndex(SyncedIndex):
             norms,
         )
         rows, scores = best_rows(of_query, limit, table.allowed(filter), table.orders)
-        return Hits(table.ids.take(rows), scores.tolist())
+        ids = table.ids.take(rows)
+        # Which terms the best nodes have is asked next.
+        best = dict(zip(ids[:_BEST], rows[:_BEST].tolist(), strict=True))
+        self._latest = query, lists, best
+        return Hits(ids, scores.tolist())
+
+    def rows_of(self, ids: Collection[str], query: TermWeights) -> dict[str, int]:
+        """Return the rows of nodes, by their ids, which a query may just have found."""
+        latest, _, rows = self._latest
+        return rows if latest is query and rows.keys() >= {*ids} else self.table.rows_of(ids)
 
     def postings(self, term: str) -> tuple[Ints, Counts]:
         """Return the living rows of a term, ascending, and how often each has it."""
@@ -175,7 +183,7 @@ class TextIndex(SyncedIndex):
         order = rows.argsort()  # what is near each other is looked up in less time
         rows = rows.take(order)
         sought = rows.astype(np.int32)
-        latest, lists = self._latest
+        latest, lists, _ = self._latest
         for of_query, term in zip(counts, query.weights, strict=True):
             of_term, of_rows = lists[term] if latest is query else self._postings.get(term)
             if len(of_term):
@@ -257,8 +265,10 @@ class TextIndex(SyncedIndex):
         self._state_changed()  # what was remembered refers to the postings as they were
 
 
-_Latest = tuple[TermWeights | None, Mapping[str, tuple[Ints, Counts]]]
-"""A query, and the postings of its terms."""
+_Latest = tuple[TermWeights | None, Mapping[str, tuple[Ints, Counts]], dict[str, int]]
+"""A query, the postings of its terms, and the rows of the best nodes by their ids."""
+
+_BEST = 64  # nodes of which a query's terms are looked up next
 
 
 class _TablePassages:
@@ -275,7 +285,7 @@ class _TablePassages:
         return None if mask is None else lambda passage: mask.item(rows[passage])
 
     def term_scores(self, ids: Sequence[str], query: TermWeights) -> Floats:
-        by_id = self._index.table.rows_of(ids)
+        by_id = self._index.rows_of(ids, query)
         rows = np.fromiter(map(by_id.__getitem__, ids), np.int64, len(ids))
         return self._index.term_scores(rows, query)
 
