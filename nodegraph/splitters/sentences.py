@@ -57,7 +57,8 @@ _THAI_SPACE = re.compile(rf"(?<=[{_THAI})\]”\"])[ \xa0]+(?=[{_THAI}(“\"])(?!
 
 _THAI_SENTENCE = 80  # letters from which on a space ends a sentence
 
-_LAST_WORD = lazy_pattern(rf"(?:[^\W{UNSPACED}]|[\u0900-\u0963]|\.)*$")
+# The last word of a text that is read backwards.
+_LAST_WORD = lazy_pattern(rf"\n?((?:[^\W{UNSPACED}]+|[\u0900-\u0963.]+)*)")
 
 # Before a full stop these words do not end a sentence; those of the second set may, before a
 # capital letter.
@@ -169,14 +170,15 @@ def _ends(text: str, start: int, stop: str, closers: str, end: int) -> bool:
     open_end = not following or following.isspace()
     if "…" in stop:
         return open_end
-    if stop == "." and not closers and _THAI_ABBREVIATION.search(text, max(0, start - 6), end + 1):
+    may_abbreviate = stop == "." and not closers and not text.isascii()
+    if may_abbreviate and _THAI_ABBREVIATION.search(text, max(0, start - 6), end + 1):
         return False
     if not open_end and (stop != "." or not _WIDE.match(following)):
         return stop != "." and bool(_WIDE.match(before))  # Chinese with ASCII marks
     if stop != ".":
         return not (("." in stop or closers) and _after(text, end).islower())
-    word = _LAST_WORD.search(text, max(0, start - 24), start)
-    last = (word[0] if word else "").lower()
+    word = _LAST_WORD.match(text[max(0, start - 24) : start][::-1])
+    last = word[1][::-1].lower() if word else ""
     upcoming = _after(text, end)
     if upcoming.islower() or last in _NEVER_END:
         return False
