@@ -38,7 +38,7 @@ _LONG = 1_000  # nodes whose indexing is worth a progress bar
 
 _PORTION = 4_096  # nodes that are held at a time
 
-_BATCH = 1_000_000  # characters that are analysed together
+_BATCH = 200_000  # characters that are analysed together
 
 _RECENT_TERMS = 2048  # those that mark languages, which each query looks up, and of many queries
 
