@@ -1,6 +1,7 @@
 import asyncio
 import math
 import pickle
+from contextlib import nullcontext
 
 import pytest
 from hypothesis import example, given, settings
@@ -119,6 +120,15 @@ def test_cut_offs_that_can_not_be(library) -> None:
     for cut_off in (True, "0.5", {"key": 0.5}):
         with pytest.raises(TypeError, match="similarity_cut_off is a number"):
             Retriever(library, "line", settings=RetrieverSettings(similarity_cut_off=cut_off))
+
+
+@pytest.mark.parametrize("cut_off", [-1.01, -1, 1, 1.01])
+def test_cut_offs_of_cosines_are_cosines(cut_off) -> None:
+    graph = NodeGraph(embed=lambda texts: [[1.0]] * len(texts), progress=False)
+    settings = RetrieverSettings(similarity_cut_off=cut_off)
+    is_one = abs(cut_off) <= 1
+    with nullcontext() if is_one else pytest.raises(ValueError, match=r"is from -1 to 1 for"):
+        Retriever(graph, "ROOT", "cosine", settings=settings)
 
 
 def test_an_unknown_group_names_the_nearest(library) -> None:

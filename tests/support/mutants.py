@@ -137,6 +137,8 @@ def _without_effect(node: ast.AST) -> Iterator[ast.AST]:
             pass
         case ast.Constant(value=int(size)) if size >= _SIZE:
             part = node
+        case ast.Assign(value=ast.BinOp(op=ast.LShift()) as part):
+            pass
         case ast.Return(value=ast.Constant(value=None)) | ast.Call(func=ast.Name(id="lru_cache")):
             part = node
         case _:
