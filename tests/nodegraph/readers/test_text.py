@@ -64,6 +64,11 @@ def test_too_little_to_tell_is_no_guess(data: bytes) -> None:
     assert detected(data) is None
 
 
+def test_a_line_with_one_accent_is_enough() -> None:
+    line = b"Le caf\xe9 de la gare est ouvert toute la journ"
+    assert (detected(line[:39]) is None, detected(line[:40]) is None) == (True, False)
+
+
 @pytest.mark.parametrize(
     ("name", "content"),
     [
