@@ -369,7 +369,7 @@ class SetupFile:
             return
         if transform not in TRANSFORMS:
             raise ValueError(
-                f"{where}: transform is {nearest_names(str(transform), TRANSFORMS)}, not "
+                f"{where}: transform is {nearest_names(str(transform), TRANSFORMS, limit=99)}, not "
                 f"{transform!r:.80}"
             )
         allowed = ("transform", *transform_arguments(transform), *GROUP_ARGUMENTS)
@@ -420,8 +420,8 @@ class SetupFile:
             self._check_trust(code, where)
         if kind not in RETRIEVERS and not names_code(kind):
             raise ValueError(
-                f"{where}: type is {nearest_names(str(kind), [*RETRIEVERS, *ENGINES])}, not "
-                f"{kind!r:.80}"
+                f"{where}: type is {nearest_names(str(kind), [*RETRIEVERS, *ENGINES], limit=99)}, "
+                f"not {kind!r:.80}"
             )
         if kind in RETRIEVERS:
             check_keys(table, ("type", *argument_names(RETRIEVERS[kind])), f"{where}, {kind}")

@@ -89,7 +89,7 @@ def test_the_page_has_a_policy_and_loads_itself_alone(client) -> None:
 
 def sentences() -> str:
     """Return the sources of what the page may show, with strings that stand in parts as one."""
-    packages = ("nodekin.nodegraph", "nodekin.retrievers.answers", "nodekin.adapters")
+    packages = ("nodekin.nodegraph", "nodekin.retrievers", "nodekin.adapters")
     paths = [path for name in packages for path in Path(str(files(name))).rglob("*.py")]
     return re.sub(r'"\s*f?"', "", "".join(path.read_text("utf-8") for path in paths))
 

@@ -144,6 +144,7 @@ def test_a_query_engine_is_a_set_up_around_a_retriever():
         ({**ENGINE, "retriever": "other"}, "no retriever and can't be within one"),
         ({"type": "FusionRetriever", "retrievers": ["other"]}, "can't be within one"),
         ({**WORDS, "type": "QueryEngin"}, "type is 'QueryEngine'"),
+        ({**WORDS, "type": "Nope"}, "type is 'Retriever', 'DefaultRetriever', .*, not 'Nope'"),
     ],
 )
 def test_what_is_no_query_engine_says_why(table, message):
