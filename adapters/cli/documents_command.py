@@ -65,6 +65,9 @@ def list_documents(
             )
             if not as_json:
                 echo(f"{len(document.text):>11,}  {name}")
+    if not (records or quiet):
+        fits = f"fits {' '.join(map(repr, patterns))[:200]}" if patterns else "is in the index"
+        click.echo(printable(f"no document {fits}"), err=True)
     if as_json:
         header = {"format": FORMAT, "command": "list", "count": len(records)}
         echo(to_json({**header, "documents": records}))

@@ -110,7 +110,10 @@ class SearchTools:
         if not builder.size:
             words = " with these filters" if filters else ""
             remedy = "try other words, another mode, or grep for an exact text"
-            values = f" Fields of documents, and values: {self.view.values()}." if filters else ""
+            values = ""
+            if filters:
+                fields = self.view.values() or "none"
+                values = f" Fields of documents, and values: {fields}."
             return ToolOutput(
                 f"Nothing{' more' if skip else ''} was found{words}; {remedy}.{values}"
             )

@@ -28,6 +28,7 @@ def test_some_documents(indexed, patterns, names):
     assert [document["id"] for document in ran.json["documents"]] == names
     assert ran.json["count"] == len(names)
     assert ran.status == (0 if names else 1)
+    assert ran.err == ("" if names else "no document fits 'doc' '*.pdf'\n")
 
 
 def test_documents_of_a_folder(nodekin):

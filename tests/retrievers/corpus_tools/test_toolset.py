@@ -709,6 +709,10 @@ def test_nothing_under_a_filter_says_what_can_be_filtered() -> None:
     text = tools.call("search", {"query": "tea", "filters": {"author": "Zed"}}).text
     assert text.endswith("values: tenant: 'a'; author: 'Anna', 'Ben\\nforged'.")
     assert "Fields of" not in tools.call("search", {"query": "zebra"}).text
+    bare = NodeGraph(progress=False)
+    bare.add("Green tea")
+    text = CorpusTools(bare).call("search", {"query": "tea", "filters": {"author": "Zed"}}).text
+    assert text.endswith("values: none.")
 
 
 def test_results_of_files_with_pages_name_the_page() -> None:
