@@ -222,16 +222,18 @@ def _places(line: TextLine, number: int) -> Iterator[tuple[str, int]]:
     how far it is from the page's own. Beside one at the edge may be the title of a chapter.
 
     ``Invoice 1001`` and ``Question 1`` count something else: a number that counts pages stands
-    alone, with another one, or near the page's own with more than two words.
+    alone, with another one, or near the page's own with more than two words (six characters of
+    Chinese).
     """
     text, height = line.text, round(line.baseline / 4)
     if not _FIELD.search(text):
         yield text, height
     numbers = list(_COUNTED.finditer(text))
     is_counted = len(numbers) > 1 or _PAGE_NUMBER.fullmatch(text)
+    is_title = len(text.split()) > 3 or len(_CJK.findall(text)) > 5
     for match in numbers:
         away = int(match[0]) - number
-        if is_counted or (len(text.split()) > 3 and abs(away) <= _FRONT_PAGES):
+        if is_counted or (is_title and abs(away) <= _FRONT_PAGES):
             before, after = text[: match.start()], text[match.end() :]
             yield f"{before}\0{away}{after}" if before and after else f"\0{away}", height
 

@@ -201,6 +201,7 @@ def test_a_paragraph_goes_on_with_a_name_on_the_next_page(following: str, is_sam
         (["", "", ""], ["120", "95", "4711"]),
         (["Journal of Tea", "Journal of Tea", ""], ["", "", ""]),
         (["Question 1", "Question 2", "Question 3"], ["", "", ""]),
+        (["练习题 1", "练习题 2", "练习题 3"], ["", "", ""]),
         (["Freight paid by: Berg"] * 3, ["", "", ""]),
     ],
 )
@@ -218,6 +219,7 @@ def test_what_is_no_running_head_stays_on_its_page(heads: list[str], feet: list[
         ("The Tea Report {n}", "The Tea Report {n}"),
         ("J. Biol. 12:{j}", "Berg and Li {n}"),
         ("{n} The Tea Report", "On Water"),
+        ("茶叶科学研究进展 {n}", "王磊等 茶与水的关系"),
         ("Chapter 2: Water and Tea {n}", "Chapter 2: Water and Tea {n}"),
     ],
 )
