@@ -189,6 +189,30 @@ if hasattr(os, "register_at_fork"):  # not on Windows, which has no fork
     os.register_at_fork(after_in_child=_after_fork)
 
 
+_next_collection = [0.0]
+
+
+def _end_left_blocks() -> bool:
+    """End blocks that an interrupt has left, which may hold a lock.
+
+    Where many threads wait, as for a model, one does it for all: it takes a quarter of a second
+    once large libraries are loaded. At most a twentieth of the time goes into it.
+
+    Returns:
+        Whether it was done.
+    """
+    start = time.monotonic()
+    if start < _next_collection[0]:
+        return False
+    _next_collection[0] = math.inf
+    try:
+        gc.collect()
+    finally:
+        now = time.monotonic()
+        _next_collection[0] = now + 20 * (now - start)
+    return True
+
+
 def wait_until(
     condition: threading.Condition,
     test: Callable[[], bool],
@@ -215,8 +239,7 @@ def wait_until(
             is_reported = True
             logger.warning("waiting for %s, for %d seconds so far", what, waited)
         if not condition.wait(min(_LOOK_AGAIN, limit - waited)) and not is_collected:
-            is_collected = True
-            gc.collect()  # ends blocks that an interrupt has left, which may hold the lock
+            is_collected = _end_left_blocks()
 
 
 def awaited(future: Future[T], what: str) -> T:
