@@ -195,9 +195,14 @@ class Search:
         indexes: Sequence[Index[Any]],
     ) -> list[list[ScoredNode]]:
         """Search indexes, for more hits as long as a query's hits give too few targets."""
-        lifting = self.lifting
-        exactly = self.hits if lifting else None
-        cut_off, targets = self.cut_off_of(scope.key), self._targets()
+        lifting, cut_off = self.lifting, self.cut_off_of(scope.key)
+        if not lifting and len(indexes) == 1:  # no node is there twice
+            found = search_index(indexes[0], prepared[0], self.limit, self.conditions.filter)
+            return [
+                self._own_hits(scope, query, hits, cut_off, indexes[0])
+                for query, hits in zip(queries, found, strict=True)
+            ]
+        exactly, targets = self.hits if lifting else None, self._targets()
         results: list[list[ScoredNode]] = [[] for _ in queries]
         fetch = 4 * self.limit if lifting else self.limit
         open_queries = list(range(len(queries)))
@@ -214,20 +219,28 @@ class Search:
                 rows, more = merge_hits(hits, limit, cut_off)
                 if exactly is not None:
                     rows, more = rows[:exactly], False
-                found = self._hits(scope, queries[at], rows, indexes)
+                nodes = self._hits(scope, queries[at], rows, indexes)
                 if lifting and self.lift != "max":
-                    results[at] = lift_all(found, targets, self.limit, self.lift, self._place)
-                    continue
-                if not lifting and len(indexes) == 1:  # no node is there twice
-                    results[at] = [*found]
+                    results[at] = lift_all(nodes, targets, self.limit, self.lift, self._place)
                     continue
                 # Hits that are to be looked at are evidence also behind the last target.
                 maximum = self.limit if exactly is None else sys.maxsize
-                results[at] = lift(found, targets, maximum)[: self.limit]
+                results[at] = lift(nodes, targets, maximum)[: self.limit]
                 if more and len(results[at]) < self.limit:
                     short.append(at)
             open_queries, fetch = short, 4 * fetch
         return results
+
+    def _own_hits(
+        self, scope: SearchScope, query: str, hits: Hits, cut_off: float, index: Index[Any]
+    ) -> list[ScoredNode]:
+        """Return the hits of the only index, down to a score."""
+        ids, scores = hits
+        if scores and not scores[-1] >= cut_off:
+            scores = [score for score in scores if score >= cut_off]
+            ids = ids[: len(scores)]
+        nodes = scope.graphs[0].reader.nodes_by_id(ids)
+        return scored_nodes(nodes, scores, self.match(scope, query, index))
 
     def match(self, scope: SearchScope, query: str, index: Index[Any]) -> Match:
         """Return what the evidence of all hits of a query has in common."""

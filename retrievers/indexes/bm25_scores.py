@@ -85,6 +85,7 @@ class TermWeights(NamedTuple):
         missing: What the terms that no node has weigh together.
         highest: What a term weighs that no node has.
         silent: Which terms are only parts of words that occur whole.
+        statistics: What it was weighed by, of each index; they have the postings of its terms.
     """
 
     weights: dict[str, float]
@@ -92,6 +93,7 @@ class TermWeights(NamedTuple):
     missing: float = 0.0
     highest: float = 0.0
     silent: frozenset[str] = frozenset()
+    statistics: Sequence[TermStatistics] = ()
 
     def heaviest_first(self) -> list[str]:
         """Return the terms in the order in which all indexes add them up: equal nodes have equal

@@ -5,7 +5,6 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, NamedTuple
 from zlib import crc32
 
@@ -134,24 +133,13 @@ class Vocabulary:
 
     def _set_packed(self, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
         self._arrays = {name: arrays[name] for name in _ARRAYS}
-        data, starts, buckets, numbers = (array.data for array in self._arrays.values())
+        self._views = tuple(array.data for array in self._arrays.values())
+        data, starts, buckets, numbers = self._views
         self._size = len(starts) - 1
         if not (
             len(numbers) == self._size and starts[-1] == len(data) and buckets[-1] == self._size
         ):
             raise ValueError(f"the arrays of an index don't fit its {self._size} terms")
-
-        @lru_cache(10_000)
-        def find(term: str) -> int:
-            encoded = term.encode("utf-8", "surrogatepass")
-            bucket = crc32(encoded) % (len(buckets) - 1)
-            for at in range(buckets[bucket], buckets[bucket + 1]):
-                number: int = numbers[at]
-                if data[starts[number] : starts[number + 1]] == encoded:
-                    return number
-            return -1
-
-        self._find_packed = find
 
     def __len__(self) -> int:
         return self._size + len(self._later)
@@ -164,9 +152,17 @@ class Vocabulary:
     def find(self, term: str) -> int:
         """Return a term's number, -1 where it has none."""
         number = self._later.get(term)
-        if number is None:
-            number = self._find_packed(term) if self._size else -1
-        return number
+        if number is not None:
+            return number
+        if self._size:
+            data, starts, buckets, numbers = self._views
+            encoded = term.encode("utf-8", "surrogatepass")
+            bucket = crc32(encoded) % (len(buckets) - 1)
+            for at in range(buckets[bucket], buckets[bucket + 1]):
+                number = numbers[at]
+                if data[starts[number] : starts[number + 1]] == encoded:
+                    return number
+        return -1
 
     def add(self, term: str) -> int:
         """Return a term's number, the next one where it has none."""
@@ -238,6 +234,45 @@ class PostingLists(NamedTuple):
     counts: Counts
 
 
+class PostingsByTerm(dict[str, tuple[Ints, Counts]]):
+    """Look up the rows of a term, ascending, and how often each has it; of a query, each once.
+
+    Args:
+        postings: Those of an index, as they are now.
+        alive: Which rows there are; None for all.
+    """
+
+    __slots__ = ("_alive", "_find", "_later", "_lists", "_starts", "_terms")
+
+    def __init__(self, postings: Postings, alive: Mask | None = None) -> None:
+        super().__init__()
+        self._lists, self._later = postings._state
+        self._find, self._alive = postings.vocabulary.find, alive
+        starts = self._lists.starts
+        self._starts, self._terms = starts.data, len(starts) - 1
+
+    def __missing__(self, term: str) -> tuple[Ints, Counts]:
+        number = self._find(term)
+        start = stop = 0
+        if 0 <= number < self._terms:
+            start, stop = self._starts[number], self._starts[number + 1]
+        _, rows, counts = self._lists
+        rows, counts = rows[start:stop], counts[start:stop]
+        if number in self._later:
+            later_rows, later_counts = self._later[number]
+            rows = np.concatenate([rows, np.array(later_rows, np.int32)])
+            counts = np.concatenate([counts, np.array(later_counts, np.uint32)])
+        if self._alive is not None:
+            living = self._alive[rows]
+            rows, counts = rows[living], counts[living]
+        self[term] = rows, counts
+        return rows, counts
+
+    def frequency(self, term: str) -> int:
+        """Return in how many rows a term is."""
+        return len(self[term][0])
+
+
 class _Block(NamedTuple):
     """The postings of texts: terms ascending, each with so many rows and counts."""
 
@@ -272,29 +307,6 @@ class Postings:
     def __len__(self) -> int:
         lists, later = self._state
         return len(lists.rows) + later.size
-
-    def get(self, term: str) -> tuple[Ints, Counts]:
-        """Return a term's rows, ascending, and how often each has it; also removed rows."""
-        lists, later = self._state
-        number = self.vocabulary.find(term)
-        start = stop = 0
-        if 0 <= number < len(lists.starts) - 1:
-            start, stop = lists.starts.item(number), lists.starts.item(number + 1)
-        rows, counts = lists.rows[start:stop], lists.counts[start:stop]
-        if number in later:
-            later_rows, later_counts = later[number]
-            rows = np.concatenate([rows, np.array(later_rows, np.int32)])
-            counts = np.concatenate([counts, np.array(later_counts, np.uint32)])
-        return rows, counts
-
-    def frequency(self, term: str) -> int:
-        """Return in how many rows a term is; also removed ones."""
-        lists, later = self._state
-        number = self.vocabulary.find(term)
-        count = 0
-        if 0 <= number < len(lists.starts) - 1:
-            count = lists.starts.item(number + 1) - lists.starts.item(number)
-        return count + len(later[number][0]) if number in later else count
 
     def extend(self, first_row: int, texts: Iterable[InvertedTexts]) -> Ints:
         """Add the terms of new rows, numbered from ``first_row``; return their lengths."""

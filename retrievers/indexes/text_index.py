@@ -5,7 +5,6 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
 from itertools import chain
 from typing import Any
 
@@ -17,18 +16,20 @@ from ...nodegraph.concurrency import track
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.hashing import fingerprint
 from ...nodegraph.node import Node
+from ..analysis.languages import language_terms
 from ..analysis.text_analyzer import Analyzer
 from ..filters import Filter
 from ..results import Hits
 from .array_files import Arrays, grown
 from .bm25_scores import LEAST, Floats, Meets, QueryPostings, Saturation, TermWeights, best_rows
-from .node_table import NodeTable
+from .node_table import Mask, NodeTable
 from .postings import (
     MAX_TEXTS,
     Counts,
     Ints,
     InvertedTexts,
     Postings,
+    PostingsByTerm,
     Vocabulary,
     invert,
 )
@@ -39,8 +40,6 @@ _LONG = 1_000  # nodes whose indexing is worth a progress bar
 _PORTION = 4_096  # nodes that are held at a time
 
 _BATCH = 200_000  # characters that are analysed together
-
-_RECENT_TERMS = 2048  # those that mark languages, which each query looks up, and of many queries
 
 # Count up when TextAnalyzer returns other terms or lengths: older files are rebuilt then.
 _ANALYSIS = 5
@@ -59,7 +58,8 @@ class TextIndex(SyncedIndex):
     Attributes:
         table: The nodes by row.
         total_length: How long all nodes are together.
-        frequency: Tells in how many nodes a term is, as they are now.
+        language_postings: The postings of terms that name languages, which all queries are weighed
+            by; None until the first query since the last change.
     """
 
     uses_search_text = True
@@ -80,12 +80,10 @@ class TextIndex(SyncedIndex):
         self._state_changed()
 
     def _state_changed(self) -> None:
-        dense = self.table.living == len(self.table)
-        frequency = self._postings.frequency if dense else self._living_frequency
-        self.frequency: Callable[[str], int] = lru_cache(_RECENT_TERMS)(frequency)
+        self.language_postings: Mapping[str, tuple[Ints, Counts]] | None = None
         self._mean_idf: float | None = None
         self._norms: tuple[Saturation | None, Floats] = None, np.zeros(0)  # of the latest query
-        self._latest: _Latest = None, {}, {}
+        self._latest: _Latest = None, {}
 
     @property
     def size(self) -> int:
@@ -94,12 +92,14 @@ class TextIndex(SyncedIndex):
 
     # Searching
 
-    def statistics(self, query: str) -> TextIndex:
-        """Return what a query is weighed by: itself."""
-        return self
+    def statistics(self, query: str) -> QueryStatistics:
+        """Return what a query is weighed by."""
+        alive = self.table.alive if self.size < len(self.table) else None
+        return QueryStatistics(self, self._postings, alive)
 
-    def _living_frequency(self, term: str) -> int:
-        return len(self.postings(term)[0])
+    def frequency(self, term: str) -> int:
+        """Return in how many nodes a term is, as they are now."""
+        return self.statistics("").frequency(term)
 
     @property
     def vocabulary(self) -> Vocabulary:
@@ -146,32 +146,29 @@ class TextIndex(SyncedIndex):
         if weighs != query.saturation:
             norms = query.saturation.norms(self._lengths[: len(table)])
             self._norms = query.saturation, norms
-        lists = {term: self._postings.get(term) for term in terms}
         of_query = QueryPostings(
-            [*lists.values()],
-            np.array([query.weights[term] for term in terms]),
+            [*map(self._statistics_of(query).__getitem__, terms)],
+            np.array([*map(query.weights.__getitem__, terms)]),
             query.saturation,
             norms,
         )
-        rows, scores = best_rows(of_query, limit, table.allowed(filter), table.orders)
+        rows, scores = best_rows(of_query, limit, table.matching(filter), table.orders)
         ids = table.ids.take(rows)
         # Which terms the best nodes have is asked next.
-        best = dict(zip(ids[:_BEST], rows[:_BEST].tolist(), strict=True))
-        self._latest = query, lists, best
+        self._latest = query, dict(zip(ids[:_BEST], rows[:_BEST].tolist(), strict=True))
         return Hits(ids, scores.tolist())
 
     def rows_of(self, ids: Collection[str], query: TermWeights) -> dict[str, int]:
         """Return the rows of nodes, by their ids, which a query may just have found."""
-        latest, _, rows = self._latest
+        latest, rows = self._latest
         return rows if latest is query and rows.keys() >= {*ids} else self.table.rows_of(ids)
 
-    def postings(self, term: str) -> tuple[Ints, Counts]:
-        """Return the living rows of a term, ascending, and how often each has it."""
-        rows, counts = self._postings.get(term)
-        if self.table.living < len(self.table):
-            alive = self.table.alive[rows]
-            rows, counts = rows[alive], counts[alive]
-        return rows, counts
+    def _statistics_of(self, query: TermWeights) -> QueryStatistics:
+        """Return what a query was weighed by, with its postings, unless that has changed."""
+        for statistics in query.statistics:
+            if isinstance(statistics, QueryStatistics) and statistics.is_of(self):
+                return statistics
+        return self.statistics("")
 
     def passages(self) -> _TablePassages:
         """Return what looks nodes up for one query; see ``Passages``."""
@@ -183,9 +180,9 @@ class TextIndex(SyncedIndex):
         order = rows.argsort()  # what is near each other is looked up in less time
         rows = rows.take(order)
         sought = rows.astype(np.int32)
-        latest, lists, _ = self._latest
+        postings = self._statistics_of(query)
         for of_query, term in zip(counts, query.weights, strict=True):
-            of_term, of_rows = lists[term] if latest is query else self._postings.get(term)
+            of_term, of_rows = postings[term]
             if len(of_term):
                 at = of_term.searchsorted(sought)
                 np.multiply(
@@ -265,10 +262,43 @@ class TextIndex(SyncedIndex):
         self._state_changed()  # what was remembered refers to the postings as they were
 
 
-_Latest = tuple[TermWeights | None, Mapping[str, tuple[Ints, Counts]], dict[str, int]]
-"""A query, the postings of its terms, and the rows of the best nodes by their ids."""
+_Latest = tuple[TermWeights | None, dict[str, int]]
+"""A query, and the rows of the best nodes by their ids."""
 
 _BEST = 64  # nodes of which a query's terms are looked up next
+
+
+class QueryStatistics(PostingsByTerm):
+    """Tell what a query is weighed by in an index; the postings of its terms are looked up once.
+
+    Args:
+        index: The index.
+        postings: Its postings.
+        alive: Which rows there are; None for all.
+
+    Attributes:
+        size: How many nodes there are.
+        total_length: How long they are together.
+    """
+
+    __slots__ = ("_index", "_state", "size", "total_length")
+
+    def __init__(self, index: TextIndex, postings: Postings, alive: Mask | None) -> None:
+        super().__init__(postings, alive)
+        self._index, self.size, self.total_length = index, index.size, index.total_length
+        if index.language_postings is None:
+            names = language_terms(self.frequency)
+            index.language_postings = {name: self[name] for name in names}
+        self._state = index.language_postings
+        self.update(self._state)
+
+    def mean_inverse_frequency(self) -> float:
+        """Return the average over all terms of Okapi's inverse document frequency."""
+        return self._index.mean_inverse_frequency()
+
+    def is_of(self, index: TextIndex) -> bool:
+        """Return whether it is of an index as it is now."""
+        return self._index is index and self._state is index.language_postings
 
 
 class _TablePassages:

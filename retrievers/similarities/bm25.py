@@ -7,7 +7,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from ...nodegraph.graph import NodeGraph
@@ -106,7 +106,10 @@ class Bm25:
                 "graphs with method='lucene'"
             )
         weights: dict[str, float] = {}
-        highest = self._idf(0, size, statistics[0]) if size else 0.0
+        idf = partial(_lucene_idf, size)
+        if self.method == "okapi":
+            idf = partial(self._okapi_idf, size, statistics[0])
+        highest = idf(0) if size else 0.0
         missing = 0.0
         silent: set[str] = set()
         others: list[Iterable[str]] = []
@@ -119,8 +122,8 @@ class Bm25:
             for form in forms:
                 if count := frequency(form):
                     first = first or count
-                    idf = self._idf(max(count, first), size, statistics[0])
-                    weights[form] = weights.get(form, 0.0) + occurrences * idf
+                    weight = occurrences * idf(count if count > first else first)
+                    weights[form] = weights.get(form, 0.0) + weight
             if occurrences >= 1:
                 found = first > 0
             if found and occurrences < 1:
@@ -132,7 +135,7 @@ class Bm25:
         if silent:
             silent.difference_update(*others)
         saturation = Saturation(self.k1, self.b, length / size if size else 0.0)
-        return TermWeights(weights, saturation, missing, highest, frozenset(silent))
+        return TermWeights(weights, saturation, missing, highest, frozenset(silent), statistics)
 
     def weigh_terms(self, query: str, frequency: Callable[[str], int], size: int) -> Terms:
         """Return the terms of a query to an index, and how often each counts."""
@@ -142,11 +145,13 @@ class Bm25:
         analyze: Callable[[str], Iterable[str]] = getattr(self.analyzer, "query", self.analyzer)
         return Counter(analyze(query)).items()
 
-    def _idf(self, frequency: int, size: int, statistics: TermStatistics) -> float:
-        if self.method == "lucene":
-            return math.log(1 + (size - frequency + 0.5) / (frequency + 0.5))
+    def _okapi_idf(self, size: int, statistics: TermStatistics, frequency: int) -> float:
         idf = math.log(size - frequency + 0.5) - math.log(frequency + 0.5)
         return idf if idf >= 0 else self.epsilon * statistics.mean_inverse_frequency()
+
+
+def _lucene_idf(size: int, frequency: int) -> float:
+    return math.log(1 + (size - frequency + 0.5) / (frequency + 0.5))
 
 
 def _frequency(statistics: Sequence[TermStatistics]) -> Callable[[str], int]:

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from stress import amount
 
-from nodekin.retrievers.indexes.postings import Postings, invert
+from nodekin.retrievers.indexes.postings import Postings, PostingsByTerm, invert
 
 TEXTS = st.text(st.characters(categories=None), max_size=6)  # lone surrogates too
 BATCHES = st.lists(st.lists(st.lists(st.sampled_from("abcdefgh"), max_size=7), max_size=6))
@@ -16,7 +16,7 @@ BATCHES = st.lists(st.lists(st.lists(st.sampled_from("abcdefgh"), max_size=7), m
 def as_dict(postings: Postings, terms: str = "abcdefgh") -> dict[str, dict[int, int]]:
     read = {}
     for term in terms:
-        rows, counts = postings.get(term)
+        rows, counts = PostingsByTerm(postings)[term]
         assert rows.tolist() == sorted(rows.tolist())
         read[term] = dict(zip(rows.tolist(), counts.tolist(), strict=True))
     return read
@@ -38,7 +38,7 @@ def counted(texts: list[list[str]], alive: list[bool] | None = None) -> dict[str
 
 
 def test_unknown_term() -> None:
-    rows, counts = Postings().get("a")
+    rows, counts = PostingsByTerm(Postings())["a"]
     assert rows.tolist() == counts.tolist() == []
 
 
@@ -90,8 +90,8 @@ def test_postings_come_back_after_any_history(batches: list, random) -> None:
             size = int(alive.sum())
         terms = {term for each in batches for text in each for term in text} | {"unknown"}
         for term in terms:
-            expected = [array.tolist() for array in plain.get(term)]
-            assert [array.tolist() for array in restored.get(term)] == expected
+            expected = [array.tolist() for array in PostingsByTerm(plain)[term]]
+            assert [array.tolist() for array in PostingsByTerm(restored)[term]] == expected
         everyone = np.ones(size, np.bool_)
         assert sorted(restored.document_frequencies(everyone)) == sorted(
             plain.document_frequencies(everyone)
