@@ -251,7 +251,9 @@
     state.turns.forEach(drawTurn);
     byId("turns").replaceChildren(...(state.turns.length ? state.turns.map((turn) => turn.element) : [empty]));
     byId("new").hidden = !state.turns.length;
-    byId("model").textContent = state.corpus.model ? say("model", { model: state.corpus.model }) : say("no_model");
+    const { model, min_score: score } = state.corpus;
+    byId("model").textContent = [model ? say("model", { model }) : say("no_model"),
+      score === null ? "" : say("min_score", { score: short(score) })].filter(Boolean).join(" · ");
   }
 
   function storeTurns() {

