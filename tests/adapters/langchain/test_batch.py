@@ -158,7 +158,8 @@ async def test_every_query_has_a_run_of_its_own(retriever, mode, tracer):
 
 async def test_arguments_hold_for_all(retriever, mode):
     assert await batch(retriever, mode, WORDS, k=1, filter={"n": 1}, child_k=2) == [[]] * 4
-    assert await batch(retriever, mode, WORDS, score_threshold=10) == [[]] * 4
+    found = await batch(retriever, mode, [*WORDS, "nothing"], score_threshold=0.5)
+    assert [*map(len, found)] == [1, 1, 1, 1, 0]
 
 
 async def test_a_config_for_each_or_a_run_id_for_the_first(retriever, mode, tracer):
