@@ -344,14 +344,19 @@ class TextAnalyzer:
         """Return the terms of a passage."""
         return self._analyze(text)[0]
 
-    def indexed(self, text: str) -> tuple[list[str], int]:
+    def indexed(self, text: str, chinese: list[str] | None = None) -> tuple[list[str], int]:
         """Return the terms of a passage, those that mark its language included, and its length.
 
         The length is how many words there are, however many terms each becomes, so that texts of
         several languages in one index are long or short by what they say. Where words have no
         spaces between them letters count, and where they grow, every four letters.
+
+        Args:
+            text: The passage.
+            chinese: Gets the runs of Chinese, Japanese and Korean. Their characters and pairs are
+                not among the terms then: ``inverted_runs`` counts them in many texts at once.
         """
-        terms, languages, length = self._analyze(text)
+        terms, languages, length = self._analyze(text, chinese=chinese)
         if self.language == "auto":
             others = [item.term for item in languages if item is not of_script(item.script)[0]]
             if others:
@@ -415,7 +420,7 @@ class TextAnalyzer:
         return run_spans(text)
 
     def _analyze(
-        self, text: str, parts: bool = True
+        self, text: str, parts: bool = True, chinese: list[str] | None = None
     ) -> tuple[list[str], Collection[Language], int]:
         """Return the terms of a text, the languages of its words, one a script, and its length."""
         normal = normalized(text)
@@ -431,7 +436,8 @@ class TextAnalyzer:
         length = sum(run_length(run) for run in runs if isinstance(run, str))
         for script, words in words_by_script.items():
             length += length_of(words, languages[script])
-        return self._terms(runs, languages, parts), languages.values(), length
+        terms = self._terms(runs, languages, parts, chinese=chinese)
+        return terms, languages.values(), length
 
     def _terms(
         self,
@@ -439,6 +445,7 @@ class TextAnalyzer:
         languages: Mapping[str, Language],
         parts: bool = True,
         is_query: bool = False,
+        chinese: list[str] | None = None,
     ) -> list[str]:
         # English words, which have no parts, are stemmed together: most texts have no others.
         english = languages == _ENGLISH_BY_SCRIPT
@@ -453,6 +460,8 @@ class TextAnalyzer:
             if isinstance(run, str):
                 if run < CHINESE:
                     result += sequences(run, is_query)
+                elif chinese is not None:
+                    chinese.append(run)
                 else:
                     result += run
                     result += map(add, run, run[1:])

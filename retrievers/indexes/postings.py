@@ -38,6 +38,16 @@ class InvertedTexts:
     counts: npt.NDArray[np.unsignedinteger[Any]]
     lengths: Ints
 
+    def joined(self, other: InvertedTexts) -> InvertedTexts:
+        """Return other terms of the same texts with these."""
+        return InvertedTexts(
+            [*self.terms, *other.terms],
+            np.concatenate([self.sizes, other.sizes]),
+            np.concatenate([self.rows, other.rows]),
+            np.concatenate([self.counts, other.counts]),
+            self.lengths,
+        )
+
 
 def invert(texts: Sequence[str], analyze: Callable[[str], Iterable[str]]) -> InvertedTexts:
     """Analyse texts one by one.
@@ -61,6 +71,33 @@ def invert(texts: Sequence[str], analyze: Callable[[str], Iterable[str]]) -> Inv
     keys |= np.repeat(np.arange(len(lengths)), lengths)
     _, sizes, rows, counts = count_keys(keys)
     return InvertedTexts(list(numbers), sizes, rows, counts, np.array(lengths, np.int32))
+
+
+def inverted_runs(texts: Sequence[str]) -> InvertedTexts:
+    """Invert characters and pairs of neighbours, as an analyzer makes terms of runs.
+
+    Args:
+        texts: At most ``MAX_TEXTS``, of each the runs, with a zero character between them.
+
+    Example:
+        >>> inverted = inverted_runs(["江", "长江\\0水"])
+        >>> inverted.terms, inverted.rows.tolist()
+        (['水', '江', '长', '长江'], [1, 0, 1, 1, 1])
+    """
+    joined = "\0".join([*texts, ""]).encode("utf-32-le")
+    codes = np.frombuffer(joined, np.uint32).astype(np.int64)
+    texts_of = np.repeat(np.arange(len(texts)), [len(text) + 1 for text in texts])
+    is_single = codes > 0
+    is_pair = is_single[:-1] & is_single[1:]
+    keys = np.append(codes, codes[:-1] << _CODE_BITS | codes[1:]) << 16
+    keys |= np.append(texts_of, texts_of[:-1])
+    numbers, sizes, rows, counts = count_keys(keys[np.append(is_single, is_pair)])
+    first, last = (numbers >> _CODE_BITS).tolist(), (numbers & (1 << _CODE_BITS) - 1).tolist()
+    terms = [chr(a) + chr(b) if a else chr(b) for a, b in zip(first, last, strict=True)]
+    return InvertedTexts(terms, sizes, rows, counts, np.zeros(len(texts), np.int32))
+
+
+_CODE_BITS = 21  # of a character
 
 
 class _Numbers(dict[str, int]):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import chain
 from typing import Any
 
@@ -17,7 +18,7 @@ from ...nodegraph.graph import NodeGraph
 from ...nodegraph.hashing import fingerprint
 from ...nodegraph.node import Node
 from ..analysis.languages import language_terms
-from ..analysis.text_analyzer import Analyzer
+from ..analysis.text_analyzer import Analyzer, TextAnalyzer
 from ..filters import Filter
 from ..results import Hits
 from .array_files import Arrays, grown
@@ -32,6 +33,7 @@ from .postings import (
     PostingsByTerm,
     Vocabulary,
     invert,
+    inverted_runs,
 )
 from .synced_index import SyncedIndex, portions
 
@@ -327,10 +329,27 @@ def analysis_version() -> list[Any]:
 
 def inverted(analyzer: Analyzer, texts: Sequence[str]) -> InvertedTexts:
     """Analyse the texts of an index, ``MAX_TEXTS`` at most."""
+    if type(analyzer) is not TextAnalyzer:
+        return _inverted(texts, partial(terms_and_length, analyzer))
+    runs: list[list[str]] = [[] for _ in texts]
+    unfilled = iter(runs)
+    words = _inverted(texts, lambda text: analyzer.indexed(text, next(unfilled)))
+    if not any(runs):
+        return words
+    of_runs = inverted_runs(["\0".join(of_text) for of_text in runs])
+    if set(words.terms).isdisjoint(of_runs.terms):
+        return words.joined(of_runs)
+    # A run with letters of Thai, which are terms of another text, too.
+    return _inverted(texts, analyzer.indexed)
+
+
+def _inverted(
+    texts: Sequence[str], analyze: Callable[[str], tuple[Sequence[str], int]]
+) -> InvertedTexts:
     lengths: list[int] = []
 
     def terms(text: str) -> Iterable[str]:
-        of_text, length = terms_and_length(analyzer, text)
+        of_text, length = analyze(text)
         lengths.append(length)
         return of_text
 

@@ -2,13 +2,16 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nodekin.retrievers.analysis.text_analyzer import TextAnalyzer
 from nodekin.retrievers.indexes.postings import count_keys, invert
+from nodekin.retrievers.indexes.text_index import inverted
 from tests.support.inverted_texts import counted
 
 TERMS = st.lists(st.lists(st.one_of(st.sampled_from("abc"), st.text(max_size=3)), max_size=9))
@@ -17,6 +20,16 @@ TERMS = st.lists(st.lists(st.one_of(st.sampled_from("abc"), st.text(max_size=3))
 @given(TERMS)
 def test_every_text_has_its_terms(texts: Sequence[list[str]]) -> None:
     assert counted(invert(texts, iter)) == [Counter(text) for text in texts]
+
+
+@given(st.lists(st.text("茶水长江い한𠀀ไท aé1.\0"), max_size=5))
+def test_every_text_has_the_terms_of_the_analyzer(texts: Sequence[str]) -> None:
+    analyzer = TextAnalyzer()
+    result = inverted(analyzer, texts)
+    assert result.lengths.tolist() == [analyzer.indexed(text)[1] for text in texts]
+    by_count = np.array([len(analyzer.indexed(text)[0]) for text in texts], np.int32)
+    expected = [Counter(analyzer.indexed(text)[0]) for text in texts]
+    assert counted(replace(result, lengths=by_count)) == expected
 
 
 @pytest.mark.parametrize("most", [1, 255, 256, 65_536])
