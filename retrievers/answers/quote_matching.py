@@ -194,7 +194,7 @@ def letters_of(text: str) -> str:
     return _translated(text, _LETTERS)
 
 
-_ASCII = re.compile(r"([\x00-\x7f]+)")
+_ASCII = re.compile(r"([\x00-\x7f]{16,})")
 
 
 def _translated(text: str, table: Mapping[int, Any]) -> str:
