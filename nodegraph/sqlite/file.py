@@ -23,7 +23,7 @@ _RESERVE = 5 << 20  # bytes that are kept on the disk for removals: more than th
 
 _RESERVED_FROM = 8 << 20  # bytes of a graph's file
 
-_CHECKPOINT_WAIT = 500  # milliseconds
+_CHECKPOINT_WAIT = 100  # milliseconds
 
 _FORK_WAIT = 10.0  # seconds
 
