@@ -230,6 +230,16 @@ def row_checksum(*values: Any) -> int:
     return crc32("\0".join(map(form, values)).encode())
 
 
+def is_intact(row: Row) -> bool:
+    """Tell whether a row is as it was written, by its checksum, which is its last value."""
+    values, written = row[:-1], row[-1]
+    # What ``row_checksum`` is but for some numbers, in half the time: each row read pays for it.
+    quick = crc32((_FORMS[len(values)] % values).encode())
+    return bool(quick == written or row_checksum(*values) == written)
+
+
+_FORMS = ["\0".join(["%s"] * size) for size in range(20)]
+
 _SIMPLE = frozenset({str, int, bytes, type(None)})  # SQLite returns these as they were given
 
 

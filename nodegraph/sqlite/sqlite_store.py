@@ -14,7 +14,7 @@ from ..errors import StoreError
 from ..hashing import digest
 from ..node import NO_METADATA, ROOT, Link, Node
 from . import tables
-from .connection import Connection, Row, row_checksum
+from .connection import Connection, Row, is_intact, row_checksum
 from .file import GraphFile
 from .tables import (
     NODE,
@@ -23,7 +23,6 @@ from .tables import (
     from_column,
     from_json,
     from_key,
-    is_intact,
     placeholders,
     portions,
     to_column,

@@ -13,7 +13,7 @@ from ..errors import StoreError
 from ..journal import TOKENS, GroupState, Journal, entry_size
 from ..node import NO_METADATA, Link, Node
 from ..search_text import SearchText
-from .connection import Connection, Row, checksum, row_checksum
+from .connection import Connection, Row, checksum, is_intact, row_checksum
 from .file import GraphFile
 
 _HEXADECIMAL = re.compile("[0-9a-f]{24}")
@@ -170,11 +170,6 @@ def read_links(
             elif not link.derived:  # it goes with its target
                 raise db.damaged(f"node {link.target!r} is missing, to which {link.source!r} links")
     return [links[i] for i in ids]
-
-
-def is_intact(row: Row) -> bool:
-    """Tell whether a row is as it was written, by its checksum, which is its last value."""
-    return bool(row[-1] == row_checksum(*row[:-1]))
 
 
 def _link(db: Connection, row: Row) -> Link:

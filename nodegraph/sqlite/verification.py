@@ -9,8 +9,8 @@ from ..errors import StoreError
 from ..journal import TOKENS
 from ..node import ROOT
 from ..store import LASTING_KINDS
-from .connection import Connection, Row, checksum, row_checksum
-from .tables import LINK, NODE, from_key, is_intact, to_column, to_key
+from .connection import Connection, Row, checksum, is_intact, row_checksum
+from .tables import LINK, NODE, from_key, to_column, to_key
 
 _KEY_SIZE = 12  # bytes of an id of ours; other bytes are longer
 
@@ -59,7 +59,7 @@ class Verification:
     def _documents(self) -> Iterator[str]:
         """Mend ids of documents, each of which its node has as well."""
         rows = self._db.stream(f"{_NODE} WHERE d.grp = 0")
-        for _, node, *row in [row for row in rows if not is_intact(row[2:])]:
+        for _, node, *row in [row for row in rows if not is_intact(tuple(row[2:]))]:
             for place, source, table, key in (12, 0, "documents", row[11]), (0, 12, "nodes", node):
                 if isinstance(name := _name(row[source]), str):
                     stored = to_column(name) if place else to_key(name)
@@ -129,7 +129,7 @@ class Verification:
         """Name damaged nodes, and let those that were derived be compared."""
         derivations = set[int]()
         rows = self._db.stream(_NODE)
-        for derivation, _, *row in [row for row in rows if not self._is_whole(row[2:])]:
+        for derivation, _, *row in [row for row in rows if not self._is_whole(tuple(row[2:]))]:
             yield damaged_node(tuple(row))
             if row[13] == ROOT:  # with another stamp it is read from its source again
                 self._db.run("UPDATE derivations SET rule = '' WHERE key = ?", [derivation])
@@ -162,7 +162,7 @@ class Verification:
             f"SELECT links.key, {_TARGETLESS}, {LINK} FROM links "
             "JOIN nodes s ON s.key = links.source"
         )
-        lost = [row for row in rows if row[1] or not is_intact(row[2:])]
+        lost = [row for row in rows if row[1] or not is_intact(tuple(row[2:]))]
         for key, _, source, target, kind, *_, derived, _ in lost:
             link = f"a link of node {_name(source)!r}"
             if derived:
