@@ -100,7 +100,8 @@ class WordScorer:
     def _index_languages(self) -> object:
         analyzer = self._similarity.analyzer
         if isinstance(analyzer, TextAnalyzer):
-            return analyzer.index_languages(self._index.frequency, self._index.size)
+            frequency = self._index.statistics("").frequency
+            return analyzer.index_languages(frequency, self._index.size)
         return None
 
     def is_current(self) -> bool:
@@ -114,9 +115,10 @@ class WordScorer:
         average = index.total_length / index.size if index.size else 0.0
         positions: dict[str, int] = {}
         rows, columns = list[tuple[Any, ...]](), list[int]()
-        for term, count in similarity.weigh_terms(query, index.frequency, index.size):
+        statistics = index.statistics(query)
+        for term, count in similarity.weigh_terms(query, statistics.frequency, index.size):
             forms = (term,) if isinstance(term, str) else term
-            frequencies = {form: index.frequency(form) for form in forms}
+            frequencies = {form: statistics.frequency(form) for form in forms}
             main = next((form for form in forms if frequencies[form]), forms[0])
             for form in forms:
                 rarest = max(frequencies[form], frequencies[main])
@@ -127,7 +129,8 @@ class WordScorer:
         new[[name for name, _ in _POSTING]] = np.array(rows, _POSTING)
         unit_weights = dict.fromkeys(positions, 1.0)
         saturation = Saturation(similarity.k1, similarity.b, average)
-        impacts = index.passages().term_scores(ids, TermWeights(unit_weights, saturation))
+        unweighed = TermWeights(unit_weights, saturation, statistics=(statistics,))
+        impacts = index.passages().term_scores(ids, unweighed)
         new["impacts"][:, : len(ids)] = np.rint(impacts.T[columns] / self._step)
         self._new.append(new)
         self._lengths.append(len(new))
