@@ -181,6 +181,34 @@ def check_keys(keys: Iterable[str], allowed: Iterable[str], where: str) -> None:
             raise ValueError(f"{where} has no {key!r}; there is {nearest_names(key, names)}")
 
 
+def _check_arguments(table: Table, kind: type, where: str) -> None:
+    """Check that a class has all keys of a table, and the table all that the class needs.
+
+    Raises:
+        ValueError: If not.
+    """
+    names = argument_names(kind)
+    check_keys(table, ("type", *names), where)
+    for name, parameter in inspect.signature(kind).parameters.items():
+        is_needed = parameter.default is parameter.empty and parameter.kind in _NAMED
+        if is_needed and name in names and name not in table:
+            hint = _ARGUMENTS.get(name)
+            raise ValueError(f"{where} needs {name!r}" + (f": {hint}" if hint else ""))
+
+
+_NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+
+_ARGUMENTS = {
+    "group_name": "the group to search, such as 'ROOT'",
+    "groups": "a list of the groups to search",
+    "inner": "the name of a set-up, or the table of a retriever",
+    "llm": "the name of a model in [models]",
+    "reranker": "its name, or a table with its name and settings",
+    "retriever": "the name of a set-up",
+    "retrievers": "a list of names of set-ups, or of tables of retrievers",
+}
+
+
 @dataclass(frozen=True)
 class SetupFile:
     """Hold declared set-ups: which groups a graph has, and which retrievers search them.
@@ -388,13 +416,7 @@ class SetupFile:
         if kind not in ENGINES:
             self._check_retriever(table, where, (name,))
             return
-        check_keys(table, ("type", *argument_names(ENGINES[kind])), f"{where}, {kind}")
-        for key in ("retriever", "llm"):
-            if key not in table:
-                raise ValueError(
-                    f"{where}: a {kind} has a retriever and an llm, and this one has no {key}; "
-                    "name a set-up as retriever, and a model of [models] as llm"
-                )
+        _check_arguments(table, ENGINES[kind], f"{where}, {kind}")
         self._check_retriever(table["retriever"], where, (name,))
 
     def _check_retriever(self, table: Any, where: str, ancestors: tuple[str, ...]) -> None:
@@ -424,7 +446,7 @@ class SetupFile:
                 f"not {kind!r:.80}"
             )
         if kind in RETRIEVERS:
-            check_keys(table, ("type", *argument_names(RETRIEVERS[kind])), f"{where}, {kind}")
+            _check_arguments(table, RETRIEVERS[kind], f"{where}, {kind}")
         inner = table.get("retrievers", [])
         if not isinstance(inner, list):
             raise ValueError(f"{where}: retrievers is a list, not {inner!r:.80}")

@@ -130,7 +130,6 @@ def test_rerankers_links_and_cut_offs(graph):
         ({"group_name": "ROOT", "similarity": {"name": "bm25", "k": 1}}, "no setting 'k'"),
         ({"group_name": "ROOT", "similarity": "bm52"}, "no similarity 'bm52'; there is 'bm25'"),
         ({"group_name": "ROOT", "top_k": 0}, "set-up 'one', Retriever: top_k must be 1 or more"),
-        ({}, "missing 1 required positional argument: 'group_name'"),
     ],
 )
 def test_what_a_class_refuses_says_where(graph, setup, error):

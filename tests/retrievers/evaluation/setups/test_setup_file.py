@@ -137,13 +137,22 @@ def test_a_query_engine_is_a_set_up_around_a_retriever():
     [
         ({**ENGINE, "modes": "refine"}, "has no 'modes'; there is 'mode'"),
         ({**ENGINE, "qa": "x"}, "has no 'qa'"),
-        ({"type": "QueryEngine", "retriever": "words"}, "this one has no llm"),
-        ({"type": "QueryEngine", "llm": "small"}, "this one has no retriever"),
+        (
+            {"type": "QueryEngine", "retriever": "words"},
+            "needs 'llm': the name of a model",
+        ),
+        (
+            {"type": "QueryEngine", "llm": "small"},
+            "needs 'retriever': the name of",
+        ),
         ({**ENGINE, "retriever": "wods"}, "no set-up 'wods'"),
         ({**ENGINE, "retriever": "one"}, "is within itself"),
         ({**ENGINE, "retriever": "other"}, "no retriever and can't be within one"),
         ({"type": "FusionRetriever", "retrievers": ["other"]}, "can't be within one"),
         ({**WORDS, "type": "QueryEngin"}, "type is 'QueryEngine'"),
+        ({"type": "Retriever"}, "one.*, Retriever needs 'group_name': the group to search"),
+        ({"type": "RerankRetriever", "inner": "words"}, "RerankRetriever needs 'reranker'"),
+        ({"type": "FusionRetriever"}, "FusionRetriever needs 'retrievers'"),
         ({**WORDS, "type": "Nope"}, "type is 'Retriever', 'DefaultRetriever', .*, not 'Nope'"),
     ],
 )
