@@ -35,6 +35,7 @@ from ...retrievers.corpus_tools.tool_output import ToolError
 from ...retrievers.evaluation.setups.opening import SetupOpener
 from ...retrievers.evaluation.setups.setup_file import SetupFile
 from ...retrievers.foreign.coercion import as_retriever
+from ...retrievers.foreign.outputs import is_answer
 from ...retrievers.protocols import RetrieverProtocol
 from ...retrievers.ranking import cut_scores
 from ...retrievers.results import ScoredNode
@@ -63,7 +64,7 @@ from .corpus_pages import (
     refreshed,
     why_missing,
 )
-from .markdown import GrowingMarkdown, passage_elements
+from .markdown import GrowingMarkdown, elements, passage_elements
 from .tried_setups import TriedSetups
 
 _logger = logging.getLogger("nodekin")
@@ -151,7 +152,7 @@ class PageApp:
         model = no_model if llm is None else llm
         self._llm: Any = model if self._engine is None else self._engine.llm
         self._min_score = min_score if self._engine is None else self._engine.min_score
-        self._model_name = model_name if llm is not None else ""
+        self._model_name = model_name
         self._title = title
         self._view = CorpusView(setups.graph, ROOT)
         self._checking: dict[str, Sequence[QueryEngine]] = {}
@@ -318,7 +319,12 @@ async def answer_events(
         if engine.llm.model is no_model:
             retrieve = partial(engine.retriever.retrieve, question, top_k=_PASSAGES)
             results = cut_scores(await asyncio.to_thread(retrieve), engine.min_score)
-            yield _sources((n, r, r.text, None) for n, r in enumerate(results, 1))
+            passages: Sequence[ScoredNode] = results
+            if results and is_answer(results[0]):  # of a query engine of another framework
+                passages, text = getattr(results[0].node, "sources", ()), results[0].text
+                yield {"type": "text", "text": text}
+                yield {"type": "blocks", "blocks": elements(text), "pending": ""}
+            yield _sources((n, r, r.text, None) for n, r in enumerate(passages, 1))
             yield {"type": "end", "answered": bool(results), "notes": []}
             return
         stream = engine.astream(question, history=list(history) or None)
@@ -530,7 +536,7 @@ def serve(
     printed, with a token in it.
 
     Args:
-        source: A query engine, a graph, or a retriever of this package or another framework.
+        source: A query engine, a graph, or a retriever, of this package or another framework.
         llm: The model that answers, where ``source`` is no query engine. None to show passages.
         graph: What can be looked into. That of the retriever by default; of another framework's
             retriever there is none.
@@ -565,11 +571,14 @@ def page_of(
     retriever = as_retriever(source) if engine is None else engine.retriever
     if engine is None and llm is not None:
         engine = QueryEngine(retriever, llm, check="quotes")
+    name = engine.llm.name if engine else ""
+    if engine is None and callable(getattr(source, "query", None)):  # of another framework
+        name = type(source).__name__
     opener = SetupOpener(SetupFile(), graph or _graph_of(retriever))
     return PageApp(
         TriedSetups(opener, Path("setups.toml").absolute(), retriever),
         engine,
-        model_name=engine.llm.name if engine else "",
+        model_name=name,
         title=title,
         host=host,
         token=token,

@@ -46,6 +46,19 @@ def test_a_retriever_of_another_framework_shows_passages_or_answers() -> None:
     assert "A drink [1]." in "".join(e["text"] for e in events if e["type"] == "text")
 
 
+def test_a_query_engine_of_another_framework_answers_with_its_sources() -> None:
+    core = pytest.importorskip("llama_index.core")
+    models = pytest.importorskip("llama_index.core.llms")
+    index = core.SummaryIndex.from_documents([core.Document(text="Green tea is steamed.")])
+    client = Client(page_of(index.as_query_engine(llm=models.MockLLM())))
+    assert client.get("/api/corpus").json()["model"] == "RetrieverQueryEngine"
+    text, blocks, sources, end = events_of(client.post("/api/ask", question="How is it made?"))
+    assert text["text"].endswith("Query: How is it made?\nAnswer:")  # the model repeats its prompt
+    assert blocks["blocks"]
+    assert [source["text"] for source in sources["sources"]] == ["Green tea is steamed."]
+    assert end["answered"]
+
+
 @pytest.mark.enable_socket
 def test_serve_prints_the_address_with_its_token(graph, monkeypatch, capsys) -> None:
     served = []
