@@ -196,6 +196,8 @@ OURS = {
     "group": ("group_name", "node_group"),
     "output_format": ("output_type",),
     "task": ("task_type",),
+    "required": ("required_keys", "required_keywords"),
+    "excluded": ("exclude_keys", "exclude_keywords"),
 }
 """The names here, and those that LangChain, LlamaIndex, Chroma, haystack and LazyLLM use."""
 
