@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import unicodedata
 from bisect import bisect_right
@@ -245,7 +246,7 @@ _MIN_PART = 8  # units of a part: four words, or eight Chinese characters
 
 _AVERAGE_PART = 10  # units of the parts of a long quotation
 
-_MIN_ALIKE = 0.3  # what a sentence and a quotation share, for it to be the nearest
+_MIN_SHARE = 0.4  # of a quotation's words, which the nearest sentence has at least
 
 _EDGES = " \t\n\r.,;:!?…。，；：！？、·'\"“”‘’«»「」『』-–—"
 
@@ -360,7 +361,10 @@ class QuoteIndex:
         return None
 
     def nearest(self, quote: str) -> tuple[int, Span] | None:
-        """Return the sentence that has most of a quotation's words, of the text that has most."""
+        """Return the sentence that has most of a quotation's words, of the text that has most.
+
+        Of those that have as many it is the shortest.
+        """
         terms = _terms(NormalText(quote).normalized)
         letters = [*map(letters_of, terms)]
         most = [
@@ -370,18 +374,17 @@ class QuoteIndex:
             for at, known in enumerate(self._terms)
         ]
         at, shared = 0, 0
-        # With fewer no sentence is alike enough, not even one that has nothing else.
-        least = max(1, _MIN_ALIKE * len(terms) / (2 - _MIN_ALIKE))
+        least = max(1, _MIN_SHARE * len(terms))
         for other in sorted(range(len(self.texts)), key=lambda other: -most[other]):
             if most[other] < max(shared, least):
                 break
             count = len(terms & self._terms_of(other))
             if count > shared or (count == shared and other < at):
                 at, shared = other, count
-        best, nearest = _MIN_ALIKE, None
+        best, nearest = (least, -math.inf), None
         for start, stop in sentence_spans(text := self.texts[at]) if shared else ():
             others = _terms(NormalText(text[start:stop]).normalized)
-            alike = 2 * len(terms & others) / (len(terms) + len(others))
+            alike = len(terms & others), -len(others)
             if alike > best:
                 best, nearest = alike, (at, (start, stop))
         return nearest
