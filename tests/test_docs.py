@@ -89,6 +89,9 @@ def test_code_blocks_run_and_print_what_follows(
     text = page.read_text(encoding="utf-8")
     for package in " ".join(_NEEDS.findall(text)).split():
         pytest.importorskip(package, reason=f"{page.name} needs {package}")
+    if "llama_index" in text:
+        settings = pytest.importorskip("llama_index.core.settings").Settings
+        monkeypatch.setattr(settings, "_embed_model", None)  # as it is for other programs
     scope: dict[str, object] = {"__name__": "__main__"}
     printed = None
     for kind, body in _BLOCK.findall(text):

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from llama_index.core.base.embeddings.base import BaseEmbedding
-from llama_index.core.embeddings import MultiModalEmbedding
+from llama_index.core.embeddings import MockEmbedding, MultiModalEmbedding
 from llama_index.core.ingestion import run_transformations
 from llama_index.core.node_parser import NodeParser
 from llama_index.core.schema import BaseNode, Document, IndexNode, TransformComponent
@@ -57,9 +57,10 @@ class GraphOptions(TypedDict, total=False):
     Attributes:
         embed_model: The embedding model, LlamaIndex's or any that ``NodeGraph`` takes; None
             for ``Settings.embed_model``, which is not read if words alone are compared.
-        similarity: None for words and vectors, fused; ``"bm25"`` (or any other of words) for the
-            words of chunks alone, for which no model is needed; ``"cosine"`` for vectors of
-            sentences alone. Scores are then those of the similarity.
+        similarity: None for words and vectors, fused, or words alone where the program has set
+            ``Settings.embed_model = None``; ``"bm25"`` (or any other of words) for the words of
+            chunks alone, for which no model is needed; ``"cosine"`` for vectors of sentences
+            alone. Scores are then those of the similarity.
         transformations: Of documents: what makes chunks, one after the other: a node parser, then
             extractors. None for ``Settings.transformations``, that is ``Settings.node_parser``.
             They run when the chunks are needed, once for each document.
@@ -144,15 +145,31 @@ def default_embed_model() -> BaseEmbedding:
 
     Raises:
         ImportError: If no model was set, and LlamaIndex's default one is not installed.
+        ValueError: If embeddings are disabled.
     """
+    if _is_disabled():
+        raise ValueError(
+            "Settings.embed_model is None, so that there are no vectors to compare; leave out "
+            "similarity, give a model, embed_model=..., or compare words, similarity='bm25'"
+        )
     try:
         return Settings.embed_model
     except ImportError as error:
         raise ImportError(
             "there is no embedding model: give one, embed_model=..., set Settings.embed_model, or "
-            "search by words, similarity='bm25'; LlamaIndex's default is OpenAI's, whose package "
-            "llama-index-embeddings-openai is not installed"
+            "search by words: Settings.embed_model = None, or similarity='bm25' for BM25 alone; "
+            "LlamaIndex's default is OpenAI's, whose package llama-index-embeddings-openai is not "
+            "installed"
         ) from error
+
+
+def _is_disabled() -> bool:
+    """Return whether the program has set ``Settings.embed_model = None``."""
+    try:
+        model = Settings.embed_model
+    except ImportError:
+        return False
+    return isinstance(model, MockEmbedding) and model.embed_dim == 1  # what LlamaIndex makes of it
 
 
 class TransformationChain(TransformComponent):
@@ -184,8 +201,8 @@ def _new_graph(options: GraphOptions, nodes: Sequence[BaseNode] = ()) -> NodeGra
     by_words = _is_of_words(options)
     if _vector_store(options) is not None and by_words:
         raise ValueError(
-            f"similarity={options.get('similarity')!r} compares words, and no vector store is "
-            "used; leave one of them out"
+            "words are compared, as similarity or Settings.embed_model = None says, and no vector "
+            "store is used; leave one of them out"
         )
     if (context := options.get("storage_context")) is not None:
         docstore = context.docstore
@@ -240,7 +257,9 @@ def _is_empty(docstore: BaseDocumentStore) -> bool:
 
 def _is_of_words(options: GraphOptions) -> bool:
     similarity = options.get("similarity")
-    return similarity is not None and get_similarity(similarity).mode == "text"
+    if similarity is None:
+        return options.get("embed_model") is None and _is_disabled()
+    return get_similarity(similarity).mode == "text"
 
 
 def _vector_store(options: GraphOptions) -> BasePydanticVectorStore | None:

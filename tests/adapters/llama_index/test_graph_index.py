@@ -19,7 +19,7 @@ from llama_index.core import (
 )
 from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.chat_engine.types import BaseChatEngine
-from llama_index.core.embeddings import BaseEmbedding
+from llama_index.core.embeddings import BaseEmbedding, MockEmbedding
 from llama_index.core.llms import MockLLM
 from llama_index.core.memory import ChatMemoryBuffer
 from llama_index.core.node_parser import (
@@ -181,6 +181,31 @@ def test_without_any_model_the_error_says_what_to_give(
     with pytest.raises(ImportError, match=r"embed_model=.*Settings\.embed_model.*'bm25'"):
         NodeGraphIndex.from_documents(documents)
     assert NodeGraphIndex.from_documents(documents, similarity="bm25")  # reads none
+
+
+def test_where_embeddings_are_disabled_words_are_searched_by_default(
+    documents: list[Document], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Settings, "_embed_model", None)
+    Settings.embed_model = None  # LlamaIndex makes a mock of it
+    for index in (
+        NodeGraphIndex.from_documents(documents, storage_context=StorageContext.from_defaults()),
+        NodeGraphIndex.from_nodes([*map(to_text_node, documents)]),
+    ):
+        assert isinstance(index.as_retriever().native_retriever, DefaultRetriever)
+        assert not index.graph.embeddings.embedders
+        (first, *_) = index.as_retriever().retrieve("tea?")
+        assert 0 < first.score <= 1
+    with pytest.raises(ValueError, match=r"Settings\.embed_model is None.*similarity='bm25'"):
+        NodeGraphIndex.from_documents(documents, similarity="cosine")
+    with pytest.raises(ValueError, match="no vector store is used"):
+        NodeGraphIndex.from_documents(documents, vector_store=SimpleVectorStore())
+    mock = MockEmbedding(1)  # that of the program
+    assert NodeGraphIndex.from_documents(documents, embed_model=mock).graph.embeddings.embedders
+
+
+def to_text_node(document: Document) -> TextNode:
+    return TextNode(text=document.text)
 
 
 def test_filters_and_top_k_of_a_retriever(documents: list[Document], words: Words) -> None:
@@ -667,7 +692,7 @@ def test_what_a_storage_context_has_and_would_not_be_used_is_an_error(
         NodeGraphIndex(
             [TextNode(text="Milk.", id_="milk")], storage_context=context, similarity="bm25"
         )
-    with pytest.raises(ValueError, match="compares words, and no vector store is used"):
+    with pytest.raises(ValueError, match=r"words are compared, .* no vector store is used"):
         NodeGraphIndex.from_documents(drinks, vector_store=SimpleVectorStore(), similarity="bm25")
     one, other = (
         VectorStoreIndex([TextNode(text="Tea.")], embed_model=Letters()).vector_store,
