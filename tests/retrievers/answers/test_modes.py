@@ -172,7 +172,7 @@ def test_refine_keeps_an_answer_that_later_passages_do_not_help(scripted, four_w
 
 
 def test_map_reduce_reduces_until_it_fits(scripted, numbers_in, four_ways) -> None:
-    results = [passage(f"Fact {n} about tea.") for n in range(1, 9)]
+    results = [passage(f"Fact {n} about tea.") for n in range(1, 8)]
 
     def reply(prompt: str) -> str:
         if "<partial>" not in prompt.split("Rules:")[0].replace("<partial> and </partial>", ""):
@@ -188,8 +188,8 @@ def test_map_reduce_reduces_until_it_fits(scripted, numbers_in, four_ways) -> No
     )
     for answer in four_ways(engine, "tea?"):
         assert answer.text.startswith("All:")
-        assert answer.calls > 9  # eight passages, and more than one reduction
-        assert len(answer.sources) == 8
+        assert answer.calls == 10  # seven passages, and three reductions: what is left over waits
+        assert len(answer.sources) == 7
     assert max(map(engine.settings.length, model.prompts)) <= 350
 
 

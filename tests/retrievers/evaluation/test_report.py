@@ -36,6 +36,12 @@ def test_printed_it_says_who_is_better_and_what_is_not_judged(evaluation):
     assert lines[5] == "词, mrr@2: 1 of 41 questions are not judged ('x'); the question has no gold"
 
 
+def test_of_many_questions_that_are_not_judged_three_are_named():
+    data = Dataset([Question(f"q{n}", "?") for n in range(4)])
+    report = str(evaluate({"one": fixed([Node("Tea")])}, data, ["mrr@2"]))
+    assert "4 of 4 questions are not judged ('q0', 'q1', 'q2', ...)" in report
+
+
 def test_markdown(evaluation):
     lines = evaluation.to_markdown().splitlines()
     assert lines[0].startswith("| set-up | mrr@2 | recall@2 |")

@@ -4,6 +4,7 @@ import gc
 from collections.abc import Callable
 from random import Random
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -159,6 +160,16 @@ def test_okapi_is_the_same_to_the_last_bit_after_changes() -> None:
     for query in ("a", "a w1", "a w5 w7"):
         fresh = Retriever(new_graph(texts), "line", similarity).retrieve(query)
         assert seen(Retriever(graph, "line", similarity).retrieve(query)) == seen(fresh)
+
+
+def test_a_number_that_is_no_term_is_in_no_node() -> None:
+    graph = NodeGraph(progress=False)
+    graph.add(["green tea", "tea"])
+    retriever = Retriever(graph, "ROOT")
+    assert retriever.retrieve("tea")
+    index = retriever.similarity.open(graph, "ROOT")
+    numbers = np.array([-1, *map(index.vocabulary.find, ("tea", "green", "cup"))])
+    assert index.frequencies(numbers).tolist() == [0, 2, 1, 0]
 
 
 def test_two_retrievers_share_one_index() -> None:

@@ -86,3 +86,9 @@ def test_a_long_answer_is_read_in_linear_time():
     for filler in (" ", "\n", "。 ", "NO_ANSWER ", "[", "无答案"):
         text = f"tea.{filler * 100_000}"
         assert parse_final_answer(f"{text}x").text == f"{text}x".strip()
+
+
+def test_the_end_of_thoughts_is_known_from_its_pieces() -> None:
+    reader = FinalAnswerParser()
+    pieces = ("It is warm.\n", "</thi", "nk>", "Tea.")
+    assert [reader.feed(piece) for piece in pieces][2:] == ["", "Tea."]
