@@ -94,7 +94,9 @@ def word_scores(query: TermWeights, term_scores: Floats) -> Floats:
     weights = np.array([*query.weights.values()])
     usable = weights > 0
     impacts = term_scores[:, usable] / weights[usable]
-    covered = np.sqrt(np.minimum(impacts / _FULL_IMPACT, 1.0)) @ weights[usable]
+    shares = np.sqrt(np.minimum(impacts / _FULL_IMPACT, 1.0))
+    # A product of a matrix rounds a row by how many there are, and a score would depend on that.
+    covered = np.multiply(shares, weights[usable], order="C").sum(axis=1)
     total = weights[usable].sum() + query.missing + _MORE * query.highest
     scores: Floats = np.minimum(covered / (total or 1.0), 1.0) ** _EXPONENT
     if query.silent:
