@@ -297,6 +297,17 @@ def inner_retrievers(retriever: object) -> Sequence[tuple[str, RetrieverProtocol
     return inner
 
 
+def with_all_inner(retriever: object) -> Iterator[object]:
+    """Yield a retriever and all within it, each once: a node may refer back to what holds it."""
+    pending, seen = [retriever], set[int]()
+    while pending:
+        item = pending.pop(0)
+        if id(item) not in seen:
+            seen.add(id(item))
+            yield item
+            pending += [inner for _, inner in inner_retrievers(item)]
+
+
 def check_takes_filters(retriever: object, owner: str) -> None:
     """Check that a retriever, and all that it holds, honours filters.
 
@@ -307,19 +318,12 @@ def check_takes_filters(retriever: object, owner: str) -> None:
     Raises:
         ValueError: If one does not, or does not say that it does.
     """
-    checked: set[int] = set()  # a node may refer back to a retriever that holds it
-    pending = [retriever]
-    while pending:
-        item = pending.pop()
-        if id(item) in checked:
-            continue
-        checked.add(id(item))
+    for item in with_all_inner(retriever):
         if getattr(item, "takes_filters", False) is not True:
             raise ValueError(
                 f"{owner} adds conditions, and {item!r:.120} does not take them; put them into "
                 "what it searches, or set takes_filters = True on its class if it passes filters on"
             )
-        pending += [inner for _, inner in inner_retrievers(item)]
 
 
 RESTRICTION: ContextVar[Filters | None] = ContextVar("restriction", default=None)

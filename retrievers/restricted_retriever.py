@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Protocol, TypeAlias, TypeVar, overload
 
-from .base_retriever import check_takes_filters, restricting
+from .base_retriever import check_takes_filters, restricting, with_all_inner
 from .filters import Filter, Filters, all_of, parse_filters
 from .foreign.coercion import as_retriever
 from .foreign.outputs import ForeignNode
@@ -79,6 +79,25 @@ def restrict(target: object, filters: Restriction) -> object:
     if callable(restricted) and not callable(filters):
         return restricted(filters)
     return RestrictedRetriever(as_retriever(target), filters)
+
+
+def restriction_of(retriever: object) -> Filters | None:
+    """Return the conditions that a retriever, or one within it, is restricted to; None for none.
+
+    Raises:
+        ValueError: If they are what a function returns.
+    """
+    conditions: list[Filters | None] = []
+    for item in with_all_inner(retriever):
+        conditions.append(getattr(item, "_restriction", None))
+        if isinstance(item, RestrictedRetriever):
+            if callable(item.filters):
+                raise ValueError(
+                    f"what {item!r:.80} is restricted to is only known in a call; restrict it to "
+                    "conditions, such as {'tenant': 'a'}"
+                )
+            conditions.append(item.filters)
+    return all_of(*conditions)
 
 
 class RestrictedRetriever(PlannedRetriever):

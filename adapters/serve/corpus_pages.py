@@ -17,6 +17,7 @@ from ...retrievers.analysis.text_analyzer import TextAnalyzer
 from ...retrievers.answers.engine import QueryEngine
 from ...retrievers.answers.staleness import graph_of
 from ...retrievers.corpus_tools.reading_tools import CorpusView
+from ...retrievers.filters import Filters
 from ...retrievers.protocols import RetrieverProtocol
 from ...retrievers.results import Evidence, ScoredNode
 from ...retrievers.tracing import Span, trace
@@ -152,27 +153,40 @@ class CorpusPages:
 
     Args:
         graph: The node graph.
+        restriction: What documents and nodes have to meet. All others do not exist for the page.
     """
 
-    def __init__(self, graph: NodeGraph) -> None:
+    def __init__(self, graph: NodeGraph, restriction: Filters | None = None) -> None:
         self.graph = graph
+        self.view = CorpusView(graph, ROOT, restriction)
+        self._is_restricted = restriction is not None
 
     def groups(self) -> list[dict[str, Any]]:
-        """Return the groups with their parents and sizes."""
+        """Return the groups with their parents and sizes; of those with a restriction 0."""
         return [
-            {"name": item.name, "parent": item.parent, "size": item.size, "built": item.built}
+            {
+                "name": item.name,
+                "parent": item.parent,
+                "size": 0 if self._is_restricted else item.size,
+                "built": item.built,
+            }
             for item in self.graph.groups.values()
         ]
 
     def failures(self) -> dict[str, Any]:
-        """Return how many documents were left out, and why the first of them."""
-        failures = self.graph.failures
+        """Return how many documents were left out, and why the first of them.
+
+        None with a restriction: what was left out has no metadata to tell whose it is.
+        """
+        failures = [] if self._is_restricted else self.graph.failures
         first = [{"document": item.document, "reason": str(item.error)} for item in failures]
         return {"count": len(failures), "first": first[:_FAILURES]}
 
     def documents(self, skip: int = 0, like: str = "") -> dict[str, Any]:
         """Return some documents, of those whose id has a text in it."""
-        ids = self.graph.reader.document_ids()
+        ids: Sequence[str] = self.graph.reader.document_ids()
+        if self._is_restricted:
+            ids = [node.id for node in self.view.documents()]
         if like := like.strip().casefold():
             ids = [i for i in ids if like in i.casefold()]
         nodes = self.graph.reader.nodes_by_id(ids[skip : skip + AT_ONCE])
@@ -195,8 +209,11 @@ class CorpusPages:
         Raises:
             LookupError: If there is no such node.
         """
-        node = self.graph.node(node_id)
-        below = self.graph.children(node)
+        node = self._node(node_id)
+        below = {
+            name: [child for child in children if self.view.allows(child)]
+            for name, children in self.graph.children(node).items()
+        }
         return {
             "node": self.summary(node),
             "metadata": {str(key): str(value) for key, value in node.metadata.items()},
@@ -212,6 +229,19 @@ class CorpusPages:
                 if children and group in ("", name)
             ],
         }
+
+    def _node(self, node_id: str) -> Node:
+        """Return a node that may be seen, and whose document may.
+
+        Raises:
+            LookupError: If there is none.
+        """
+        node = self.graph.node(node_id)
+        if not (self.view.allows(node) and self.view.allows(node.root)):
+            raise LookupError(
+                f"no node {node_id!r} in the graph; it may have been removed or changed"
+            )
+        return node
 
     def summary(self, node: Node) -> dict[str, Any]:
         """Return a node as a list shows it."""
@@ -238,7 +268,7 @@ class CorpusPages:
         """
         from ..files.page_images import page_image
 
-        return page_image(self.graph.node(node_id), page, span)
+        return page_image(self._node(node_id), page, span)
 
     def passage(
         self, node_id: str, reach: int = _REACH, span: tuple[int, int] | None = None
@@ -256,7 +286,7 @@ class CorpusPages:
             LookupError: If there is no such node.
         """
         reach = min(max(reach, 0), _MAX_REACH)
-        node = self.graph.node(node_id)
+        node = self._node(node_id)
         root = node.root
         text = root.text
         if span is not None and node.start is not None:

@@ -26,11 +26,10 @@ from typing import Any, TypeVar
 from ...nodegraph.errors import ModelError, ReadError
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.models.templates import language_of
-from ...nodegraph.node import ROOT
 from ...retrievers.answers.answer import Answer
 from ...retrievers.answers.engine import QueryEngine, engines_by_strategy
 from ...retrievers.answers.staleness import no_model
-from ...retrievers.corpus_tools.reading_tools import CorpusView
+from ...retrievers.base_retriever import with_all_inner
 from ...retrievers.corpus_tools.tool_output import ToolError
 from ...retrievers.evaluation.setups.opening import SetupOpener
 from ...retrievers.evaluation.setups.setup_file import SetupFile
@@ -147,14 +146,13 @@ class PageApp:
         check_binding(host, token)
         self._refresh = refresh
         self.setups = setups
-        self.pages = CorpusPages(setups.graph)
+        self.pages = CorpusPages(setups.graph, setups.restriction)
         self._engine = llm if isinstance(llm, QueryEngine) else None
         model = no_model if llm is None else llm
         self._llm: Any = model if self._engine is None else self._engine.llm
         self._min_score = min_score if self._engine is None else self._engine.min_score
         self._model_name = model_name
         self._title = title
-        self._view = CorpusView(setups.graph, ROOT)
         self._checking: dict[str, Sequence[QueryEngine]] = {}
         routes = [Route(f"/{name}", _file(name)) for name in _FILES]
         for method, path, answer in (
@@ -236,7 +234,7 @@ class PageApp:
     def _missing(self, values: Mapping[str, Any]) -> dict[str, Any]:
         retriever = self.setups.retriever(_text(values, "setup", ""))
         query, requested = _question(values, "query"), _text(values, "wanted")
-        return why_missing(self._view, retriever, query, requested, _top_k(values))
+        return why_missing(self.pages.view, retriever, query, requested, _top_k(values))
 
     def _keep(self, values: Mapping[str, Any]) -> dict[str, Any]:
         path = self.setups.keep(_text(values, "name"), _text(values, "setup"))
@@ -587,11 +585,8 @@ def page_of(
 
 def _graph_of(retriever: object) -> NodeGraph:
     """Return the graph that a retriever searches, or that which the first one in it does."""
-    inner: object = retriever
-    while inner is not None:
-        graphs = [getattr(inner, "graph", None), *getattr(inner, "graphs", ())]
-        for graph in graphs:
+    for item in with_all_inner(retriever):
+        for graph in (getattr(item, "graph", None), *getattr(item, "graphs", ())):
             if isinstance(graph, NodeGraph):
                 return graph
-        inner = next(iter(getattr(inner, "retrievers", ())), getattr(inner, "retriever", None))
     return NodeGraph(progress=False)

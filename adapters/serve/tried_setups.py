@@ -16,6 +16,7 @@ import tomli_w
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.node import ROOT
 from ...retrievers.protocols import RetrieverProtocol
+from ...retrievers.restricted_retriever import restrict, restriction_of
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -41,7 +42,11 @@ class TriedSetups:
     Args:
         opener: Opens the set-ups of a file.
         path: The file that set-ups are kept in. It is written when the first one is.
-        given: A retriever that a program made, which is the default in place of the file's.
+        given: A retriever that a program made, which is the default in place of the file's. What
+            it is restricted to holds for all others, and for all that the page shows.
+
+    Raises:
+        ValueError: If it is restricted to what a function returns.
     """
 
     def __init__(
@@ -49,6 +54,7 @@ class TriedSetups:
     ) -> None:
         self.path = path
         self.given = given
+        self.restriction = restriction_of(given)
         self._opener = opener
         self._retrievers: OrderedDict[str, RetrieverProtocol] = OrderedDict()
         self._lock = threading.Lock()
@@ -107,7 +113,10 @@ class TriedSetups:
                 if key:
                     name = "tried"
                     self._with(name, table)
-                self._retrievers[key] = self._opener.retriever(table, f"set-up {name!r}")
+                opened: RetrieverProtocol = self._opener.retriever(table, f"set-up {name!r}")
+                if self.restriction is not None:
+                    opened = restrict(opened, self.restriction)
+                self._retrievers[key] = opened
             self._retrievers.move_to_end(key)
             while len(self._retrievers) > _MAX_OPEN:
                 self._retrievers.popitem(last=False)

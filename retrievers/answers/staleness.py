@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, Protocol, cast
 
@@ -19,7 +19,12 @@ from ...nodegraph.stored_answers import (
     StoredResult,
     StoredSource,
 )
-from ..base_retriever import check_takes_filters, current_restriction, inner_retrievers
+from ..base_retriever import (
+    check_takes_filters,
+    current_restriction,
+    inner_retrievers,
+    with_all_inner,
+)
 from ..plans.prompting import Prompt, PromptMixin
 from ..protocols import RetrieverProtocol
 from ..results import ScoredNode
@@ -77,7 +82,7 @@ def graph_of(retriever: RetrieverProtocol) -> NodeGraph:
         ValueError: If there is none, or several.
     """
     graphs: dict[int, NodeGraph] = {}
-    for item in _retrievers(retriever):
+    for item in with_all_inner(retriever):
         for graph in (*getattr(item, "graphs", ()), getattr(item, "graph", None)):
             if isinstance(graph, NodeGraph):
                 graphs[id(graph)] = graph
@@ -89,17 +94,6 @@ def graph_of(retriever: RetrieverProtocol) -> NodeGraph:
     return next(iter(graphs.values()))
 
 
-def _retrievers(retriever: object) -> Iterator[object]:
-    """Yield a retriever and all within it, each once."""
-    pending, seen = [retriever], set[int]()
-    while pending:
-        item = pending.pop()
-        if id(item) not in seen:
-            seen.add(id(item))
-            yield item
-            pending += [inner for _, inner in inner_retrievers(item)]
-
-
 def conditions_of(*retrievers: object) -> str:
     """Return all conditions that retrievers have, and the restriction that holds now, as text.
 
@@ -109,7 +103,7 @@ def conditions_of(*retrievers: object) -> str:
     conditions: list[Any] = [current_restriction()]
     for retriever in retrievers:
         check_takes_filters(retriever, "an answer that is shown under its conditions only")
-        for item in _retrievers(retriever):
+        for item in with_all_inner(retriever):
             filters = getattr(item, "filters", None)
             conditions.append(filters() if callable(filters) else filters)
             conditions.append(getattr(item, "_restriction", None))

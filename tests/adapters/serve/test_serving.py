@@ -7,8 +7,8 @@ from page_client import Client, events_of
 
 from nodekin.adapters.serve import page_app
 from nodekin.adapters.serve.page_app import page_of, serve
-from nodekin.nodegraph import NodeGraph
-from nodekin.retrievers import FusionRetriever, QueryEngine, Retriever
+from nodekin.nodegraph import Document, NodeGraph
+from nodekin.retrievers import FusionRetriever, QueryEngine, Retriever, restrict
 
 
 def answers(prompt: str) -> str:
@@ -44,6 +44,42 @@ def test_a_retriever_of_another_framework_shows_passages_or_answers() -> None:
     client = Client(page_of(found, lambda prompt: "A drink [1]."))
     events = events_of(client.post("/api/ask", question="tea?"))
     assert "A drink [1]." in "".join(e["text"] for e in events if e["type"] == "text")
+
+
+def test_the_page_of_a_restricted_engine_shows_nothing_of_others() -> None:
+    graph = NodeGraph(progress=False)
+    texts = {"a": "Green tea of a.", "b": "The secret tea of b."}
+    graph.add([Document(text, {"tenant": name}, id=f"{name}.md") for name, text in texts.items()])
+    graph.build("FineChunk")
+    (other,) = graph.find("FineChunk")(graph.node("b.md"))
+    retriever = FusionRetriever([Retriever(graph, "ROOT"), Retriever(graph, "FineChunk")])
+    engines = [QueryEngine(one, answers) for one in (Retriever(graph, "ROOT"), retriever)]
+    QueryEngine(retriever, answers).query("secret?", keep=True)
+    group = 'type = "Retriever"\ngroup_name = "ROOT"'
+    for engine in engines:
+        client = Client(page_of(restrict(engine, {"tenant": "a"})))
+        listed = client.get("/api/documents").json()
+        assert (listed["total"], [one["id"] for one in listed["documents"]]) == (1, ["a.md"])
+        assert client.get("/api/tree", node="a.md").json()["groups"][0]["nodes"]
+        assert client.get("/api/passage", node="a.md").json()["text"] == texts["a"]
+        for node in ("b.md", other.id):
+            for path in ("tree", "passage", "picture"):
+                refused = client.get(f"/api/{path}", node=node)
+                unknown = client.get(f"/api/{path}", node="0" * len(node))
+                assert refused.status_code == unknown.status_code == 404
+                assert refused.text.replace(node, "") == unknown.text.replace("0" * len(node), "")
+        for setup in ("", group):
+            found = client.post("/api/search", query="secret tea", setup=setup)
+            assert {one["document"] for one in found.json()["results"]} == {"a.md"}
+            asked = client.post("/api/ask", question="secret tea?", setup=setup)
+            missing = client.post("/api/missing", query="tea", wanted="b.md", setup=setup)
+            assert "The secret" not in f"{found.text} {asked.text}"
+            assert missing.status_code == 400
+        corpus = client.get("/api/corpus").json()
+        assert {one["size"] for one in corpus["groups"]} == {0}
+        assert client.get("/api/answers").json()["total"] == 0
+    with pytest.raises(ValueError, match="only known in a call"):
+        page_of(restrict(retriever, lambda: {"tenant": "a"}))
 
 
 def test_a_query_engine_of_another_framework_answers_with_its_sources() -> None:
