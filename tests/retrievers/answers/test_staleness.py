@@ -1,7 +1,11 @@
 import json
+import subprocess
+import sys
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
+from stress import amount
 
 from nodekin.nodegraph import Document, Node, NodeGraph
 from nodekin.retrievers import (
@@ -11,7 +15,7 @@ from nodekin.retrievers import (
     QueryEngine,
     Retriever,
 )
-from nodekin.retrievers.answers.staleness import no_model
+from nodekin.retrievers.answers.staleness import compared, no_model
 from nodekin.retrievers.corpus_tools.toolset import CorpusTools
 from nodekin.retrievers.restricted_retriever import restrict
 
@@ -307,3 +311,49 @@ def test_an_agent_stores_notes(graph):
     assert "no note" in CorpusTools(graph, notes=True).call("note", {"question": QUESTION}).text
     engine = restrict(QueryEngine(graph, Model()), {"tenant": "a"})
     assert engine.stored_answer(QUESTION) is None  # a note never stands for an answer
+
+
+WRITER = """
+import sys
+from nodekin.nodegraph import Document, NodeGraph
+from nodekin.retrievers import QueryEngine, Retriever
+
+graph = NodeGraph(store=sys.argv[1], progress=False)
+graph.add([Document(f"Tea number {n} is green.", id=f"d{n}") for n in range(20)])
+engine = QueryEngine(Retriever(graph, "ROOT", top_k=2), lambda prompt: "It is tea [1].")
+number = len(graph.answers)
+while True:
+    question = f"Which tea is number {number % 20}, asked for the time {number}?"
+    engine.query(question, keep=True)
+    print(question, flush=True)
+    number += 1
+    if number % 7 == 0:
+        graph.update([Document(f"Tea {number} is black.", id=f"d{number % 20}")])
+"""
+
+
+@pytest.mark.slow
+def test_a_process_that_is_killed_loses_no_stored_answer(tmp_path: Path) -> None:
+    """Another process looks meanwhile at what is stale, and knows afterwards."""
+    store = tmp_path / "graph"
+    graph = NodeGraph(store=store, progress=False)
+    engine = QueryEngine(Retriever(graph, "ROOT", top_k=2), lambda prompt: "It is tea [1].")
+    asked: list[str] = []
+    for kill in range(amount(4, 200)):
+        command = [sys.executable, "-c", WRITER, str(store)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as writer:
+            assert writer.stdout is not None
+            for _ in range(5 + 9 * (kill % 4)):
+                asked.append(writer.stdout.readline().strip())
+                graph.answers.stale(engine)
+            writer.kill()
+            asked += [line.strip() for line in writer.stdout if line.endswith("?\n")]
+        for opened in (graph, NodeGraph(store=store, progress=False)):
+            answers = list(opened.answers)
+            assert set(asked) <= {answer.question for answer in answers}
+            again = QueryEngine(Retriever(opened, "ROOT", top_k=2), engine.llm)
+            named = {item.answer.question for item in opened.answers.stale(again)}
+            assert named == {
+                a.question for a in answers if compared(a, again.retriever(a.question))
+            }
+    assert all(asked)
