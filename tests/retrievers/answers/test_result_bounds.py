@@ -34,7 +34,8 @@ def document(rng, name, languages):
 
 
 def edit(rng, graph, number, languages):
-    kind = rng.choice(["add", "change", "change", "remove", "move", "metadata"])
+    kinds = ["add", "change", "change", "remove", "move", "metadata", "rename", "weights"]
+    kind = rng.choice(kinds)
     ids = graph.reader.document_ids()
     old = graph.node(rng.choice(ids))
     lines = old.text.split("\n")
@@ -47,6 +48,11 @@ def edit(rng, graph, number, languages):
         graph.add(Document("\n".join(lines), old.metadata, id=old.id))
     elif kind == "move":
         graph.add(Document("\n".join([text_of(rng, languages), *lines]), old.metadata, id=old.id))
+    elif kind == "rename":
+        graph.remove(old.id)
+        graph.add(Document(old.text, old.metadata, id=f"renamed {number} {rng.random()}"))
+    elif kind == "weights":
+        graph.link(old.id, rng.choice(ids), weight=rng.random())
     else:
         graph.add(Document(old.text, {"year": rng.randint(2020, 2023)}, id=old.id))
 
