@@ -265,6 +265,15 @@ class GraphReader:
             for i, node in zip(ids, stored, strict=True)
         ]
 
+    def parent_ids(self, ids: Sequence[str]) -> list[str | None]:
+        """Return the id of each node's parent, None where it has none; the nodes are not read.
+
+        Raises:
+            LookupError: If one is not there, or not any more.
+        """
+        parents = self._store.parent_ids(ids)
+        return [parents[i] if i in parents else self._attached(i, None).parent_id for i in ids]
+
     def _attached(self, i: str, node: Node | None) -> Node:
         if node is None:
             raise LookupError(f"no node {i!r} in the graph; it may have been removed or changed")

@@ -111,6 +111,10 @@ class NodeStore(ABC):
     def get(self, ids: Iterable[str]) -> list[Node | None]:
         """Return nodes by id, None where there is none."""
 
+    def parent_ids(self, ids: Iterable[str]) -> dict[str, str | None]:
+        """Return the id of the parent of each of those nodes that exist, None where it has none."""
+        return {node.id: node.parent_id for node in self.get(ids) if node is not None}
+
     @abstractmethod
     def read_links(self, ids: Sequence[str], *, incoming: bool = False) -> list[list[Link]]:
         """Return the links from (or to) each id, in the order they were put.

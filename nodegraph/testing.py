@@ -446,6 +446,7 @@ def _read(store: NodeStore) -> Rows:
         "document_ids()": list(store.document_ids()),
         "groups()": sorted(store.groups()),
         "get(ids)": [node and (node.id, *_row(node)) for node in store.get(ids)],
+        "parent_ids(ids)": sorted(store.parent_ids(ids).items()),
         "kinds()": sorted(kind for kind in store.kinds() if kind in _KINDS),
     }
     for kind in _KINDS:
@@ -498,6 +499,7 @@ def _check_graph(store: NodeStore) -> None:
             lists.append(
                 [(n.id, *_row(n), n.metadata, *map(_id_of, graph.neighbours(n))) for n in nodes]
             )
+            lists[-1].append((*graph.reader.parent_ids([node.id for node in nodes]),))
         _check_equal(lists[0], lists[1], f"a graph's nodes after {what}")
     graphs[0].close()
 

@@ -333,6 +333,20 @@ class SQLiteStore(DatabaseStore[GraphFile]):
             query = f"{NODE} WHERE n.id IN ({placeholders(batch)})"
             yield from self._nodes_of(self._database.db.rows(query, batch))
 
+    def parent_ids(self, ids: Iterable[str]) -> dict[str, str | None]:
+        """Return the id of each node's parent; the nodes are read only where it is no node."""
+        ids = list(ids)
+        parents: dict[str, str | None] = {}
+        for batch in portions(map(to_key, ids)):
+            query = (
+                "SELECT n.id, parents.id FROM nodes n JOIN nodes parents ON parents.id = n.parent "
+                f"WHERE n.id IN ({placeholders(batch)})"
+            )
+            rows = self._database.db.rows(query, batch)
+            parents.update((from_key(i), from_key(parent)) for i, parent in rows)
+        others = [i for i in ids if i not in parents]
+        return {**parents, **super().parent_ids(others)} if others else parents
+
     def children(self, group: str, parent: Node) -> Sequence[Node]:
         """Return the nodes of a group made from one parent."""
         params: list[Any] = [group, to_column(parent.document_id)]

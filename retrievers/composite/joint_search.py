@@ -51,23 +51,23 @@ class Found:
         query: The query as its index takes it: a vector, or weighed terms.
         index: The index.
         scores: Those of the targets, best first, by id.
-        hits: Which nodes were found for which target, with their scores; None where targets
-            themselves were found.
+        hits: Which nodes were found for which target, by their ids, with their scores; None where
+            targets themselves were found.
     """
 
     query: Any
     index: Any
     scores: dict[str, float]
-    hits: Sequence[tuple[str, Node, float]] | None = None
+    hits: Sequence[tuple[str, str, float]] | None = None
 
-    def hits_for(self, targets: Container[str]) -> Mapping[str, list[tuple[Node | None, float]]]:
-        """Return the hits for some targets, None for the target itself, with their scores."""
+    def hits_for(self, targets: Container[str]) -> Mapping[str, list[tuple[str, float]]]:
+        """Return the ids of the hits for some targets, with their scores."""
         if self.hits is None:
-            return {i: [(None, score)] for i, score in self.scores.items() if i in targets}
-        by_target: dict[str, list[tuple[Node | None, float]]] = {}
-        for target, node, score in self.hits:
+            return {i: [(i, score)] for i, score in self.scores.items() if i in targets}
+        by_target: dict[str, list[tuple[str, float]]] = {}
+        for target, hit, score in self.hits:
             if target in targets:
-                by_target.setdefault(target, []).append((node, score))
+                by_target.setdefault(target, []).append((hit, score))
         return by_target
 
 
@@ -157,26 +157,29 @@ def _read(
     ranking: Sequence[FusedNode],
 ) -> Results:
     """Return the results of a ranking, with evidence of each retriever that has found them."""
+    targets = [fused.id for fused in ranking]
+    by_target = [found.hits_for({*targets}) for found in founds]
+    hits = (hit for found in by_target for of_target in found.values() for hit, _ in of_target)
+    ids = list(dict.fromkeys([*targets, *hits]))
+    nodes = dict(zip(ids, graph.reader.nodes_by_id(ids), strict=True))
     results = []
-    ids = [fused.id for fused in ranking]
-    nodes, targets = graph.reader.nodes_by_id(ids), {*ids}
-    by_target = [found.hits_for(targets) for found in founds]
-    for node, fused in zip(nodes, ranking, strict=True):
-        hits = [
+    for fused in ranking:
+        of_branches = [
             (by_target[number][fused.id], matches[number], share) for number, share in fused.shares
         ]
-        results.append(deferred_node(node, fused.score, partial(_evidence, node, hits)))
+        evidence = partial(_evidence, nodes, of_branches)
+        results.append(deferred_node(nodes[fused.id], fused.score, evidence))
     return results
 
 
-_OfBranch = tuple[Sequence[tuple[Node | None, float]], Match, float]
+_OfBranch = tuple[Sequence[tuple[str, float]], Match, float]
 """What a retriever found for a target, how, and what that gives to the target's score."""
 
 
-def _evidence(node: Node, of_branches: Sequence[_OfBranch]) -> Iterable[Evidence]:
+def _evidence(nodes: Mapping[str, Node], of_branches: Sequence[_OfBranch]) -> Iterable[Evidence]:
     """Return the evidence for a target, each piece once."""
     every = (
-        Evidence(hit or node, score, *match._replace(share=share))
+        Evidence(nodes[hit], score, *match._replace(share=share))
         for hits, match, share in of_branches
         for hit, score in hits
     )
@@ -225,22 +228,23 @@ class _Branch:
         is_child = group.scope != "group" and group.parent == search.target
         path = path_to(graph, search.target)
 
-        def target_ids(node: Node) -> Sequence[str | None]:
+        def target_ids(hits: Sequence[str]) -> Iterable[Sequence[str | None]]:
             if is_child and conditions.filters is None:
-                return (node.parent_id,)
-            return [r.id for r in kin(graph, path, node) if conditions.allow(r, node)]
+                return ((parent,) for parent in graph.reader.parent_ids(hits))
+            nodes = graph.reader.nodes_by_id(hits)
+            return ([r.id for r in kin(graph, path, n) if conditions.allow(r, n)] for n in nodes)
 
         def lift(ids: Sequence[str], scores: Sequence[float]) -> _Lifted:
             targets: dict[str, float] = {}
-            hits: list[tuple[str, Node, float]] = []
+            hits: list[tuple[str, str, float]] = []
             maximum = len(ids) if search.hits else search.limit
             for start in range(0, len(ids), search.limit):  # as many as may be enough, at once
-                nodes = graph.reader.nodes_by_id(ids[start : start + search.limit])
-                for node, score in zip(nodes, scores[start:], strict=False):
-                    for target in target_ids(node):
+                part = ids[start : start + search.limit]
+                for hit, score, of_hit in zip(part, scores[start:], target_ids(part), strict=False):
+                    for target in of_hit:
                         if target in targets or (len(targets) < maximum and target):
                             targets.setdefault(target, score)
-                            hits.append((target, node, score))
+                            hits.append((target, hit, score))
                     if len(targets) == maximum and not search.hits:
                         return targets, hits
             return dict(islice(targets.items(), search.limit)), hits
@@ -248,6 +252,6 @@ class _Branch:
         return lift
 
 
-_Lifted = tuple[dict[str, float], list[tuple[str, Node, float]]]
+_Lifted = tuple[dict[str, float], list[tuple[str, str, float]]]
 
 _Lift = Callable[[Sequence[str], Sequence[float]], _Lifted]

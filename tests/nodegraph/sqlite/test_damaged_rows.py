@@ -14,7 +14,7 @@ import pytest
 from stress import Tally, amount
 
 from nodekin.nodegraph import Document, Embedder, EntityExtractor, NodeGraph, StoreError
-from nodekin.retrievers import Retriever
+from nodekin.retrievers import Retriever, as_retriever
 
 SEED = int(os.environ.get("NODEKIN_SEED") or 5)
 
@@ -238,6 +238,22 @@ def test_whatever_a_cell_holds_it_is_said_and_mended(tmp_path: Path) -> None:
                 assert sorted(map(str, contents(graph))) == sorted(map(str, right))
     tally.check()
     assert tally.notes["said so"] > tally.tried / 4
+
+
+def test_a_sentence_that_names_another_passage_as_its_parent_is_an_error(tmp_path: Path) -> None:
+    documents = [Document(f"Tea {n} is green. Milk {n} is white.", id=f"d{n}") for n in range(3)]
+    with NodeGraph(store=tmp_path / "g", progress=False) as graph:
+        graph.add(documents)
+        assert len(as_retriever(graph)("tea")) == 3
+    sentences = "SELECT n.key FROM nodes n JOIN derivations d ON d.key = n.derivation JOIN groups "
+    sentences += "ON groups.key = d.grp WHERE groups.name = 'passage sentence'"
+    passage = "(SELECT min(parent) FROM nodes)"
+    for parent in (passage, "randomblob(12)"):
+        run(tmp_path / "g", f"UPDATE nodes SET parent = {parent} WHERE key IN ({sentences})")
+        with NodeGraph(store=tmp_path / "g", progress=False) as graph:
+            retriever = as_retriever(graph)
+            with pytest.raises(StoreError, match="of group 'passage sentence', document 'd"):
+                retriever("tea")
 
 
 def test_a_node_that_is_its_own_parent_ends_a_walk_with_an_error(path: Path) -> None:
