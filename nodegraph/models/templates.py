@@ -178,17 +178,25 @@ _TOKEN = lazy_pattern(r"[^\W\u3041-\u9fff\uf900-\ufaff]+(?:-[^\W\u3041-\u9fff\uf
 # Titles, and words that are spoken about, say nothing of the language around them.
 _QUOTED = lazy_pattern('《[^《》]*》|“[^“”]*”|"[^"]*"|「[^「」]*」|『[^『』]*』')
 
+_ENDS = " \t\r\n?？!！.。…"
+
 _MAX_QUESTION = 300  # characters of a text whose question words decide
 
-_ENGLISH_STARTS = frozenset(
+_ENGLISH_QUESTION = frozenset(
     """
     who whom whose what when where which why how is are was were am do does did can could should
-    would will has have had may tell explain describe list give translate compare summarize define
-    name show find write
+    would will has have had may
     """.split()
 )
 
-_ENGLISH_WORDS = _ENGLISH_STARTS.union(
+# In the middle of a question they may be names: "Python list append用法".
+_ENGLISH_STARTS = _ENGLISH_QUESTION.union(
+    """
+    tell explain describe list give translate compare summarize define name show find write
+    """.split()
+)
+
+_ENGLISH_WORDS = _ENGLISH_QUESTION.union(
     """
     a an the of in on at to for from by with about into between than and or not be been it its he
     she they we you i me my your his her their this that these those there
@@ -245,7 +253,9 @@ def language_of(text: str, default: Language | None = None) -> Language:
         return default
     # Names have capital letters, but so has the first word of a sentence.
     lower = sum(word == word.lower() for word in words) + (first.istitle() and second.islower())
-    return "zh" if han >= 2 * lower else "en"
+    # What a phrase is about comes last in both: "Python list append用法".
+    ends_chinese = _HAN.match(text.rstrip(_ENDS)[-1:]) is not None
+    return "zh" if ends_chinese or han >= 2 * lower else "en"
 
 
 _RETRY_NOTES: dict[Language, str] = {

@@ -25,6 +25,9 @@ SUPPORT = Path(__file__).parents[2] / "support"
         ("Où est la Seine ?", "en"),
         ("42", "en"),
         ("", "en"),
+        ("Python list append用法", "zh"),
+        ("docker compose restart always 含义？", "zh"),
+        ("鲁迅 short stories biography", "en"),
     ],
 )
 def test_language(text, language):
