@@ -75,7 +75,7 @@ def meets(requirement: object, value: object) -> bool:
         (
             {"lte": date(2024, 1, 31)},
             [NOON, "2024-01-31T23:59"],
-            ["2024-02-01", np.datetime64("NaT")],
+            ["2024-02-01", np.datetime64("NaT", "D")],
         ),
         ({"gt": date(2024, 1, 31)}, ["2024-02-01T00:00"], [NOON]),
         ({"gte": "b"}, ["b", "c", "ba"], ["a", "B", 5]),
@@ -119,7 +119,7 @@ def test_a_missing_field_meets_only_what_is_the_opposite_of_another() -> None:
         ({"gt": np.True_}, "the bound gt=True"),
         ({"gt": [1]}, "the bound"),
         ({"gt": Decimal("sNaN")}, "the bound"),
-        ({"gt": np.datetime64("NaT")}, "the bound"),
+        ({"gt": np.datetime64("NaT", "D")}, "the bound"),
         ({"gt": "1/2/2024"}, "both numbers may be the month"),
         ([{"a": 1}], "has a list of mappings.*joined by 'and', 'or' or 'not'"),
     ],
