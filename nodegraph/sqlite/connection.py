@@ -563,7 +563,7 @@ class Connection:
         )
 
     def _explained(self, error: Exception) -> StoreError:
-        text = str(error)
+        text = str(error) or "an error whose text is damaged"
         if "not a database" in text:
             remedy = "it is no nodekin graph; give the graph a path of its own"
         elif _is_damage(error):
@@ -584,7 +584,10 @@ _DAMAGE = ("malformed", "disk image", "decode", "user-defined function")  # of a
 
 
 def _is_damage(error: BaseException) -> bool:
-    return isinstance(error, UnicodeDecodeError) or any(word in str(error) for word in _DAMAGE)
+    """Tell whether SQLite finds its file damaged; what it quotes may be no text any more."""
+    if isinstance(error, UnicodeDecodeError) or not str(error):  # of Python 3.10
+        return isinstance(error, _FAILURES)
+    return any(word in str(error) for word in _DAMAGE)
 
 
 def _stamp(path: Path) -> tuple[int, int] | None:
