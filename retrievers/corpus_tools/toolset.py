@@ -13,8 +13,9 @@ from ...nodegraph.stored_answers import answer_key
 from ..answers.engine import QueryEngine
 from ..answers.staleness import AgentNote
 from ..composite.default_retriever import DefaultRetriever
-from ..filters import Filters
+from ..filters import Filters, all_of
 from ..foreign.coercion import as_retriever
+from ..restricted_retriever import restriction_of
 from .reading_tools import CorpusView, ReadingTools
 from .search_tools import CiteTool, SearchTools
 from .tool_output import OutputBuilder, ToolError, ToolOutput, ToolSession, in_line, quoted
@@ -78,8 +79,8 @@ class CorpusTools:
 
     Args:
         graph: The node graph.
-        retriever: What ``search`` asks by default. It answers with nodes of ``target``. None for
-            ``as_retriever(graph)``.
+        retriever: What ``search`` asks by default. It answers with nodes of ``target``. What it is
+            restricted to (``restrict``) binds all tools. None for ``as_retriever(graph)``.
         target: The group of passages. None for that of the default retriever.
         filters: Conditions that a document's metadata has to meet. What does not is invisible to
             all tools, whatever is asked.
@@ -90,7 +91,8 @@ class CorpusTools:
     Raises:
         TypeError: If ``graph`` is no graph.
         UnknownGroupError: If there is no group ``target``.
-        ValueError: If the budget is below 50.
+        ValueError: If the budget is below 50, or the retriever is restricted to what a function
+            returns.
 
     Example:
         >>> from nodekin.nodegraph import Document
@@ -121,8 +123,9 @@ class CorpusTools:
         self.graph = graph
         self.max_tokens = check_integer(max_tokens, "max_tokens", 50)
         default = DefaultRetriever(graph, target)
-        self.view = CorpusView(graph, default.target, filters)
         native = default if retriever is None else as_retriever(retriever)
+        filters = all_of(filters, restriction_of(native))
+        self.view = CorpusView(graph, default.target, filters)
         self._searching = SearchTools(self.view, default, native, filters)
         self._reading = ReadingTools(self.view)
         self._citing = CiteTool(self.view, self._searching)

@@ -9,7 +9,13 @@ from hypothesis import strategies as st
 
 from nodekin.nodegraph import Document, Embedder, NodeGraph
 from nodekin.nodegraph.splitters.chunking import shorten
-from nodekin.retrievers import DefaultRetriever, Retriever
+from nodekin.retrievers import (
+    DefaultRetriever,
+    KeywordFilter,
+    RerankRetriever,
+    Retriever,
+    restrict,
+)
 from nodekin.retrievers.corpus_tools import reading_tools, tool_output
 from nodekin.retrievers.corpus_tools.tool_output import ToolError, ToolSession
 from nodekin.retrievers.corpus_tools.toolset import CorpusTools
@@ -228,6 +234,21 @@ def test_a_retriever_of_ones_own(graph) -> None:
     graph.create_node_group("line", str.splitlines)
     tools = CorpusTools(graph, Retriever(graph, "line", target="passage"))
     assert tools.call("search", {"query": "Skien"}).entries[0]["why"] == "bm25 of line"
+
+
+@pytest.mark.parametrize("within", [lambda r: r, lambda r: RerankRetriever(r, KeywordFilter())])
+def test_what_a_retriever_is_restricted_to_binds_all_tools(graph, within) -> None:
+    restricted = within(restrict(Retriever(graph, "ROOT"), {"year": {"lt": 1850}}))
+    tools = CorpusTools(graph, restricted, filters={"year": {"gt": 1000}})
+    assert [e["document"] for e in tools.call("outline", {}).entries] == ["people/ibsen.txt"]
+    assert not tools.call("grep", {"pattern": "Copenhagen"}).entries
+    assert not tools.call("search", {"query": "priest Copenhagen 茶"}).entries
+    assert tools.call("cite", {"draft": '"He wrote plays"'}).entries[0]["status"] == "exact"
+    for name in ("plays/brand.md", "茶/茶.md"):
+        with pytest.raises(ToolError, match="there is no document"):
+            tools.call("read", {"document": name})
+    with pytest.raises(ValueError, match="only known in a call"):
+        CorpusTools(graph, within(restrict(Retriever(graph, "ROOT"), lambda: {"year": 780})))
 
 
 @pytest.mark.slow
