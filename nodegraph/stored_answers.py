@@ -17,7 +17,7 @@ from .store import NodeStore
 
 _KIND = "answers"  # the kind of the values that hold them, by key
 
-_SETUP_PARTS = ("retriever", "model", "prompts")
+_SETUP_PARTS = ("retriever", "min_score", "model", "prompts")
 
 _VERSION = "answers version"  # kind and key of a value that is another one after every change
 
@@ -105,7 +105,8 @@ class StoredAnswer:
         conditions: The conditions of the engine that made it, restrictions included, as text.
             Under others the answer is not shown.
         setup: Names the ``retriever``, the ``model`` and the ``prompts`` that it was made with, by
-            digests, and the ``search``, by its classes. A note of an agent has none.
+            digests, the ``min_score``, and the ``search``, by its classes. A note of an agent has
+            none.
         model: The name of the model.
         state: The graph's state when its retrieval began.
         omitted: The results that the model did not get.

@@ -10,7 +10,7 @@ import click
 from ...nodegraph.stored_answers import StaleAnswer, StoredAnswer
 from ...retrievers.answers.engine import QueryEngine, engines_by_strategy
 from ...retrievers.answers.staleness import no_model
-from .ask_command import NO_STRATEGY, engine_of, min_score_option
+from .ask_command import NO_STRATEGY, engine_of
 from .exit_status import EXIT_STATUSES, CommandError, ExitStatus, printable
 from .options import base_url_option, common_options, search_options
 from .output import FORMAT, echo, to_json
@@ -33,7 +33,6 @@ that were "removed" from the results and "added" to them.
 @click.option("--remove", is_flag=True, help="Remove those that are listed.")
 @click.option("-m", "--model", metavar="NAME", help="The model, for --refresh.")
 @base_url_option
-@min_score_option
 @common_options
 def answers(
     words: tuple[str, ...],
@@ -42,7 +41,6 @@ def answers(
     remove: bool,
     model: str | None,
     base_url: str | None,
-    min_score: float | None,
     as_json: bool,
     quiet: bool,
     **options: Any,
@@ -51,7 +49,7 @@ def answers(
 
     An answer is out of date if its question would now be answered from other passages, or
     by another search. Give the options that say how to search as it was asked with them; the
-    strategy and the mode are known.
+    strategy, the mode and --min-score are known.
 
     \b
     nodekin answers
@@ -68,13 +66,13 @@ def answers(
         store = search.graph.answers
         outdated: dict[str, StaleAnswer] = {}
         if refresh:
-            engine = engine_of(search, model, base_url, NO_STRATEGY, None, min_score)
-            engines = [engine, *engines_by_strategy(search.retriever, engine.llm, min_score)]
+            engine = engine_of(search, model, base_url, NO_STRATEGY, None, None)
+            engines = [engine, *engines_by_strategy(search.retriever, engine.llm)]
             outdated = {item.answer.key: item for item in store.refresh(*engines)}
         elif stale:
-            engines = engines_by_strategy(search.retriever, no_model, min_score)
+            engines = engines_by_strategy(search.retriever, no_model)
             declared = None if search.open_setup is None else search.open_setup()
-            if isinstance(declared, QueryEngine) and min_score is None:
+            if isinstance(declared, QueryEngine):
                 engines.insert(0, declared)  # whose model is not asked
             outdated = {item.answer.key: item for item in store.stale(*engines)}
         listed = [

@@ -28,7 +28,7 @@ from ...nodegraph.graph import NodeGraph
 from ...nodegraph.models.templates import language_of
 from ...retrievers.answers.answer import Answer
 from ...retrievers.answers.engine import QueryEngine, engines_by_strategy
-from ...retrievers.answers.staleness import no_model
+from ...retrievers.answers.staleness import no_model, stored_min_scores
 from ...retrievers.base_retriever import with_all_inner
 from ...retrievers.corpus_tools.tool_output import ToolError
 from ...retrievers.evaluation.setups.opening import SetupOpener
@@ -79,6 +79,8 @@ _HISTORY = 20  # questions of a conversation that are passed on
 _PASSAGES = 6  # that are shown where there is no model
 
 _MAX_SOURCE = 1_200  # characters of a source
+
+_SEARCHED_BY = ("retriever", "min_score")  # of the set-up of an answer
 
 Event = Mapping[str, Any]
 
@@ -153,7 +155,7 @@ class PageApp:
         self._min_score = min_score if self._engine is None else self._engine.min_score
         self._model_name = model_name
         self._title = title
-        self._checking: dict[str, Sequence[QueryEngine]] = {}
+        self._checking: dict[tuple[object, ...], Sequence[QueryEngine]] = {}
         routes = [Route(f"/{name}", _file(name)) for name in _FILES]
         for method, path, answer in (
             ("GET", "corpus", self._corpus),
@@ -253,20 +255,23 @@ class PageApp:
         """
         default = self.setups.retriever("")
         engines = [self._engine] if self._engine and self._engine.retriever is default else []
-        missing = {answer.setup.get("retriever") for answer in self.setups.graph.answers}
+        answers = self.setups.graph.answers
+        missing = {tuple(map(answer.setup.get, _SEARCHED_BY)) for answer in answers}
+        scores = stored_min_scores(self.setups.graph)
         for setup in [{"name": "", "toml": ""}, *self.setups.declared()]:
-            if engines and not missing - {None}:
+            if engines and all(None in searched_by for searched_by in missing):
                 break
+            key = setup["toml"], *scores
             try:
                 retriever = self.setups.retriever(setup["toml"])
-                known = self._checking.get(setup["toml"], ())
+                known = self._checking.get(key, ())
                 if not known or known[0].retriever is not retriever:
                     known = engines_by_strategy(retriever, self._llm, self._score_for(retriever))
-                missing -= {engine.setup()["retriever"] for engine in known}
+                missing -= {tuple(map(engine.setup().get, _SEARCHED_BY)) for engine in known}
             except Exception as error:
                 _logger.warning("set-up %(name)r can't be opened", setup, exc_info=error)
                 continue
-            self._checking[setup["toml"]] = known
+            self._checking[key] = known
             engines += known
         return engines
 

@@ -29,11 +29,11 @@ from ..filters import Filters, parse_filters
 from ..foreign.coercion import as_retriever
 from ..plans.plan import Plan, arun, astream, run, stream
 from ..plans.prompting import Prompt, PromptMixin, PromptReplacement, replace_prompts
-from ..protocols import RetrieverLike
+from ..protocols import RetrieverLike, RetrieverProtocol
 from ..restricted_retriever import restrict
 from ..results import ScoredNode
 from ..token_budget import TokenBudget
-from ..validation import check_min_score, check_top_k, choice, whole
+from ..validation import check_min_score, check_top_k, choice, is_score_of, whole
 from .answer import Answer, Source
 from .chat_history import Pair, parse_history
 from .context import AnswerContext
@@ -59,6 +59,7 @@ from .staleness import (
     setup_causes,
     setup_of,
     stored_answer,
+    stored_min_scores,
     with_causes,
     with_current_causes,
 )
@@ -459,19 +460,26 @@ _CHECKS: WeakKeyDictionary[QueryEngine, BoundedCheck] = WeakKeyDictionary()
 
 
 def engines_by_strategy(
-    retriever: RetrieverLike, llm: Any, min_score: float | None = None
+    retriever: RetrieverProtocol, llm: Any, min_score: float | None = None
 ) -> list[QueryEngine]:
-    """Return an engine for each strategy and mode that an answer may have been asked with.
+    """Return an engine for each strategy, mode and ``min_score`` an answer was asked with.
 
     The one without a strategy comes first. Without a model (``no_model``) modes are the same.
+
+    Args:
+        retriever: What the answers were searched by.
+        llm: The model.
+        min_score: Of those that come first.
     """
     from ..strategies.strategy_registry import make_strategy, simple_strategies
 
     modes = ("stuff",) if llm is no_model else get_args(AnswerMode)
     made = [retriever, *(make_strategy(name, retriever, llm) for name in simple_strategies())]
     return [
-        QueryEngine(searching, llm, mode, min_score=min_score)
+        QueryEngine(searching, llm, mode, min_score=score)
+        for score in dict.fromkeys([min_score, None, *stored_min_scores(graph_of(retriever))])
         for searching in made
+        if score is None or is_score_of(searching, score)
         for mode in modes
     ]
 

@@ -116,8 +116,9 @@ def setup_of(engine: Engine) -> dict[str, str]:
         return {}
     models: list[str] = []
     setup = {"retriever": digest(_described(engine.retriever, models, outermost=True))}
+    setup["min_score"] = "" if engine.min_score is None else repr(engine.min_score)
     if engine.llm.model is not no_model:
-        settings = engine.settings, engine.mode, engine.check, engine.min_score, engine.max_tokens
+        settings = engine.settings, engine.mode, engine.check, engine.max_tokens
         prompts = [engine.prompts[name] for name in sorted(engine.prompts)]
         setup["model"] = digest(model_of(engine.llm), *sorted(models))
         setup["prompts"] = digest(_described((prompts, *settings), []))
@@ -327,14 +328,25 @@ def _cause(result: StoredResult, texts: Mapping[str, str]) -> str:
 
 _SETUP_CAUSES = {
     "retriever": "it was made with another retriever",
+    "min_score": "it was made with another min_score",
     "model": "it was made with another model",
     "prompts": "it was made with other prompts or settings",
 }
 
 
+def stored_min_scores(graph: NodeGraph) -> list[float]:
+    """Return the ``min_score`` of the stored answers, each once."""
+    texts = {answer.setup.get("min_score") for answer in graph.answers}
+    return sorted(float(text) for text in texts if text)
+
+
 def setup_causes(answer: StoredAnswer, setup: Mapping[str, str]) -> list[str]:
     """Return in what an engine differs from the one that made an answer."""
-    names = {"retriever": answer.setup.get("search"), "model": answer.model}
+    names = {
+        "retriever": answer.setup.get("search"),
+        "min_score": answer.setup.get("min_score") or "none",
+        "model": answer.model,
+    }
     return [
         f"{cause}: {name}" if (name := names.get(part)) else cause
         for part, cause in _SETUP_CAUSES.items()

@@ -65,6 +65,17 @@ def test_the_strategy_and_the_mode_of_an_answer_are_known(nodekin, server, here)
     assert nodekin("answers", "--stale").out == ""
 
 
+def test_the_min_score_of_an_answer_is_known(nodekin, server):
+    nodekin("ask", QUESTION, "--keep")
+    asked = ("ask", "Is tea old?", "--keep", "--min-score", "0.9", "--mode", "refine")
+    assert nodekin(*asked).status == 1
+    assert nodekin("answers", "--stale").out == ""
+    calls = len(server.asked)
+    assert nodekin("answers", "--refresh").out == ""
+    assert len(server.asked) == calls
+    assert "stored before" not in nodekin("ask", "Is tea old?").err
+
+
 def test_an_engine_of_a_file_checks_what_it_answered(nodekin, server, here):
     (here / "setups.toml").write_text(
         """

@@ -246,10 +246,11 @@ def test_stored_answers_of_strategies_and_of_other_set_ups(graph, tmp_path) -> N
         ("green tea 4", Retriever(graph, "ROOT", "exact"), "stuff"),
     ):
         QueryEngine(retriever, model, mode).query(question, keep=True)
+    QueryEngine(main, model, min_score=100).query("green tea 5", keep=True)
     client = Client(PageApp(setups, model))
     answers = client.get("/api/answers").json()["answers"]
-    assert [answer["comparable"] for answer in answers] == [True, True, True, False]
-    assert [answer["stale"] for answer in answers[:3]] == [None, None, None]
+    assert [answer["comparable"] for answer in answers] == [True, True, True, False, True]
+    assert [answer["stale"] for answer in (*answers[:3], answers[4])] == [None] * 4
     assert answers[3]["stale"][0] == "it was made with another retriever: Retriever"
     graph.add(Document("Nothing of that kind.", id="new.md"))
     asked.clear()
