@@ -7,6 +7,7 @@ import logging
 import math
 import os
 import random
+import sys
 import threading
 import time
 import weakref
@@ -15,6 +16,8 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future, wait
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from contextvars import ContextVar
+from traceback import walk_stack
+from types import FrameType
 from typing import Any, Protocol, TypeVar
 
 from .errors import TransientStoreError
@@ -177,6 +180,39 @@ def mutex() -> threading.Lock:
     return lock
 
 
+FORK_WAIT = 10.0
+"""Seconds that a fork waits at most for what other threads do."""
+
+
+def is_importing() -> bool:
+    """Return whether another thread imports a module of ours, or one of others that we need.
+
+    A child that needs it, too, would wait for that thread, which it does not have. With what this
+    thread imports a child goes on.
+    """
+    own = threading.get_ident()
+    return any(
+        _imports_for_us(frame) for thread, frame in sys._current_frames().items() if thread != own
+    )
+
+
+def _imports_for_us(newest: FrameType) -> bool:
+    is_import = False
+    for frame, _ in walk_stack(newest):
+        name = str(frame.f_globals.get("__name__"))
+        if frame.f_code.co_name == "_find_and_load":
+            is_import, name = True, str(frame.f_locals.get("name"))
+        if is_import and name.partition(".")[0] == "nodekin":
+            return True
+    return False
+
+
+def _before_fork() -> None:
+    deadline = time.monotonic() + FORK_WAIT
+    while is_importing() and time.monotonic() < deadline:
+        time.sleep(0.001)
+
+
 def _after_fork() -> None:
     for lock in list(_MUTEXES):
         if lock.locked():
@@ -186,7 +222,7 @@ def _after_fork() -> None:
 
 
 if hasattr(os, "register_at_fork"):  # not on Windows, which has no fork
-    os.register_at_fork(after_in_child=_after_fork)
+    os.register_at_fork(before=_before_fork, after_in_child=_after_fork)
 
 
 _next_collection = [0.0]

@@ -12,11 +12,10 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from traceback import walk_stack
 
 from ..database import Database, StateCache
 from ..errors import DiskFullError, StoreError
-from ..locking import WAIT_LIMIT, Lock, mutex
+from ..locking import FORK_WAIT, WAIT_LIMIT, Lock, mutex
 from .connection import MIGRATIONS, Connection, opening
 
 _RESERVE = 5 << 20  # bytes that are kept on the disk for removals: more than the log usually has
@@ -24,8 +23,6 @@ _RESERVE = 5 << 20  # bytes that are kept on the disk for removals: more than th
 _RESERVED_FROM = 8 << 20  # bytes of a graph's file
 
 _CHECKPOINT_WAIT = 100  # milliseconds
-
-_FORK_WAIT = 10.0  # seconds
 
 _FORK_ATTEMPT = 0.2  # seconds
 
@@ -354,29 +351,13 @@ _FILES: weakref.WeakSet[GraphFile] = weakref.WeakSet()
 _forking = threading.local()  # whether this thread has locked ``opening`` to fork
 
 
-def _is_importing() -> bool:
-    """Return whether another thread imports a module of ours: a child would wait for it for ever.
-
-    What this thread imports, a child goes on with.
-    """
-    frames = [
-        frame for frame, _ in walk_stack(sys._getframe()) if frame.f_code.co_name == "<module>"
-    ]
-    own = {frame.f_globals.get("__name__") for frame in frames}
-    return any(
-        name.startswith("nodekin.") and name not in own and getattr(spec, "_initializing", False)
-        for name, module in list(sys.modules.items())
-        for spec in [getattr(module, "__spec__", None)]
-    )
-
-
 def _before_fork() -> None:
-    deadline = time.monotonic() + _FORK_WAIT
+    deadline = time.monotonic() + FORK_WAIT
     while True:
         attempt = min(deadline, time.monotonic() + _FORK_ATTEMPT)
         _forking.holds = opening.acquire(timeout=_FORK_ATTEMPT)
         closed = _forking.holds and all([file.before_fork(attempt) for file in list(_FILES)])
-        if (closed and not _is_importing()) or time.monotonic() > deadline:
+        if closed or time.monotonic() > deadline:
             return
         if _forking.holds:
             opening.release()

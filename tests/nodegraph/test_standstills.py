@@ -226,6 +226,42 @@ def test_a_process_forked_while_a_thread_embeds_or_opens_an_index_goes_on(store:
     assert run(FORKS, store) == "4"
 
 
+IMPORTS = """
+import __main__, tempfile
+from pathlib import Path
+from nodekin.nodegraph.locking import is_importing
+from nodekin.retrievers import SubQuestionRetriever
+
+faulthandler.dump_traceback_later(500, exit=True)
+is_loading, go_on = threading.Event(), threading.Event()
+folder = Path(tempfile.mkdtemp())
+(folder / "json_repair.py").write_text(
+    "import __main__\\n"
+    "__main__.is_loading.set()\\n"
+    "own = __main__.is_importing()\\n"
+    "__main__.go_on.wait(120)\\n"
+    "repair_json = lambda *args, **options: {'questions': ['tea']}\\n"
+)
+sys.path.insert(0, str(folder))
+graph = open_graph()
+graph.add(documents())
+retriever = SubQuestionRetriever(Retriever(graph, "line"), lambda prompt: '{"questions": ["te')
+thread = threading.Thread(target=retriever, args=["Which tea is which?"], daemon=True)
+thread.start()
+assert is_loading.wait(120)
+assert is_importing() and not sys.modules["json_repair"].own
+threading.Timer(0.2, go_on.set).start()  # while the fork waits for it
+in_child(lambda: retriever("Which tea is whose?"))
+thread.join(120)
+print(is_importing())
+"""
+
+
+@needs_fork
+def test_a_process_forked_while_a_thread_imports_what_we_need_goes_on(store: str) -> None:
+    assert run(IMPORTS, store) == "False"
+
+
 INTERRUPTS = """
 faulthandler.dump_traceback_later(500, exit=True)
 graph, rng = open_graph(), random.Random(7)

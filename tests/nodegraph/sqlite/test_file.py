@@ -13,7 +13,6 @@ import weakref
 from collections.abc import Callable
 from multiprocessing.connection import Connection
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -21,7 +20,6 @@ import pytest
 from nodekin.nodegraph import Document, NodeGraph, StoreError
 from nodekin.nodegraph.sqlite.connection import Connection as SQLiteConnection
 from nodekin.nodegraph.sqlite.connection import opening as OPENING
-from nodekin.nodegraph.sqlite.file import _is_importing
 from nodekin.nodegraph.sqlite.sqlite_store import SQLiteStore
 from nodekin.retrievers import Retriever
 
@@ -705,15 +703,3 @@ def test_a_fork_does_not_wait_for_a_thread_that_waits_for_the_fork(
     for thread in threads:
         thread.join(60)
     assert rows == [(1,)]
-
-
-def test_a_process_forks_while_it_imports_and_not_while_another_thread_does(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """A child goes on with what the thread that forks imports, and waits for other threads."""
-    module = ModuleType("nodekin.imported_now")
-    module.__spec__ = SimpleNamespace(_initializing=True)  # type: ignore[assignment]
-    monkeypatch.setitem(sys.modules, module.__name__, module)
-    module.__dict__["look"] = _is_importing
-    exec(compile("own = look()", "imported_now.py", "exec"), module.__dict__)
-    assert (module.__dict__["own"], _is_importing()) == (False, True)
