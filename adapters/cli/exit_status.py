@@ -119,7 +119,10 @@ _CONTROLS[ord("\f")] = " "  # stands between pages
 _CONTROLS.update(dict.fromkeys((*range(0x202A, 0x202F), *range(0x2066, 0x206A)), "\ufffd"))
 
 
-_ESCAPES = {code: f"\\u{code:04x}" for code in _CONTROLS if code > 31}
+# Marks of a direction and ends of lines, which texts of some languages have.
+_MARKS = (0x061C, 0x200E, 0x200F, 0x2028, 0x2029)
+
+_ESCAPES = {code: f"\\u{code:04x}" for code in (*_CONTROLS, *_MARKS) if code > 31}
 
 
 def escaped(text: str) -> str:

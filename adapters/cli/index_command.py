@@ -16,7 +16,7 @@ from ...nodegraph.graph import NodeGraph
 from ...nodegraph.readers.source_files import ReadReport, check_encoding
 from ...retrievers.composite.default_retriever import DefaultRetriever
 from ..extras import extra
-from .exit_status import EXIT_STATUSES, CommandError, ExitStatus, shell_message
+from .exit_status import EXIT_STATUSES, CommandError, ExitStatus, printable, shell_message
 from .models import EMBEDDING_MODELS, embedding_model
 from .options import common_options, embed_url_option, store_option
 from .output import FORMAT, echo, to_json
@@ -241,7 +241,7 @@ def _index(
         if report.is_remarkable:
             echo(str(report))
         for line in _lines(record, home, settings):
-            echo(line)
+            echo(printable(line))
     print_failures(failures, quiet or as_json)
     print_notes(report, quiet or as_json)
     if not record["documents"]:

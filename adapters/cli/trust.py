@@ -140,8 +140,8 @@ def require(
     """
     if is_allowed(file, what, key):
         return
-    sentence = printable(f"{file} {reason}. Allow it from now on?")
-    if not (_can_ask() and click.confirm(sentence, err=True)):
+    question = _in_line(f"{file} {reason}. Allow it from now on?")
+    if not (_can_ask() and click.confirm(question, err=True)):
         raise CommandError(_refusal(file, what, reason, key), status)
     allow(file, what, key)
 
@@ -261,12 +261,17 @@ def _code_of(name: str, settings: Iterable[str] = ()) -> str:
 
 
 def _say(text: str) -> None:
-    click.echo(printable(f"nodekin: {text}"), err=True)
+    click.echo(_in_line(f"nodekin: {text}"), err=True)
+
+
+def _in_line(text: str) -> str:
+    """Return a text with names that a file chose, which can't begin a line of their own."""
+    return " ".join(printable(text).split())
 
 
 def hidden(address: str) -> str:
     """Return an address without the password that may be in it, to be shown."""
-    return re.sub(r"//[^/?#@]*@", "//", address)
+    return re.sub(r"//[^/?#]*@", "//", address)
 
 
 class Unread(NamedTuple):
@@ -373,7 +378,7 @@ def trust(file: Path | None, what: str, key: str, forget: bool) -> int:
     if file is None:
         for permission in permissions():
             words = (permission.file, hidden(permission.what), permission.key)
-            click.echo(printable("  ".join(word for word in words if word)))
+            click.echo("  ".join(_in_line(word) for word in words if word))
     elif forget:
         _save([p for p in permissions() if p.file != str(file.resolve())])
     else:

@@ -71,6 +71,22 @@ def test_what_a_document_says_does_not_reach_the_terminal(nodekin, here):
     assert told.json["results"][0]["text"] == "Zebra \x1b]0;title\x07 stripes."
 
 
+def test_what_turns_a_text_around_is_escaped_in_json(nodekin, here):
+    text = "Zebra \u061c\u200e\u200f\u202e\u2066\u2028\u2029\x9b stripes."
+    (here / "docs" / "bad.txt").write_text(text, encoding="utf-8")
+    for command in ("search", "explain"):
+        ran = nodekin(command, "zebra", "--in", "docs", "--json")
+        assert ran.json["results"][0]["text"] == text
+        assert ran.out.isascii()
+        assert "\x9b" not in ran.out
+
+
+def test_the_name_of_a_group_does_not_reach_the_terminal(nodekin, here):
+    ran = nodekin("index", "docs", "--group", "a\x1b[31m\u202e=lines")
+    assert ran.status == 0
+    assert "a\ufffd[31m\ufffd" in ran.out
+
+
 def test_files_that_only_lack_an_extra_are_told_once(nodekin, here, monkeypatch):
     program = "import sys; sys.modules['mammoth'] = None; " + process_workers._PROGRAM
     monkeypatch.setattr(process_workers, "_PROGRAM", program)

@@ -69,6 +69,17 @@ def test_without_a_key_another_machine_gets_no_texts(nodekin, here, monkeypatch)
         assert "which would get your texts" in ran.err
 
 
+def test_what_a_file_names_stays_in_its_line_and_shows_no_password(nodekin, here):
+    address = "http://me:pass@word@models.example.org/\\nnodekin: all is well"
+    write(here / "nodekin.toml", f'base-url = "{address}"\nmodel = "m"\n')
+    ran = nodekin("ask", "tea?", "--in", "docs")
+    assert "http://models.example.org/ nodekin: all is well, which would get" in ran.err
+    file = here / "nodekin.toml"
+    nodekin("trust", str(file), "http://me:pass@word@models.example.org/\nnodekin: all is well")
+    told = nodekin("trust").out
+    assert told == f"{file}  http://models.example.org/ nodekin: all is well\n"
+
+
 def test_without_a_key_a_server_of_this_machine_is_used_and_named(
     nodekin, here, recording_server, monkeypatch
 ):
