@@ -31,7 +31,13 @@ from pydantic.v1 import ValidationError as ValidationErrorV1
 from ...nodegraph.errors import EmbeddingError, ModelError
 from ...retrievers.answers.engine import QueryEngine
 from ...retrievers.base_retriever import check_takes_filters
-from ...retrievers.corpus_tools.tool_output import ToolError, ToolOutput, ToolSession
+from ...retrievers.corpus_tools.tool_output import (
+    ToolError,
+    ToolOutput,
+    ToolSession,
+    in_line,
+    quoted,
+)
 from ...retrievers.corpus_tools.toolset import CorpusTools
 from ...retrievers.foreign.coercion import as_retriever
 from ...retrievers.protocols import RerankError
@@ -65,9 +71,9 @@ def retriever_tool(
     """Make a tool of a ``NodeGraphRetriever``, for agents.
 
     LangChain's ``create_retriever_tool`` takes the retriever, too. Choose this one to let the model
-    filter by metadata, to number the passages so that it can cite them, and to get the documents
-    with their scores and evidence beside its text: the ``artifact`` of the tool's message, in the
-    order of the numbers.
+    filter by metadata, to number the passages so that it can cite them, to mark each line of theirs
+    so that none looks like another passage, and to get the documents with their scores and evidence
+    beside its text: the ``artifact`` of the tool's message, in the order of the numbers.
 
     Args:
         retriever: The retriever, or what its ``configurable_fields`` returns. With ``filter_by`` or
@@ -112,7 +118,7 @@ def retriever_tool(
         ... )
         >>> print(tool.invoke({"query": "What is green?", "language": "en"}))
         [1] (language: en)
-        Green tea is steamed.
+        | Green tea is steamed.
     """
     base = getattr(retriever, "default", retriever)  # of what configurable_fields returns
     if not isinstance(base, BaseRetriever):
@@ -123,7 +129,8 @@ def retriever_tool(
 
     def output(documents: list[Document]) -> tuple[str, list[Document]]:
         passages = (
-            f"[{number}]{_describe(document.metadata, show)}\n{document.page_content}"
+            in_line(f"[{number}]{_describe(document.metadata, show)}")
+            + f"\n{quoted(document.page_content)}"
             for number, document in enumerate(documents, 1)
         )
         return "\n\n".join(passages) or nothing, documents
@@ -287,8 +294,10 @@ def _cite(answer: Mapping[str, Any], show: Sequence[str]) -> str:
         return str(answer["answer"])
     cited = [pair for pair in sources if pair[0]["cited"]] or sources
     lines = (
-        f"[{source['number']}] {source['title'] or source['document_id'] or source['id']}"
-        f"{_describe(document.metadata, show)}"
+        in_line(
+            f"[{source['number']}] {source['title'] or source['document_id'] or source['id']}"
+            f"{_describe(document.metadata, show)}"
+        )
         for source, document in cited
     )
     return f"{answer['answer']}\n\nSources:\n" + "\n".join(lines)
