@@ -11,6 +11,7 @@ from dataclasses import asdict
 from functools import wraps
 from typing import Any, TypeVar
 
+from ..nodegraph.concurrency import context_value
 from ..nodegraph.document import Document
 from ..nodegraph.graph import NodeGraph
 from ..nodegraph.node import ROOT, Node
@@ -238,12 +239,8 @@ def observe_once(
         yield observer
         return
     observer = create()
-    token = current.set(observer)
-    try:
-        with observe(observer):
-            yield observer
-    finally:
-        current.reset(token)
+    with context_value(current, observer), observe(observer):
+        yield observer
 
 
 def in_thread(method: Callable[..., R]) -> Callable[..., Coroutine[Any, Any, R]]:

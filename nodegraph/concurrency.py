@@ -19,7 +19,7 @@ from collections.abc import (
     Sequence,
 )
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from contextvars import ContextVar
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, runtime_checkable
@@ -39,7 +39,16 @@ _limit: ContextVar[int | None] = ContextVar("concurrency limit", default=None)
 
 
 @contextmanager
-def limit_concurrency(limit: int | None) -> Iterator[None]:
+def context_value(variable: ContextVar[T], value: T) -> Iterator[T]:
+    """Let a context variable have a value in the block, and in what the block starts."""
+    token = variable.set(value)
+    try:
+        yield value
+    finally:
+        variable.reset(token)
+
+
+def limit_concurrency(limit: int | None) -> AbstractContextManager[int | None]:
     """Let at most so many model calls, searches and branches of the block run at the same time.
 
     The limit holds for all of them together, however deep they are nested (a fusion of strategies
@@ -62,11 +71,7 @@ def limit_concurrency(limit: int | None) -> Iterator[None]:
     if limit is not None:
         check_integer(limit, "max_concurrency", 1)
         outer = limit if outer is None else min(limit, outer)
-    token = _limit.set(outer)
-    try:
-        yield
-    finally:
-        _limit.reset(token)
+    return context_value(_limit, outer)
 
 
 def run_in_threads(functions: Sequence[Callable[[], T]], max_workers: int = 8) -> list[T]:
@@ -158,11 +163,8 @@ async def run_in_tasks(
         async with gate:
             return await function()
 
-    token = _limit.set(share)
-    try:
+    with context_value(_limit, share):
         tasks = [asyncio.ensure_future(gated(function)) for function in functions]
-    finally:
-        _limit.reset(token)
     try:
         return await asyncio.gather(*tasks)
     finally:
@@ -320,11 +322,9 @@ class Workers(Protocol):
         Raises:
             TypeError: If it can't be sent.
         """
-        ...
 
     def close(self) -> None:
         """End the processes, also in the middle of calls; the next call starts new ones."""
-        ...
 
 
 @contextmanager

@@ -438,7 +438,6 @@ class SearchEngine(Protocol):
             group: The group.
             names: What tells apart the tables of a group.
         """
-        ...
 
     def word_table(self, store: NodeStore, group: str, *names: str) -> WordTable | None:
         """Return the table of the words of a group; None where each process searches them.
@@ -446,15 +445,12 @@ class SearchEngine(Protocol):
         Raises:
             TransientStoreError: If the engine has to be asked, and can't be reached.
         """
-        ...
 
     def compact(self, store: NodeStore) -> None:
         """Free the space of tables that nobody uses any more."""
-        ...
 
     def close(self) -> None:
         """Close connections; the next use opens them again."""
-        ...
 
 
 class StoreEngine:

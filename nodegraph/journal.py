@@ -21,15 +21,12 @@ class ValueStore(Protocol):
 
     def get_values(self, kind: str, keys: Collection[str] | None = None) -> dict[str, bytes]:
         """Return those of the values that exist, or all of a kind, by key."""
-        ...
 
     def put_values(self, kind: str, values: Mapping[str, bytes]) -> None:
         """Store values, over existing ones."""
-        ...
 
     def delete_values(self, kind: str, keys: Collection[str] | None = None) -> None:
         """Delete values, or all of a kind."""
-        ...
 
 
 class GroupState(NamedTuple):

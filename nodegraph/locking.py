@@ -32,7 +32,6 @@ class Holdable(Protocol):
 
     def reading(self, *groups: str) -> AbstractContextManager[None]:
         """Hold one state in which the groups are built."""
-        ...
 
 
 class StateStore(Protocol):
@@ -40,15 +39,12 @@ class StateStore(Protocol):
 
     def snapshot(self) -> AbstractContextManager[int]:
         """Let this thread read one state, whose number the block gets."""
-        ...
 
     def writing(self) -> AbstractContextManager[object]:
         """Keep other processes from writing."""
-        ...
 
     def transaction(self) -> AbstractContextManager[object]:
         """Take all writes of this thread as one."""
-        ...
 
 
 class OutsideHoldError(BaseException):
@@ -160,7 +156,6 @@ class HasLocks(Protocol):
 
     def after_fork(self) -> None:
         """Release what only threads hold that are not in this process."""
-        ...
 
 
 _WITH_LOCKS: weakref.WeakSet[Any] = weakref.WeakSet()

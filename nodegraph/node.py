@@ -37,12 +37,10 @@ class Named(Protocol):
     @property
     def name(self) -> str:
         """The name."""
-        ...
 
     @property
     def by_span(self) -> bool:
         """Whether its nodes are kin only of nodes that stand where they do."""
-        ...
 
 
 class KinReader(Protocol):
@@ -50,27 +48,21 @@ class KinReader(Protocol):
 
     def reading(self, *groups: str) -> AbstractContextManager[None]:
         """Hold one state in which the groups are built."""
-        ...
 
     def lineage(self, name: str) -> Sequence[Named]:
         """Return the groups from the first below ``ROOT`` down to this one."""
-        ...
 
     def children_in(self, group: str, node: Node) -> list[Node]:
         """Return a node's children in one group."""
-        ...
 
     def searched_texts(self, nodes: Sequence[Node]) -> list[str]:
         """Return what is searched and embedded of each node."""
-        ...
 
     def searched_sources(self, node: Node) -> tuple[str, ...]:
         """Return what is searched beside a node's text."""
-        ...
 
     def locations(self, node: Node) -> list[Location]:
         """Return where a node stands in its file."""
-        ...
 
 
 class Kin(Protocol):
@@ -79,39 +71,30 @@ class Kin(Protocol):
     @property
     def reader(self) -> KinReader:
         """What is read of a whole graph."""
-        ...
 
     def node(self, id: str) -> Node:
         """Return one node by its id."""
-        ...
 
     def children(self, node: Node) -> dict[str, list[Node]]:
         """Return a node's children by group."""
-        ...
 
     def links(self, node: Node) -> list[Link]:
         """Return the links from a node."""
-        ...
 
     def find(self, group: str) -> Callable[[Any], list[Node]]:
         """Return a function that takes nodes to their kin in a group."""
-        ...
 
     def linked(self, node: Node, type: str | None = None, *, incoming: bool = False) -> list[Node]:
         """Return the nodes that a node is linked to."""
-        ...
 
     def place(self, node: Node) -> str:
         """Say where a node stands in its file."""
-        ...
 
     def pages(self, node: Node) -> tuple[int, int] | None:
         """Return the first and the last page that a node stands on."""
-        ...
 
     def embedding(self, node: Node, key: str | None = None) -> npt.NDArray[np.float32]:
         """Return a node's vector, (dimension,)."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -9,11 +9,12 @@ so that they are the same everywhere: a table of words finds candidates.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeVar
 
+from .concurrency import context_value
 from .errors import TransientStoreError
 
 if TYPE_CHECKING:
@@ -37,14 +38,9 @@ class StaleSnapshotError(TransientStoreError):
 _engine_disabled: ContextVar[bool] = ContextVar("engine_disabled", default=False)
 
 
-@contextmanager
-def engine_disabled() -> Iterator[None]:
+def engine_disabled() -> AbstractContextManager[bool]:
     """Let searches of this thread compare all vectors themselves where a table is ahead."""
-    token = _engine_disabled.set(True)
-    try:
-        yield
-    finally:
-        _engine_disabled.reset(token)
+    return context_value(_engine_disabled, True)
 
 
 def is_engine_disabled() -> bool:
@@ -106,7 +102,6 @@ class SearchTable(Protocol[RowT]):
             StaleSnapshotError: If that is later than the state of the graph that this thread reads,
                 for a table that is not in the store.
         """
-        ...
 
     def updating(self, *, wait: bool = True) -> AbstractContextManager[bool]:
         """Keep other processes and threads from updating the table until the block ends.
@@ -115,7 +110,6 @@ class SearchTable(Protocol[RowT]):
             wait: Whether to wait for one that is updating it; else the block gets False then, and
                 must not write.
         """
-        ...
 
     def write(
         self, removed: Collection[str], rows: Sequence[RowT], state: TableState | None
@@ -128,15 +122,12 @@ class SearchTable(Protocol[RowT]):
             state: What the table contains then, except for the size, which is counted; None
                 where more is to come, and readers go on with what they have.
         """
-        ...
 
     def clear(self) -> None:
         """Remove everything, within ``updating``: rows of another kind are to come."""
-        ...
 
     def close(self) -> None:
         """Remove what is of no use to another process; the next use writes it again."""
-        ...
 
     def values(
         self, field: str | None, after: int, texts: Collection[str] | None = None
@@ -148,7 +139,6 @@ class SearchTable(Protocol[RowT]):
             after: The id after which to start.
             texts: Only these values, and those that are no plain texts; None for all.
         """
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,19 +176,15 @@ class VectorTable(SearchTable[VectorRow], Protocol):
 
     def dimension(self) -> int:
         """Return how many numbers the vectors of the rows have; 0 where there was no row yet."""
-        ...
 
     def ids(self) -> Iterator[str]:
         """Yield the ids of all rows."""
-        ...
 
     def build_hnsw(self) -> None:
         """Build what makes searching many vectors quick, where it is missing; may take long."""
-        ...
 
     def count(self, match: ValueMatch, most: int) -> int:
         """Return how many rows match, counted up to ``most``."""
-        ...
 
     def nearest(
         self,
@@ -218,7 +204,6 @@ class VectorTable(SearchTable[VectorRow], Protocol):
             exact: Whether all rows are compared; else the nearest may be missing, by little, and
                 there may be fewer than there are.
         """
-        ...
 
 
 class WordedNode(NamedTuple):
@@ -314,12 +299,10 @@ class WordTable(SearchTable[WordedNode], Protocol):
     @property
     def max_results(self) -> int:
         """How many candidates can be read at once."""
-        ...
 
     @property
     def score_slack(self) -> float:
         """By which factor a sum may exceed the engine's."""
-        ...
 
     def start(self, average: float) -> None:
         """Write a whole group from the start, within ``updating``.
@@ -327,27 +310,21 @@ class WordTable(SearchTable[WordedNode], Protocol):
         Args:
             average: About how many terms a node has.
         """
-        ...
 
     def totals(self) -> WordTotals:
         """Return what the nodes have together."""
-        ...
 
     def written(self) -> object:
         """Return what differs from one update to the next."""
-        ...
 
     def reference_impacts(self, counts: Numbers, lengths: Numbers) -> Impacts:
         """Return what the engine takes counts of a term in nodes of some lengths for."""
-        ...
 
     def frequencies(self, terms: Collection[object]) -> dict[object, TermFrequency]:
         """Return of each term its id, and in how many nodes it is."""
-        ...
 
     def nodes(self, ids: Collection[str]) -> list[NodeTerms]:
         """Return the terms of those nodes that are there."""
-        ...
 
     def search(
         self,
@@ -367,4 +344,3 @@ class WordTable(SearchTable[WordedNode], Protocol):
         Raises:
             StoreError: If the engine fails.
         """
-        ...

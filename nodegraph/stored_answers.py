@@ -176,19 +176,15 @@ class AnswerChecker(Protocol):
 
     def conditions(self) -> str:
         """Return the conditions under which it answers, as text."""
-        ...
 
     def setup(self) -> Mapping[str, str]:
         """Name what it answers with, as ``StoredAnswer.setup`` does."""
-        ...
 
     def stale_answers(self, answers: Sequence[StoredAnswer]) -> list[StaleAnswer]:
         """Return those that may be out of date, of some answers made under its conditions."""
-        ...
 
     def answer_again(self, answer: StoredAnswer) -> bool:
         """Answer the question anew and store that; return False where it has no model."""
-        ...
 
 
 class AnswerStore:

@@ -24,7 +24,6 @@ class Splitter(Protocol):
 
     def spans(self, text: str) -> list[Span]:
         """Return the begin and end of each piece, in characters."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +74,6 @@ class Follower(Protocol):
         By a key of the transform's own; None for what is not made any more, or not now. What is
         not named stays as it was.
         """
-        ...
 
 
 @runtime_checkable
@@ -84,7 +82,6 @@ class FollowingTransform(Protocol):
 
     def follower(self) -> Follower:
         """Return an object that knows nothing yet; all nodes are the first that it is given."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, overload
 
-from ..nodegraph.concurrency import run_in_tasks
+from ..nodegraph.concurrency import context_value, run_in_tasks
 from ..nodegraph.errors import explain_names
 from .filters import Filters, all_of
 from .protocols import RetrieverProtocol
@@ -330,18 +330,13 @@ RESTRICTION: ContextVar[Filters | None] = ContextVar("restriction", default=None
 """The restriction that holds for what is retrieved now; None where there is none."""
 
 
-@contextmanager
-def restricting(filters: Filters) -> Iterator[None]:
+def restricting(filters: Filters) -> AbstractContextManager[Filters | None]:
     """Let a restriction hold for all that is retrieved in the block, besides those around it.
 
     It reaches every retriever, also in the threads and tasks that are started in the block, and
     also behind one that does not pass filters on; see ``restrict``.
     """
-    token = RESTRICTION.set(all_of(RESTRICTION.get(), filters))
-    try:
-        yield
-    finally:
-        RESTRICTION.reset(token)
+    return context_value(RESTRICTION, all_of(RESTRICTION.get(), filters))
 
 
 def current_restriction() -> Filters | None:
@@ -353,7 +348,7 @@ CHILD_K: ContextVar[int | None] = ContextVar("child_k", default=None)
 """How many hits every retriever looks at now, in place of its own number; None for its own."""
 
 
-def child_k_override(child_k: int | None) -> AbstractContextManager[None]:
+def child_k_override(child_k: int | None) -> AbstractContextManager[int | None]:
     """Let every retriever in the block look at so many hits, in place of its own ``child_k``.
 
     It reaches those that are held by others (a fusion, a reranking, a strategy), also in the
@@ -379,16 +374,9 @@ def child_k_override(child_k: int | None) -> AbstractContextManager[None]:
         >>> len(retriever("tea"))
         2
     """
-    return nullcontext() if child_k is None else _overriding(whole(child_k, "child_k", 1))
-
-
-@contextmanager
-def _overriding(child_k: int) -> Iterator[None]:
-    token = CHILD_K.set(child_k)
-    try:
-        yield
-    finally:
-        CHILD_K.reset(token)
+    if child_k is None:
+        return nullcontext()
+    return context_value(CHILD_K, whole(child_k, "child_k", 1))
 
 
 def effective_child_k(own: int | None) -> int | None:

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
+from ..nodegraph.concurrency import context_value
 from ..nodegraph.locking import Observation, OutsideHoldError, observing
 from .base_retriever import BaseRetriever, check_queries, check_texts
 from .filters import Filters, parse_filters
@@ -217,9 +218,5 @@ def _run_locked(
 @contextmanager
 def _attempt(payments: Payments, lease: Observation | None = None) -> Iterator[Observation]:
     payments.start(graphs_locked=lease is not None)
-    token = current_payments.set(payments)
-    try:
-        with observing(lease) as observation:
-            yield observation
-    finally:
-        current_payments.reset(token)
+    with context_value(current_payments, payments), observing(lease) as observation:
+        yield observation

@@ -19,13 +19,11 @@ class RetrieverProtocol(Protocol):
         self, query: str, *, top_k: int | None = None, filters: Filters | None = None
     ) -> list[ScoredNode]:
         """Return the best nodes, best first."""
-        ...
 
     async def aretrieve(
         self, query: str, *, top_k: int | None = None, filters: Filters | None = None
     ) -> list[ScoredNode]:
         """Return the same without blocking the event loop."""
-        ...
 
 
 RetrieverLike: TypeAlias = RetrieverProtocol | Any
@@ -41,15 +39,12 @@ class Index(Protocol[PreparedT]):
 
     def ready(self) -> None:
         """Do what may take long (a model) for a later ``sync``; the graph is not held yet."""
-        ...
 
     def sync(self) -> None:
         """Take in what has changed in the graph; called while the graph is held."""
-        ...
 
     def search(self, query: PreparedT, limit: int | None, filter: Filter) -> Hits:
         """Return the best nodes that meet the filter; ``limit`` None for all that match."""
-        ...
 
 
 class Similarity(Protocol):
@@ -62,12 +57,10 @@ class Similarity(Protocol):
     @property
     def name(self) -> str:
         """What evidence calls it."""
-        ...
 
     @property
     def mode(self) -> Literal["text", "embedding", "both"]:
         """Whether it gets queries as texts, as vectors of an embedding of the graph, or as both."""
-        ...
 
     def open(self, graph: NodeGraph, group: str, key: str | None = None) -> Index[Any]:
         """Return the group's index, shared by all who want the same.
@@ -77,7 +70,6 @@ class Similarity(Protocol):
             group: The group to search.
             key: Which of the graph's embeddings; None for a similarity of texts.
         """
-        ...
 
     def prepare(self, query: Any, indexes: Sequence[Any]) -> Any:
         """Ready a query once for all indexes that are searched together.
@@ -87,7 +79,6 @@ class Similarity(Protocol):
             indexes: All that are searched for it: of texts, one for each graph; of embeddings,
                 that of one graph and key, since every graph has models of its own.
         """
-        ...
 
 
 class RerankError(RuntimeError):
@@ -106,7 +97,6 @@ class RerankerProtocol(Protocol):
     @property
     def name(self) -> str:
         """What evidence calls it."""
-        ...
 
     @property
     def rerank(self) -> Callable[..., Sequence[ScoredNode]]:
@@ -115,7 +105,6 @@ class RerankerProtocol(Protocol):
         One that scores anew puts an ``Evidence`` with its name before those that were there;
         equal scores keep the order in which they came. Settings of a call are keywords.
         """
-        ...
 
 
 def by_score(results: Sequence[ScoredNode]) -> list[ScoredNode]:

@@ -28,7 +28,6 @@ class Restrictable(Protocol):
 
     def restricted(self: RestrictableT, filters: Filters) -> RestrictableT:
         """Return a copy that is restricted to nodes that meet conditions."""
-        ...
 
 
 @overload

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
+from ..nodegraph.concurrency import context_value
 from ..nodegraph.node import ROOT, Node
 from ..nodegraph.splitters.chunking import count_tokens, shorten
 from .ranking import joined_span, merge
@@ -30,14 +31,9 @@ Whoever has smaller parts than its usual results returns these where there is a 
 """
 
 
-@contextmanager
-def without_budget() -> Iterator[None]:
+def without_budget() -> AbstractContextManager[object]:
     """Let no budget hold in the block: for those who go on from the usual results."""
-    token = BUDGET.set(None)
-    try:
-        yield
-    finally:
-        BUDGET.reset(token)
+    return context_value(BUDGET, None)
 
 
 class BudgetResults(list[ScoredNode]):
@@ -103,15 +99,10 @@ class TokenBudget:
             return self.top_k
         return max(CANDIDATES, self.max_tokens // _LEAST_TOKENS, self.top_k or 0)
 
-    @contextmanager
-    def holding(self) -> Iterator[None]:
+    def holding(self) -> AbstractContextManager[object]:
         """Let the budget hold for all that is retrieved in the block."""
         # One without a number lets one around it hold.
-        token = BUDGET.set(BUDGET.get() if self.max_tokens is None else self)
-        try:
-            yield
-        finally:
-            BUDGET.reset(token)
+        return context_value(BUDGET, BUDGET.get() if self.max_tokens is None else self)
 
     def fit(self, results: Sequence[ScoredNode]) -> BudgetResults:
         """Return the best results within the budget; see ``BudgetResults``.

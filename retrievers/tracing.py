@@ -9,6 +9,8 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
+from ..nodegraph.concurrency import context_value
+
 if TYPE_CHECKING:
     from .results import ScoredNode
 
@@ -63,11 +65,9 @@ class Observer(Protocol):
 
     def begin(self, span: Span, parent: Span | None) -> None:
         """A stage begins, within another one or none."""
-        ...
 
     def end(self, span: Span) -> None:
         """A stage has ended; its seconds, attributes and error are set."""
-        ...
 
 
 _current: ContextVar[Span | None] = ContextVar("stage", default=None)
@@ -147,14 +147,9 @@ def trace(name: str = "trace") -> Iterator[Span]:
         _current.reset(token)
 
 
-@contextmanager
-def observe(observer: Observer) -> Iterator[None]:
+def observe(observer: Observer) -> AbstractContextManager[object]:
     """Tell an observer of the stages of what is retrieved in the block."""
-    token = _observers.set((*_observers.get(), observer))
-    try:
-        yield
-    finally:
-        _observers.reset(token)
+    return context_value(_observers, (*_observers.get(), observer))
 
 
 def summarize_queries(queries: Sequence[str]) -> str:

@@ -128,17 +128,14 @@ class IndexEngine(Protocol):
     @property
     def label(self) -> str:
         """What messages call it, with its address, without a password."""
-        ...
 
     @property
     def max_results(self) -> int:
         """How many rows a search returns at most; where more are wanted all are read."""
-        ...
 
     @property
     def hnsw_from(self) -> int | None:
         """From how many rows on a collection is better made with ``has_hnsw``; None for never."""
-        ...
 
     def create(self, collection: str, dimension: int, *, has_hnsw: bool) -> None:
         """Make a collection where there is none.
@@ -149,31 +146,24 @@ class IndexEngine(Protocol):
             has_hnsw: Whether a graph of the vectors (HNSW) is to find the nearest, which may miss
                 some, or all are compared.
         """
-        ...
 
     def drop(self, collection: str) -> None:
         """Remove a collection; one that doesn't exist is no error."""
-        ...
 
     def version_token(self, collection: str) -> str | None:
         """Return what ``set_version_token`` stored last; None without it, or no collection."""
-        ...
 
     def set_version_token(self, collection: str, token: str) -> int:
         """Store a short ASCII text with a collection; return the position after it."""
-        ...
 
     def put(self, collection: str, rows: Sequence[EngineRow]) -> None:
         """Insert or replace rows by their keys, some thousand at most."""
-        ...
 
     def delete(self, collection: str, keys: Sequence[str]) -> None:
         """Delete rows by their keys, some thousand at most; unknown ones are no error."""
-        ...
 
     def count(self, collection: str, match: ValueMatch | None, position: int) -> int:
         """Return how many rows match; None for all."""
-        ...
 
     def nearest(
         self, collection: str, query: Vectors, limit: int, selection: RowSelection, exact: bool
@@ -190,17 +180,14 @@ class IndexEngine(Protocol):
         Returns:
             Their ids as they were put, their orders and vectors.
         """
-        ...
 
     def rows(
         self, collection: str, match: ValueMatch | None, position: int
     ) -> Iterator[Sequence[EngineRow]]:
         """Yield all rows that match, in batches, in any order, each once."""
-        ...
 
     def close(self) -> None:
         """Close connections; the next use opens them again."""
-        ...
 
 
 class WordEngine(IndexEngine, Protocol):
@@ -220,7 +207,6 @@ class WordEngine(IndexEngine, Protocol):
         Raises:
             EngineUnavailableError: If it can't be reached.
         """
-        ...
 
     @property
     def word_slack(self) -> float:
@@ -229,15 +215,12 @@ class WordEngine(IndexEngine, Protocol):
         More candidates are read until no other row can be among the best. It is 1.0 for sums of
         32-bit numbers (which may differ by a hundred-thousandth).
         """
-        ...
 
     def create_words(self, collection: str) -> None:
         """Make a collection of words where there is none; see ``IndexEngine.create``."""
-        ...
 
     def put_words(self, collection: str, rows: Sequence[WordRow]) -> None:
         """Insert or replace rows by their keys, some thousand at most."""
-        ...
 
     def search_words(
         self,
@@ -256,7 +239,6 @@ class WordEngine(IndexEngine, Protocol):
             limit: How many, ``max_results`` at most; None for all that share a term, in any order.
             selection: Which rows count.
         """
-        ...
 
 
 def nearest_of(
@@ -288,12 +270,10 @@ class TaggedRow(Protocol):
     @property
     def document_id(self) -> str:
         """Its document."""
-        ...
 
     @property
     def metadata(self) -> Mapping[str, Any]:
         """What filters see beside that."""
-        ...
 
 
 class ValueNumbers:

@@ -9,7 +9,7 @@ import logging
 import threading
 from collections import deque
 from collections.abc import AsyncIterator, Coroutine, Generator, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
 from contextvars import ContextVar
 from functools import partial
 from types import coroutine
@@ -27,7 +27,7 @@ from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import var_child_runnable_config
 from langchain_core.tracers import BaseTracer
 
-from ...nodegraph.concurrency import limit_concurrency
+from ...nodegraph.concurrency import context_value, limit_concurrency
 from ...retrievers.tracing import Span
 from ..frameworks import observe_once
 from .documents import to_document
@@ -146,18 +146,17 @@ def child_runs(
         current["callbacks"] = run_manager.get_child() if run_manager.handlers else None
     limit, manager = current.get("max_concurrency"), current.get("callbacks")
     listens = isinstance(manager, BaseCallbackManager) and bool(manager.handlers)
-    token = var_child_runnable_config.set(current)
-    within = _in_retriever.set(run_manager is not None or (config is None and _in_retriever.get()))
-    try:
-        with nullcontext() if limit is None else limit_concurrency(limit):
-            if listens or _observer.get() is not None:
-                with observe_once(_observer, lambda: RunObserver(loop)) as observer:
-                    yield observer
-            else:
-                yield None
-    finally:
-        _in_retriever.reset(within)
-        var_child_runnable_config.reset(token)
+    is_within = run_manager is not None or (config is None and _in_retriever.get())
+    with (
+        context_value(var_child_runnable_config, current),
+        context_value(_in_retriever, is_within),
+        limit_concurrency(limit),
+    ):
+        if listens or _observer.get() is not None:
+            with observe_once(_observer, lambda: RunObserver(loop)) as observer:
+                yield observer
+        else:
+            yield None
 
 
 @asynccontextmanager
@@ -180,14 +179,9 @@ def child_config(config: RunnableConfig) -> RunnableConfig:
     return cast("RunnableConfig", inherited)
 
 
-@contextmanager
-def config_context(config: RunnableConfig) -> Iterator[None]:
+def config_context(config: RunnableConfig) -> AbstractContextManager[RunnableConfig | None]:
     """Let a config be LangChain's config context in the block."""
-    token = var_child_runnable_config.set(child_config(config))
-    try:
-        yield
-    finally:
-        var_child_runnable_config.reset(token)
+    return context_value(var_child_runnable_config, child_config(config))
 
 
 def _new_run(manager: BaseCallbackManager, name: str) -> CallbackManagerForChainRun:

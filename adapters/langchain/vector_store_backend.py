@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 
 import numpy as np
@@ -13,6 +13,7 @@ from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from langchain_core.vectorstores import VectorStore
 
+from ...nodegraph.concurrency import context_value
 from ...nodegraph.graph import NodeGraph
 from ...retrievers.indexes.nearest_vectors import unit
 from ..vector_store_index import EmbeddedNode, StoreIndexes, store_indexes
@@ -170,14 +171,9 @@ def _node_id(document: Document) -> str:
 _units: ContextVar[bool] = ContextVar("unit_vectors", default=False)
 
 
-@contextmanager
-def unit_vectors() -> Iterator[None]:
+def unit_vectors() -> AbstractContextManager[bool]:
     """Let ``GraphEmbeddings`` give vectors of unit length in the block: a store may measure L2."""
-    token = _units.set(True)
-    try:
-        yield
-    finally:
-        _units.reset(token)
+    return context_value(_units, True)
 
 
 class GraphEmbeddings(Embeddings):

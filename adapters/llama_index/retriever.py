@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import inspect
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -350,9 +350,6 @@ class NodeGraphRetriever(BaseRetriever):
             raise ValueError(f"similarity_top_k must be 1 or more, not {value!r}")
         self._similarity_top_k = value
 
-    def _limited(self) -> AbstractContextManager[None]:
-        return nullcontext() if self.num_workers is None else limit_concurrency(self.num_workers)
-
     @property
     def filters(self) -> Filters | None:
         """Conditions on metadata; LlamaIndex's are translated when they are set."""
@@ -374,13 +371,13 @@ class NodeGraphRetriever(BaseRetriever):
         return self._shown(await in_turn(partial(_nodes_with_scores, results)), span)
 
     def _search(self, query_bundle: QueryBundle) -> list[ScoredNode]:
-        with self._limited():
+        with limit_concurrency(self.num_workers):
             return self.search_for(query_bundle).retrieve(
                 _searched(query_bundle), top_k=self.similarity_top_k, filters=self.filters
             )
 
     async def _asearch(self, query_bundle: QueryBundle) -> list[ScoredNode]:
-        with self._limited():
+        with limit_concurrency(self.num_workers):
             return await self.search_for(query_bundle).aretrieve(
                 _searched(query_bundle), top_k=self.similarity_top_k, filters=self.filters
             )

@@ -5,13 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
-from ..concurrency import SingleFlight
+from ..concurrency import SingleFlight, context_value
 from ..locking import awaited, mutex
 from ..memory_store import as_store
 from ..store import NodeStore
@@ -26,7 +26,6 @@ class Answers(Protocol):
 
     def ask(self, key: str, call: Callable[[], Any]) -> Any:
         """Return the answer that is stored, or that of a call."""
-        ...
 
 
 class AnswerCache:
@@ -112,14 +111,9 @@ def current_answers() -> Answers | None:
     return _current.get()
 
 
-@contextmanager
-def keep_answers(cache: Answers) -> Iterator[None]:
+def keep_answers(cache: Answers) -> AbstractContextManager[Answers | None]:
     """Let transforms that ask models in the block keep their answers in a graph's cache."""
-    token = _current.set(cache)
-    try:
-        yield
-    finally:
-        _current.reset(token)
+    return context_value(_current, cache)
 
 
 def cached_answer(model: str, prompt: str, call: Callable[[], str]) -> str:

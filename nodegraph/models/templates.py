@@ -34,7 +34,6 @@ class PromptTemplate(Protocol):
 
     def format(self, **kwargs: Any) -> str:
         """Return the prompt with values in its places."""
-        ...
 
 
 class ChatPrompt(str):

@@ -44,11 +44,9 @@ class RemoteWorker(Protocol):
         Raises:
             WorkerEndedError: If the process has ended.
         """
-        ...
 
     def close(self) -> None:
         """End the process, also in the middle of a call."""
-        ...
 
 
 class RemoteWorkers(ABC):

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, cast
 
+from ..concurrency import context_value
 from ..document import flatten
 from ..models.answer_cache import Answers, keep_answers
 from ..node import Kin, KinReader, Node
@@ -37,11 +38,8 @@ def is_sending() -> bool:
 
 def function_to_bytes(function: object) -> bytes:
     """Pickle a function for another process, and with it no graph."""
-    token = _sending.set(True)
-    try:
+    with context_value(_sending, True):
         return to_bytes(function)
-    finally:
-        _sending.reset(token)
 
 
 def to_bytes(value: object) -> bytes:

@@ -285,7 +285,6 @@ class Analyzer(Protocol):
 
     def __call__(self, text: str, /) -> Iterable[str]:
         """Return the terms of a passage, each as often as it occurs."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,15 +48,12 @@ class Scorer(Protocol):
 
     def is_current(self) -> bool:
         """Whether the queries still mean what they did when they were added."""
-        ...
 
     def add(self, query: str, results: Sequence[ScoredNode], top_k: int) -> None:
         """Add a query in the next row, with its ``top_k`` results and the runners-up."""
-        ...
 
     def scores(self, texts: Sequence[str]) -> Iterator[Floats]:
         """Yield for each text the scores that it may have had at most, (rows,)."""
-        ...
 
     def stay(self, others: Floats) -> Mask:
         """Return which rows have the same results for sure, (rows,).
@@ -64,11 +61,9 @@ class Scorer(Protocol):
         Args:
             others: What all that is not known scored at most when the query was added.
         """
-        ...
 
     def select(self, rows: Mask) -> None:
         """Drop all other rows."""
-        ...
 
 
 class WordScorer:

@@ -46,7 +46,6 @@ class Engine(Protocol):
     @property
     def prompts(self) -> Mapping[str, Prompt]:
         """Its prompts by name."""
-        ...
 
 
 def no_model(prompt: str) -> str:

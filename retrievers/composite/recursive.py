@@ -9,6 +9,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
+from ...nodegraph.concurrency import context_value
 from ...nodegraph.errors import nearest_names
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.navigation import path_to
@@ -266,14 +267,11 @@ class RecursiveRetriever(PlannedRetriever):
     def _span(self, query: str) -> Iterator[tuple[Span, bool]]:
         """Start a span. Yield whether a reference led back to this retriever."""
         active = _active.get()
-        token = _active.set((*active, id(self)))
-        try:
-            with start_span(self.name, queries=[query], target=self.target) as span:
-                if id(self) in active:
-                    span.attributes["leads_back"] = True
-                yield span, id(self) in active
-        finally:
-            _active.reset(token)
+        span_of_query = start_span(self.name, queries=[query], target=self.target)
+        with context_value(_active, (*active, id(self))), span_of_query as span:
+            if id(self) in active:
+                span.attributes["leads_back"] = True
+            yield span, id(self) in active
 
     def _follow(
         self,

@@ -263,17 +263,14 @@ class TermStatistics(Protocol):
     @property
     def size(self) -> int:
         """How many nodes there are."""
-        ...
 
     @property
     def total_length(self) -> int:
         """How long all nodes are together."""
-        ...
 
     @property
     def frequency(self) -> Callable[[str], int]:
         """Returns in how many nodes a term is."""
-        ...
 
     def mean_inverse_frequency(self) -> float:
         """Return the average over all terms of Okapi's inverse document frequency.
@@ -281,7 +278,6 @@ class TermStatistics(Protocol):
         Raises:
             TypeError: If no process has the frequencies of all terms.
         """
-        ...
 
 
 class Passages(Protocol):
@@ -289,11 +285,9 @@ class Passages(Protocol):
 
     def known(self, ids: Iterable[str]) -> Container[str]:
         """Return which of some nodes are in the group; what it has of others is open."""
-        ...
 
     def meeting(self, filter: Filter) -> Meets | None:
         """Return what says whether a known node meets a filter; None where all do."""
-        ...
 
     def term_scores(self, ids: Sequence[str], query: TermWeights) -> Floats:
         """Return what each term of a query adds to the BM25 score of known nodes.
@@ -305,7 +299,6 @@ class Passages(Protocol):
         Returns:
             An array (nodes, terms); the sums of its rows are the scores.
         """
-        ...
 
 
 class WordSearch(Index[TermWeights], Protocol):
@@ -314,16 +307,12 @@ class WordSearch(Index[TermWeights], Protocol):
     @property
     def size(self) -> int:
         """How many nodes there are; in an engine, when a query was weighed last."""
-        ...
 
     def ready(self) -> None:
         """Do what may take long, before the graph is held."""
-        ...
 
     def statistics(self, query: str) -> TermStatistics:
         """Return what a query is weighed by, in the state that this thread reads."""
-        ...
 
     def passages(self) -> Passages:
         """Return what looks nodes up for one query."""
-        ...

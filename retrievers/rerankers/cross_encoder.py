@@ -150,17 +150,14 @@ class DirectModel(Protocol):
     @property
     def is_usable(self) -> bool:
         """Whether the model reads pairs as they are."""
-        ...
 
     def tokenized(
         self, queries: Sequence[str], texts: Sequence[str], truncation: bool
     ) -> list[Tokens]:
         """Tokenize pairs, with the tokens that the model adds to them."""
-        ...
 
     def computed(self, tokens: Sequence[Tokens]) -> Any:
         """Return the scores of pairs."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

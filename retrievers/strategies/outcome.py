@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Literal
 
+from ...nodegraph.concurrency import context_value
 from ...nodegraph.models.templates import Language
 from ..analysis.text_analyzer import TextAnalyzer
 from ..foreign.outputs import is_answer
@@ -137,14 +138,9 @@ class OutcomeObserver:
 _answering: ContextVar[bool] = ContextVar("answering", default=True)
 
 
-@contextmanager
-def without_answers() -> Iterator[None]:
+def without_answers() -> AbstractContextManager[bool]:
     """Let no strategy in the block have its sub-questions answered, at any depth: search only."""
-    token = _answering.set(False)
-    try:
-        yield
-    finally:
-        _answering.reset(token)
+    return context_value(_answering, False)
 
 
 def are_answered(answers: bool) -> bool:
