@@ -16,8 +16,7 @@ from ..nodegraph.node import Node
 from ..nodegraph.store import Changes
 from ..retrievers.filters import Filter
 from ..retrievers.indexes.nearest_vectors import unit
-from ..retrievers.indexes.node_table import NodeTable
-from ..retrievers.indexes.synced_index import SyncedIndex
+from ..retrievers.indexes.node_table import FilterIndex
 from ..retrievers.protocols import Similarity
 from ..retrievers.results import Hits
 from ..retrievers.similarities.registry import Cosine, with_index
@@ -170,7 +169,7 @@ class StoreIndexes:
         return StoreIndex(graph, group, key, self.backend(graph, group, key))
 
 
-class StoreIndex(SyncedIndex):
+class StoreIndex(FilterIndex):
     """Index a group's embeddings of one key in a vector store.
 
     The store proposes candidates. This class decides which are answers. It requests more of them
@@ -202,7 +201,7 @@ class StoreIndex(SyncedIndex):
 
     def clear(self) -> None:
         """Remove everything, but nothing from the store."""
-        self._table = NodeTable()
+        super().clear()
         self._stored_is_complete = False  # else the store may have more of this group
 
     @property
@@ -295,19 +294,6 @@ class StoreIndex(SyncedIndex):
             raise
         super().apply(changes, prepared, search_version)
         self._stored_is_complete = True
-
-    def remove(self, ids: Sequence[str]) -> None:
-        """Remove nodes."""
-        self._table.remove(ids)
-
-    def add(self, nodes: Sequence[Node], prepared: None) -> None:
-        """Add nodes."""
-        self._table.add(nodes)
-
-    def finish(self) -> None:
-        """Close gaps."""
-        if self._table.sparse:
-            self._table.compact()
 
     def _change_store(self, changes: Changes) -> None:
         texts = self._graph.reader.searched_texts(changes.added)

@@ -11,7 +11,7 @@ from ..nodegraph.concurrency import context_value
 from ..nodegraph.locking import Observation, OutsideHoldError, observing
 from .base_retriever import BaseRetriever, check_queries, check_texts
 from .filters import Filters, parse_filters
-from .plans.effects import Compute
+from .plans.effects import Compute, Work
 from .plans.plan import Payments, Plan, UnpaidError, arun, current_payments, run
 from .results import OutputOptions, Results, ScoredNode
 from .token_budget import Order, TokenBudget
@@ -133,7 +133,7 @@ class PlannedRetriever(BaseRetriever):
         def plans_within(queries: Sequence[str]) -> Plan[list[Results]]:
             with budget.holding():
                 results = yield from self.plans(queries, limit, filters)
-            fit: Compute[list[Results]] = Compute.in_turn(lambda: [*map(budget.fit, results)])
+            fit: Work[list[Results]] = Work(lambda: [*map(budget.fit, results)])
             return (yield from fit)
 
         return plans_within if budget else lambda queries: self.plans(queries, limit, filters)
@@ -185,10 +185,10 @@ def _attempts(plan_of: PlanOf, queries: Sequence[str], payments: Payments) -> Pl
             try:
                 results = yield from plan_of(queries)
             except LookupError:  # a node may have been removed meanwhile
-                if (yield from Compute.in_turn(observation.is_current)):
+                if (yield from Work(observation.is_current)):
                     raise
                 continue
-        if (yield from Compute.in_turn(observation.is_current)):
+        if (yield from Work(observation.is_current)):
             return results
     if len(queries) > 1:
         middle = len(queries) // 2

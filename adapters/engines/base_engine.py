@@ -8,6 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from secrets import token_hex
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, cast
 from urllib.parse import parse_qsl, unquote, urlsplit
 
@@ -24,7 +25,6 @@ from .engine_table import (
     drop_outdated,
     from_ascii,
     key_of,
-    random_name,
     to_ascii,
 )
 from .engine_words import EngineWords
@@ -129,7 +129,7 @@ class EngineVectors(EngineTable[VectorRow, IndexEngine]):
             self._put(record)
             for rows in self._all_rows(old):
                 self._call(partial(self._engine.put, new.name, rows))
-            new = self._completed(new, random_name())
+            new = self._completed(new, token_hex(8))
             self._own_record()
             self._put(replace(record, collection=new, building=None))
             self._drop(old)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -12,6 +11,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache, partial
 from hashlib import blake2b
+from secrets import token_hex
 from typing import Any, ClassVar, Generic, TypeVar
 
 from ...nodegraph.errors import StoreError, TransientStoreError
@@ -186,7 +186,7 @@ class EngineTable(Generic[RowT, EngineT]):
                 return
             with self._store.exclusive(f"index {self._key}", wait=wait) as free:
                 if free:
-                    self._writer, self._filling = random_name(), False
+                    self._writer, self._filling = token_hex(8), False
                     record = replace(self._record(), writer=self._writer, group=self._group)
                     owner = _owner(self._store, self._engine)
                     self._put(replace(record, owner=owner, seen=time.time()))
@@ -218,7 +218,7 @@ class EngineTable(Generic[RowT, EngineT]):
         if collection is None:  # nothing was there, and nothing has come
             self._put(replace(record, state=target))
             return
-        token = random_name()
+        token = token_hex(8)
         record = replace(record, target=target, next_token=token)
         self._put(record)  # from here on, who reads an earlier state does without the table
         try:
@@ -259,7 +259,7 @@ class EngineTable(Generic[RowT, EngineT]):
         old, unfinished = record.collection, None if self._filling else record.building
         new = record.building if self._filling else None  # there is no row
         if new is not None:
-            new = self._completed(new, random_name())
+            new = self._completed(new, token_hex(8))
             self._checked.add(new.name)
         full = (to.revision, to.version)
         self._own_record()
@@ -298,7 +298,7 @@ class EngineTable(Generic[RowT, EngineT]):
         """Write what else the store has, in one transaction with the record; nothing here."""
 
     def _new_name(self) -> str:
-        return f"{_PREFIX}{self._key[:24]}_{random_name()[:12]}"
+        return f"{_PREFIX}{self._key[:24]}_{token_hex(8)[:12]}"
 
     def _delete(self, collection: EngineCollection, keys: Sequence[str]) -> None:
         for start in range(0, len(keys), BATCH):
@@ -453,11 +453,6 @@ def _read_record(stored: bytes) -> TableRecord:
         if fields[name] is not None:
             fields[name] = EngineCollection(**fields[name])
     return TableRecord(**fields)
-
-
-def random_name() -> str:
-    """Return a name that nothing else has: 16 hexadecimal digits."""
-    return os.urandom(8).hex()
 
 
 def key_of(node_id: str) -> str:

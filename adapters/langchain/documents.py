@@ -15,6 +15,7 @@ from ...nodegraph.graph import NodeGraph
 from ...nodegraph.node import ROOT, Node
 from ...retrievers.foreign.outputs import ForeignNode
 from ...retrievers.results import ScoredNode
+from ...retrievers.validation import whole
 from ..frameworks import (
     copied_metadata,
     different_text,
@@ -329,9 +330,5 @@ def check_count(name: str, value: int | None) -> None:
         TypeError: If it is no whole number.
         ValueError: If it is below 1.
     """
-    if value is None:
-        return
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise TypeError(f"{name} is a whole number, not {value!r:.80}")
-    if value < 1:
-        raise ValueError(f"{name} must be 1 or more, not {value!r}; it counts returned documents")
+    if value is not None:
+        whole(value, name, 1)

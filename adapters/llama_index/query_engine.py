@@ -66,7 +66,7 @@ from ...retrievers.tracing import observe
 from .instrumentation import report_spans
 from .nodes import id_in_llama_index, to_node_with_score, to_nodes_with_scores, to_scored_node
 from .prompt_templates import changed_prompts, default_llm, llm_or_settings, to_templates
-from .retriever import NodeGraphRetriever, undecorated
+from .retriever import NodeGraphRetriever, as_bundle, undecorated
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -306,11 +306,11 @@ class NodeGraphQueryEngine(BaseQueryEngine):
 
     def retrieve(self, query_bundle: QueryType) -> list[NodeWithScore]:
         """Return the nodes that an answer would be made from, best first."""
-        return run(self._retrieve_only(_bundle(query_bundle)))
+        return run(self._retrieve_only(as_bundle(query_bundle)))
 
     async def aretrieve(self, query_bundle: QueryType) -> list[NodeWithScore]:
         """Async version of ``retrieve``."""
-        return await arun(self._retrieve_only(_bundle(query_bundle)))
+        return await arun(self._retrieve_only(as_bundle(query_bundle)))
 
     def synthesize(
         self,
@@ -320,7 +320,7 @@ class NodeGraphQueryEngine(BaseQueryEngine):
     ) -> RESPONSE_TYPE:
         """Return the answer to a question from nodes."""
         retrieve = partial(_return_nodes, nodes)
-        return run(self._respond(_bundle(query_bundle), retrieve, additional_source_nodes))
+        return run(self._respond(as_bundle(query_bundle), retrieve, additional_source_nodes))
 
     async def asynthesize(
         self,
@@ -330,7 +330,7 @@ class NodeGraphQueryEngine(BaseQueryEngine):
     ) -> RESPONSE_TYPE:
         """Async version of ``synthesize``."""
         retrieve = partial(_return_nodes, nodes)
-        return await arun(self._respond(_bundle(query_bundle), retrieve, additional_source_nodes))
+        return await arun(self._respond(as_bundle(query_bundle), retrieve, additional_source_nodes))
 
     def _query(self, query_bundle: QueryBundle) -> RESPONSE_TYPE:
         return run(self._answer(query_bundle))
@@ -423,10 +423,6 @@ def _check_synthesizer(
             f"LlamaIndex answers with a LlamaIndex LLM, not {llm!r:.80}; give such a one, a "
             "response_synthesizer, or nodekin's QueryEngine(retriever, llm), which takes any model"
         )
-
-
-def _bundle(query: QueryType) -> QueryBundle:
-    return QueryBundle(query) if isinstance(query, str) else query
 
 
 _WITH_PARTS = (SubQuestionRetriever.variant_name, MultiStepRetriever.name)

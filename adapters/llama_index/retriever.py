@@ -44,6 +44,7 @@ from ...retrievers.results import ScoredNode
 from ...retrievers.retriever import Retriever
 from ...retrievers.strategies.hyde import FindMean
 from ...retrievers.tracing import Span, trace
+from ...retrievers.validation import whole
 from ..tool_filters import pattern_within
 from .document_graph import GraphOptions, graph_of_documents, graph_of_nodes, objects_of
 from .instrumentation import report_spans
@@ -344,11 +345,7 @@ class NodeGraphRetriever(BaseRetriever):
 
     @similarity_top_k.setter
     def similarity_top_k(self, value: int | None) -> None:
-        if value is not None and (isinstance(value, bool) or not isinstance(value, int)):
-            raise TypeError(f"similarity_top_k is a whole number or None, not {value!r:.80}")
-        if value is not None and value < 1:
-            raise ValueError(f"similarity_top_k must be 1 or more, not {value!r}")
-        self._similarity_top_k = value
+        self._similarity_top_k = None if value is None else whole(value, "similarity_top_k", 1)
 
     @property
     def filters(self) -> Filters | None:
@@ -470,7 +467,8 @@ def _refers(nodes: Sequence[NodeWithScore]) -> bool:
     return any(isinstance(result.node, IndexNode) for result in nodes)
 
 
-def _bundle(query: QueryType) -> QueryBundle:
+def as_bundle(query: QueryType) -> QueryBundle:
+    """Return a query as LlamaIndex's query bundle."""
     return QueryBundle(query) if isinstance(query, str) else query
 
 

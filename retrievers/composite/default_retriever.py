@@ -356,7 +356,7 @@ class DefaultRetriever(PlannedRetriever):
                     queries, passages_within(budget), filters, measured, weights, links
                 )
                 search = partial(self._windows, queries, passages, budget, weights[2:])
-                return (yield from Compute.in_turn(partial(in_a_newer_state, search)))
+                return (yield from Work(partial(in_a_newer_state, search)))
             return (
                 yield from self._without_copies(queries, limit, filters, measured, weights, links)
             )
@@ -410,7 +410,7 @@ class DefaultRetriever(PlannedRetriever):
         retriever = self._retriever(weights, links)
         rankings = yield from Find(retriever, queries, max(limit, COMPARED), filters)
         score = partial(self._scored, queries, rankings, measured)
-        scored = yield from Compute.in_turn(partial(in_a_newer_state, score))
+        scored = yield from Work(partial(in_a_newer_state, score))
         return [results[:limit] for results in scored]
 
     def _search_together(

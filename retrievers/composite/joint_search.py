@@ -13,7 +13,7 @@ from ...nodegraph.models.passage_vectors import embed_ahead
 from ...nodegraph.navigation import kin, path_to
 from ...nodegraph.node import Node
 from ..filters import Filters
-from ..plans.effects import Compute
+from ..plans.effects import Compute, Work
 from ..plans.plan import Plan
 from ..protocols import Index
 from ..ranking import FusedNode
@@ -116,7 +116,7 @@ def joint_search(
             results += search_held(searches, partial(_results, of_part, rank, queries[part]))
         return results
 
-    return (yield from Compute.in_turn(find))
+    return (yield from Work(find))
 
 
 def _results(

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import functools
 import re
-import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, get_args
 
+from ...nodegraph.models.output.lines import normalize
 from ...nodegraph.splitters.chunking import UNSPACED, count_tokens
 from ..results import ScoredNode
 from ..validation import choice
@@ -345,9 +345,7 @@ def covered_tokens(gold: GoldSpan, items: Sequence[RetrievedItem]) -> int:
     return total
 
 
-@functools.lru_cache(maxsize=20_000)
-def _normalized(text: str) -> str:
-    return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
+_normalized = functools.lru_cache(maxsize=20_000)(normalize)
 
 
 SPACED = rf"[^\W{UNSPACED}]"

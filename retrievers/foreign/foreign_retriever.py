@@ -18,6 +18,7 @@ from ..plans.plan import Plan
 from ..protocols import RetrieverProtocol
 from ..results import OutputOptions, Results
 from ..tracing import start_span
+from ..validation import takes_any_keyword
 from .outputs import read_output, read_plain, read_sources
 
 if TYPE_CHECKING:
@@ -225,24 +226,16 @@ def _top_k_binding(runnable: Any) -> Callable[[int], tuple[Any, dict[str, Any]]]
     if own is None:
         return None
     parameters = inspect.signature(own).parameters
-    name = next((name for name in ("k", "top_k") if name in parameters), None)
-    if name is not None:
-        return partial(_keyword, runnable, name)
-    if _takes_any(own) and hasattr(inner, "vectorstore") and hasattr(inner, "search_kwargs"):
+    name = next((name for name in ("k", "top_k") if name in parameters), "")
+    if name:
+        return lambda top_k: (runnable, {name: top_k})
+    if takes_any_keyword(own) and hasattr(inner, "vectorstore") and hasattr(inner, "search_kwargs"):
         return partial(_store_options, runnable, inner)
     fields = getattr(type(inner), "model_fields", {})
-    name = next((name for name in ("k", "top_k") if name in fields), None)
-    if name is None or inner is not runnable:
+    name = next((name for name in ("k", "top_k") if name in fields), "")
+    if not name or inner is not runnable:
         return None
-    return partial(_copied, runnable, name)
-
-
-def _keyword(runnable: Any, name: str, top_k: int) -> tuple[Any, dict[str, Any]]:
-    return runnable, {name: top_k}
-
-
-def _copied(runnable: Any, name: str, top_k: int) -> tuple[Any, dict[str, Any]]:
-    return runnable.model_copy(update={name: top_k}), {}
+    return lambda top_k: (runnable.model_copy(update={name: top_k}), {})
 
 
 def _store_options(runnable: Any, retriever: Any, top_k: int) -> tuple[Any, dict[str, Any]]:
@@ -354,12 +347,7 @@ def _takes(function: Callable[..., Any], *names: str) -> bool:
         parameters: Mapping[str, Any] = inspect.signature(function).parameters
     except (TypeError, ValueError):  # written in C
         return True
-    return all(name in parameters for name in names) or _takes_any(function)
-
-
-def _takes_any(function: Callable[..., Any]) -> bool:
-    parameters = inspect.signature(function).parameters.values()
-    return any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters)
+    return all(name in parameters for name in names) or takes_any_keyword(function)
 
 
 PushFilters = Callable[[Filters], Mapping[str, Any]]

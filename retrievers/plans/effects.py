@@ -279,11 +279,6 @@ class Compute(Effect[T]):
         """Call a function or its async form with these arguments."""
         return Compute(partial(function, *args, **kwargs), partial(async_function, *args, **kwargs))
 
-    @staticmethod
-    def in_turn(function: Callable[[], T]) -> Compute[T]:
-        """Call a function that waits for no model or server. See ``in_turn``."""
-        return Compute(function, partial(in_turn, function))
-
     def run(self) -> T:
         """Return the function's result."""
         return self.function()

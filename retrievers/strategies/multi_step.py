@@ -31,7 +31,7 @@ from ..plans.plan import Plan, arun, run
 from ..plans.prompting import Prompt, PromptMixin, fit_passages, neutralize
 from ..protocols import RetrieverLike
 from ..ranking import with_variant
-from ..results import OutputOptions, QueryVariant, Results, ScoredNode
+from ..results import OutputOptions, QueryVariant, Results
 from ..tracing import start_span
 from ..validation import check_top_k, seconds, whole
 from .model_prompt import ModelPrompt, StrategySettings, describe_error, model_or
@@ -43,6 +43,7 @@ from .outcome import (
     StrategyOutcome,
     SubResults,
     merge_steps,
+    result_key,
     same_question,
 )
 
@@ -605,7 +606,7 @@ class MultiStepRetriever(PromptMixin, PlannedRetriever):
     def _add_steps(self, search: _Search) -> Plan[Ended]:
         """Add step after step. Return why there are no more."""
         steps = search.steps
-        seen = {_key(result) for result in steps[0].results}
+        seen = {result_key(result) for result in steps[0].results}
         while self.max_steps:
             last = len(steps) > self.max_steps
             if len(steps) > 1 and not steps[-1].results:
@@ -613,7 +614,7 @@ class MultiStepRetriever(PromptMixin, PlannedRetriever):
             reading = yield from search.budget.enforce(
                 self.reader.read_step(search.query, steps, last=last)
             )
-            new = {_key(result) for result in steps[-1].results} - seen
+            new = {result_key(result) for result in steps[-1].results} - seen
             seen |= new
             answers = {normalize(step.answer) for step in steps[:-1] if step.answer}
             # Before the first step there is only an answer to the whole question.
@@ -671,7 +672,3 @@ def _with_notes(steps: Sequence[Step], ended: Ended, note: str | None) -> list[S
         variant = QueryVariant(steps[0].question, "multi-step", text)
         noted.append(replace(step, results=tuple(with_variant(step.results, variant))))
     return noted
-
-
-def _key(result: ScoredNode) -> tuple[str, str]:
-    return result.node.id, result.node.text

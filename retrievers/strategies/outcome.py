@@ -261,7 +261,7 @@ def merge_steps(
         return fuse(rankings, "rrf", [1.0, *doubtful], top_k, RANK_CONSTANT)
     weights = [1.0, *(SUPPORTED if results else TRUSTED for results in supporting)]
     ranking = fuse(rankings, "rrf", weights, None, RANK_CONSTANT)
-    firsts = {_key(step.results[0]) for step in (first, *others) if step.results}
+    firsts = {result_key(step.results[0]) for step in (first, *others) if step.results}
     return _best_with(ranking, firsts, len(ranking) if top_k is None else top_k)
 
 
@@ -269,12 +269,13 @@ def _best_with(
     ranking: Sequence[ScoredNode], required: Collection[tuple[str, str]], top_k: int
 ) -> list[ScoredNode]:
     """Return the first results, some of which have their place before others, in their order."""
-    first = sorted(ranking, key=lambda result: _key(result) not in required)[:top_k]
-    keys = {_key(result) for result in first}
-    return [result for result in ranking if _key(result) in keys]
+    first = sorted(ranking, key=lambda result: result_key(result) not in required)[:top_k]
+    keys = {result_key(result) for result in first}
+    return [result for result in ranking if result_key(result) in keys]
 
 
-def _key(result: ScoredNode) -> tuple[str, str]:
+def result_key(result: ScoredNode) -> tuple[str, str]:
+    """Return what makes two results one: a window of a node has another text."""
     return result.node.id, result.node.text
 
 

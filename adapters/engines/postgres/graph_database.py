@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from secrets import token_hex
 from typing import Any, TypeVar
 
 from ....nodegraph.database import Database, StateCache
@@ -171,7 +172,7 @@ class GraphDatabase(Database[ServerConnection]):
         self._local = threading.local()
         self._idle = idle_connections(self.address)
         self._generation = 0  # counts how often all was closed
-        self._name = random_name()
+        self._name = token_hex(8)
         self._transactions = 0
         self._holders = 0  # threads that keep other processes from writing
         self._locked: ServerConnection | None = None  # the connection that has the lock for them
@@ -497,8 +498,3 @@ class GraphDatabase(Database[ServerConnection]):
                 connection.run("DELETE FROM writers WHERE id = %s", [bytes.fromhex(self._name)])
         if connection is not None and not connection.lost:
             self._idle.put(connection)
-
-
-def random_name() -> str:
-    """Return a name that no other process has."""
-    return os.urandom(8).hex()

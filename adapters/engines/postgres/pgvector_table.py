@@ -6,13 +6,14 @@ import json
 import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from secrets import token_hex
 from typing import TYPE_CHECKING, Any
 
 from ....nodegraph.errors import StoreError
 from ....nodegraph.locking import Lock
 from ....nodegraph.search_tables import Nearest, TableState, ValueMatch, VectorRow
 from ..index_engine import EF_CONSTRUCTION, EF_SEARCH, HNSW_FROM, M, ValueNumbers
-from .graph_database import GraphDatabase, random_name
+from .graph_database import GraphDatabase
 from .server_connection import (
     BinaryValue,
     ServerConnection,
@@ -120,7 +121,7 @@ class PostgresVectorTable:
             if connection is None:
                 yield False
                 return
-            self._writer = random_name()
+            self._writer = token_hex(8)
             with self._database.transaction() as db:
                 db.run(
                     "INSERT INTO vector_tables VALUES (%t, %b, %t, NULL, 0, now()) "

@@ -117,8 +117,8 @@ async def test_top_k_counts_targets(search: Retriever) -> None:
     ("settings", "error", "message"),
     [
         ({"similarity_top_k": 0}, ValueError, "1 or more, not 0"),
-        ({"similarity_top_k": True}, TypeError, "whole number or None, not True"),
-        ({"similarity_top_k": "3"}, TypeError, "whole number or None, not '3'"),
+        ({"similarity_top_k": True}, TypeError, "whole number, not True"),
+        ({"similarity_top_k": "3"}, TypeError, "whole number, not '3'"),
         ({"filters": {"a": []}}, ValueError, "allows no value"),
         ({"top_k": 3}, TypeError, "unexpected keyword argument 'top_k'"),
     ],
