@@ -322,16 +322,6 @@ def scripts() -> list[str]:
     return sorted({language.script for language in _ALL})
 
 
-def language_terms(frequency: Callable[[str], int]) -> list[str]:
-    """Return the terms by which an index tells which languages its texts are in.
-
-    Args:
-        frequency: Returns in how many texts a term is.
-    """
-    others = [language.term for language in _ALL] if frequency(LANGUAGE_TERM) else []
-    return [LANGUAGE_TERM, *others]
-
-
 def names() -> list[str]:
     """Return the names of all languages."""
     return sorted({language.name for language in _ALL} | _ALGORITHMS)

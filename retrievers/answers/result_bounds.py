@@ -84,11 +84,12 @@ class WordScorer:
         self._numbers = np.zeros(0, np.int64)  # those of the terms in the index
         self._vocabulary: object = None
         self._languages = self._index_languages()
+        self._statistics = index.statistics("")  # those of the index when a query was added last
         self._lengths = list[int]()  # postings of each row
         self._averages = list[float]()  # by row
         self._top_ks = list[int]()  # by row; 0 where there were fewer results
         self._new: list[npt.NDArray[Any]] = []
-        self._kind = np.dtype([*_POSTING, ("impacts", np.uint16, (known,))])
+        self._kind = np.dtype([*_POSTING.descr, ("impacts", np.uint16, (known,))])
         self._step = (similarity.k1 + 1) / 65_535  # an impact is stored in steps, k1 + 1 at most
         self._postings = np.zeros(0, self._kind)
 
@@ -110,7 +111,9 @@ class WordScorer:
         average = index.total_length / index.size if index.size else 0.0
         positions: dict[str, int] = {}
         rows, columns = list[tuple[Any, ...]](), list[int]()
-        statistics = index.statistics(query)
+        if not self._statistics.is_of(index):
+            self._statistics = index.statistics("")
+        statistics = self._statistics
         for term, count in similarity.weigh_terms(query, statistics.frequency, index.size):
             forms = (term,) if isinstance(term, str) else term
             frequencies = {form: statistics.frequency(form) for form in forms}
@@ -120,8 +123,9 @@ class WordScorer:
                 idf = _inverse_frequency(rarest, index.size) if frequencies[form] else 0.0
                 rows.append((self._number(form), self._number(main), count, count * idf))
                 columns.append(positions.setdefault(form, len(positions)))
-        new = np.zeros(len(rows), self._kind)
-        new[[name for name, _ in _POSTING]] = np.array(rows, _POSTING)
+        new, of_terms = np.zeros(len(rows), self._kind), np.array(rows, _POSTING)
+        for name in _POSTING.names or ():
+            new[name] = of_terms[name]
         unit_weights = dict.fromkeys(positions, 1.0)
         saturation = Saturation(similarity.k1, similarity.b, average)
         unweighed = TermWeights(unit_weights, saturation, statistics=(statistics,))
@@ -226,7 +230,7 @@ class WordScorer:
         self._top_ks = np.array(self._top_ks)[rows].tolist()
 
 
-_POSTING = [("term", "i4"), ("main", "i4"), ("count", "f4"), ("weight", "f4")]
+_POSTING = np.dtype([("term", "i4"), ("main", "i4"), ("count", "f4"), ("weight", "f4")])
 
 
 def _inverse_frequency(frequency: Any, size: int) -> Any:

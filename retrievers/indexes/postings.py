@@ -147,6 +147,8 @@ _Starts = npt.NDArray[np.int64]
 
 BATCH_SIZE = 1_000_000  # postings that are moved at a time
 
+_TERM = 256  # postings that take as much memory as what is held of a term by itself
+
 _SMALL = 20_000  # postings up to which later ones are never worth merging
 
 
@@ -272,14 +274,17 @@ class PostingLists(NamedTuple):
 
 
 class PostingsByTerm(dict[str, tuple[Ints, Counts]]):
-    """Look up the rows of a term, ascending, and how often each has it; of a query, each once.
+    """Look up the rows of a term, ascending, and how often each has it; each term once.
 
     Args:
         postings: Those of an index, as they are now.
         alive: Which rows there are; None for all.
+
+    Attributes:
+        held: How many postings are held beside those of the index; each term is 256 more.
     """
 
-    __slots__ = ("_alive", "_find", "_later", "_lists", "_starts", "_terms")
+    __slots__ = ("_alive", "_find", "_later", "_lists", "_starts", "_terms", "held")
 
     def __init__(self, postings: Postings, alive: Mask | None = None) -> None:
         super().__init__()
@@ -287,6 +292,7 @@ class PostingsByTerm(dict[str, tuple[Ints, Counts]]):
         self._find, self._alive = postings.vocabulary.find, alive
         starts = self._lists.starts
         self._starts, self._terms = starts.data, len(starts) - 1
+        self.held = 0
 
     def __missing__(self, term: str) -> tuple[Ints, Counts]:
         number = self._find(term)
@@ -302,6 +308,8 @@ class PostingsByTerm(dict[str, tuple[Ints, Counts]]):
         if self._alive is not None:
             living = self._alive[rows]
             rows, counts = rows[living], counts[living]
+        is_copied = self._alive is not None or number in self._later
+        self.held += _TERM + is_copied * len(rows)
         self[term] = rows, counts
         return rows, counts
 

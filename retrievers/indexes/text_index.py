@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import chain
@@ -17,7 +17,6 @@ from ...nodegraph.concurrency import track
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.hashing import fingerprint
 from ...nodegraph.node import Node
-from ..analysis.languages import language_terms
 from ..analysis.text_analyzer import Analyzer, TextAnalyzer
 from ..filters import Filter
 from ..results import Hits
@@ -26,7 +25,6 @@ from .bm25_scores import LEAST, Floats, Meets, QueryPostings, Saturation, TermWe
 from .node_table import Mask, NodeTable
 from .postings import (
     MAX_TEXTS,
-    Counts,
     Ints,
     InvertedTexts,
     Postings,
@@ -42,6 +40,8 @@ _LONG = 1_000  # nodes whose indexing is worth a progress bar
 _PORTION = 4_096  # nodes that are held at a time
 
 _BATCH = 200_000  # characters that are analysed together
+
+_HELD = 1 << 20  # postings that are held for the next queries
 
 # Count up when TextAnalyzer returns other terms or lengths: older files are rebuilt then.
 _ANALYSIS = 5
@@ -60,8 +60,7 @@ class TextIndex(SyncedIndex):
     Attributes:
         table: The nodes by row.
         total_length: How long all nodes are together.
-        language_postings: The postings of terms that name languages, which all queries are weighed
-            by; None until the first query since the last change.
+        state: Another object after each change.
     """
 
     uses_search_text = True
@@ -82,7 +81,8 @@ class TextIndex(SyncedIndex):
         self._state_changed()
 
     def _state_changed(self) -> None:
-        self.language_postings: Mapping[str, tuple[Ints, Counts]] | None = None
+        self.state = object()
+        self._statistics: QueryStatistics | None = None
         self._mean_idf: float | None = None
         self._norms: tuple[Saturation | None, Floats] = None, np.zeros(0)  # of the latest query
         self._latest: _Latest = None, {}
@@ -95,9 +95,12 @@ class TextIndex(SyncedIndex):
     # Searching
 
     def statistics(self, query: str) -> QueryStatistics:
-        """Return what a query is weighed by."""
-        alive = self.table.alive if self.size < len(self.table) else None
-        return QueryStatistics(self, self._postings, alive)
+        """Return what a query is weighed by; queries of one state share what was looked up."""
+        statistics = self._statistics
+        if statistics is None or statistics.held > _HELD:
+            alive = self.table.alive if self.size < len(self.table) else None
+            statistics = self._statistics = QueryStatistics(self, self._postings, alive)
+        return statistics
 
     def frequency(self, term: str) -> int:
         """Return in how many nodes a term is, as they are now."""
@@ -271,7 +274,7 @@ _BEST = 64  # nodes of which a query's terms are looked up next
 
 
 class QueryStatistics(PostingsByTerm):
-    """Tell what a query is weighed by in an index; the postings of its terms are looked up once.
+    """Tell what queries are weighed by in an index; the postings of a term are looked up once.
 
     Args:
         index: The index.
@@ -288,11 +291,7 @@ class QueryStatistics(PostingsByTerm):
     def __init__(self, index: TextIndex, postings: Postings, alive: Mask | None) -> None:
         super().__init__(postings, alive)
         self._index, self.size, self.total_length = index, index.size, index.total_length
-        if index.language_postings is None:
-            names = language_terms(self.frequency)
-            index.language_postings = {name: self[name] for name in names}
-        self._state = index.language_postings
-        self.update(self._state)
+        self._state = index.state
 
     def mean_inverse_frequency(self) -> float:
         """Return the average over all terms of Okapi's inverse document frequency."""
@@ -300,7 +299,7 @@ class QueryStatistics(PostingsByTerm):
 
     def is_of(self, index: TextIndex) -> bool:
         """Return whether it is of an index as it is now."""
-        return self._index is index and self._state is index.language_postings
+        return self._index is index and self._state is index.state
 
 
 class _TablePassages:

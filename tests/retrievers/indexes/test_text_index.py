@@ -12,7 +12,7 @@ from stress import amount
 
 from nodekin.nodegraph import Document, Node, NodeGraph
 from nodekin.retrievers import Retriever, ScoredNode
-from nodekin.retrievers.indexes import node_table
+from nodekin.retrievers.indexes import node_table, text_index
 from nodekin.retrievers.similarities.bm25 import Bm25
 
 SIMILARITY = Bm25(analyzer=str.split)
@@ -275,3 +275,21 @@ def test_an_index_that_was_just_written_is_used_from_its_file(tmp_path) -> None:
                 assert not any(mapped[name] for name in ("ids", "terms", "posting_rows", "orders"))
             documents["2"] = Document(f"new {turn}\nlines of 2", id="2")
             graph.add(documents["2"])
+
+
+def test_queries_share_what_was_looked_up_within_bounds(monkeypatch) -> None:
+    graph = NodeGraph()
+    graph.add([f"tea {number}" for number in range(40)])
+    graph.remove(graph.reader.document_ids()[:3])
+    retriever, index = Retriever(graph, "ROOT"), Bm25().open(graph, "ROOT")
+    results = retriever.batch([f"tea {number}" for number in range(40)])
+    shared = index.statistics("")
+    assert len(shared["tea"][0]) == 37
+    assert {"7", "8"} <= shared.keys()
+    monkeypatch.setattr(text_index, "_HELD", 300)
+    assert retriever.batch([f"tea {number}" for number in range(40)]) == results
+    assert len(index.statistics("")) < 10
+    graph.remove(graph.reader.document_ids()[:3])
+    retriever("tea 7")
+    assert index.statistics("") is not shared
+    assert len(index.statistics("")["tea"][0]) == 34
