@@ -29,9 +29,9 @@ _SURE_ENDS = "。！？｡؟۔।॥།။។።։"
 # „Ja.“ and »Ja.« end with what opens elsewhere, « Oui. » has a space that breaks no line.
 _OTHER_CLOSER = r"(?:(?:(?<=[!?.])[“«]|[ \xa0\u202f]»)(?!\S))?"
 
-# Marks, the quotes and brackets that close behind them, and references as in "so.[1]".
+# Marks, also ". . .", the quotes and brackets that close behind them, and references: "so.[1]".
 _CANDIDATE = lazy_pattern(
-    rf"(?P<mark>[{_SURE_ENDS}!?….]+)"
+    rf"(?P<mark>[{_SURE_ENDS}!?….]+(?:[ \xa0]+[.…]+(?=[\s.…]|\Z))*)"
     rf"(?P<closers>[{_CLOSERS}]*{_OTHER_CLOSER}(?:\[\d+\])*[{_SURE_ENDS}]*)|\n\s*"
 )
 
@@ -41,7 +41,13 @@ _ITEM = re.compile(r"(?:[-*+]|#{1,6}|\d{1,3}[.)])[ \t]|[•>|]|(?:\d{1,3}|[一�
 
 _HEADING = re.compile(r"#{1,6}[ \t]")
 
-_STARTS = ("", "\n", *".!?:)。！？：）")
+_LINE_STARTS = ("", "\n", "#")
+
+_STARTS = (*_LINE_STARTS, *".!?:)。！？：）")
+
+_CONTENTS_ENTRY = re.compile(r"(?:[.…][ \xa0]?){4,}\d{1,5}\Z")
+
+_SECTION_NUMBER = re.compile(r"\d{1,3}(?:\.\d{1,3})*")
 
 _INITIALS = re.compile(r"(?:[^\W\d_]\.)*[^\W\d_]")
 
@@ -168,6 +174,8 @@ def _ends(text: str, start: int, stop: str, closers: str, end: int) -> bool:
         return True
     before, following = text[max(0, start - 1) : start], text[end : end + 1]
     open_end = not following or following.isspace()
+    if stop[-1] in ".…" and len(stop) > 3 and _after(text, end).isdigit():
+        return False  # they lead to the number of a page
     if "…" in stop:
         return open_end
     may_abbreviate = stop == "." and not closers and not text.isascii()
@@ -186,8 +194,9 @@ def _ends(text: str, start: int, stop: str, closers: str, end: int) -> bool:
         return not last.isascii() and not _OTHER_INITIAL.search(text, max(0, start - 6), end + 4)
     if last in ("no", "nos"):
         return not upcoming.isdigit()
-    if last.isdigit() and len(last) < 4:  # a list item's, where no words stand before it
-        return text[max(0, start - 24) : start - len(last)].rstrip(" \t")[-1:] not in _STARTS
+    if _SECTION_NUMBER.fullmatch(last):  # a list item's or heading's, with no words before it
+        words = text[max(0, start - 24) : start - len(last)].rstrip(" \t")
+        return words[-1:] not in (_LINE_STARTS if "." in last else _STARTS)
     return last not in _MAY_END or upcoming.isupper() or not upcoming
 
 
@@ -200,7 +209,10 @@ def _breaks(text: str, start: int, end: int) -> bool:
     if text.count("\n", start, end) > 1 or _WIDE.match(text, end) or _ITEM.match(text, end):
         return True
     line = text[text.rfind("\n", 0, start) + 1 : start].strip()
-    return bool(line) and bool(_WIDE.match(line[-1]) or _HEADING.match(line))
+    if not line:
+        return False
+    is_entry = line[-1].isdigit() and _CONTENTS_ENTRY.search(line[-40:])
+    return bool(is_entry or _WIDE.match(line[-1]) or _HEADING.match(line))
 
 
 def _paragraph_ends(text: str) -> Iterable[int]:

@@ -153,6 +153,12 @@ SENTENCES = {
         ["# Tea", "\nA drink", "\n\n## Green", "\nUnfermented."],
         ["Overview", "\n\nThis is it."],
         ["没有结尾的一行", "\n下一行"],
+        ["## 1.2. Scope", "\nIt is wide.", " See 1.2.", " Then go on."],
+        ["### 1.2.5. 一组用户", "\n为了使组生效。"],
+    ],
+    "leaders": [
+        ["1 Tea . . . . . . 12", "\n1.1 Water ........ 13", "\n2 水……………… 14"],
+        ["Wait . . . what?", " No . . .", " Yes."],
     ],
 }
 
