@@ -26,6 +26,15 @@ _INTERNAL_LINK = re.compile(r"\[([^\[\]\n]*)\]\(#[^)\s]*\)")
 
 _TAG = re.compile(r"<(?:script|style)\b.*?</(?:script|style)\s*>|<[^<>]*>", re.I | re.S)
 
+_AS_IT_IS = re.compile(r"(</?(?:pre|script|style|textarea)\b)", re.I)
+
+_WIDE = "[\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\uff01-\uffef]"
+
+_WRAP = re.compile(
+    rf"(?<={_WIDE})[ \t]*\r?\n\s*(?=((?![\uac00-\ud7af]){_WIDE})|[^\s<])"  # not Korean
+    rf"|(?<=[^\s>])\r?\n\s*(?={_WIDE})"
+)
+
 _MAX_DEPTH = 1_000  # of tags; of a page with more the library that reads HTML may give nothing
 
 _EMPHASIS = ["b", "strong", "i", "em", "u", "s", "font", "span", "mark", "ins"]
@@ -52,7 +61,7 @@ def markdown(html: str) -> str:
     options = ConversionOptions(
         skip_images=True, compact_tables=True, extract_metadata=False, strip_tags=_EMPHASIS
     )
-    text = convert(html, options).content or ""
+    text = convert(_unwrapped(html), options).content or ""
     if not text.strip() and _depth(html) > _MAX_DEPTH:
         text = unescape(_TAG.sub(" ", html))
     while "\n\n\n" in text:  # what is left of what was left out
@@ -60,6 +69,20 @@ def markdown(html: str) -> str:
     if "](#" in text:
         text = _INTERNAL_LINK.sub(lambda m: f"[{m[1]}]" if m[1].isdecimal() else m[1], text)
     return text.strip()
+
+
+def _unwrapped(html: str) -> str:
+    """Return a page whose source has no breaks of lines within Chinese or Japanese.
+
+    None is shown there, but each would end a sentence of the text.
+    """
+    if html.isascii():
+        return html
+    parts = _AS_IT_IS.split(html)
+    for at in range(0, len(parts), 2):
+        if not at or parts[at - 1].startswith("</"):
+            parts[at] = _WRAP.sub(lambda wrap: "" if wrap[1] else " ", parts[at])
+    return "".join(parts)
 
 
 def _depth(html: str) -> int:

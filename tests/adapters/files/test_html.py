@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from nodekin.adapters.files.html import markdown
 from nodekin.nodegraph import NodeGraph
 
 PAGE = """<!DOCTYPE html><html><head><meta charset="{charset}"><title>茶 &amp; 水</title>
@@ -45,3 +46,15 @@ def test_the_text_of_a_page_that_is_nested_without_end_is_kept(tmp_path: Path) -
     (tmp_path / "deep.html").write_text(html + "</body></html>")
     (node,) = NodeGraph(tmp_path, progress=False).nodes("ROOT")
     assert node.text == "Tea is green."
+
+
+@pytest.mark.parametrize(
+    ("html", "text"),
+    [
+        ("<p>在某些\n  Unix 中，把\r\n用户放到\n一组。</p>", "在某些 Unix 中，把用户放到一组。"),
+        ("<p>日本語の\n文。</p><pre>一\n二</pre>", "日本語の文。\n\n```\n一\n二\n```"),
+        ("<p>한국어\n문장</p><p>好</p>\n<p>A\nb.</p>", "한국어 문장\n\n好\n\nA\nb."),
+    ],
+)
+def test_lines_of_the_source_end_no_sentence(html: str, text: str) -> None:
+    assert markdown(html) == text
