@@ -38,6 +38,10 @@ _MAX_FOOT = 4  # lines that may follow a table which goes on at the next page
 
 _LINE = re.compile(r"\S(?:[^\r\n\ufffe]*\S)?")  # which ends at a hyphen
 
+_RIGHT_TO_LEFT = re.compile("[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]")
+
+_ALEF_LAM = re.compile("[\u0622\u0623\u0625\u0627]\u0644")
+
 _PASSWORD = 4  # FPDF_ERR_PASSWORD
 
 
@@ -187,7 +191,7 @@ def _lines_of_page(page: Any, below_table: bool = False) -> Lines | None:
         page.set_rotation(360 - angle)  # else each letter may be a line
         textpage = page.get_textpage()
         text = textpage.get_text_range()
-    text = normalized(text)
+    text = _with_ligatures_in_order(textpage, normalized(text))
     if not text.strip():
         images = page.get_objects([raw.FPDF_PAGEOBJ_IMAGE], max_depth=3)
         return () if next(images, None) is None else None
@@ -200,6 +204,24 @@ def _lines_of_page(page: Any, below_table: bool = False) -> Lines | None:
     if not (below_table or may_have_rows(joined)):
         return joined
     return with_parts_joined(with_tables(page, textpage, lines))
+
+
+def _with_ligatures_in_order(textpage: Any, text: str) -> str:
+    """Return a text with the letters of Arabic ligatures, which PDFium turns round, in order."""
+    from pypdfium2 import raw
+
+    if not _ALEF_LAM.search(text) or len(text) != textpage.count_chars():
+        return text
+    handle, x, y = textpage.raw, c_double(), c_double()
+
+    def in_order(match: re.Match[str]) -> str:
+        places = set()
+        for index in range(*match.span()):
+            raw.FPDFText_GetCharOrigin(handle, index, x, y)
+            places.add((x.value, y.value))
+        return match[0][::-1] if len(places) == 1 else match[0]
+
+    return _ALEF_LAM.sub(in_order, text)
 
 
 def _png(page: Any) -> bytes:
@@ -237,7 +259,7 @@ def _lines(textpage: Any, text: str, *, is_upward: bool = False) -> list[TextLin
     """Return the lines of a page with their places, measured at their first and last characters.
 
     Of vertical lines, and of those that go upward, the places are those that they would have if
-    the page were turned.
+    the page were turned. Of lines that go to the left the place is unknown.
     """
     from pypdfium2 import raw
 
@@ -264,11 +286,16 @@ def _lines(textpage: Any, text: str, *, is_upward: bool = False) -> list[TextLin
                 position = (-baseline, -box.bottom, x0)
                 lines.append(TextLine(text[start:stop], start, *position, abs(size), False, 1))
                 continue
+        right = box.right
+        if right <= x0 and not (is_upward or _RIGHT_TO_LEFT.search(text, start, stop)):
+            for index in range(start, stop):  # as the number of a page may stand before what
+                raw.FPDFText_GetLooseCharBox(handle, index, box)  # the text has before it
+                x0, right = min(x0, box.left), max(right, box.right)
         if is_upward:
             position = (baseline, box.top, -x0)
             lines.append(TextLine(text[start:stop], start, *position, abs(size), False, -1))
         else:
-            lines.append(TextLine(text[start:stop], start, x0, box.right, baseline, abs(size)))
+            lines.append(TextLine(text[start:stop], start, x0, right, baseline, abs(size)))
     return lines
 
 

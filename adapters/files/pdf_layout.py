@@ -35,10 +35,17 @@ _ITEM = re.compile(
 _BULLET = re.compile("[•▪◦‣●■□➢\uf0b7\uf0a7\uf0d8\uf076\uf0fc\uf02d\ue000-\uf8ff][ \u00a0]?")
 
 # What stands before a heading on the page, and not in the outline.
-_NUMBER = re.compile(r"(?:chapter|appendix|part|section)?\s*(?:\d+|[A-Z])(?:\.\d+)*[.:]?\s+", re.I)
+_NUMBER = re.compile(
+    r"(?:chapter|appendix|part|section)?\s*(?:\d+|[A-Z])(?:\.\d+)*[.:]?\s+"
+    r"|第\s*[\d〇一二三四五六七八九十百]+\s*[章节節回部篇编編卷条條]\s*",
+    re.I,
+)
 
 # What goes on with no paragraph: captions, headings with numbers, and numbers alone.
 _NEW_START = re.compile(r"(?i:fig(?:ure|\.)|tab(?:le|\.))\s*\d|\d[\d.]*(?:\s+[^a-z]|\s*\Z)")
+
+# The dots from an entry of a list of contents to the number of its page.
+_LEADER = re.compile(r"\s*(?:(?:\. ?){5,}|…{3,})\s*")
 
 _USUAL_PITCH = 1.2
 
@@ -159,17 +166,38 @@ def _is_same_line(first: TextLine, second: TextLine) -> bool:
     )
 
 
+_ROMAN = "[ivxl]{1,7}"  # as pages before page 1 have
+
 _PAGE_NUMBER = re.compile(
-    r"[\W_]*(?:page|p\.|seite|第)?\s*(\d{1,5})\s*(?:(?:of|von|/|共)\s*\d{1,5})?\s*[页頁]?[\W_]*",
+    rf"[\W_]*(?:{_ROMAN}|(?:page|p\.|seite|第)?\s*\d{{1,5}}\s*(?:(?:of|von|/|共)\s*\d{{1,5}})?)"
+    r"\s*[页頁]?[\W_]*",
     re.I,
 )
-
 
 _FRONT_PAGES = 20  # how many a file may have before page 1
 
 _COUNTED = re.compile(r"(?<!\d)\d{1,5}(?!\d)")
 
+_ROMAN_COUNTED = re.compile(rf"\A{_ROMAN}(?!\S)|(?<!\S){_ROMAN}\Z")
+
 _FIELD = re.compile(r":(?!\S)|：")  # behind the name of a form's field
+
+
+class _Place(NamedTuple):
+    """What the lines of several pages have in common that may be their head or foot."""
+
+    text: str
+    height: int
+
+
+class _Found(NamedTuple):
+    """A line at a place: its page (from 0), what stands beside its number, and whether that
+    number surely counts pages.
+    """
+
+    page: int
+    beside: str
+    is_sure: bool
 
 
 def _without_running_heads(pages: Sequence[Lines], pitch: float) -> Sequence[Lines]:
@@ -177,28 +205,36 @@ def _without_running_heads(pages: Sequence[Lines], pitch: float) -> Sequence[Lin
 
     One that the first page has elsewhere, as a title, is not kept at all.
 
-    A head or foot is set off from the text, no larger than most of it, and at the same place of
-    more than half of all pages, or of all left or all right ones, and of three where there are as
-    many. It is the same there, and no field of a form, or a number in it counts the pages.
+    A head or foot is set off from the text, no larger than it unless it is a page number, and at
+    the same place of more than half of all pages, or of all left or all right ones, and of three
+    where there are as many. It is the same there, and no field of a form, or a number in it counts
+    the pages. A page number may stand alone elsewhere, and Roman ones be on two pages.
     """
-    places: dict[tuple[str, int], list[int]] = {}
+    places: dict[_Place, list[_Found]] = {}
     for number, lines in enumerate(pages):
         for line in _margin_lines(lines, pitch):
-            for place in _places(line, number):
-                places.setdefault(place, []).append(number)
-    first = {place: on[0] for place, on in places.items() if _is_on_most(on, len(pages))}
-
-    heights = {height for _, height in first}
-    if not first:
+            for place, found in _places(line, number):
+                places.setdefault(place, []).append(found)
+    heads = {place for place, on in places.items() if _is_head(place, on, len(pages))}
+    numbered = {place.text for place in heads if place.text[0] == "\0"}
+    heads.update(
+        place
+        for place, on in places.items()
+        if place.text in numbered and not any(one.beside for one in on)
+    )
+    if not heads:
         return pages
+    first = {place: places[place][0].page for place in heads}
+    heights = {place.height for place in heads}
     start = _squeezed("".join(line.text for line in pages[0]))
-    characters = _sizes(pages)[1]
-    body = max(characters, key=characters.__getitem__, default=0.0)
+    body = _body_size(pages)
+    of_any_size = {place for place in heads if _is_number(place, places[place])}
 
     def stays(line: TextLine, number: int) -> bool:
-        if _rounded(line.size) > body:
+        at = [place for place, _ in _places(line, number) if place in first]
+        if _rounded(line.size) > body and not of_any_size.intersection(at):
             return True
-        on = [first[place] for place in _places(line, number) if place in first]
+        on = [first[place] for place in at]
         is_page_number = _PAGE_NUMBER.fullmatch(line.text)
         is_new = not number or _squeezed(line.text) not in start
         return not on or (number == min(on) and is_new and not is_page_number)
@@ -209,6 +245,25 @@ def _without_running_heads(pages: Sequence[Lines], pitch: float) -> Sequence[Lin
     ]
 
 
+def _is_head(place: _Place, on: Sequence[_Found], count: int) -> bool:
+    """Return whether lines at a place of some of so many pages are heads.
+
+    A number is sure to count pages, or what stands beside it, as the title of a chapter, changes
+    and is the same on several pages.
+    """
+    if place.text.startswith(_ROMAN_PLACE):
+        return len({one.page for one in on}) > 1
+    if _is_on_most([one.page for one in on if one.is_sure], count):
+        return True
+    return _is_number(place, on) and _is_on_most([one.page for one in on], count)
+
+
+def _is_number(place: _Place, on: Sequence[_Found]) -> bool:
+    """Return whether lines at a place are numbers, alone or beside titles of several pages."""
+    beside = {one.beside for one in on}
+    return place.text[0] == "\0" and (beside == {""} or 1 < len(beside) < len(on) / 1.5)
+
+
 def _is_on_most(numbers: Sequence[int], count: int) -> bool:
     """Return whether these are most of so many pages, or of their left or right ones."""
     on = set(numbers)
@@ -217,25 +272,49 @@ def _is_on_most(numbers: Sequence[int], count: int) -> bool:
     return len(on) >= max(2, min(3, count), count // 2 + 1)
 
 
-def _places(line: TextLine, number: int) -> Iterator[tuple[str, int]]:
+_ROMAN_PLACE = "\0roman"
+
+
+def _places(line: TextLine, number: int) -> Iterator[tuple[_Place, _Found]]:
     """Yield the text and the place of a line on a page (from 0), also with each number of it as
     how far it is from the page's own. Beside one at the edge may be the title of a chapter.
 
-    ``Invoice 1001`` and ``Question 1`` count something else: a number that counts pages stands
-    alone, with another one, or near the page's own with more than two words (six characters of
-    Chinese).
+    ``Invoice 1001`` and ``Question 1`` count something else: a number that surely counts pages
+    stands alone, with another one, or near the page's own with more than two words (six
+    characters of Chinese).
     """
     text, height = line.text, round(line.baseline / 4)
     if not _FIELD.search(text):
-        yield text, height
+        yield _Place(text, height), _Found(number, "", True)
     numbers = list(_COUNTED.finditer(text))
     is_counted = len(numbers) > 1 or _PAGE_NUMBER.fullmatch(text)
     is_title = len(text.split()) > 3 or len(_CJK.findall(text)) > 5
     for match in numbers:
+        before, after = text[: match.start()], text[match.end() :]
         away = int(match[0]) - number
-        if is_counted or (is_title and abs(away) <= _FRONT_PAGES):
-            before, after = text[: match.start()], text[match.end() :]
-            yield f"{before}\0{away}{after}" if before and after else f"\0{away}", height
+        is_near = abs(away) <= _FRONT_PAGES
+        if not (is_counted or is_near):
+            continue
+        found = _Found(number, f"{before}{after}", bool(is_counted or is_title))
+        if not (before and after):
+            yield _Place(f"\0{away}", height), found
+        elif found.is_sure:
+            yield _Place(f"{before}\0{away}{after}", height), found
+    if roman := _ROMAN_COUNTED.search(text):
+        place = _Place(f"{_ROMAN_PLACE}{_arabic(roman[0]) - number}", height)
+        yield place, _Found(number, text[: roman.start()] + text[roman.end() :], True)
+
+
+def _arabic(roman: str) -> int:
+    values = [{"i": 1, "v": 5, "x": 10, "l": 50}[letter] for letter in roman]
+    return sum(-a if a < b else a for a, b in pairwise([*values, 0]))
+
+
+def _body_size(pages: Sequence[Lines]) -> float:
+    """Return the largest rounded size of text, as code may be smaller; others are of headings."""
+    characters = _sizes(pages)[1]
+    usual = (size for size, n in characters.items() if n > 0.15 * characters.total())
+    return max(usual, default=0.0)
 
 
 def _margin_lines(lines: Lines, pitch: float) -> Iterator[TextLine]:
@@ -391,10 +470,24 @@ def _block_texts(lines: Lines, block: _PageBlock) -> list[str]:
     if lines[start].is_table:
         return ["", lines[start].text]
     usual = without_ligatures if level else without_bullets
-    texts = with_breaks([usual(line.text) for line in lines[start:end]])
+    texts = with_breaks([usual(_without_leader(line.text)) for line in lines[start:end]])
     if level:
         return [f"{'#' * min(level, 6)} ", *texts]
     return ["\\" if texts[0][0] == "#" else "", *texts]
+
+
+def _has_leader(text: str) -> bool:
+    return ". . . ." in text or "....." in text or "………" in text
+
+
+def _without_leader(text: str) -> str:
+    """Return an entry of a list of contents with four dots, which end no sentence.
+
+    Example:
+        >>> _without_leader("1.2 Tea . . . . . . . . . 12")
+        '1.2 Tea .... 12'
+    """
+    return _LEADER.sub(" .... ", text).strip() if _has_leader(text) else text
 
 
 def without_bullets(text: str) -> str:
@@ -593,7 +686,7 @@ def _columns(lines: Lines, pitch: float) -> _Columns:
         above_x0, above_base, above_size = x0, baseline, size if x1 > x0 else 0.0
     edges[start:] = [edge] * (count - start)
     is_surely_full = [
-        reach >= edge and ". . . ." not in line.text
+        reach >= edge and not _has_leader(line.text)
         for reach, edge, line in zip(reaches, edges, lines, strict=True)
     ]
     return _Columns(is_below, edges, is_surely_full)
@@ -616,7 +709,7 @@ def _is_full(line: TextLine, following: TextLine, edge: float) -> bool:
         return not is_table
     advance = (x1 - x0) / len(text)  # how wide a character is
     following_advance = (following.x1 - following.x0) / len(following.text)
-    if advance > 1.3 * size or following_advance > 1.3 * size or ". . . ." in text:
+    if advance > 1.3 * size or following_advance > 1.3 * size or _has_leader(text):
         return False  # the row of a table, or an entry of a list of contents, with gaps
     if x1 + 30 * advance + 1.5 * size < edge:  # no word would have
         return False

@@ -143,8 +143,9 @@ def _rules(page: Any) -> tuple[list[_Rule], list[_Rule]]:
 
     horizontal: list[_Rule] = []
     vertical: list[_Rule] = []
-    count = raw.FPDFPage_CountObjects(page)
-    objects = [raw.FPDFPage_GetObject(page, index) for index in range(count)]
+    handle = page.raw
+    count = raw.FPDFPage_CountObjects(handle)
+    objects = [raw.FPDFPage_GetObject(handle, index) for index in range(count)]
     paths = [o for o in objects if raw.FPDFPageObj_GetType(o) == raw.FPDF_PAGEOBJ_PATH]
     if len(paths) > 10 * _MAX_RULES:
         return [], []

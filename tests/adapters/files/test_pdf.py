@@ -229,6 +229,42 @@ def test_heads_that_count_pages_are_there_once(left: str, right: str) -> None:
     assert sum(map(text.count, set(heads))) == len({left, right})
 
 
+def test_a_page_number_beside_titles_of_several_pages_goes_with_them() -> None:
+    pages = [page_of(*LINES, head=f"{'ABC'[n // 4]} Tea {n + 1}") for n in range(12)]
+    pages[0] = page_of(*LINES)
+    pages[5] = page_of(*LINES, foot="6")  # where a chapter begins
+    text, _ = pages_as_text(pages, [])
+    assert [line for line in text.split() if line.isdecimal()] == ["2"]  # where it stands first
+    titles = [page_of(*LINES, head=f"{n + 1} {'ABCDEFGH'[n]}") for n in range(8)]
+    assert "8 H" in pages_as_text(titles, [])[0]
+
+
+def test_roman_page_numbers_are_left_out() -> None:
+    heads = ["i", "Preface ii", "iii", "Contents iv", *map(str, range(1, 16))]
+    text, _ = pages_as_text([page_of(*LINES, head=head) for head in heads], [])
+    assert text.split().count("iii") == 0
+    assert "iv" not in text
+
+
+def test_heads_are_left_out_where_most_of_the_text_is_smaller() -> None:
+    pages = [page_of(*LINES, head=f"{'AB'[n // 4]} Tea {n + 1}") for n in range(8)]
+    for page in pages:
+        page[1:] = [line._replace(size=7) for line in page[1:] * 3]
+    assert "Tea 8" not in pages_as_text(pages, [])[0]
+
+
+@pytest.mark.parametrize("number", ["第1章 ", "第 十二 节", "Chapter 3: ", "3.1 "])
+def test_a_heading_has_a_number_that_the_outline_has_not(number: str) -> None:
+    text, _ = pages_as_text([page_of(f"{number}茶与水", LINES[0])], [(0, 2, "茶与水")])
+    assert text.startswith(f"## {number}茶与水\n")
+
+
+@pytest.mark.parametrize("dots", [". " * 20, "." * 20, "…" * 10])
+def test_the_dots_of_a_list_of_contents_are_four(dots: str) -> None:
+    pages = [page_of(f"1.2 Green Tea {dots}12", f"1.3 Black Tea {dots}14")]
+    assert pages_as_text(pages, [])[0] == "1.2 Green Tea .... 12\n\n1.3 Black Tea .... 14"
+
+
 @pytest.mark.parametrize(
     ("first", "is_same"), [(LINES[0], True), (f"{LINES[0]}:", False), (f"- {LINES[0]}", False)]
 )
@@ -296,6 +332,13 @@ def test_lines_of_turned_pages_stand_where_they_are_shown(
     assert abs(middle / SCALE - expected) < 0.1
     assert (box.right - box.left > box.bottom - box.top) == is_across
     assert box.is_line == (turn == 0)
+
+
+def test_a_line_that_begins_with_what_stands_behind_is_as_wide_as_it_is(tmp_path: Path) -> None:
+    file = tmp_path / "a.pdf"
+    file.write_bytes(pdf_of(b"BT /F 12 Tf 60 20 Td [(Water and Tea) 8500 (46)] TJ ET"))
+    (box,) = Layout.from_bytes(read_pdf(SourceFile(file, ReadOptions())).layout or b"").boxes
+    assert box.right - box.left > 0.3 * SCALE
 
 
 @pytest.mark.parametrize("place", ["-12 Tf 20 250 Td", "12 Tf 1e9 250 Td", "12 Tf 0 0 0 0 1 1 Tm"])

@@ -134,3 +134,14 @@ def test_paragraphs_sentences_and_headings(
     assert whole / total >= 0.97
     assert unended / paragraphs <= 0.08
     assert 2 * right / (found + expected) >= 0.85
+
+
+def test_the_letters_of_arabic_ligatures_are_in_order(tmp_path: Path) -> None:
+    typst = pytest.importorskip("typst", reason="no typst: pip install typst")
+    text = "خلال الأميركية لاعب الإسلام الآن"
+    (tmp_path / "a.typ").write_text(
+        f'#set text(lang: "ar", font: "DejaVu Sans Mono")\n{text}', encoding="utf-8"
+    )
+    typst.compile(str(tmp_path / "a.typ"), output=str(tmp_path / "a.pdf"))
+    (node,) = NodeGraph(tmp_path / "a.pdf", progress=False).nodes("ROOT")
+    assert node.text == text
