@@ -96,6 +96,7 @@ class _Projection(NamedTuple):
     y_by_x: float
     x_by_y: float
     y_by_y: float
+    is_upright: bool  # not turned, as most pages are
 
     @classmethod
     def of(cls, page: Any) -> _Projection:
@@ -108,18 +109,14 @@ class _Projection(NamedTuple):
             raw.FPDF_PageToDevice(page, 0, 0, size, size, 0, x, y, column, row)
             corners.append((column.value / 1000, row.value / 1000))
         (x0, y0), (x1, y1), (x2, y2) = corners
-        return cls(x0, y0, *(d / 100 for d in (x1 - x0, y1 - y0, x2 - x0, y2 - y0)))
-
-    @property
-    def is_upright(self) -> bool:
-        """Whether the page is not turned, as most are."""
-        return not self.y_by_x and not self.x_by_y and self.x_by_x > 0 > self.y_by_y
+        a, b, c, d = (d / 100 for d in (x1 - x0, y1 - y0, x2 - x0, y2 - y0))
+        return cls(x0, y0, a, b, c, d, not b and not c and a > 0 > d)
 
     def __call__(self, box: Rectangle) -> tuple[int, int, int, int]:
         """Return left, top, right and bottom."""
         left, bottom, right, top = box
-        x0, y0, a, b, c, d = self
-        if self.is_upright:
+        x0, y0, a, b, c, d, is_upright = self
+        if is_upright:
             return int(x0 + a * left), int(y0 + d * top), int(x0 + a * right), int(y0 + d * bottom)
         xs = sorted((int(x0 + a * left + c * top), int(x0 + a * right + c * bottom)))
         ys = sorted((int(y0 + b * left + d * top), int(y0 + b * right + d * bottom)))
@@ -130,10 +127,11 @@ def _boxes(placed: Iterable[PlacedLine], projections: Sequence[_Projection]) -> 
     """Yield the boxes of lines, of tables those of the cells."""
     for start, end, page, line in placed:
         project = projections[page]
-        if line.is_placed:
-            is_line = not line.turn and project.is_upright
+        _, _, x0, x1, _, size, _, turn, cells = line
+        if x1 > x0 and size > 0:
+            is_line = not turn and project.is_upright
             yield TextBox(start, end, *project(line.rectangle), is_line)
-        for first, last, box in line.cells:
+        for first, last, box in cells:
             yield TextBox(start + first, start + last, *project(box), is_line=False)
 
 

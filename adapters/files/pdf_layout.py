@@ -378,7 +378,7 @@ def pages_as_text(
         titles.setdefault(number, {})[_squeezed(title)] = level
     levels = {} if titles else _levels_by_size(pages)
     parts: list[str] = []
-    placed: list[tuple[int, int, int, TextLine]] = []
+    placed: list[PlacedLine] = []
     length = 0
     last: TextLine | None = None  # the full line, or the table, with which a page ends
     head = ""  # the first row of that table
@@ -406,7 +406,7 @@ def pages_as_text(
             parts += (prefix, *texts)
             length += len(prefix)
             for line, text in zip(lines[block.start : block.end], texts, strict=True):
-                placed.append((length, length + len(text.rstrip()), number, line))
+                placed.append(PlacedLine(length, length + len(text.rstrip()), number, line))
                 length += len(text)
         if blocks:
             end = lines[-1]
@@ -416,11 +416,14 @@ def pages_as_text(
                 head = end.text.partition("\n")[0]
     text, removed = _hyphens_resolved("".join(parts))
     blanks = len(text) - len(text.lstrip("\n "))
+    text = text.strip("\n ")
+    if not (removed or blanks):
+        return text, placed
 
     def moved(offset: int) -> int:
         return offset - blanks - bisect_left(removed, offset)
 
-    return text.strip("\n "), [
+    return text, [
         PlacedLine(moved(start), moved(end), page, line) for start, end, page, line in placed
     ]
 
