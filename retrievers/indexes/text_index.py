@@ -20,8 +20,8 @@ from ...nodegraph.node import Node
 from ..analysis.text_analyzer import Analyzer, TextAnalyzer
 from ..filters import Filter
 from ..results import Hits
-from .array_files import Arrays, grown
-from .bm25_scores import LEAST, Floats, Meets, QueryPostings, Saturation, TermWeights, best_rows
+from .array_files import Arrays
+from .bm25_scores import Floats, Meets, QueryPostings, RowLengths, TermWeights, best_rows
 from .node_table import Mask, NodeTable
 from .postings import (
     MAX_TEXTS,
@@ -77,14 +77,13 @@ class TextIndex(SyncedIndex):
         self.table = NodeTable()
         self.total_length = 0
         self._postings = Postings()
-        self._lengths: Ints = np.zeros(0, np.int32)
+        self._lengths = RowLengths(np.zeros(0, np.int32))
         self._state_changed()
 
     def _state_changed(self) -> None:
         self.state = object()
         self._statistics: QueryStatistics | None = None
         self._mean_idf: float | None = None
-        self._norms: tuple[Saturation | None, Floats] = None, np.zeros(0)  # of the latest query
         self._latest: _Latest = None, {}
 
     @property
@@ -147,16 +146,7 @@ class TextIndex(SyncedIndex):
         terms = query.heaviest_first()
         if not terms:
             return Hits([], [])
-        weighs, norms = self._norms
-        if weighs != query.saturation:
-            norms = query.saturation.norms(self._lengths[: len(table)])
-            self._norms = query.saturation, norms
-        of_query = QueryPostings(
-            [*map(self._statistics_of(query).__getitem__, terms)],
-            np.array([*map(query.weights.__getitem__, terms)]),
-            query.saturation,
-            norms,
-        )
+        of_query = self._postings_of(query, terms)
         rows, scores = best_rows(of_query, limit, table.matching(filter), table.orders)
         ids = table.ids.take(rows)
         # Which terms the best nodes have is asked next.
@@ -181,31 +171,25 @@ class TextIndex(SyncedIndex):
 
     def term_scores(self, rows: npt.NDArray[np.int64], query: TermWeights) -> Floats:
         """Return what each term of a query adds to the scores of some rows, (rows, terms)."""
-        counts = np.zeros((len(query.weights), len(rows)))
         order = rows.argsort()  # what is near each other is looked up in less time
-        rows = rows.take(order)
-        sought = rows.astype(np.int32)
-        postings = self._statistics_of(query)
-        for of_query, term in zip(counts, query.weights, strict=True):
-            of_term, of_rows = postings[term]
-            if len(of_term):
-                at = of_term.searchsorted(sought)
-                np.multiply(
-                    of_rows.take(at, mode="clip"), of_term.take(at, mode="clip") == sought, of_query
-                )
-        norms = query.saturation.norms(self._lengths.take(rows))
-        # Where lengths don't count, what is not there would be nothing of nothing.
-        impacts = query.saturation.weighed(counts, np.maximum(norms, LEAST))
-        impacts *= np.array([*query.weights.values()])[:, np.newaxis]
-        scores: Floats = impacts.T.take(order.argsort(), axis=0)
-        return scores
+        scores = self._postings_of(query, query.weights).looked_up(rows.take(order))
+        return scores.T.take(order.argsort(), axis=0)
+
+    def _postings_of(self, query: TermWeights, terms: Collection[str]) -> QueryPostings:
+        """Return the postings of terms of a query."""
+        return QueryPostings(
+            [*map(self._statistics_of(query).__getitem__, terms)],
+            np.array([*map(query.weights.__getitem__, terms)]),
+            query.saturation,
+            self._lengths,
+        )
 
     # Following the graph
 
     def remove(self, ids: Sequence[str]) -> None:
         """Remove nodes; their postings stay until gaps are closed."""
         if rows := self.table.remove(ids):
-            self.total_length -= int(self._lengths[rows].sum())
+            self.total_length -= int(self._lengths.take(np.array(rows)).sum())
 
     def add(self, nodes: Sequence[Node], prepared: None = None) -> None:
         """Analyse and add nodes."""
@@ -215,8 +199,7 @@ class TextIndex(SyncedIndex):
         texts = chain.from_iterable(map(self._added, portions(tracked, _PORTION)))
         lengths = self._postings.extend(first, map(self._invert, batches(texts)))
         self.total_length += int(lengths.sum())
-        self._lengths = grown(self._lengths, len(self.table))
-        self._lengths[first : len(self.table)] = lengths
+        self._lengths.extend(lengths)
 
     def _added(self, nodes: Sequence[Node]) -> list[str]:
         """Number nodes; return their texts."""
@@ -230,7 +213,7 @@ class TextIndex(SyncedIndex):
         """Close gaps."""
         if self.table.sparse:
             alive = self.table.alive
-            self._lengths = self._lengths[: len(alive)][alive]
+            self._lengths = RowLengths(self._lengths.values[alive])
             self._postings.compact(alive)
             self.table.compact()
         self._state_changed()
@@ -253,7 +236,7 @@ class TextIndex(SyncedIndex):
 
     def arrays(self) -> Arrays:
         """Return the arrays to store."""
-        lengths = self._lengths[: len(self.table)]
+        lengths = self._lengths.values
         return {**self.table.arrays(), **self._postings.arrays(), "lengths": lengths}
 
     def restore(self, arrays: Arrays) -> None:
@@ -262,7 +245,7 @@ class TextIndex(SyncedIndex):
         lengths = arrays["lengths"]
         if len(lengths) != len(table):
             raise ValueError(f"it has the lengths of {len(lengths)} nodes of {len(table)}")
-        self.table, self._postings, self._lengths = table, postings, lengths
+        self.table, self._postings, self._lengths = table, postings, RowLengths(lengths)
         self.total_length = int(lengths[table.alive].sum())
         self._state_changed()  # what was remembered refers to the postings as they were
 

@@ -7,7 +7,12 @@ from hypothesis import strategies as st
 from stress import amount
 
 from nodekin.retrievers.indexes import bm25_scores
-from nodekin.retrievers.indexes.bm25_scores import QueryPostings, Saturation, add, best_rows
+from nodekin.retrievers.indexes.bm25_scores import (
+    QueryPostings,
+    RowLengths,
+    Saturation,
+    best_rows,
+)
 
 LIMITS = st.sampled_from([None, 1, 2, 3, 5, 10, 256, 1000])
 SEEDS = st.integers(0, 2**32 - 1)
@@ -18,15 +23,17 @@ def random_query(
     random: np.random.Generator, size: int, lowest: float, saturation: Saturation
 ) -> tuple[QueryPostings, np.ndarray]:
     """Return the postings of some terms, the heaviest first, and the lengths of rows."""
-    lengths = random.integers(1, 6, size).astype(np.int32)
+    longest = random.choice([6, 60, 4000])
+    lengths = random.integers(1, longest, size).astype(np.int32)
     lists, weights = [], []
     for _ in range(int(random.integers(1, 7))):
         share = random.choice([0.02, 0.05, 0.3, 0.9])
         rows = np.flatnonzero(random.random(size) < share).astype(np.int32)
-        lists.append((rows, random.integers(1, 6, len(rows)).astype(np.uint8)))
+        highest, kind = ((2, np.uint8), (6, np.uint8), (300, np.uint32))[int(random.integers(3))]
+        lists.append((rows, random.integers(1, highest, len(rows)).astype(kind)))
         weights.append(float(random.choice([lowest, 0.001, 0.5, 1.0, 4.0])))  # many equal sums
     weights.sort(reverse=True)
-    return QueryPostings(lists, np.array(weights), saturation, saturation.norms(lengths)), lengths
+    return QueryPostings(lists, np.array(weights), saturation, RowLengths(lengths)), lengths
 
 
 def brute(query, lengths, limit, allowed, orders) -> tuple[list[int], list[float]]:
@@ -43,7 +50,8 @@ def brute(query, lengths, limit, allowed, orders) -> tuple[list[int], list[float
 def check(seed: int, limit: int | None, density: float | None, lowest: float) -> None:
     random = np.random.default_rng(seed)
     size = int(random.choice([random.integers(1, 60), 500]))
-    saturation = Saturation(random.random() * 2, random.random(), 17.3)
+    k1 = random.choice([0.0, 1e9, random.random() * 2])
+    saturation = Saturation(k1, random.random(), random.choice([1.5, 17.3, 900.0]))
     query, lengths = random_query(random, size, lowest, saturation)
     allowed = None if density is None else random.random(size) < density
     orders = random.permutation(size).astype(np.int64)
@@ -70,20 +78,44 @@ def test_a_rare_term_decides_and_the_common_one_is_only_looked_up(monkeypatch) -
     common = np.arange(1000, dtype=np.int32), np.ones(1000, np.uint8)
     rare = np.array([7, 500], np.int32), np.array([1, 2], np.uint8)
     saturation = Saturation(1.0, 0.0, 1.0)
-    norms = saturation.norms(np.ones(1000, np.int32))
-    query = QueryPostings([rare, common], np.array([5.0, 0.001]), saturation, norms)
+    lengths = RowLengths(np.ones(1000, np.int32))
+    query = QueryPostings([rare, common], np.array([5.0, 0.001]), saturation, lengths)
+    add = bm25_scores._Bounds.add
 
-    def noted(query: QueryPostings, part: slice, sums: np.ndarray) -> None:
-        added.append(len(query.lists[part]))
-        add(query, part, sums)
+    def noted(bounds, terms: range) -> None:
+        added.extend(terms)
+        add(bounds, terms)
 
-    monkeypatch.setattr(bm25_scores, "add", noted)
+    monkeypatch.setattr(bm25_scores._Bounds, "add", noted)
     rows, scores = best_rows(query, 2, None, np.arange(1000))
     assert rows.tolist() == [500, 7]
     assert scores.tolist() == [5.0 * (4 / 3) + 0.001, 5.0 + 0.001]
-    assert added == [1]
+    assert added == [0]
     rows, _ = best_rows(query, 4, None, np.arange(1000))
     assert rows.tolist() == [500, 7, 0, 1]  # ties by order
+
+
+def test_no_count_is_too_high_for_the_bounds(monkeypatch) -> None:
+    monkeypatch.setattr(bm25_scores, "_FEW", 0)
+    first = np.array([3, 4], np.int32), np.array([200, 1], np.uint8)
+    second = np.array([4], np.int32), np.array([4], np.uint8)
+    common = np.arange(1000, dtype=np.int32), np.ones(1000, np.uint8)
+    saturation, lengths = Saturation(10.0, 0.0, 1.0), RowLengths(np.ones(1000, np.int32))
+    weights = np.array([1.0, 1.0, 0.001])
+    query = QueryPostings([first, second, common], weights, saturation, lengths)
+    rows, _ = best_rows(query, 1, None, np.arange(1000))
+    assert rows.tolist() == [3]
+
+
+def test_the_steps_of_lengths_follow_what_is_added_and_the_average() -> None:
+    lengths = RowLengths(np.array([1, 40, 90], np.int32))
+    assert [step.tolist() for step in map(np.asarray, lengths.steps(39.5))] == [2, [0, 20, 45]]
+    lengths.extend(np.array([3, 1000], np.int32))
+    step, steps = lengths.steps(39.9)
+    assert (step, steps[: len(lengths)].tolist()) == (2, [0, 20, 45, 1, 63])
+    step, steps = lengths.steps(400.0)
+    assert (step, steps[: len(lengths)].tolist()) == (16, [0, 2, 5, 0, 62])
+    assert lengths.values.tolist() == [1, 40, 90, 3, 1000]
 
 
 def test_counts_of_any_settings_are_weighed_as_numbers() -> None:
