@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from array import array
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -372,6 +373,24 @@ class Postings:
             for block in blocks:
                 _add_later(later, block)
         return np.concatenate(lengths)
+
+    def append(self, first_row: int, texts: Iterable[Iterable[str]]) -> None:
+        """Add the terms of a few new rows, numbered from ``first_row``, as often as they occur.
+
+        What ``extend`` takes for one text, ten take here, and many take less there.
+        """
+        lists, later = self._state
+        for row, terms in enumerate(texts, first_row):
+            counted = Counter(terms)
+            for term, count in counted.items():
+                number = self.vocabulary.add(term)
+                if (of_term := later.get(number)) is None:
+                    of_term = later[number] = array("i"), array("I")
+                of_term[0].append(row)
+                of_term[1].append(count)
+            later.size += len(counted)
+        if later.size > _SMALL + len(lists.rows) // 8:
+            self._merge([])
 
     def _merge(self, blocks: list[_Block]) -> None:
         """Merge what came later, and further blocks, with the lists; blocks are used up."""

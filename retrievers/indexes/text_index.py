@@ -35,6 +35,8 @@ from .postings import (
 )
 from .synced_index import SyncedIndex, portions
 
+_FEW = 8  # nodes whose terms are counted one by one
+
 _LONG = 1_000  # nodes whose indexing is worth a progress bar
 
 _PORTION = 4_096  # nodes that are held at a time
@@ -194,10 +196,15 @@ class TextIndex(SyncedIndex):
     def add(self, nodes: Sequence[Node], prepared: None = None) -> None:
         """Analyse and add nodes."""
         first = len(self.table)
-        show = self._graph.progress if len(nodes) >= _LONG else False
-        tracked = track(nodes, len(nodes), f"indexing {self._group}", " nodes", show)
-        texts = chain.from_iterable(map(self._added, portions(tracked, _PORTION)))
-        lengths = self._postings.extend(first, map(self._invert, batches(texts)))
+        if len(nodes) <= _FEW:
+            analyzed = [terms_and_length(self._analyzer, t) for t in self._added([*nodes])]
+            self._postings.append(first, (terms for terms, _ in analyzed))
+            lengths = np.array([length for _, length in analyzed], np.int32)
+        else:
+            show = self._graph.progress if len(nodes) >= _LONG else False
+            tracked = track(nodes, len(nodes), f"indexing {self._group}", " nodes", show)
+            texts = chain.from_iterable(map(self._added, portions(tracked, _PORTION)))
+            lengths = self._postings.extend(first, map(self._invert, batches(texts)))
         self.total_length += int(lengths.sum())
         self._lengths.extend(lengths)
 

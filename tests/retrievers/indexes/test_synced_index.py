@@ -338,6 +338,7 @@ def test_the_analysis_is_that_of_the_kept_indexes() -> None:
 def test_an_index_of_an_earlier_version_is_made_again_with_a_bar(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    monkeypatch.setattr(text_index, "_FEW", 0)
     monkeypatch.setattr(text_index, "_LONG", 1)
     texts = [f"tea {n}" for n in range(4)]
     analysis = text_index._ANALYSIS
