@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, field, fields, replace
+from hashlib import blake2b
 from typing import Any, Protocol
 from weakref import WeakKeyDictionary
 
@@ -199,7 +200,7 @@ class AnswerStore:
     def __init__(self, store: NodeStore) -> None:
         self._store = store
         self._lock = mutex()
-        self._cached: tuple[bytes, dict[str, tuple[bytes, StoredAnswer]]] = b"", {}
+        self._cached: tuple[bytes, dict[str, tuple[int, StoredAnswer]]] = b"", {}
         self._checkers: WeakKeyDictionary[Any, None] = WeakKeyDictionary()  # in order
 
     def __repr__(self) -> str:
@@ -258,17 +259,27 @@ class AnswerStore:
 
     def _answers(self) -> dict[str, StoredAnswer]:
         """Return all answers by key, read again where something has changed."""
+        return {key: answer for key, (_, answer) in self._rows().items()}
+
+    def marks(self, answers: Iterable[StoredAnswer]) -> list[int]:
+        """Return a hash of each answer as it is stored; 0 for one that is stored no longer."""
+        rows = self._rows()
+        stored = ((a, *rows.get(a.key, (0, None))) for a in answers)
+        return [mark if other is a or other == a else 0 for a, mark, other in stored]
+
+    def _rows(self) -> dict[str, tuple[int, StoredAnswer]]:
         version = self._store.get_values(_VERSION, [_VERSION]).get(_VERSION, b"")
         with self._lock:
             cached, rows = self._cached
         if cached != version:
-            rows = {
-                key: rows[key] if key in rows and rows[key][0] == value else (value, _read(value))
-                for key, value in self._store.get_values(_KIND).items()
-            }
+            before, rows = rows, {}
+            for key, value in self._store.get_values(_KIND).items():
+                mark = int.from_bytes(blake2b(value, digest_size=8).digest(), "big", signed=True)
+                known = before.get(key, (0, None))
+                rows[key] = known if known[0] == mark and known[1] else (mark, _read(value))
             with self._lock:
                 self._cached = version, rows
-        return {key: answer for key, (_, answer) in rows.items()}
+        return rows
 
     def stale(self, *checkers: AnswerChecker) -> list[StaleAnswer]:
         """Return the answers that may be out of date, and why.

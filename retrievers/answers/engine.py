@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, get_args
 from weakref import WeakKeyDictionary
 
 from ...nodegraph.errors import explain_names
+from ...nodegraph.graph import NodeGraph
 from ...nodegraph.models.llm import LLM, as_llm
 from ...nodegraph.models.model_objects import in_thread
 from ...nodegraph.models.templates import language_of
@@ -51,11 +52,14 @@ from .settings import (
 )
 from .staleness import (
     STORED,
+    CheckedAnswers,
     compared,
     conditions_of,
+    depends_on_graph_alone,
     graph_of,
     no_model,
     restored_answer,
+    search_of,
     setup_causes,
     setup_of,
     stored_answer,
@@ -276,7 +280,7 @@ class QueryEngine(PromptMixin):
         if stored is None:
             return None
         preset, results = self._retrieved_again(stored)
-        if self._compared(stored, preset, results, setup) is not None:
+        if setup_causes(stored, setup) or self._changed(stored, preset, results) is not None:
             return None
         if preset is not None:
             return replace(preset, notes=(STORED, *preset.notes))
@@ -296,18 +300,27 @@ class QueryEngine(PromptMixin):
 
         ``graph.answers.stale(engine)`` asks it for all that the graph has.
         """
-        setup = setup_of(self)
+        setup, graph = setup_of(self), graph_of(self.retriever)
+        checked = self._checked_answers(graph)
+        state = checked.state() if checked else []
+        known = checked.are_current(answers, state) if checked else [False] * len(answers)
+        unknown = [answer for answer, is_known in zip(answers, known, strict=True) if not is_known]
         check = self._bounded_check()
-        if check is None:
-            checked = [
-                self._compared(answer, *self._retrieved_again(answer), setup) for answer in answers
-            ]
-        else:
-            checked = [
-                with_causes(answer, setup_causes(answer, setup), stale)
-                for answer, stale in zip(answers, check(answers), strict=True)
-            ]
-        return [stale for stale in checked if stale is not None]
+        found = map(self._changed_now, unknown) if check is None else check(unknown)
+        changed = dict(zip((answer.key for answer in unknown), found, strict=True))
+        if checked and checked.state() == state:
+            checked.record([answer for answer in unknown if not changed[answer.key]], state)
+        stale = [
+            with_causes(answer, setup_causes(answer, setup), changed.get(answer.key))
+            for answer in answers
+        ]
+        return [item for item in stale if item is not None]
+
+    def _checked_answers(self, graph: NodeGraph) -> CheckedAnswers | None:
+        """Return what is known of its search; None where more than the graph decides on that."""
+        if self.qa is not None or not depends_on_graph_alone(self.retriever):
+            return None
+        return CheckedAnswers.of(graph, search_of(self), self.conditions())
 
     def _bounded_check(self) -> BoundedCheck | None:
         """Return what compares answers by bounds; None where each has to be retrieved for."""
@@ -352,16 +365,15 @@ class QueryEngine(PromptMixin):
     def _retrieves_freely(self) -> bool:
         return bool(getattr(self.retriever, "is_free", False))
 
-    def _compared(
-        self,
-        answer: StoredAnswer,
-        preset: Answer | None,
-        results: Sequence[ScoredNode],
-        setup: Mapping[str, str],
+    def _changed_now(self, answer: StoredAnswer) -> StaleAnswer | None:
+        return self._changed(answer, *self._retrieved_again(answer))
+
+    def _changed(
+        self, answer: StoredAnswer, preset: Answer | None, results: Sequence[ScoredNode]
     ) -> StaleAnswer | None:
         """Return what has changed for a stored answer, of which this is retrieved now."""
         graph = graph_of(self.retriever)
-        causes = setup_causes(answer, setup)
+        causes = []
         if preset is not None or answer.preset:
             if preset is None or not answer.preset or preset.text != answer.text:
                 causes.append("the preset answer is another one")

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
+from importlib.metadata import version
 from typing import Any, Protocol, cast
+
+import numpy as np
 
 from ...nodegraph.errors import ModelError
 from ...nodegraph.graph import NodeGraph
@@ -25,6 +28,7 @@ from ..base_retriever import (
     inner_retrievers,
     with_all_inner,
 )
+from ..indexes.array_files import load_arrays, save_arrays
 from ..plans.prompting import Prompt, PromptMixin
 from ..protocols import RetrieverProtocol
 from ..results import ScoredNode
@@ -38,6 +42,7 @@ class Engine(Protocol):
     retriever: RetrieverProtocol
     llm: LLM
     mode: AnswerMode
+    top_k: int | None
     max_tokens: int | None
     min_score: float | None
     check: AnswerCheck | None
@@ -122,6 +127,79 @@ def setup_of(engine: Engine) -> dict[str, str]:
         setup["model"] = digest(model_of(engine.llm), *sorted(models))
         setup["prompts"] = digest(_described((prompts, *settings), []))
     return setup | {"search": _class_names(engine.retriever)}
+
+
+def search_of(engine: Engine) -> str:
+    """Name all that the results of an engine depend on, beside the graph and its conditions."""
+    prompts = [engine.prompts[name] for name in sorted(engine.prompts)]  # leave room for results
+    limits = engine.top_k, engine.max_tokens, engine.min_score, engine.mode, engine.settings
+    return digest(_described((engine.retriever, limits, prompts), []))
+
+
+_KIND = "checked answers"
+
+_OWN = tuple(f"nodekin.retrievers.{name}" for name in ("retriever", "composite.", "restricted_"))
+
+
+def depends_on_graph_alone(retriever: object) -> bool:
+    """Return whether a retriever has the same results as long as its graph is the same.
+
+    A user's class may look elsewhere, and so may a model, a reranker or a service.
+    """
+    modules = [type(item).__module__ for item in with_all_inner(retriever)]
+    return all(module.startswith(_OWN) for module in modules)
+
+
+class CheckedAnswers:
+    """Know which stored answers a search would find the same results for, in one state of a graph.
+
+    That lasts in a file, where the graph has a folder for indexes: a process that only asks what
+    is out of date retrieves nothing as long as nothing has changed.
+
+    Args:
+        graph: The graph.
+        search: Names all that the results depend on, beside the graph and the question.
+    """
+
+    def __init__(self, graph: NodeGraph, search: str) -> None:
+        self._graph = graph
+        self._header = {"kind": _KIND, "search": search, "nodekin": version("nodekin")}
+        self._path = graph.reader.index_file(f"answers-{search}")
+        stored = None if self._path is None else load_arrays(self._path)
+        header, arrays = stored or ({}, {})
+        self._current: tuple[list[int], Any] = [], np.zeros(0, np.int64)
+        if {name: header.get(name) for name in self._header} == self._header:
+            self._current = header["state"], arrays["marks"]
+
+    @classmethod
+    def of(cls, graph: NodeGraph, *search: str) -> CheckedAnswers:
+        """Return what is known of a search, shared by all engines that have it."""
+        name = digest(*search)
+        return graph.reader.shared((_KIND, name), lambda: cls(graph, name))
+
+    def state(self) -> list[int]:
+        """Return what stands for the graph's state, and for none of another graph at its path."""
+        return [self._graph.reader.state(), self._graph.reader.revision(ROOT)]
+
+    def are_current(self, answers: Sequence[StoredAnswer], state: Sequence[int]) -> list[bool]:
+        """Return which answers have the results that their questions have in a state."""
+        known, marks = self._current
+        if known != state:
+            return [False] * len(answers)
+        current: list[bool] = np.isin(self._graph.answers.marks(answers), marks).tolist()
+        return current
+
+    def record(self, answers: Sequence[StoredAnswer], state: list[int]) -> None:
+        """Remember that these are current in a state, as others are that were in it."""
+        known, before = self._current
+        marks = np.setdiff1d(self._graph.answers.marks(answers), 0)
+        if known == state:
+            marks = np.union1d(before, marks)
+            if len(marks) == len(before):
+                return
+        self._current = state, marks
+        if self._path is not None:
+            save_arrays(self._path, {**self._header, "state": state}, {"marks": marks})
 
 
 def _class_names(retriever: object) -> str:

@@ -357,3 +357,49 @@ def test_a_process_that_is_killed_loses_no_stored_answer(tmp_path: Path) -> None
                 a.question for a in answers if compared(a, again.retriever(a.question))
             }
     assert all(asked)
+
+
+def test_nothing_is_retrieved_again_before_a_change(tmp_path, monkeypatch):
+    retrieved = []
+    compare = QueryEngine._retrieved_again
+
+    def counted(engine, answer):
+        retrieved.append(answer.question)
+        return compare(engine, answer)
+
+    monkeypatch.setattr(QueryEngine, "_retrieved_again", counted)
+
+    def looked_up(graph, **options):
+        before = len(retrieved)
+        stale = graph.answers.stale(QueryEngine(graph, no_model, **options))
+        return len(stale), len(retrieved) - before
+
+    path = tmp_path / "graph.db"
+    with NodeGraph(store=path) as graph:
+        graph.add([Document(f"River {number} is long.", id=f"{number}") for number in range(20)])
+        engine = QueryEngine(graph, Model("Long [1]."))
+        for number in range(3):
+            engine.query(f"How long is river {number}?", keep=True)
+        assert [looked_up(graph), looked_up(graph)] == [(0, 3), (0, 0)]
+        assert looked_up(graph, top_k=1) == looked_up(graph, top_k=1) == (3, 3)
+    with NodeGraph(store=path) as graph:
+        assert looked_up(graph) == (0, 0)
+        engine = QueryEngine(graph, Model("Long [1]."))
+        engine.query("How long is river 7?", keep=True)
+        assert looked_up(graph) == (0, 1)
+        graph.link("1", "2")
+        assert [looked_up(graph), looked_up(graph)] == [(0, 4), (0, 0)]
+        graph.answers.put(replace(next(iter(graph.answers)), results=()))
+        assert [looked_up(graph), looked_up(graph)] == [(1, 1), (1, 1)]
+        for file in tmp_path.rglob("answers-*.index"):
+            file.write_bytes(b"damaged")
+    with NodeGraph(store=path) as graph:
+        assert looked_up(graph) == (1, 4)
+
+
+def test_what_more_than_the_graph_decides_on_is_always_retrieved_again(graph, monkeypatch):
+    engine = QueryEngine(Sorted(graph, lambda result: -result.score), Model())
+    engine.query(QUESTION, keep=True)
+    assert graph.answers.stale() == []
+    monkeypatch.setattr(Sorted, "retrieve", lambda retriever, query, **options: [])
+    assert len(graph.answers.stale()) == 1
