@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import threading
+from array import array
 from collections.abc import Collection, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
 from .derivation import CORPUS, Amendment, Derivation, Stamp
 from .errors import nearest_names
@@ -19,13 +21,89 @@ _LinkKey = tuple[str, str, str]  # source, target, type
 
 _Undo = list[tuple[MutableMapping[Any, Any], Any, Any]]  # mapping, key, earlier value
 
+_FEWEST = 4  # nodes of a document for which that takes less memory
+
+_POSITION_BITS = 32
+
+
+class PackedNodes(Sequence[Node]):
+    """Nodes that were cut out of one document, in half of the memory; made when they are asked for.
+
+    Args:
+        nodes: The nodes, for which ``fit`` is true.
+        text: The document's text.
+        number: Their number among others.
+    """
+
+    __slots__ = ("_columns", "_context", "_ends", "_offsets", "_starts", "_text", "ids", "number")
+
+    def __init__(self, nodes: Sequence[Node], text: str, number: int) -> None:
+        self.ids, self.number, self._text = [node.id for node in nodes], number, text
+        first = nodes[0]
+        self._context = first.group, first.document_id, first.order
+        self._starts, self._ends, self._offsets = (
+            array("q" if len(text) >> 32 else "I", places)
+            for places in zip(*((n.start, n.end, n.offset) for n in nodes), strict=True)
+        )
+        self._columns = (
+            _column([node.own_metadata for node in nodes]),
+            _column([node.parent_id for node in nodes]),
+            _column([node.inherited for node in nodes]),
+            _column([node.inherited_search_text for node in nodes]),
+        )
+
+    @staticmethod
+    def fit(nodes: Sequence[Node], text: str) -> bool:
+        """Return whether nodes can be packed: parts of a text in a row, and nothing else."""
+        return len(nodes) >= _FEWEST and all(
+            node.content is node.text
+            and node.search_text is None
+            and node.order == order
+            and None not in (node.start, node.offset)
+            and text[node.start : node.end] == node.text
+            for order, node in enumerate(nodes, nodes[0].order)
+        )
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @overload
+    def __getitem__(self, index: int) -> Node: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> list[Node]: ...
+
+    def __getitem__(self, index: int | slice) -> Node | list[Node]:
+        if isinstance(index, slice):
+            return [self[at] for at in range(len(self))[index]]
+        index = range(len(self))[index]
+        start, end = self._starts[index], self._ends[index]
+        group, document_id, order = self._context
+        own, parent, inherited, search_text = (c[index % len(c)] for c in self._columns)
+        text = self._text[start:end]
+        return Node(
+            *(text, own, text, start, end, self.ids[index], group, document_id, parent),
+            *(self._offsets[index], order + index, inherited, None, search_text),
+        )
+
+
+def _column(values: list[Any]) -> list[Any]:
+    """Return values, or one where all are the same object."""
+    return values[:1] if all(value is values[0] for value in values) else values
+
 
 class MemoryStore(NodeStore):
-    """Store documents and nodes in dictionaries."""
+    """Store documents and nodes in dictionaries; where there are many nodes, packed."""
+
+    packs_from = 20_000
+    """How many nodes are held as they are. It takes longer to get a packed one: 2 µs."""
 
     def __init__(self) -> None:
         self._derivations: dict[str, dict[str, Derivation]] = {ROOT: {}}
-        self._nodes: dict[str, Node] = {}
+        # By id; for one that is packed where: the number of the nodes, and its place among them.
+        self._nodes: dict[str, Node | int] = {}
+        self._packed: dict[int, PackedNodes] = {}
+        self._packed_count = 0
         self._children: dict[tuple[str, str], dict[str, tuple[int, int]]] = {}
         self._links: dict[_LinkKey, tuple[int, Link]] = {}  # with their places in order
         self._link_ends: dict[str, dict[_LinkKey, bool]] = {}
@@ -91,9 +169,31 @@ class MemoryStore(NodeStore):
             mapping[key] = value
 
     def _put_nodes(self, nodes: Sequence[Node]) -> None:
+        ids = _ids(nodes)
         if (undo := self._undo.get(threading.get_ident())) is not None:
-            undo += [(self._nodes, node.id, self._nodes.get(node.id)) for node in nodes]
-        self._nodes.update((node.id, node) for node in nodes)
+            undo += [(self._nodes, node_id, self._nodes.get(node_id)) for node_id in ids]
+        stored: Iterable[Node | int] = nodes
+        if isinstance(nodes, PackedNodes):
+            self._put(self._packed, nodes.number, nodes)
+            first = nodes.number << _POSITION_BITS
+            stored = range(first, first + len(ids))
+        self._nodes.update(zip(ids, stored, strict=True))
+
+    def _delete_nodes(self, nodes: Sequence[Node]) -> None:
+        for node_id in _ids(nodes):
+            self._put(self._nodes, node_id, None)
+        if isinstance(nodes, PackedNodes):
+            self._put(self._packed, nodes.number, None)
+
+    def _as_stored(self, nodes: Sequence[Node]) -> Sequence[Node]:
+        """Return nodes of a document packed, where there are many."""
+        if len(self._nodes) < self.packs_from or not nodes or nodes[0].group == ROOT:
+            return nodes
+        roots = self._nodes_of(ROOT, nodes[0].document_id)
+        if not roots or not PackedNodes.fit(nodes, roots[0].text):
+            return nodes
+        self._packed_count += 1
+        return PackedNodes(nodes, roots[0].text, self._packed_count)
 
     # Derivations and nodes
 
@@ -117,13 +217,18 @@ class MemoryStore(NodeStore):
         for document_id in self.stamps(group):
             yield from stored[document_id].nodes
 
+    def ids(self, group: str) -> list[str]:
+        """Return the ids of the nodes of a group."""
+        stored = self._derivations.get(group, {})
+        return [*chain.from_iterable(_ids(stored[i].nodes) for i in self.stamps(group))]
+
     def _nodes_of(self, group: str, document_id: str) -> Sequence[Node]:
         stored = self._derivations.get(group, {}).get(document_id)
         return () if stored is None else stored.nodes
 
     def node_ids(self, group: str, document_id: str) -> list[str]:
         """Return the ids of the nodes of a derivation."""
-        return [node.id for node in self._nodes_of(group, document_id)]
+        return list(_ids(self._nodes_of(group, document_id)))
 
     def write_derivations(
         self, group: str, derivations: Mapping[str, Derivation | None], changed: Collection[str]
@@ -132,17 +237,19 @@ class MemoryStore(NodeStore):
         stored = self._derivations.setdefault(group, {})
         for document_id, new in derivations.items():
             old = stored.get(document_id)
-            for node in () if old is None else old.nodes:
-                self._put(self._nodes, node.id, None)
-            self._put_nodes(() if new is None else new.nodes)
-            without_links = None if new is None else replace(new, links=())
-            self._put(stored, document_id, without_links)
+            self._delete_nodes(() if old is None else old.nodes)
+            if new is not None:
+                new = replace(new, nodes=self._as_stored(new.nodes), links=())
+                self._put_nodes(new.nodes)
+            self._put(stored, document_id, new)
             self._children.pop((group, document_id), None)
 
     def write_amendment(self, group: str, document_id: str, amendment: Amendment) -> None:
         """Write the nodes and the stamp of an amendment."""
         stored = self._derivations.setdefault(group, {})
-        nodes = amendment.nodes_of(self._nodes_of(group, document_id), self._nodes)
+        replaced = self.get([*amendment.removed, *_ids(amendment.nodes)])
+        by_id = {node.id: node for node in replaced if node is not None}
+        nodes = amendment.nodes_of(self._nodes_of(group, document_id), by_id)
         for node_id in amendment.removed:
             self._put(self._nodes, node_id, None)
         for node in amendment.nodes:
@@ -152,7 +259,11 @@ class MemoryStore(NodeStore):
 
     def get(self, ids: Iterable[str]) -> list[Node | None]:
         """Return nodes by id."""
-        return [*map(self._nodes.get, ids)]
+        stored = map(self._nodes.get, ids)
+        return [self._unpacked(found) if isinstance(found, int) else found for found in stored]
+
+    def _unpacked(self, place: int) -> Node:
+        return self._packed[place >> _POSITION_BITS][place & ((1 << _POSITION_BITS) - 1)]
 
     def children(self, group: str, parent: Node) -> Sequence[Node]:
         """Return the nodes of a group made from one parent."""
@@ -238,6 +349,10 @@ class MemoryStore(NodeStore):
     def kinds(self) -> list[str]:
         """Return the kinds of the values."""
         return [kind for kind, values in list(self._values.items()) if values]
+
+
+def _ids(nodes: Sequence[Node]) -> Sequence[str]:
+    return nodes.ids if isinstance(nodes, PackedNodes) else [node.id for node in nodes]
 
 
 def _ranges_by_parent(nodes: Sequence[Node]) -> dict[str, tuple[int, int]]:

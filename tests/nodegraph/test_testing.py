@@ -16,8 +16,13 @@ from nodekin.nodegraph.testing import check_store
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
 
-def test_the_store_in_memory_passes() -> None:
-    check_store(MemoryStore)
+class PackingStore(MemoryStore):
+    packs_from = 0
+
+
+@pytest.mark.parametrize("store", [MemoryStore, PackingStore])
+def test_the_store_in_memory_passes(store: type[MemoryStore]) -> None:
+    check_store(store)
 
 
 @pytest.mark.slow
