@@ -218,7 +218,7 @@ def _target(link: Link) -> tuple[str, str]:
 _BATCH = 2_000  # nodes that are written at once, at most
 
 PERIOD = 0.1
-"""Seconds after which finished documents are written; twice as many for parts of one."""
+"""Seconds after which finished documents are written; for parts of one, at least twice as many."""
 
 FAILED_STAMP = Stamp("", "", "")
 """The stamp of a derivation that failed."""
@@ -414,7 +414,8 @@ class BuildCheckpoint:
         """Add the output of a parent; save all if that is due."""
         with self._lock:
             self._unsaved[parent.id, key] = parent, output
-            late = time.monotonic() - self._since > 2 * PERIOD
+            # What takes a millisecond is made again as soon as it would be written and read.
+            late = time.monotonic() - self._since > PERIOD * (2 + len(self._unsaved) / 100)
         if late:
             self.save()
 

@@ -10,7 +10,7 @@ from fnmatch import fnmatchcase
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from .document import declared_search_text
-from .node import NO_METADATA, LinkedText, Node
+from .node import NO_METADATA, LinkedText, Node, quickly_made
 from .search_text import SearchText, file_name_of, source_of
 from .splitters.chunking import Span, locate
 
@@ -26,6 +26,7 @@ class Splitter(Protocol):
         """Return the begin and end of each piece, in characters."""
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True)
 class Draft:
     """A node to be: what a transform made of one parent.
@@ -112,7 +113,7 @@ class Rule:
         spans = getattr(self.call, "spans", None)
         if callable(spans) and not self.trans_node:  # a Splitter
             text = node.text
-            return [Draft(text[a:b], start=a, end=b) for a, b in spans(text)]
+            return [Draft(text[a:b], None, NO_METADATA, a, b) for a, b in spans(text)]
         return read_output(self.call(node if self.trans_node else node.text), node)
 
 

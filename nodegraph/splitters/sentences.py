@@ -17,6 +17,7 @@ from .chunking import (
     check_sizes,
     count_tokens,
     cut_to_fit,
+    cuts,
     measured,
     pack,
 )
@@ -25,6 +26,8 @@ _CLOSERS = "\"'”’»›」』）)\\]】》〉}"
 
 # Of Chinese, Japanese, Arabic, Urdu, Hindi, Tibetan, Burmese, Khmer, Amharic, Armenian
 _SURE_ENDS = "。！？｡؟۔।॥།။។።։"
+
+_IS_UNSURE = frozenset(_SURE_ENDS).isdisjoint
 
 # „Ja.“ and »Ja.« end with what opens elsewhere, « Oui. » has a space that breaks no line.
 _OTHER_CLOSER = r"(?:(?:(?<=[!?.])[“«]|[ \xa0\u202f]»)(?!\S))?"
@@ -90,6 +93,7 @@ def sentence_spans(text: str) -> list[Span]:
     return list(_stripped(text, _sentence_ends(text)))
 
 
+@cuts(sentence_spans)
 def split_sentences(text: str) -> list[str]:
     """Split a text into its sentences, as a transform for sentence groups.
 
@@ -109,6 +113,7 @@ def paragraph_spans(text: str) -> list[Span]:
     return list(_stripped(text, _paragraph_ends(text)))
 
 
+@cuts(paragraph_spans)
 def split_paragraphs(text: str) -> list[str]:
     """Split a text into its paragraphs, as a transform for paragraph groups.
 
@@ -170,7 +175,7 @@ def _marked_ends(text: str) -> Iterable[int]:
 
 
 def _ends(text: str, start: int, stop: str, closers: str, end: int) -> bool:
-    if any(c in _SURE_ENDS for c in stop + closers):
+    if not _IS_UNSURE(stop + closers):
         return True
     before, following = text[max(0, start - 1) : start], text[end : end + 1]
     open_end = not following or following.isspace()
