@@ -7,7 +7,7 @@ import threading
 import unicodedata
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache
 from itertools import chain, pairwise
 
 from Stemmer import Stemmer, algorithms
@@ -410,7 +410,7 @@ _GRAM = 4  # letters of the parts of words
 # Arabic, where 0.2 to 0.5 differ little).
 _GRAM_WEIGHT = 0.3
 
-_CACHED_STEMS = 30_000  # of a language, by thread
+_MOST_STEMS = 50_000  # of a language that are known, by thread
 
 _local = threading.local()
 
@@ -502,11 +502,26 @@ def syllable_pairs(words: list[str]) -> list[str]:
     return [f"{item}_{other}" for item, other in pairwise(folded(words, ENGLISH))]
 
 
+class _Stems(dict[str, str]):
+    """Look up the stem of a word, quicker than the stemmer's own cache does."""
+
+    def __init__(self, language: str) -> None:
+        super().__init__()
+        self._stem = Stemmer(language, 0).stemWord
+
+    def __missing__(self, word: str) -> str:
+        if len(self) >= _MOST_STEMS:
+            self.clear()
+        stem: str = self._stem(word)
+        self[word] = stem
+        return stem
+
+
 def _stemmer(language: str) -> Callable[[str], str]:
-    """Return what stems a word, quicker than the stemmer's own cache does."""
+    """Return what stems a word in this thread."""
     stemmers: dict[str, Callable[[str], str]] | None = getattr(_local, "stemmers", None)
     if stemmers is None:
         stemmers = _local.stemmers = {}
     if language not in stemmers:
-        stemmers[language] = lru_cache(_CACHED_STEMS)(Stemmer(language, 0).stemWord)
+        stemmers[language] = _Stems(language).__getitem__
     return stemmers[language]

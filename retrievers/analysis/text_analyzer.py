@@ -37,8 +37,12 @@ CAMEL = re.compile(r"[A-Z](?:(?<=[a-z][A-Z])|(?<=[A-Z][A-Z])(?=[a-z]))")
 
 _CHARACTER = rf"[^\W{UNSPACED}]"
 
-# What may be a name of several parts, which only a capital or an underscore can make it.
-_WORD = lazy_pattern(rf"(?<!{_CHARACTER})[^\WA-Z_{UNSPACED}]*[A-Z_]{_CHARACTER}*")
+_SMALL = rf"[^\WA-Z_{UNSPACED}]"
+
+# What may be a name of several parts, which only a capital or an underscore inside can make it.
+_WORD = lazy_pattern(rf"(?<!{_CHARACTER})(?:{_SMALL}+|[A-Z_]{_SMALL}*)[A-Z_]{_CHARACTER}*")
+
+_ASCII_WORD = re.compile(r"\b(?:[a-z0-9]+|[A-Z_][a-z0-9]*)[A-Z_]\w*", re.ASCII)
 
 _SEVERAL_PARTS = re.compile(r"[a-z][A-Z]|[A-Z][A-Z][a-z]|[^\W_]_+[^\W_]")
 
@@ -66,7 +70,8 @@ def with_parts(text: str) -> str:
         'call getUserName get User Name or runtarget run target'
     """
     is_code = _CODE.search(text) is not None
-    return _WORD.sub(lambda match: _with_parts(match[0], is_code), text)
+    names = _ASCII_WORD if text.isascii() else _WORD
+    return names.sub(lambda match: _with_parts(match[0], is_code), text)
 
 
 @lru_cache(4096)  # names come again and again in a program
