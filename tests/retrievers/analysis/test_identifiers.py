@@ -84,3 +84,8 @@ def test_no_part_of_a_name_is_lost(text: str) -> None:
 def test_a_name_may_be_very_long(unit: str) -> None:
     text = unit * 100_000  # a quadratic expression would take minutes
     assert len(with_parts(text)) <= 4 * len(text)
+
+
+@given(st.text(alphabet="aAbBzZ019_- .'", max_size=12))
+def test_names_have_the_same_parts_in_texts_of_ascii_and_of_others(text: str) -> None:
+    assert with_parts(f"{text} \u00e9") == f"{with_parts(text)} \u00e9"
