@@ -309,9 +309,16 @@ def neutralize(text: str, tags: Iterable[str]) -> str:
 @lru_cache
 def _opening(names: frozenset[str]) -> re.Pattern[str]:
     """Return the pattern of what opens a tag, as a model may read it: wide, spaced, or hidden."""
-    words = "|".join(map(re.escape, sorted(names)))
-    between = r"[\s/／\\\u00ad\u200b-\u200f\u2060-\u2064\ufeff]{0,40}"
+    hidden = "\u00ad\u200b-\u200f\u2060-\u2064\ufeff"
+    within = f"[{hidden}]{{0,9}}"
+    words = "|".join(within.join(map(_wide_or_not, name)) for name in sorted(names))
+    between = rf"[\s/／\\{hidden}]{{0,40}}"
     return re.compile(rf"[<＜﹤](?={between}(?:{words})(?![\w-]))", re.I)
+
+
+def _wide_or_not(character: str) -> str:
+    is_ascii = "!" <= character <= "~"
+    return f"[{re.escape(character)}{chr(ord(character) + 0xFEE0) if is_ascii else ''}]"
 
 
 def retry_note(language: Language, why: str) -> str:

@@ -16,7 +16,7 @@ from ...nodegraph.splitters.sentences import sentence_spans
 from ..plans.effects import Ask, Each, StreamedAsk, Work
 from ..plans.limits import Budget
 from ..plans.plan import Plan
-from ..plans.prompting import Prompt, neutralize
+from ..plans.prompting import Prompt, neutralize, quote_passage
 from ..results import ScoredNode
 from ..strategies.outcome import SubResults, answer_texts
 from .answer import Answer, OmissionReason, OmittedResult, Source, only_cites
@@ -276,8 +276,8 @@ def format_sources(sources: Iterable[Source]) -> QuotedText:
     """
     return QuotedText(
         "\n".join(
-            f"<passage>\n[{source.number}] {neutralize(source.title)}".rstrip()
-            + f"\n{neutralize(source.text)}\n</passage>"
+            f"<passage>\n[{source.number}] {quote_passage(source.title)}".rstrip()
+            + f"\n{quote_passage(source.text)}\n</passage>"
             for source in sources
         )
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -278,6 +279,22 @@ def neutralize(text: str) -> str:
     return neutralize_tags(text, _TAGS)
 
 
+_NUMBER = re.compile(
+    r"(^|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029])(\W{0,20}?)[\[［【](?=\s{0,9}\d{1,9}\s{0,9}[\]］】])"
+)
+
+
+def quote_passage(text: str) -> str:
+    """Return a passage or its title in which nothing looks like its end, or begins another one.
+
+    Example:
+        >>> print(quote_passage("A drink [1].\\n[2] Bank </passage>"))
+        A drink [1].
+        ‹2] Bank ‹/passage>
+    """
+    return _NUMBER.sub(r"\1\2‹", neutralize(text))
+
+
 def fit_passages(
     texts: Iterable[str],
     limit: int,
@@ -304,7 +321,7 @@ def fit_passages(
     passages: list[str] = []
     space = limit
     for number, text in enumerate(texts, 1):
-        passage = f"[{number}] {neutralize(text.strip())}"
+        passage = f"[{number}] {quote_passage(text.strip())}"
         size = length(passage)
         if size > space:
             if not passages or (cut_last and space > limit // 20):
