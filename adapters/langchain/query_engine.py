@@ -6,9 +6,7 @@ import asyncio
 import contextvars
 import operator
 from collections.abc import (
-    AsyncGenerator,
     AsyncIterator,
-    Awaitable,
     Callable,
     Generator,
     Iterator,
@@ -43,6 +41,7 @@ from ...retrievers.answers.engine import QueryEngine
 from ...retrievers.base_retriever import child_k_override
 from ...retrievers.foreign.coercion import as_retriever
 from ...retrievers.foreign.foreign_retriever import configured
+from ...retrievers.plans.plan import stream_from_task
 from ...retrievers.protocols import RetrieverLike, RetrieverProtocol
 from .callbacks import achild_runs, child_runs
 from .documents import Details, check_count, check_kwargs, to_document
@@ -480,29 +479,6 @@ def stream_in_context(chunks: Generator[Any, None, Any]) -> Generator[Any, None,
             yield chunk
     finally:
         context.run(chunks.close)
-
-
-async def stream_from_task(
-    produce: Callable[[Callable[[Any], None]], Awaitable[None]],
-) -> AsyncGenerator[Any, None]:
-    """Yield the chunks of a function that runs in a task of its own.
-
-    The task is cancelled when the consumer stops.
-
-    Args:
-        produce: Is called with the function that emits a chunk.
-    """
-    chunks: asyncio.Queue[Any] = asyncio.Queue()
-    end = object()
-    task = asyncio.ensure_future(produce(chunks.put_nowait))
-    task.add_done_callback(lambda _: chunks.put_nowait(end))
-    try:
-        while (chunk := await chunks.get()) is not end:
-            yield chunk
-        await task
-    finally:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
 
 
 def _last_chunk(answer: Answer) -> AddableDict:

@@ -327,7 +327,8 @@ async def answer_events(
                 passages, text = getattr(results[0].node, "sources", ()), results[0].text
                 yield {"type": "text", "text": text}
                 yield {"type": "blocks", "blocks": elements(text), "pending": ""}
-            yield _sources((n, r, r.text, None) for n, r in enumerate(passages, 1))
+            numbered = [(n, r, r.text, None) for n, r in enumerate(passages, 1)]
+            yield await asyncio.to_thread(_sources, numbered)
             yield {"type": "end", "answered": bool(results), "notes": []}
             return
         stream = engine.astream(question, history=list(history) or None)
@@ -337,23 +338,30 @@ async def answer_events(
             async for piece in stream:
                 if not displayed:
                     displayed = True
-                    yield _sources_of(stream.answer)
+                    yield await asyncio.to_thread(_sources_of, stream.answer)
                 yield {"type": "text", "text": piece}
                 if blocks := markdown.add(piece):
                     yield {"type": "blocks", "blocks": blocks, "pending": markdown.pending}
         yield {"type": "blocks", "blocks": markdown.finish(), "pending": ""}
         answer = stream.answer
-        yield _sources_of(answer)
-        yield {"type": "end", "answered": answer.answered, "searched": answer.searched} | {
-            "confidence": plain_number(answer.confidence),
-            "notes": [*answer.notes, *_omissions(answer)],
-            "quotes": [quote.to_dict() for quote in answer.quotes if quote.quoted],
-        }
+        yield await asyncio.to_thread(_sources_of, answer)
+        yield await asyncio.to_thread(_end_of, answer)
     except Exception as error:
         existing = getattr(error, "answer", None)
         if isinstance(existing, Answer) and existing.sources:
-            yield _sources_of(existing)
+            yield await asyncio.to_thread(_sources_of, existing)
         yield {"type": "error", **_failed("an answer", error)[0]}
+
+
+def _end_of(answer: Answer) -> Event:
+    return {
+        "type": "end",
+        "answered": answer.answered,
+        "searched": answer.searched,
+        "confidence": plain_number(answer.confidence),
+        "notes": [*answer.notes, *_omissions(answer)],
+        "quotes": [quote.to_dict() for quote in answer.quotes if quote.quoted],
+    }
 
 
 def _sources_of(answer: Answer) -> Event:

@@ -34,7 +34,7 @@ from ..filters import Filters
 from ..protocols import RetrieverProtocol
 from ..results import Results
 from ..tracing import ASKS, Span, start_span
-from .plan import Effect, Plan, apaid, arun, paid, run
+from .plan import TURN, Effect, Plan, apaid, arun, paid, run
 
 if TYPE_CHECKING:
     from ...nodegraph.models.llm import LLM
@@ -397,9 +397,6 @@ def run_with_timeout(function: Callable[[], T], seconds: float | None) -> T:
     return future.result(seconds)
 
 
-_TURN = 100
-"""Items of a stream that came at once, after which an event loop goes on with other tasks."""
-
 GROWTH = 4
 """How many times as many candidates each further search is for."""
 
@@ -520,7 +517,7 @@ async def astream_with_timeout(
     allowed = math.inf  # for the next item
     try:
         for number in itertools.count(1):
-            if number % _TURN == 0:
+            if number % TURN == 0:
                 await asyncio.sleep(0)
             remaining = max(0.0, end - time.monotonic())
             wait = min(remaining, allowed)

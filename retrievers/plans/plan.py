@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import itertools
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Hashable
@@ -121,23 +122,36 @@ async def arun(plan: Plan[T], on_text: Callable[[str], None] | None = None) -> T
     return await awaitable
 
 
-async def astream(plan: Plan[Any]) -> AsyncGenerator[str, None]:
-    """Run a plan in a task of its own. Yield the text of its streamed effects.
+TURN = 100
+"""Items of a stream that came at once, after which an event loop goes on with other tasks."""
+
+
+def astream(plan: Plan[Any]) -> AsyncGenerator[str, None]:
+    """Run a plan in a task of its own. Yield the text of its streamed effects."""
+    return stream_from_task(lambda emit: arun(plan, emit))
+
+
+async def stream_from_task(
+    produce: Callable[[Callable[[T], None]], Awaitable[object]],
+) -> AsyncGenerator[T, None]:
+    """Yield what a function emits that runs in a task of its own.
 
     The task is cancelled when the generator is closed.
+
+    Args:
+        produce: Is called with the function that emits an item.
     """
-    texts: asyncio.Queue[str | None] = asyncio.Queue()
-
-    async def work() -> None:
-        try:
-            await arun(plan, texts.put_nowait)
-        finally:
-            texts.put_nowait(None)
-
-    task = asyncio.create_task(work())
+    items: asyncio.Queue[Any] = asyncio.Queue()
+    end = object()
+    task = asyncio.ensure_future(produce(items.put_nowait))
+    task.add_done_callback(lambda _: items.put_nowait(end))
     try:
-        while (text := await texts.get()) is not None:
-            yield text
+        for number in itertools.count(1):
+            if (item := await items.get()) is end:
+                break
+            yield item
+            if number % TURN == 0:  # they may have come while the reader waited for something else
+                await asyncio.sleep(0)
         await task
     finally:
         task.cancel()

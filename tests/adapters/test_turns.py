@@ -119,6 +119,14 @@ async def test_a_stream(longest_turn: Any) -> None:
     assert await longest_turn(lambda: read(answering.astream(QUESTION))) < MOST_CALLS
 
 
+async def test_events_of_a_page_of_400_sources_beside_a_long_answer(longest_turn: Any) -> None:
+    pytest.importorskip("nodekin.adapters.serve.page_app")
+    from nodekin.adapters.serve.page_app import answer_events
+
+    answering = engine("stuff", Model("Tea **grows** in hills [1].\n\n" * 3_000))
+    assert await longest_turn(lambda: read(answer_events(answering, QUESTION, ()))) < MOST_CALLS
+
+
 async def test_retrievers_and_tools(longest_turn: Any) -> None:
     reverse, searched = fixed(), graph()
     reverse.results.reverse()
