@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any
 
 from langchain_core.structured_query import (
     Comparator,
@@ -13,6 +13,7 @@ from langchain_core.structured_query import (
     StructuredQuery,
     Visitor,
 )
+from pydantic import AfterValidator
 
 from ...nodegraph.errors import nearest_names
 from ...retrievers.base_retriever import check_takes_filters
@@ -57,6 +58,15 @@ def as_filters(filter: Any) -> Filters | None:
     filters = _all(filter) if isinstance(filter, Mapping) else filter
     parse_filters(filters)
     return filters
+
+
+def _checked(filter: dict[str, Any] | None) -> dict[str, Any] | None:
+    as_filters(filter)
+    return filter
+
+
+CheckedFilter = Annotated[dict[str, Any] | None, AfterValidator(_checked)]
+"""A field that holds a filter as it was given, and none that can't be read."""
 
 
 def merge_filters(first: Any, second: Any) -> Filters | None:

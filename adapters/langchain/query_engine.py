@@ -45,7 +45,7 @@ from ...retrievers.plans.plan import stream_from_task
 from ...retrievers.protocols import RetrieverLike, RetrieverProtocol
 from .callbacks import achild_runs, child_runs
 from .documents import Details, check_count, check_kwargs, to_document
-from .filter_translation import as_filters, merge_filters
+from .filter_translation import CheckedFilter, as_filters, merge_filters
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -156,7 +156,7 @@ class NodeGraphQueryEngine(RunnableSerializable[EngineInput, Any]):
     child_k: int | None = Field(default=None, ge=1, strict=True)
     """How many children to consider before lifting. None for as many as it takes."""
 
-    filter: dict[str, Any] | None = None
+    filter: CheckedFilter = None
     """Conditions on metadata, checked before ranking."""
 
     question_key: str | None = None
@@ -179,12 +179,6 @@ class NodeGraphQueryEngine(RunnableSerializable[EngineInput, Any]):
         made = engine if llm is None or engine is None else QueryEngine(engine, llm)
         values: dict[str, Any] = {"engine": made, **fields}
         super().__init__(**values)
-
-    @field_validator("filter")
-    @classmethod
-    def _check_filter(cls, value: dict[str, Any] | None) -> dict[str, Any] | None:
-        as_filters(value)
-        return value
 
     @field_validator("engine", mode="before")
     @classmethod

@@ -34,7 +34,7 @@ from ...retrievers.validation import check_min_score
 from ..frameworks import document_search
 from .callbacks import achild_runs, child_runs, config_context
 from .documents import Details, check_count, check_kwargs, to_document
-from .filter_translation import as_filters, listing, merge_filters
+from .filter_translation import CheckedFilter, as_filters, listing, merge_filters
 from .graph_documents import GraphDocuments, RetrieverFields
 
 if TYPE_CHECKING:
@@ -141,7 +141,7 @@ class NodeGraphRetriever(GraphDocuments):
     child_k: int | None = Field(default=None, ge=1, strict=True)
     """How many children to consider before lifting. None for as many as ``k`` results need."""
 
-    filter: dict[str, Any] | None = None
+    filter: CheckedFilter = None
     """Conditions on metadata, checked before ranking."""
 
     score_threshold: float | None = Field(default=None, allow_inf_nan=False)
@@ -172,12 +172,6 @@ class NodeGraphRetriever(GraphDocuments):
     def _check_threshold(self) -> Self:
         check_min_score(self.score_threshold, self.retriever, "score_threshold")
         return self
-
-    @field_validator("filter")
-    @classmethod
-    def _check_filter(cls, value: dict[str, Any] | None) -> dict[str, Any] | None:
-        as_filters(value)
-        return value
 
     @field_validator("retriever", mode="before")
     @classmethod

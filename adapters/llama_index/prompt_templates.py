@@ -54,6 +54,19 @@ def changed_prompts(
     return changed
 
 
+class NativePrompts:
+    """Show and replace the prompts of what an object of LlamaIndex holds of this package."""
+
+    _native: Any
+
+    def _get_prompts(self) -> dict[str, BasePromptTemplate]:
+        return to_templates(self._native.prompts)
+
+    def _update_prompts(self, prompts_dict: Mapping[str, BasePromptTemplate]) -> None:
+        if changed := changed_prompts(self._native.prompts, prompts_dict):
+            self._native = self._native.with_prompts(changed)
+
+
 def retriever_templates(retriever: object) -> dict[str, BasePromptTemplate]:
     """Return the templates of a retriever and of all that it queries.
 

@@ -65,7 +65,7 @@ from ...retrievers.strategies.transform_retriever import is_tools
 from ...retrievers.tracing import observe
 from .instrumentation import report_spans
 from .nodes import id_in_llama_index, to_node_with_score, to_nodes_with_scores, to_scored_node
-from .prompt_templates import changed_prompts, default_llm, llm_or_settings, to_templates
+from .prompt_templates import NativePrompts, default_llm, llm_or_settings
 from .retriever import NodeGraphRetriever, as_bundle, undecorated
 
 if TYPE_CHECKING:
@@ -676,7 +676,7 @@ def _response_mode(value: object) -> ResponseMode:
         raise ValueError(f"response_mode is one of {modes}, not {value!r:.80}") from None
 
 
-class QueryEngineSynthesizer(Synthesizer):
+class QueryEngineSynthesizer(NativePrompts, Synthesizer):
     """Answer by nodekin's query engine, from passages that LlamaIndex retrieves.
 
     Args:
@@ -688,7 +688,7 @@ class QueryEngineSynthesizer(Synthesizer):
     def __init__(
         self, engine: QueryEngine, *, streaming: bool, callback_manager: CallbackManager
     ) -> None:
-        self._engine = engine
+        self._native = engine
         self._streaming = streaming
         self._report_spans = partial(report_spans, callback_manager)
 
@@ -697,7 +697,7 @@ class QueryEngineSynthesizer(Synthesizer):
     ) -> ResponsePlan:
         """Answer, and retrieve where the engine needs passages."""
         passages = PassageRetriever(query_bundle, retrieve)
-        engine = copy.copy(self._engine)
+        engine = copy.copy(self._native)
         engine.retriever = passages
         question = query_bundle.query_str
         with self._report_spans():
@@ -711,14 +711,6 @@ class QueryEngineSynthesizer(Synthesizer):
                 )
                 response = Response(answer.text, passages.sources(answer), _metadata(answer))
         return response, passages.record
-
-    def _get_prompts(self) -> dict[str, BasePromptTemplate]:
-        return to_templates(self._engine.prompts)
-
-    def _update_prompts(self, prompts_dict: dict[str, BasePromptTemplate]) -> None:
-        changed = changed_prompts(self._engine.prompts, prompts_dict)
-        if changed:
-            self._engine = self._engine.with_prompts(changed)
 
 
 class PassageRetriever(PlannedRetriever):

@@ -9,7 +9,6 @@ from typing import Any, get_args
 from llama_index.core.callbacks import CallbackManager
 from llama_index.core.indices.query.query_transform.base import BaseQueryTransform
 from llama_index.core.instrumentation import get_dispatcher  # type: ignore[attr-defined]
-from llama_index.core.prompts import BasePromptTemplate
 from llama_index.core.question_gen.types import BaseQuestionGenerator, SubQuestion
 from llama_index.core.schema import QueryBundle, QueryType
 from llama_index.core.tools import ToolMetadata
@@ -19,14 +18,14 @@ from ...retrievers.strategies.model_prompt import QueryTransform, StrategySettin
 from ...retrievers.strategies.strategy_registry import TransformName, make_transform
 from ...retrievers.strategies.sub_question import QueryDecomposition
 from .instrumentation import report_spans
-from .prompt_templates import changed_prompts, llm_or_settings, to_templates
+from .prompt_templates import NativePrompts, llm_or_settings
 
 logger = logging.getLogger(__name__)
 
 dispatcher = get_dispatcher(__name__)
 
 
-class NodeGraphQueryTransform(BaseQueryTransform):
+class NodeGraphQueryTransform(NativePrompts, BaseQueryTransform):
     """Rewrite or expand queries in LlamaIndex, in ``TransformQueryEngine`` and elsewhere.
 
     A rewritten query replaces ``query_str``. Passages (HyDE) and other phrasings leave it as it
@@ -76,14 +75,14 @@ class NodeGraphQueryTransform(BaseQueryTransform):
                     "a QueryTransform has its model and settings; give them to "
                     f"{type(transform).__name__}(...) itself"
                 )
-            self._transform = transform
+            self._native = transform
             return
         if not isinstance(transform, str):
             raise TypeError(
                 f"transform is a name ({', '.join(get_args(TransformName))}) or a nodekin "
                 f"QueryTransform, not {transform!r:.80}"
             )
-        self._transform = make_transform(transform, llm_or_settings(llm), **options)
+        self._native = make_transform(transform, llm_or_settings(llm), **options)
 
     def _run(self, query_bundle: QueryBundle, metadata: dict[str, Any]) -> QueryBundle:
         return run(self._plan(query_bundle))
@@ -100,22 +99,14 @@ class NodeGraphQueryTransform(BaseQueryTransform):
         """Return a new bundle without the vector of the old one, which is of another query."""
         query = bundle.query_str
         with report_spans(self._callback_manager):
-            variants = list((yield from self._transform.plan(query)).queries)
-        if len(variants) == 1 and not self._transform.supplements:
+            variants = list((yield from self._native.plan(query)).queries)
+        if len(variants) == 1 and not self._native.supplements:
             return QueryBundle(variants[0], image_path=bundle.image_path)
         texts = None if variants == [query] else variants or None
         return QueryBundle(query, image_path=bundle.image_path, custom_embedding_strs=texts)
 
-    def _get_prompts(self) -> dict[str, BasePromptTemplate]:
-        return to_templates(self._transform.prompts)
 
-    def _update_prompts(self, prompts_dict: dict[str, BasePromptTemplate]) -> None:
-        changed = changed_prompts(self._transform.prompts, prompts_dict)
-        if changed:
-            self._transform = self._transform.with_prompts(changed)
-
-
-class NodeGraphQuestionGenerator(BaseQuestionGenerator):
+class NodeGraphQuestionGenerator(NativePrompts, BaseQuestionGenerator):
     """Generate the questions of LlamaIndex's ``SubQuestionQueryEngine``, with any model.
 
     The model may answer in lines or in any JSON. With one tool all questions are for that; with
@@ -156,7 +147,7 @@ class NodeGraphQuestionGenerator(BaseQuestionGenerator):
         **options: Any,
     ) -> None:
         self._callback_manager = callback_manager
-        self._decomposition = QueryDecomposition(
+        self._native = QueryDecomposition(
             llm_or_settings(llm), limit=limit, tools={}, settings=StrategySettings(**options)
         )
 
@@ -182,7 +173,7 @@ class NodeGraphQuestionGenerator(BaseQuestionGenerator):
         descriptions = {tool.get_name(): tool.description or "" for tool in tools}
         if not descriptions:
             raise ValueError("there are no tools to ask questions of; give at least one")
-        variants = yield from self._decomposition.with_tools(descriptions).plan(query)
+        variants = yield from self._native.with_tools(descriptions).plan(query)
         pairs = list(zip(variants.tools, variants.queries, strict=True))
         unknown = "; ".join(f"{q!r} for {tool!r}" for tool, q in pairs if tool not in descriptions)
         if unknown:
@@ -192,10 +183,3 @@ class NodeGraphQuestionGenerator(BaseQuestionGenerator):
         pairs = [pair for pair in pairs if pair[0] in descriptions]
         pairs = pairs or [(name, query) for name in descriptions]
         return [SubQuestion(sub_question=question, tool_name=tool) for tool, question in pairs]
-
-    def _get_prompts(self) -> dict[str, BasePromptTemplate]:
-        return to_templates(self._decomposition.prompts)
-
-    def _update_prompts(self, prompts_dict: dict[str, BasePromptTemplate]) -> None:
-        if changed := changed_prompts(self._decomposition.prompts, prompts_dict):
-            self._decomposition = self._decomposition.with_prompts(changed)

@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 from ..concurrency import context_value
 from ..document import flatten
@@ -262,24 +262,31 @@ class _RemoteAnswers:
         return _value_of(reply)  # an error where the answer could not be kept
 
 
-_OF_GRAPHS = ("neighbours", "nodes")
+class _Remote:
+    """Ask the caller for what a protocol names, and a little more."""
 
-_OF_READERS = ("document_ids", "links_of", "nodes_by_id")
-
-
-class _RemoteReader:
-    """Ask the reader of the caller's graph for what ``KinReader`` names, and a little more."""
+    protocol: ClassVar[type]
+    others: ClassVar[tuple[str, ...]]
+    called: ClassVar[str]
+    """What errors call it."""
 
     def __init__(self, server: CallServer) -> None:
         self._server = server
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
-        if name not in _OF_READERS and (name.startswith("_") or not hasattr(KinReader, name)):
+        if name not in self.others and (name.startswith("_") or not hasattr(self.protocol, name)):
             raise AttributeError(
-                f"a transform that runs in another process has no graph.reader.{name}; it has a "
+                f"a transform that runs in another process has no {self.called}.{name}; it has a "
                 "node's kin, links and embedding, and graph.nodes, find, neighbours"
             )
         return partial(self._server.ask, name)
+
+
+class _RemoteReader(_Remote):
+    """Ask the reader of the caller's graph."""
+
+    protocol, called = KinReader, "graph.reader"
+    others = ("document_ids", "links_of", "nodes_by_id")
 
     @contextmanager
     def reading(self, *groups: str) -> Iterator[None]:
@@ -288,20 +295,15 @@ class _RemoteReader:
         yield
 
 
-class RemoteGraph:
-    """Ask the graph of the caller for the kin of nodes: what ``Kin`` names, and a little more."""
+class RemoteGraph(_Remote):
+    """Ask the graph of the caller for the kin of nodes."""
+
+    protocol, called = Kin, "graph"
+    others = ("neighbours", "nodes")
 
     def __init__(self, server: CallServer) -> None:
-        self._server = server
+        super().__init__(server)
         self.reader = _RemoteReader(server)
-
-    def __getattr__(self, name: str) -> Callable[..., Any]:
-        if name not in _OF_GRAPHS and (name.startswith("_") or not hasattr(Kin, name)):
-            raise AttributeError(
-                f"a transform that runs in another process has no graph.{name}; it has a node's "
-                "kin, links and embedding, and graph.nodes, find, neighbours"
-            )
-        return partial(self._server.ask, name)
 
     def find(self, group: str) -> Callable[[Any], list[Node]]:
         """Return a function that takes nodes to their kin in a group."""

@@ -7,14 +7,13 @@ import inspect
 import pickle
 import threading
 import time
-from collections.abc import Awaitable, Callable, Hashable
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Hashable
 from concurrent.futures import TimeoutError as FutureTimeout
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeVar
 
 from ...nodegraph.errors import ModelError
-from ...nodegraph.models.model_objects import is_async
+from ...nodegraph.models.model_objects import finish, is_async
 from ..tracing import start_span
 from .effects import Ask, Each, Work, run_with_timeout
 from .plan import Effect, Plan, apaid, interpose, paid
@@ -75,9 +74,7 @@ class Call(Effect[Any]):
         result = self.function(*self.arguments)
         if not inspect.isawaitable(result):
             return result
-        # This thread may be an event loop's, which can't run another one.
-        with ThreadPoolExecutor(1, "nodekin-call") as pool:
-            return pool.submit(asyncio.run, _await(result)).result()
+        return finish(_await, result)
 
     async def _acall(self) -> Any:
         if is_async(self.function):
@@ -179,5 +176,5 @@ class _Until(Effect[T]):
             raise
 
 
-async def _await(result: Awaitable[T]) -> T:
+async def _await(result: Any) -> Any:
     return await result
