@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypedDict, overload
 
 from ..nodegraph.concurrency import context_value, run_in_tasks
 from ..nodegraph.errors import explain_names
@@ -18,7 +18,16 @@ from .token_budget import Order, TokenBudget
 from .validation import check_output, whole
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
+    from typing_extensions import Self, Unpack
+
+
+class CallOptions(TypedDict, total=False):
+    """The options of a call, whatever form its results have, to type it. See ``__call__``."""
+
+    top_k: int | None
+    filters: Filters | None
+    max_tokens: int | None
+    order: Order
 
 
 class BaseRetriever:
@@ -138,49 +147,28 @@ class BaseRetriever:
         raise NotImplementedError
 
     @overload
-    def __call__(
-        self,
-        query: str,
-        *,
-        top_k: int | None = None,
-        filters: Filters | None = None,
-        max_tokens: int | None = None,
-        order: Order = "score",
-    ) -> list[ScoredNode]: ...
+    def __call__(self, query: str, **options: Unpack[CallOptions]) -> list[ScoredNode]: ...
     @overload
     def __call__(
         self,
         query: str,
         *,
-        top_k: int | None = None,
-        filters: Filters | None = None,
-        max_tokens: int | None = None,
-        order: Order = "score",
         output_format: Literal["content"],
         join: Literal[False] = False,
+        **options: Unpack[CallOptions],
     ) -> list[Any]: ...
     @overload
     def __call__(
         self,
         query: str,
         *,
-        top_k: int | None = None,
-        filters: Filters | None = None,
-        max_tokens: int | None = None,
-        order: Order = "score",
         output_format: Literal["content"],
         join: Literal[True] | str,
+        **options: Unpack[CallOptions],
     ) -> str: ...
     @overload
     def __call__(
-        self,
-        query: str,
-        *,
-        top_k: int | None = None,
-        filters: Filters | None = None,
-        max_tokens: int | None = None,
-        order: Order = "score",
-        output_format: Literal["dict"],
+        self, query: str, *, output_format: Literal["dict"], **options: Unpack[CallOptions]
     ) -> list[dict[str, Any]]: ...
     def __call__(
         self,
