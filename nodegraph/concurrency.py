@@ -176,6 +176,8 @@ async def in_turn(function: Callable[[], T]) -> T:
     """Call a function that computes without blocking the event loop, after those that wait.
 
     Going to a thread and back takes as long as a short search, so calls that wait share a thread.
+    With a thread for each the loop would wait for all of them in turn whenever it goes on.
+
     For what waits for others, as a model does, choose ``asyncio.to_thread``.
     """
     import asyncio
