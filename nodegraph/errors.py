@@ -186,7 +186,7 @@ OURS = {
     "retrievers": ("retriever",),
     "inner": ("base_retriever", "retriever"),
     "retriever": ("base_retriever", "inner"),
-    "reranker": ("base_compressor", "compressor", "rerank"),
+    "reranker": ("base_compressor", "compressor", "rerank", "name"),
     "llm": ("model", "chat_model"),
     "query": ("question", "query_str", "input"),
     "node_id": ("id_", "id"),
@@ -233,8 +233,9 @@ def _hint(
     pairs = [
         f"{name!r} is called {native!r} here"
         for name in given
-        if name not in seen
         for native, others in OURS.items()
-        if name in others and (native in seen or f"'{native}'" in message)
+        if name in others
+        and (name not in seen or f"missing 1 required positional argument: '{native}'" in message)
+        and (native in seen or f"'{native}'" in message)
     ]
     return ", ".join(pairs) if " is called " not in message else ""

@@ -29,6 +29,7 @@ def retriever() -> Retriever:
         (lambda r: RerankRetriever(base_retriever=r, reranker="x"), "base_retriever", "inner"),
         (lambda r: Reranker("KeywordFilter", topk=3), "topk", "top_k"),
         (lambda r: Reranker("KeywordFilter", exclude_keys=["x"]), "exclude_keys", "excluded"),
+        (lambda r: Reranker(name="KeywordFilter"), "name", "reranker"),
         (lambda r: QueryEngine(r, model=str), "model", "llm"),
         (lambda r: NodeGraph(embed_model=len), "embed_model", "embed"),
         (lambda r: NodeGraph(dataset_path="docs"), "dataset_path", "source"),
