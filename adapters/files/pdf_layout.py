@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from itertools import pairwise
@@ -420,12 +419,17 @@ def pages_as_text(
     if not (removed or blanks):
         return text, placed
 
-    def moved(offset: int) -> int:
-        return offset - blanks - bisect_left(removed, offset)
-
-    return text, [
-        PlacedLine(moved(start), moved(end), page, line) for start, end, page, line in placed
-    ]
+    moved: list[PlacedLine] = []
+    removed.append(length + 1)
+    before = 0  # as many hyphens
+    for start, end, page, line in placed:
+        while removed[before] < start:
+            before += 1
+        within = before
+        while removed[within] < end:
+            within += 1
+        moved.append(PlacedLine(start - blanks - before, end - blanks - within, page, line))
+    return text, moved
 
 
 def _continues_table(table: TextLine, following: TextLine) -> bool:
