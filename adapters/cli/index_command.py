@@ -329,7 +329,7 @@ def _lines(record: Mapping[str, Any], home: Workspace, settings: IndexSettings) 
     numbers = {name: record[name] for name in _CHANGES}
     counts = ", ".join(
         f"{number if isinstance(number, int) else len(number):,} "
-        f"{'failed' if name == 'failures' else name}"
+        f"{'left out' if name == 'failures' else name}"
         for name, number in numbers.items()
         if number
     )

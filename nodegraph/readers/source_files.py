@@ -154,7 +154,7 @@ class ReadReport:
             if pages := document.metadata.get("unread_pages"):
                 self.notes[str(path)] = (
                     f"{path} was read without {_pages(pages)} of {document.metadata['page_count']},"
-                    " which have no text or one that is none: give ReadOptions(ocr=...)"
+                    " where no text can be read: give ReadOptions(ocr=...)"
                 )
 
     def __str__(self) -> str:

@@ -72,7 +72,7 @@ def test_a_file_that_cannot_be_read_is_told_and_left_out(nodekin, here):
     (here / "docs" / "old.txt").write_bytes(b"\x81\x20 tea")
     ran = nodekin("index", "docs")
     assert ran.status == 5
-    assert "3 documents in .nodekin: 3 added, 1 failed" in ran.out
+    assert "3 documents in .nodekin: 3 added, 1 left out" in ran.out
     assert len(ran.err.splitlines()) == 1
     assert "left out: " in ran.err
     assert "old.txt is not UTF-8" in ran.err
