@@ -333,7 +333,8 @@ def _count_pictures(document: Node) -> int:
 
 def place_in(node: Node) -> str:
     """Return where a node stands in its document, which is named beside it already."""
-    return node.place.removeprefix(title_of(node)).lstrip(", ")
+    name = " ".join((file_name_of(node.metadata) or title_of(node)).split())
+    return node.place.removeprefix(name).removeprefix(", ")
 
 
 def title_of(node: Node) -> str:

@@ -59,7 +59,9 @@
 
   // The name of a group as a visitor would say it
   const groupName = (name) => words[state.language][`group_${name.replace(/^.* (?=sentence$|entity$)/, "")}`] ?? name;
-  const standsIn = (record) => [record.folder, record.place].filter(Boolean).join(" · ");
+  // "page 3, Results", with the page in the language of this one
+  const placeOf = (record) => record.place.replace(/^[^,]+/, translated);
+  const standsIn = (record) => [record.folder, placeOf(record)].filter(Boolean).join(" · ");
 
   const button = (word, onclick, attributes = {}) =>
     make("button", { type: "button", onclick, ...attributes }, say(word));
@@ -217,7 +219,7 @@
     return make("li", {},
       make("span", { class: `chip quote-${quote.status}` }, say(`quote_${quote.status}`)), " ",
       written("q", quote.text), " ",
-      source ? written("button", `${source.number} ${quote.spans[0].place || source.title}`,
+      source ? written("button", `${source.number} ${placeOf(quote.spans[0]) || source.title}`,
         { type: "button", class: "link", onclick: () => openPassage(source.id, undefined, quote.spans[0]) }) : null);
   }
 

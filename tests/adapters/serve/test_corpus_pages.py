@@ -1,5 +1,8 @@
 """What the page shows of a graph."""
 
+from nodekin.adapters.serve.corpus_pages import place_in
+from nodekin.nodegraph import Document, NodeGraph
+
 
 def test_documents_are_paged_and_filtered(client, graph) -> None:
     graph.add([f"Text {number}." for number in range(120)])
@@ -42,3 +45,11 @@ def test_a_passage_stands_in_its_document(client, graph) -> None:
         assert record["more_before"] == node.start - len(record["before"])
         assert record["more_after"] == len(whole) - node.end - len(record["after"])
     assert client.get("/api/passage", node="nowhere").status_code == 404
+
+
+def test_a_place_names_no_file_that_stands_beside_it() -> None:
+    graph = NodeGraph(progress=False)
+    about = {"page_unit": "chapter", "file_name": "tea.epub", "file_path": "/a/tea.epub"}
+    graph.add(Document("# One\n\n\f\n\n# Two\n\nTea.", {**about, "title": "tea"}, id="a"))
+    assert [place_in(node) for node in graph.nodes("page")] == ["chapter 1, One", "chapter 2, Two"]
+    assert place_in(graph.node("a")) == ""

@@ -220,7 +220,7 @@ def test_what_the_model_fails_of_is_shown_with_the_passages(visit, model) -> Non
     model.error = "out of <b>memory</b>"
     chinese = visit(locale="zh-CN")
     chinese.ask("陆羽写了什么？")
-    expect(chinese.page.locator(".turn .wrong")).to_contain_text("没有回答：语言模型出错：")
+    expect(chinese.page.locator(".turn .wrong")).to_contain_text("没有回答：语言模型出错：'")
     opened = visit()
     opened.ask("Which tea is fermented?")
     expect(opened.page.locator(".turn .wrong")).to_contain_text("out of <b>memory</b>")
