@@ -422,13 +422,13 @@ def pages_as_text(
     moved: list[PlacedLine] = []
     removed.append(length + 1)
     before = 0  # as many hyphens
-    for start, end, page, line in placed:
-        while removed[before] < start:
+    for first, stop, page, line in placed:
+        while removed[before] < first:
             before += 1
         within = before
-        while removed[within] < end:
+        while removed[within] < stop:
             within += 1
-        moved.append(PlacedLine(start - blanks - before, end - blanks - within, page, line))
+        moved.append(PlacedLine(first - blanks - before, stop - blanks - within, page, line))
     return text, moved
 
 
