@@ -118,6 +118,7 @@ class RowLengths:
         # How many words a step is, the steps of the rows, and of how many rows they are: together,
         # as many threads may search.
         self._stepped: tuple[int, Steps, int] = 0, np.zeros(0, np.uint8), 0
+        self._normed: tuple[Saturation | None, Floats] = None, np.zeros(0)  # of the latest query
 
     def __len__(self) -> int:
         return self._size
@@ -130,6 +131,16 @@ class RowLengths:
     def take(self, rows: npt.NDArray[Any]) -> Ints:
         """Return the lengths of some rows."""
         return self._lengths.take(rows)
+
+    def norms(self, saturation: Saturation, rows: npt.NDArray[np.int64]) -> Floats:
+        """Return what the lengths of rows contribute to their impacts, each as often as given."""
+        if self._size > _FEW:  # more than are asked for at once
+            return saturation.norms(self._lengths.take(rows))
+        of, norms = self._normed
+        if of != saturation or len(norms) != self._size:
+            norms = saturation.norms(self.values)
+            self._normed = saturation, norms
+        return norms.take(rows)
 
     def extend(self, lengths: Ints) -> None:
         """Append the lengths of the next rows."""
@@ -183,7 +194,7 @@ class QueryPostings(NamedTuple):
         # Indexes of 64 bits are taken, and added to, several times as fast.
         rows = np.concatenate([rows for rows, _ in lists], dtype=np.int64)
         counts = np.concatenate([counts for _, counts in lists])
-        impacts = self.saturation.impacts(counts, self.lengths.take(rows))
+        impacts = self.saturation.weighed(counts, self.lengths.norms(self.saturation, rows))
         impacts *= self.weights[part].repeat([len(rows) for rows, _ in lists])
         return rows, impacts
 
@@ -197,7 +208,7 @@ class QueryPostings(NamedTuple):
                 at = rows_of_term.searchsorted(sought)
                 is_there = rows_of_term.take(at, mode="clip") == sought
                 np.multiply(counts_of_term.take(at, mode="clip"), is_there, of_term)
-        norms = self.saturation.norms(self.lengths.take(rows))
+        norms = self.lengths.norms(self.saturation, rows)
         # Where lengths don't count, what is not there would be nothing of nothing.
         impacts = self.saturation.weighed(counts, np.maximum(norms, LEAST))
         impacts *= weights[:, np.newaxis]
