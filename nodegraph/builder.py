@@ -149,7 +149,7 @@ class GroupBuilder:
         calls = {group.name: _Calls.of(group, workers) for group in lineage}
         for end in range(1, len(lineage) + 1):
             name = lineage[end - 1].name
-            if not self.fresh(lineage[:end]):
+            if end == len(lineage) or not self.fresh(lineage[:end]):
                 with self.guard.waiting(name), self._exclusively(name):
                     if not self.fresh(lineage[:end]):
                         try:
@@ -170,6 +170,8 @@ class GroupBuilder:
         often it was tried in this session, so that another one tries again.
         """
         versions = _versions(lineage)
+        if not self._failed and not self._retries:
+            return versions
         tried = [self._retries[group.name] for group in lineage]
         failed = any(tried) or any(self._has_failed(group.name) for group in lineage)
         return f"{versions} {self._session} {tried}" if failed else versions
@@ -263,7 +265,7 @@ class GroupBuilder:
                 return None, []
             if group.scope == "group" and until != now:
                 return None, []
-            tasks = self._changed(lineage, since, until)
+            tasks = self._changed(lineage, since, until, now)
             old = self._store.stamps(group.name, {task.document_id for task in tasks})
         pending = []
         for task in tasks:
@@ -278,14 +280,15 @@ class GroupBuilder:
         return until, pending
 
     def _changed(
-        self, lineage: Sequence[NodeGroup], since: int, until: int
+        self, lineage: Sequence[NodeGroup], since: int, until: int, now: int
     ) -> list[DerivationTask]:
         """List what a group is made from, as far as it may have changed between two revisions."""
         if any(group.scope == "group" for group in lineage):
             return list(self._tasks(lineage, [CORPUS]))
         changes = self._store.changes(ROOT, since) if since else None
         ids = None if changes is None or changes.complete else [n.id for n in changes.added]
-        later = {node.id for node in self._store.changes(ROOT, until).added}
+        added = () if until == now else self._store.changes(ROOT, until).added
+        later = {node.id for node in added}
         return [task for task in self._tasks(lineage, ids) if task.document_id not in later]
 
     def _tasks(

@@ -7,6 +7,7 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeVar
@@ -222,12 +223,11 @@ class GraphReader:
             since: The revision.
             stream: Whether everything is read as it is iterated, while the graph is held.
         """
-        if stream and not self._store.follows(group, since):
-            nodes = StreamedNodes(
-                lambda: map(self.attach, self._store.nodes(group)), self._store.count(group)
-            )
-            return Changes(self._store.revision(group), [], nodes, complete=True)
-        changes = self._store.changes(group, since)
+        changes = self._store.changes(group, since, stream=stream)
+        if stream and changes.complete:
+            nodes = changes.added
+            attached = StreamedNodes(lambda: map(self.attach, nodes), len(nodes))
+            return replace(changes, added=attached)
         for node in changes.added:
             self.attach(node)
         return changes

@@ -114,7 +114,7 @@ class Journal:
             return None
         numbers = [str(number) for number in range(first, state.sequence + 1)]
         values = self._store.get_values(_kind(group), numbers)
-        entries = [json.loads(values[number]) for number in numbers]
+        entries = [json.loads(values[number].decode()) for number in numbers]
         if entries[0][0] != token:
             return None
         removed, added = (
@@ -175,4 +175,4 @@ def _kind(group: str) -> str:
 
 @lru_cache(1024)
 def _read_state(value: bytes) -> GroupState:
-    return GroupState(*json.loads(value))
+    return GroupState(*json.loads(value.decode()))

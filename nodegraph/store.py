@@ -272,14 +272,6 @@ class NodeStore(ABC):
             for links in rows
         ]
 
-    def follows(self, group: str, since: int) -> bool:
-        """Return whether ``changes`` since a revision are less than everything."""
-        with self.snapshot():
-            revision = self.revision(group)
-            return bool(since) and (
-                since == revision or self.journal.changes(group, since) is not None
-            )
-
     # Documents and nodes
 
     def document_ids(self) -> list[str]:
@@ -441,10 +433,15 @@ class NodeStore(ABC):
         """
         return self.journal.state(group).revision
 
-    def changes(self, group: str, since: int) -> Changes:
+    def changes(self, group: str, since: int, *, stream: bool = False) -> Changes:
         """Return what happened to the group after a revision; 0 for everything.
 
         After a revision that the group never had, or had too long ago, everything as well.
+
+        Args:
+            group: The group.
+            since: The revision.
+            stream: Whether everything is read as it is iterated, while the graph is held.
         """
         with self.snapshot():
             revision = self.revision(group)
@@ -452,10 +449,12 @@ class NodeStore(ABC):
                 return Changes(revision, [], [])
             changes = self.journal.changes(group, since)
             if changes is None:
-                return Changes(revision, [], list(self.nodes(group)), complete=True)
+                everything = StreamedNodes(lambda: self.nodes(group), self.count(group))
+                nodes: Sequence[Node] = everything if stream else list(everything)
+                return Changes(revision, [], nodes, complete=True)
             removed, added = changes
-            nodes = [n for n in self.get(added) if n is not None and n.group == group]
-            return Changes(revision, removed, sorted(nodes, key=lambda node: node.order))
+            existing = [n for n in self.get(added) if n is not None and n.group == group]
+            return Changes(revision, removed, sorted(existing, key=lambda node: node.order))
 
     def built(self, group: str) -> tuple[str, int] | None:
         """Return by which rules a group is built, and up to which ``ROOT`` revision.
