@@ -18,10 +18,10 @@ from contextlib import aclosing
 from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, ClassVar, get_args
-from weakref import WeakKeyDictionary
 
 from ...nodegraph.errors import explain_names
 from ...nodegraph.graph import NodeGraph
+from ...nodegraph.hashing import digest
 from ...nodegraph.models.llm import LLM, as_llm
 from ...nodegraph.models.model_objects import in_thread
 from ...nodegraph.models.templates import language_of
@@ -320,18 +320,14 @@ class QueryEngine(PromptMixin):
         """Return what is known of its search; None where more than the graph decides on that."""
         if self.qa is not None or not depends_on_graph_alone(self.retriever):
             return None
-        return CheckedAnswers.of(graph, search_of(self), self.conditions())
+        return CheckedAnswers.of(graph, digest(search_of(self), self.conditions()))
 
     def _bounded_check(self) -> BoundedCheck | None:
         """Return what compares answers by bounds; None where each has to be retrieved for."""
         if self.qa is not None or (self.max_tokens, self.min_score) != (None, None):
             return None
-        check = _CHECKS.get(self)
-        if check is None or not check.is_of(self.retriever, self.top_k):
-            check = BoundedCheck.of(self.retriever, self.top_k)
-            if check is not None:
-                _CHECKS[self] = check
-        return check
+        search = digest(search_of(self), self.conditions())
+        return BoundedCheck.of(self.retriever, self.top_k, search)
 
     def answer_again(self, answer: StoredAnswer) -> bool:
         """Answer the question of a stored answer anew and store that.
@@ -466,9 +462,6 @@ class QueryEngine(PromptMixin):
             context, self.retriever, self.qa, pairs, budget, filters, self.min_score
         )
         return plan, context
-
-
-_CHECKS: WeakKeyDictionary[QueryEngine, BoundedCheck] = WeakKeyDictionary()
 
 
 def engines_by_strategy(

@@ -10,22 +10,25 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Container, Hashable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from functools import partial
+from importlib.metadata import version
 from typing import Any, Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from ...nodegraph.graph import NodeGraph
-from ...nodegraph.hashing import full_digest
+from ...nodegraph.hashing import digest, full_digest
 from ...nodegraph.node import Node
 from ...nodegraph.stored_answers import StaleAnswer, StoredAnswer
 from ..analysis.text_analyzer import TextAnalyzer
 from ..base_retriever import effective_child_k
+from ..indexes.array_files import Arrays, PackedTexts, pack_texts
 from ..indexes.bm25_scores import Saturation, TermWeights
 from ..indexes.nearest_vectors import unit
-from ..indexes.text_index import TextIndex, terms_and_length
+from ..indexes.synced_index import SyncedIndex
+from ..indexes.text_index import TextIndex, analysis_version, terms_and_length
 from ..indexes.vector_index import VectorIndex
 from ..protocols import RetrieverProtocol
 from ..results import ScoredNode
@@ -64,6 +67,18 @@ class Scorer(Protocol):
 
     def select(self, rows: Mask) -> None:
         """Drop all other rows."""
+
+    def header(self) -> dict[str, Any]:
+        """Return what stored rows must have been made with, as JSON has it."""
+        ...
+
+    def arrays(self) -> Arrays:
+        """Return all rows as arrays, for a file."""
+        ...
+
+    def restore(self, arrays: Arrays) -> None:
+        """Set the empty scorer to what ``arrays`` returned."""
+        ...
 
 
 class WordScorer:
@@ -229,6 +244,30 @@ class WordScorer:
         self._averages = np.array(self._averages)[rows].tolist()
         self._top_ks = np.array(self._top_ks)[rows].tolist()
 
+    def header(self) -> dict[str, Any]:
+        """Return the languages by which queries were analysed."""
+        return {"languages": repr(self._languages), "analysis": analysis_version()}
+
+    def arrays(self) -> Arrays:
+        """Return the postings, the terms and what there is by row."""
+        postings, _ = self._build()
+        terms, starts = pack_texts([*self._terms])
+        return {
+            **{f"posting {name}": postings[name] for name in postings.dtype.names or ()},
+            **{"terms": terms, "term starts": starts, "lengths": np.array(self._lengths, np.int64)},
+            **{"averages": np.array(self._averages), "top_ks": np.array(self._top_ks, np.int64)},
+        }
+
+    def restore(self, arrays: Arrays) -> None:
+        """Set what ``arrays`` returned."""
+        self._postings = np.zeros(len(arrays["posting term"]), self._kind)
+        for name in self._kind.names or ():
+            self._postings[name] = arrays[f"posting {name}"]
+        terms = PackedTexts(arrays["terms"], arrays["term starts"])
+        self._terms = {term: number for number, term in enumerate(terms)}
+        self._lengths, self._averages = arrays["lengths"].tolist(), arrays["averages"].tolist()
+        self._top_ks = arrays["top_ks"].tolist()
+
 
 _POSTING = np.dtype([("term", "i4"), ("main", "i4"), ("count", "f4"), ("weight", "f4")])
 
@@ -287,56 +326,87 @@ class VectorScorer:
         self._queries = self._build()[rows]
         self._least = np.array(self._least)[rows].tolist()
 
+    def header(self) -> dict[str, Any]:
+        """Return the model of the vectors."""
+        return {"model": self._embeddings.embedder(self._key).name}
 
-class ResultBounds:
+    def arrays(self) -> Arrays:
+        """Return the vectors, and the score of the last result of each."""
+        return {"queries": self._build(), "least": np.array(self._least)}
+
+    def restore(self, arrays: Arrays) -> None:
+        """Set what ``arrays`` returned."""
+        self._queries, self._least = arrays["queries"], arrays["least"].tolist()
+
+
+class ResultBounds(SyncedIndex):
     """Tell which queries may have other results than when they were recorded.
 
-    All methods are called while the graph is held.
+    An index of queries, not of nodes: what it was not told of it need not read. All methods but
+    ``close`` are called while the graph is held.
 
     Args:
         graph: The graph.
         group: The group that is searched, and returned.
         make: Makes what scores new texts.
+        search: Names all that the results depend on, beside the graph and the query.
     """
 
-    def __init__(self, graph: NodeGraph, group: str, make: Callable[[], Scorer]) -> None:
-        self._graph = graph
-        self._group = group
+    uses_search_text = True
+    streams = True
+
+    def __init__(
+        self, graph: NodeGraph, group: str, make: Callable[[], Scorer], search: str
+    ) -> None:
         self._make = make
-        self.clear()
+        self._search = search
+        super().__init__(graph, group)
 
     def clear(self) -> None:
         """Drop all queries."""
-        reader = self._graph.reader
         self._scorer = self._make()
-        self._rows: dict[Hashable, int] = {}
+        self._rows: dict[str, int] = {}
         self._most = np.zeros(0)  # the highest score of all that is not known
         self._open = np.zeros(0, np.bool_)
-        self._new: list[float] = []
+        self._marks = np.zeros(0, np.int64)
+        self._new: list[tuple[float, int]] = []
         self._results = np.zeros(0, _RESULT)
         self._new_results: list[tuple[int, int, int, bool]] = []
-        self._revision = reader.revision(self._group)
-        self._version = reader.search_version(self._group)
+        self._changes: tuple[Sequence[str], Sequence[Node]] = [], []
 
-    def select(self, queries: Container[Hashable]) -> None:
+    @property
+    def size(self) -> int:
+        """How many queries there are."""
+        return len(self._rows)
+
+    def select(self, queries: Container[str]) -> None:
         """Drop all other queries."""
         self._build()
         self._rows = {query: row for query, row in self._rows.items() if query in queries}
         self._compact()
 
-    def may_differ(self, query: Hashable) -> bool:
+    def may_differ(self, query: str) -> bool:
         """Return whether a query may have other results; True for one that was not recorded."""
         row = self._rows.get(query)
         return row is None or (row < len(self._open) and bool(self._open[row]))
 
+    def mark(self, query: str) -> int:
+        """Return the mark that a query was recorded with; 0 for one that was not."""
+        row = self._rows.get(query)
+        if row is None:
+            return 0
+        new = row - len(self._marks)
+        return int(self._marks[row]) if new < 0 else self._new[new][1]
+
     def record(
         self,
-        query: Hashable,
+        query: str,
         text: str,
         results: Sequence[ScoredNode],
         top_k: int,
         limit: int,
         filtered: bool,
+        mark: int,
     ) -> None:
         """Record what a query has.
 
@@ -347,30 +417,34 @@ class ResultBounds:
             top_k: How many of them are results at most.
             limit: How many of both there are at most.
             filtered: Whether it has conditions on metadata.
+            mark: What ``mark`` returns.
         """
         self._scorer.add(text, results, top_k)
         row = self._rows[query] = len(self._open) + len(self._new)
-        self._new.append(results[-1].score if len(results) >= limit else -np.inf)
+        self._new.append((results[-1].score if len(results) >= limit else -np.inf, mark))
         nodes = [result.node for result in results]
         contents = self._contents(nodes, filtered)
         self._new_results += [
-            (row, hash(node.id), content, at < top_k)
+            (row, _hash(node.id), content, at < top_k)
             for at, (node, content) in enumerate(zip(nodes, contents, strict=True))
         ]
+        self._unsaved += 1
 
     def _contents(self, nodes: Sequence[Node], filtered: bool) -> list[int]:
         """Return hashes of what a search compares of nodes."""
         texts = self._graph.reader.searched_texts(nodes)
         return [
-            hash((node.id, str(node.content), text, full_digest(node.metadata) if filtered else ""))
+            _hash(node.id, str(node.content), text, full_digest(node.metadata) if filtered else "")
             for node, text in zip(nodes, texts, strict=True)
         ]
 
     def _build(self) -> None:
         """Put what is new into the arrays; drop queries that were recorded again, if many."""
-        new = np.array(self._new, np.float64)
-        self._most = np.concatenate([self._most, new])
-        self._open = np.concatenate([self._open, np.zeros(len(new), np.bool_)])
+        most = np.array([score for score, _ in self._new], np.float64)
+        marks = np.array([mark for _, mark in self._new], np.int64)
+        self._most = np.concatenate([self._most, most])
+        self._marks = np.concatenate([self._marks, marks])
+        self._open = np.concatenate([self._open, np.zeros(len(most), np.bool_)])
         self._results = np.concatenate([self._results, np.array(self._new_results, _RESULT)])
         self._new.clear()
         self._new_results.clear()
@@ -386,27 +460,38 @@ class ResultBounds:
         self._results = self._results[current[self._results["row"]]]
         self._results["row"] = numbers[self._results["row"]]
         self._most, self._open = self._most[current], self._open[current]
+        self._marks = self._marks[current]
 
-    def update(self) -> None:
+    # Following the graph
+
+    def accepts(self, prepared: None) -> bool:
+        """Return whether the queries still mean what they did."""
+        return self._scorer.is_current()
+
+    def remove(self, ids: Sequence[str]) -> None:
+        """Note which nodes are gone."""
+        self._changes = ids, []
+
+    def add(self, nodes: Sequence[Node], prepared: None) -> None:
+        """Note which nodes are new; all of them are of no interest where no query is known."""
+        if self._rows:
+            self._changes = self._changes[0], nodes
+
+    def finish(self) -> None:
         """Take in what has changed in the group."""
-        reader = self._graph.reader
-        version = reader.search_version(self._group)
-        if self._revision == reader.revision(self._group) and self._version == version:
-            return
-        changes = reader.changes(self._group, self._revision)
-        if changes.complete or self._version != version or not self._scorer.is_current():
-            self.clear()
+        (removed, added), self._changes = self._changes, ([], [])
+        if not self._rows:
             return
         self._build()
-        added = changes.added
         # Of each text, once without and once with its metadata.
         contents = np.array([self._contents(added, f) for f in (False, True)], np.int64)
-        ids = [hash(node_id) for node_id in (*changes.removed, *(node.id for node in added))]
+        ids = [_hash(node_id) for node_id in (*removed, *(node.id for node in added))]
         rows, of_rows = self._results["row"], self._results["content"]
         changed = np.isin(self._results["id"], np.array(ids, np.int64))
         changed &= self._results["is_result"]
         self._open[rows[changed & ~np.isin(of_rows, contents)]] = True
-        all_scores = self._scorer.scores(reader.searched_texts(added)) if added else iter(())
+        texts = self._graph.reader.searched_texts(added)
+        all_scores = self._scorer.scores(texts) if added else iter(())
         order = of_rows.argsort()
         ordered = of_rows[order]
         for of_text, scores in zip(contents.T, all_scores, strict=True):
@@ -415,7 +500,45 @@ class ResultBounds:
                 scores[rows[order[start:stop]]] = -np.inf  # it is known, and has only moved
             np.maximum(self._most, scores, out=self._most)
         self._open |= ~self._scorer.stay(self._most)
-        self._revision = changes.revision
+
+    # The file
+
+    def file_name(self) -> str:
+        """Return the file's name, one for each search."""
+        return f"bounds-{self._search}"
+
+    def header(self) -> dict[str, Any]:
+        """Return what a stored index must have been built with."""
+        return {**self._scorer.header(), "search": self._search, "nodekin": version("nodekin")}
+
+    def arrays(self) -> Arrays:
+        """Return the arrays to store."""
+        if not self._rows:
+            return {}
+        self._build()
+        self._compact()
+        queries, starts = pack_texts(sorted(self._rows, key=self._rows.__getitem__))
+        return {
+            **{f"result {name}": self._results[name] for name in _RESULT.names or ()},
+            **{"rows": queries, "row starts": starts, "most": self._most, "open": self._open},
+            **{"marks": self._marks, **self._scorer.arrays()},
+        }
+
+    def restore(self, arrays: Arrays) -> None:
+        """Set the empty index to what ``arrays`` returned."""
+        queries = PackedTexts(arrays["rows"], arrays["row starts"])
+        self._rows = {query: row for row, query in enumerate(queries)}
+        self._most, self._open = arrays["most"].copy(), arrays["open"].copy()
+        self._marks = arrays["marks"]
+        self._results = np.zeros(len(arrays["result row"]), _RESULT)
+        for name in _RESULT.names or ():
+            self._results[name] = arrays[f"result {name}"]
+        self._scorer.restore(arrays)
+
+
+def _hash(*parts: str) -> int:
+    """Return a number for texts, which is the same in every process."""
+    return int(digest(*parts)[:15], 16)
 
 
 _SIDES: tuple[Literal["left", "right"], ...] = ("left", "right")
@@ -429,21 +552,25 @@ class BoundedCheck:
     Args:
         retriever: What the answers were made from.
         top_k: How many results, for answers that say nothing else.
+        search: Names all that the results depend on, beside the graph and the question.
     """
 
-    def __init__(self, retriever: Retriever, top_k: int) -> None:
+    def __init__(self, retriever: Retriever, top_k: int, search: str) -> None:
         self.retriever = retriever
         self.top_k = top_k
         self.retrievals = 0  # so far
+        self._search = search
         self._known = top_k + max(2, top_k // 2)
         (self._graph,) = retriever.graphs
         self._lock = threading.Lock()
         self._bounds: ResultBounds | None = None
-        self._checked: dict[str, tuple[StoredAnswer, StaleAnswer | None]] = {}
+        self._stale: dict[str, tuple[int, StaleAnswer]] = {}  # with the marks of the answers
 
     @classmethod
-    def of(cls, retriever: RetrieverProtocol, top_k: int | None) -> BoundedCheck | None:
-        """Return the check for a retriever; None where there are no bounds for its results."""
+    def of(
+        cls, retriever: RetrieverProtocol, top_k: int | None, search: str
+    ) -> BoundedCheck | None:
+        """Return the check for a search; None where there are no bounds for its results."""
         if (
             type(retriever) is not Retriever
             or len(retriever.graphs) != 1
@@ -453,31 +580,34 @@ class BoundedCheck:
             or _scorer(retriever, 0) is None
         ):
             return None
-        return cls(retriever, top_k or retriever.top_k)
-
-    def is_of(self, retriever: RetrieverProtocol, top_k: int | None) -> bool:
-        """Return whether it checks the answers of a retriever, with so many results."""
-        return retriever is self.retriever and self.top_k == (top_k or self.retriever.top_k)
+        own, limit = retriever, top_k or retriever.top_k
+        reader = retriever.graphs[0].reader
+        return reader.shared(("bounds", search), lambda: cls(own, limit, search))
 
     def __call__(self, answers: Sequence[StoredAnswer]) -> list[StaleAnswer | None]:
         """Return for each answer what has changed, None if nothing has."""
         with self._lock:
-            self._forget_removed()
             return [
                 stale
                 for start in range(0, len(answers), _BATCH_SIZE)
                 for stale in self._check(answers[start : start + _BATCH_SIZE])
             ]
 
-    def _forget_removed(self) -> None:
+    def close(self) -> None:
+        """Store the bounds, unless a thread is about to check."""
+        if self._bounds is not None and self._lock.acquire(blocking=False):
+            try:
+                self._bounds.close()
+            finally:
+                self._lock.release()
+
+    def _forget_removed(self, bounds: ResultBounds) -> None:
         """Drop what is known of answers that the graph has no longer, once they are many."""
         stored = self._graph.answers
-        if len(self._checked) <= len(stored) + _REMOVED:
-            return
-        current = {answer.key for answer in stored}
-        self._checked = {key: value for key, value in self._checked.items() if key in current}
-        if self._bounds is not None:
-            self._bounds.select(self._checked)
+        if bounds.size > len(stored) + _REMOVED:
+            current = {answer.key for answer in stored}
+            self._stale = {key: value for key, value in self._stale.items() if key in current}
+            bounds.select(current)
 
     def _check(self, answers: Sequence[StoredAnswer]) -> list[StaleAnswer | None]:
         """Check some answers while the graph is held."""
@@ -488,33 +618,39 @@ class BoundedCheck:
             index.sync()
             if self._bounds is None:
                 make = partial(_made, retriever, self._known)
-                self._bounds = ResultBounds(graph, group, make)
-            self._bounds.update()
+                self._bounds = ResultBounds(graph, group, make, self._search)
+            self._bounds.sync()
+            self._forget_removed(self._bounds)
             self._retrieve(answers, self._bounds)
-            return with_current_causes([self._checked[a.key][1] for a in answers], graph)
+            found = [self._stale.get(answer.key) for answer in answers]
+            return with_current_causes([item and item[1] for item in found], graph)
 
     def _retrieve(self, answers: Sequence[StoredAnswer], bounds: ResultBounds) -> None:
         """Retrieve for those whose results may differ, and compare them."""
-        together: dict[tuple[int, str], list[StoredAnswer]] = {}
-        for answer in answers:
-            checked, _ = self._checked.get(answer.key, (None, None))
-            if (checked is answer or checked == answer) and not bounds.may_differ(answer.key):
-                continue
-            limit = max(self._known, answer.top_k or self.top_k)
-            together.setdefault((limit, repr(answer.filters)), []).append(answer)
+        together: dict[tuple[int, str], list[tuple[StoredAnswer, int]]] = {}
+        for answer, mark in zip(answers, self._graph.answers.marks(answers), strict=True):
+            key = answer.key
+            known = self._stale[key][0] if key in self._stale else bounds.mark(key)
+            if not mark or known != mark or bounds.may_differ(key):
+                limit = max(self._known, answer.top_k or self.top_k)
+                together.setdefault((limit, repr(answer.filters)), []).append((answer, mark))
         for (limit, _), several in together.items():
-            filters = several[0].filters
+            filters = several[0][0].filters
             filtered = bool(self.retriever.conditions(filters))
-            questions = [answer.question for answer in several]
+            questions = [answer.question for answer, _ in several]
             found = self.retriever.batch(questions, top_k=limit, filters=filters)
-            for answer, retrieved in zip(several, found, strict=True):
-                top_k = answer.top_k or self.top_k
-                results = retrieved if answer.question.strip() else []
-                if answer.question.strip():
-                    self.retrievals += 1
-                    if top_k < self._known:
-                        bounds.record(answer.key, answer.question, results, top_k, limit, filtered)
-                self._checked[answer.key] = answer, compared(answer, results[:top_k])
+            for (answer, mark), retrieved in zip(several, found, strict=True):
+                key, top_k, asks = answer.key, answer.top_k or self.top_k, answer.question.strip()
+                results = retrieved if asks else []
+                stale = compared(answer, results[:top_k])
+                self._stale.pop(key, None)
+                if stale is not None:
+                    self._stale[key] = mark, stale
+                self.retrievals += bool(asks)
+                if asks and top_k < self._known:
+                    # Of what has changed a process that reads this has to see how.
+                    own = 0 if stale else mark
+                    bounds.record(key, answer.question, results, top_k, limit, filtered, own)
 
 
 _REMOVED = 16  # answers that are removed before what is known of them is dropped

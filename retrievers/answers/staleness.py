@@ -172,10 +172,9 @@ class CheckedAnswers:
             self._current = header["state"], arrays["marks"]
 
     @classmethod
-    def of(cls, graph: NodeGraph, *search: str) -> CheckedAnswers:
+    def of(cls, graph: NodeGraph, search: str) -> CheckedAnswers:
         """Return what is known of a search, shared by all engines that have it."""
-        name = digest(*search)
-        return graph.reader.shared((_KIND, name), lambda: cls(graph, name))
+        return graph.reader.shared((_KIND, search), lambda: cls(graph, search))
 
     def state(self) -> list[int]:
         """Return what stands for the graph's state, and for none of another graph at its path."""

@@ -10,6 +10,7 @@ from nodekin.retrievers import QueryEngine, Retriever
 from nodekin.retrievers.answers import result_bounds
 from nodekin.retrievers.answers.result_bounds import BoundedCheck
 from nodekin.retrievers.answers.staleness import no_model, stored_result
+from nodekin.retrievers.indexes import synced_index
 from nodekin.retrievers.similarities.bm25 import Bm25
 
 WORDS = [
@@ -106,7 +107,7 @@ def test_what_is_far_from_a_question_costs_no_retrieval():
     engine = QueryEngine(retriever, lambda prompt: "An answer [1].")
     for number in range(20):
         engine.query(f"number {number}", keep=True)
-    check = BoundedCheck.of(retriever, None)
+    check = BoundedCheck.of(retriever, None, "")
     answers = list(graph.answers)
     assert check(answers) == [None] * 20
     assert check.retrievals == 20
@@ -126,16 +127,66 @@ def test_of_removed_answers_nothing_is_held():
     engine = QueryEngine(retriever, lambda prompt: "An answer [1].")
     for number in range(50):
         engine.query(f"number {number}", keep=True)
-    check = BoundedCheck.of(retriever, None)
+    check = BoundedCheck.of(retriever, None, "")
     answers = list(graph.answers)
     assert check(answers) == [None] * 50
     graph.add("Rivers flow to the sea")
     graph.answers.remove(answers[:40])
     assert check(answers[40:]) == [None] * 10
-    assert set(check._checked) == set(check._bounds._rows) == {a.key for a in answers[40:]}
+    assert set(check._bounds._rows) == {a.key for a in answers[40:]}
     assert (len(check._bounds._scorer._terms), check.retrievals) == (11, 50)
     graph.add(answers[45].question)
     assert [stale.answer for stale in check(answers[40:]) if stale] == [answers[45]]
+
+
+@pytest.mark.parametrize("similarity", ["bm25", "cosine"])
+@pytest.mark.parametrize("way", ["kept", "damaged", "another model"])
+def test_a_new_process_goes_on_where_another_one_stopped(similarity, way, tmp_path, monkeypatch):
+    """What is out of date is retrieved again there, since nothing else says by what."""
+    monkeypatch.setattr(synced_index, "_WORTH_SAVING", 0)
+    rng = random.Random(similarity)
+
+    def engine_of(graph):
+        graph.create_node_group("line", str.splitlines)
+        return QueryEngine(Retriever(graph, "line", similarity, top_k=2), lambda prompt: "Yes [1].")
+
+    def checked(graph, engine):
+        check = engine._bounded_check()
+        before = check.retrievals
+        named = graph.answers.stale(engine)  # another model is a cause, too
+        stale = {item.answer.key for item in named if item.removed or item.added}
+        for answer in graph.answers:
+            results = engine.retriever.retrieve(answer.question, filters=answer.filters)
+            keys = sorted(stored_result(result).key for result in results)
+            assert (keys != sorted(r.key for r in answer.results)) == (answer.key in stale)
+        return len(stale), check.retrievals - before
+
+    def words(texts):
+        return letters(texts)
+
+    embed = None if similarity == "bm25" else letters
+    with NodeGraph(store=tmp_path / "graph.db", embed=embed) as graph:
+        engine = engine_of(graph)
+        graph.add([document(rng, f"d{number}", 1) for number in range(60)])
+        for number in range(30):
+            filters = {"year": {"gte": 2022}} if number % 3 == 0 else None
+            engine.query(f"{text_of(rng, 1)} {number}", keep=True, filters=filters)
+        assert checked(graph, engine) == (0, 30)
+        edit(rng, graph, 1, 1)
+        number_stale, retrieved = checked(graph, engine)
+        assert retrieved < 30
+    if way == "damaged":
+        for file in tmp_path.rglob("bounds-*.index"):
+            file.write_bytes(file.read_bytes()[:-100])
+    if way == "another model":
+        embed = words if embed else None
+    with NodeGraph(store=tmp_path / "graph.db", embed=embed) as graph:
+        engine = engine_of(graph)
+        graph.add(Document("Rivers of ice", {"year": 2020}, id="new"))
+        stale, retrieved = checked(graph, engine)
+        assert stale >= number_stale
+        is_kept = way == "kept" or (way, similarity) == ("another model", "bm25")
+        assert retrieved < 30 if is_kept else retrieved == 30
 
 
 @pytest.mark.parametrize(
@@ -150,7 +201,7 @@ def test_of_removed_answers_nothing_is_held():
 def test_retrievers_without_bounds(retriever):
     graph = NodeGraph()
     graph.create_node_group("line", str.splitlines)
-    assert BoundedCheck.of(retriever(graph), None) is None
+    assert BoundedCheck.of(retriever(graph), None, "") is None
 
 
 def test_an_engine_that_now_asks_for_fewer_results():
