@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 class EmbeddingCache:
     """Embed every passage once per model, and cache the last queries.
 
-    Every batch is stored at once: an interruption costs one batch.
+    A batch is stored while the next is computed: an interruption costs one batch.
     """
 
     def __init__(

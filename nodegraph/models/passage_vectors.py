@@ -6,8 +6,9 @@ import contextvars
 import logging
 import re
 from collections import deque
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from concurrent.futures import CancelledError, Future
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
+from contextlib import closing
 from contextvars import ContextVar
 from functools import partial
 from typing import Any, TypeVar
@@ -37,6 +38,8 @@ _FINGERPRINT = re.compile(r" [0-9a-f]{16}\Z")
 _COMPARED = 3  # texts
 
 _LONG = 256  # texts whose embedding is worth showing
+
+_BEHIND = 2  # batches that are stored, or wait for it, while the next is computed
 
 
 class PassageVectors:
@@ -123,25 +126,24 @@ class PassageVectors:
         elif computed is not None:  # in this process, one after the other
             embed, at_once = (lambda _: next(computed)), 1
 
-        def embed_and_keep(batch: list[str]) -> Mapping[str, Vectors]:
-            vectors = dict(zip(batch, embed([texts[name] for name in batch]), strict=True))
-            self._keep(embedder, vectors)  # at once, whatever becomes of the batches before
-            return vectors
+        def embed_and_store(batch: list[str]) -> Future[Mapping[str, Vectors]]:
+            vectors = embed([texts[name] for name in batch])
+            return writer.put(dict(zip(batch, vectors, strict=True)))
 
-        embedded = _outcomes(
-            embed_and_keep,
-            of_texts,
-            at_once,
-            f"embed-{embedder.name}",
-            workers,
-        )
+        name = f"embed-{embedder.name}"
+        # A thread that holds a graph's lock waits for no other one, which might wait for it.
+        beside = len(of_texts) > 1 and not is_reading_graph()
         failure: Exception | None = None
-        for outcome in track(embedded, len(of_texts), what, " batches", show):
-            if isinstance(outcome, Exception):  # what was embedded besides is kept all the same
-                failure = failure or outcome
-                continue
-            if failure is None:
-                yield from outcome.items()
+        with (
+            closing(_VectorWriter(partial(self._keep, embedder), in_thread=beside)) as writer,
+            # Left early, it waits for what other threads have begun, which is stored.
+            closing(_outcomes(embed_and_store, of_texts, at_once, name, workers)) as outcomes,
+        ):
+            for stored in _some_behind(track(outcomes, len(of_texts), what, " batches", show)):
+                if isinstance(stored, Exception):  # what was embedded besides is kept all the same
+                    failure = failure or stored
+                elif failure is None:
+                    yield from stored.result().items()
         if failure is not None:
             raise failure
 
@@ -164,14 +166,22 @@ class PassageVectors:
         async with locks.setdefault(embedder.name, asyncio.Lock()):
             # Another task may have embedded the same meanwhile.
             missing = await in_thread(lambda: _end(self._stored(embedder, texts)))
+            batches, at_once = embedder.batches(missing)[0], max(1, embedder.num_workers)
+            writer = _VectorWriter(partial(self._keep, embedder), in_thread=True)
+            storing: deque[asyncio.Future[Any]] = deque()
 
-            async def embed_and_keep(batch: list[str]) -> None:
+            async def embed_and_store(batch: list[str]) -> None:
                 vectors = await embedder.apassages([missing[name] for name in batch])
                 of_batch = dict(zip(batch, vectors, strict=True))
-                await in_thread(self._keep, embedder, of_batch)
+                storing.append(asyncio.wrap_future(writer.put(of_batch)))
+                if len(storing) > _BEHIND * at_once:
+                    await storing.popleft()
 
-            calls = [partial(embed_and_keep, batch) for batch in embedder.batches(missing)[0]]
-            await run_in_tasks(calls, max(1, embedder.num_workers))
+            try:
+                await run_in_tasks([partial(embed_and_store, batch) for batch in batches], at_once)
+                await asyncio.gather(*storing)
+            finally:
+                await in_thread(writer.close)
 
     def put(self, embedder: Embedder, texts: Sequence[str], vectors: Sequence[Any]) -> None:
         """Store vectors of texts that the model made elsewhere.
@@ -261,6 +271,68 @@ class PassageVectors:
         return self._dimensions[embedder.name]
 
 
+_Batch = tuple[Mapping[str, Vectors], "Future[Mapping[str, Vectors]]"]
+"""Vectors by digest, and what is done when they are stored."""
+
+
+class _VectorWriter:
+    """Store vectors while the next ones are computed, all that wait in one transaction.
+
+    Args:
+        keep: Stores vectors by digest.
+        in_thread: Whether a thread stores them; else each batch is stored when it is put.
+    """
+
+    def __init__(self, keep: Callable[[Mapping[str, Vectors]], None], in_thread: bool) -> None:
+        self._keep = keep
+        self._waiting: deque[_Batch] = deque()
+        self._pool = ThreadPoolExecutor(1, "store-vectors") if in_thread else None
+
+    def close(self) -> None:
+        """Wait until all is stored."""
+        if self._pool is not None:
+            self._pool.shutdown()
+
+    def put(self, vectors: Mapping[str, Vectors]) -> Future[Mapping[str, Vectors]]:
+        """Return a future of the same vectors, which is done when they are stored."""
+        future: Future[Mapping[str, Vectors]] = Future()
+        future.set_running_or_notify_cancel()  # who stops waiting cancels nothing
+        self._waiting.append((vectors, future))
+        if self._pool is None:
+            self._store_waiting()
+        else:
+            self._pool.submit(self._store_waiting)
+        return future
+
+    def _store_waiting(self) -> None:
+        if batches := [self._waiting.popleft() for _ in range(len(self._waiting))]:
+            self._store(batches)
+
+    def _store(self, batches: Sequence[_Batch]) -> None:
+        """Store batches together. If that fails, each by itself."""
+        try:
+            self._keep({name: vector for batch, _ in batches for name, vector in batch.items()})
+        except BaseException as error:
+            if len(batches) == 1:
+                batches[0][1].set_exception(error)
+            else:
+                for batch in batches:
+                    self._store([batch])
+        else:
+            for vectors, future in batches:
+                future.set_result(vectors)
+
+
+def _some_behind(items: Iterable[T]) -> Iterator[T]:
+    """Pass items on, each when two more have come."""
+    waiting: deque[T] = deque()
+    for item in items:
+        waiting.append(item)
+        if len(waiting) > _BEHIND:
+            yield waiting.popleft()
+    yield from waiting
+
+
 _embed_ahead_active: ContextVar[bool] = ContextVar("passages are embedded ahead", default=False)
 
 
@@ -344,7 +416,7 @@ def _outcomes(
     num_workers: int,
     name: str,
     workers: Workers | None,
-) -> Iterator[T | Exception]:
+) -> Generator[T | Exception, None, None]:
     """Yield what a function makes of each part, in order, or raises. Begin no more after that.
 
     With several workers it is called in threads. Not by a thread that holds a graph's lock, which

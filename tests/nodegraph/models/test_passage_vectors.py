@@ -2,15 +2,18 @@
 
 import asyncio
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from nodekin.nodegraph import Embedder, EmbeddingError, NodeGraph
+from nodekin.nodegraph import Embedder, EmbeddingError, MemoryStore, NodeGraph
+from nodekin.nodegraph.errors import VectorLengthError
+from nodekin.nodegraph.hashing import digest
 from nodekin.nodegraph.models.model_objects import model_name
+from nodekin.nodegraph.models.passage_vectors import DIMENSION, PassageVectors
 from nodekin.retrievers import Retriever
 
 TEXTS = [f"Passage number {n} is about {'tea' if n % 2 else 'rice'}." for n in range(50)]
@@ -204,3 +207,71 @@ def test_a_build_embeds_windows_of_texts_and_characters(monkeypatch: pytest.Monk
     assert max(map(len, batches)) == 128
     assert max(len(lengths) for lengths in batches if max(lengths) > 30_000) == 8
     assert graph.embeddings.vectors(texts, "default")[:, 0].tolist() == [*map(len, texts)]
+
+
+class _SlowStore(MemoryStore):
+    """Stores the first vectors when the model has been called so many times, and notes all."""
+
+    def __init__(self, calls: int) -> None:
+        super().__init__()
+        self.missing = calls
+        self.computed = threading.Event()
+        self.stored: list[int] = []
+
+    def called(self) -> None:
+        self.missing -= 1
+        if not self.missing:
+            self.computed.set()
+
+    def put_values(self, kind: str, values: Mapping[str, bytes]) -> None:
+        if not self.stored:
+            assert self.computed.wait(300)
+        self.stored.append(len(values) - 1)  # beside the length of the vectors
+        super().put_values(kind, values)
+
+
+def _slowly(calls: int, num_workers: int, of: Any = vector) -> tuple[_SlowStore, PassageVectors]:
+    store = _SlowStore(calls)
+
+    def embed(texts: list[str]) -> list[list[float]]:
+        store.called()
+        return [of(text) for text in texts]
+
+    async def aembed(texts: list[str]) -> list[list[float]]:
+        return embed(texts)
+
+    settings: Any = {"batch_size": 1, "num_workers": num_workers, "aembed": aembed}
+    embedder = Embedder(embed, "slow store", **settings)
+    return store, PassageVectors(store, {"slow store": embedder}, False)
+
+
+@pytest.mark.parametrize(("calls", "num_workers"), [(3, 0), (8, 4)])
+async def test_the_next_batches_are_computed_while_one_is_stored(
+    calls: int, num_workers: int
+) -> None:
+    texts = {digest(text): text for text in TEXTS}
+    for in_loop in (False, True):
+        store, vectors = _slowly(calls, num_workers)
+        (embedder,) = vectors._embedders.values()
+        if in_loop:
+            await vectors.aembed(embedder, texts)
+        else:
+            list(vectors.vectors(embedder, texts, "texts"))
+        assert sum(store.stored) == len(texts)
+        fewest = 2 if num_workers else 1  # what waits is stored in one transaction
+        assert fewest <= max(store.stored) <= max(3, 4 * num_workers)
+        assert dict(vectors.vectors(embedder, texts, "texts")).keys() == texts.keys()
+
+
+def test_of_what_is_stored_together_what_can_not_be_is_left_out_alone() -> None:
+    def of(text: str) -> list[float]:
+        return [1.0] * (3 if text == TEXTS[2] else 2)
+
+    store, vectors = _slowly(8, 8, of)
+    (embedder,) = vectors._embedders.values()
+    with pytest.raises(VectorLengthError, match="vectors of 3 numbers"):
+        list(vectors.vectors(embedder, {digest(text): text for text in TEXTS[:8]}, "texts"))
+    assert vectors.dimension(embedder) == 2
+    (kind,) = store.kinds()
+    expected = {digest(text) for text in TEXTS[:8] if text != TEXTS[2]}
+    assert store.get_values(kind).keys() == {*expected, DIMENSION}
