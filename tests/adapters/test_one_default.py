@@ -94,12 +94,16 @@ def check(doors: Iterator[tuple[str, list[Found]]], expected: list[Found]) -> No
 
 def commands(nodekin: Any) -> Iterator[tuple[str, list[Found]]]:
     """Yield what the commands find that print it."""
-    runs = [nodekin("search", question, "--json").json for question in QUESTIONS]
-    yield "search", [listed((r["document"], r["score"]) for r in run["results"]) for run in runs]
+    for command in ("search", "explain"):
+        runs = [nodekin(command, question, "--json").json for question in QUESTIONS]
+        yield command, [listed((r["document"], r["score"]) for r in run["results"]) for run in runs]
     with serving(ChatServer()) as server:
-        model = ("--model", "scripted", "--base-url", server.url)
-        runs = [nodekin("ask", question, "--json", *model).json for question in QUESTIONS]
-    yield "ask", [listed((s["document"], s["score"]) for s in run["sources"]) for run in runs]
+        model = ("--json", "--model", "scripted", "--base-url", server.url)
+        runs = [nodekin("ask", question, *model).json for question in QUESTIONS]
+        chats = [nodekin("ask", "--chat", *model, input=question).out for question in QUESTIONS]
+    ends = [json.loads(chat.splitlines()[-1]) for chat in chats]
+    for door, told in (("ask", runs), ("ask --chat", ends)):
+        yield door, [listed((s["document"], s["score"]) for s in one["sources"]) for one in told]
     ran = nodekin("eval", "--data", "q.jsonl", "-m", f"recall@{TOP_K}", "--json")
     assert ran.status == 0, ran.err
     rows = ran.json["results"]["default"]
