@@ -57,7 +57,6 @@ from .relevance import (
     descending,
     joined,
     linked_from,
-    rescaled,
     rescored,
     vector_scores,
     with_scores,
@@ -437,7 +436,7 @@ class DefaultRetriever(PlannedRetriever):
         branches = [branch for branch, _ in used]
         of_words = branches.index(self._words[1])
 
-        def ranking(founds: Sequence[Found], count: int) -> list[FusedNode]:
+        def ranking(founds: Sequence[Found], count: int) -> tuple[list[FusedNode], list[float]]:
             fused = fuse_ids(
                 [found.scores for found in founds],
                 "relative",
@@ -454,12 +453,11 @@ class DefaultRetriever(PlannedRetriever):
                     near = vector_scores(cosines, unit(found.query), measured.backgrounds[key])
                     nearest = np.maximum(nearest, near)
             scores = joined(scores, nearest)
-            kept = [node for node, score in zip(fused, scores, strict=True) if score > 0]
-            ranked = zip(kept[:count], descending(scores[scores > 0]).tolist(), strict=False)
-            return [FusedNode(n.id, score, rescaled(n.shares, score)) for n, score in ranked]
+            kept = [node for node, score in zip(fused, scores.tolist(), strict=True) if score > 0]
+            return kept[:count], descending(scores[scores > 0])[:count].tolist()
 
         def rank(query: str, founds: Sequence[Found], read: Read) -> T:
-            return select(query, lambda count: read(ranking(founds, count)))
+            return select(query, lambda count: read(*ranking(founds, count)))
 
         limits = [limit if limit > DEPTH else None] * len(branches)
         return joint_search(branches, rank, queries, limits, filters)

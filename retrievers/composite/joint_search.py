@@ -20,6 +20,7 @@ from ..ranking import FusedNode
 from ..results import Evidence, Match, Results, deferred_node
 from ..retriever import Retriever
 from ..search import MAX_QUERIES, Search, SearchPlan, search_held, search_index
+from .relevance import rescaled
 
 T = TypeVar("T")
 
@@ -71,8 +72,8 @@ class Found:
         return by_target
 
 
-Read = Callable[[Sequence[FusedNode]], Results]
-"""Reads the nodes of a ranking."""
+Read = Callable[[Sequence[FusedNode], Sequence[float] | None], Results]
+"""Reads the nodes of a ranking, with scores in place of their own, to which shares then add up."""
 
 Rank = Callable[[str, Sequence[Found], Read], T]
 """Makes one ranking of what each retriever has found for a query, while the graph is held."""
@@ -155,6 +156,7 @@ def _read(
     founds: Sequence[Found],
     matches: Sequence[Match],
     ranking: Sequence[FusedNode],
+    scores: Sequence[float] | None,
 ) -> Results:
     """Return the results of a ranking, with evidence of each retriever that has found them."""
     targets = [fused.id for fused in ranking]
@@ -163,25 +165,26 @@ def _read(
     ids = list(dict.fromkeys([*targets, *hits]))
     nodes = dict(zip(ids, graph.reader.nodes_by_id(ids), strict=True))
     results = []
-    for fused in ranking:
-        of_branches = [
-            (by_target[number][fused.id], matches[number], share) for number, share in fused.shares
-        ]
-        evidence = partial(_evidence, nodes, of_branches)
-        results.append(deferred_node(nodes[fused.id], fused.score, evidence))
+    for at, fused in enumerate(ranking):
+        score = None if scores is None else scores[at]
+        evidence = partial(_evidence, nodes, by_target, matches, fused, score)
+        own = fused.score if score is None else score
+        results.append(deferred_node(nodes[fused.id], own, evidence))
     return results
 
 
-_OfBranch = tuple[Sequence[tuple[str, float]], Match, float]
-"""What a retriever found for a target, how, and what that gives to the target's score."""
-
-
-def _evidence(nodes: Mapping[str, Node], of_branches: Sequence[_OfBranch]) -> Iterable[Evidence]:
-    """Return the evidence for a target, each piece once."""
+def _evidence(
+    nodes: Mapping[str, Node],
+    by_target: Sequence[Mapping[str, Sequence[tuple[str, float]]]],
+    matches: Sequence[Match],
+    fused: FusedNode,
+    score: float | None,
+) -> Iterable[Evidence]:
+    """Return the evidence for a target, each piece once, with shares of its score."""
     every = (
-        Evidence(nodes[hit], score, *match._replace(share=share))
-        for hits, match, share in of_branches
-        for hit, score in hits
+        Evidence(nodes[hit], of_hit, *matches[number]._replace(share=share))
+        for number, share in (fused.shares if score is None else rescaled(fused.shares, score))
+        for hit, of_hit in by_target[number][fused.id]
     )
     return dict.fromkeys(every)
 
