@@ -108,8 +108,8 @@ class EngineVectors(EngineTable[VectorRow, IndexEngine]):
         for row, value_ids in zip(rows, self._numbers.assign(rows), strict=True):
             key = key_of(row.id)
             new[key] = EngineRow(key, to_ascii(row.id), row.order, value_ids, row.vector)
-        gone = [key for key in map(key_of, removed) if key not in new]
-        self._delete(collection, gone)
+        removed_keys = [key for key in map(key_of, removed) if key not in new]
+        self._delete(collection, removed_keys)
         put = list(new.values())
         for start in range(0, len(put), BATCH):
             self._call(partial(self._engine.put, collection.name, put[start : start + BATCH]))
@@ -171,19 +171,19 @@ class EngineVectors(EngineTable[VectorRow, IndexEngine]):
     ) -> Iterator[Nearest]:
         """Yield the rows with the highest product with a query."""
         collection, engine = self._searched(), self._engine
-        gone = [*map(key_of, without)]
+        removed_keys = [*map(key_of, without)]
         if limit is not None and limit <= engine.max_results:
-            selection = RowSelection(match, gone, collection.position)
+            selection = RowSelection(match, removed_keys, collection.position)
             search = partial(engine.nearest, collection.name, query, limit, selection, exact)
             rows = self._read(search)
             yield rows._replace(ids=[*map(from_ascii, rows.ids)])
             return
-        left_out = frozenset(gone)
+        excluded = frozenset(removed_keys)
 
         def batches() -> list[Nearest]:
             stored: list[Nearest] = []
             for part in engine.rows(collection.name, match, collection.position):
-                rows = [row for row in part if row.key not in left_out]
+                rows = [row for row in part if row.key not in excluded]
                 ids, orders = [from_ascii(row.id) for row in rows], [row.order for row in rows]
                 stored.append(nearest_of(ids, orders, [row.vector for row in rows], len(query)))
             return stored

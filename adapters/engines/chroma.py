@@ -328,23 +328,23 @@ def _where(match: ValueMatch) -> dict[str, Any] | None:
     It has no list of values for a field that is a list, and takes seconds for thousands of
     conditions, and no "not", which is passed down to the values.
     """
-    return None if _numbers(match) > _MAX_CONDITIONS else _condition(match, wanted=True)
+    return None if _numbers(match) > _MAX_CONDITIONS else _condition(match, required=True)
 
 
 def _numbers(match: ValueMatch) -> int:
     return len(match.value_ids) + sum(map(_numbers, match.parts))
 
 
-def _condition(match: ValueMatch, *, wanted: bool) -> dict[str, Any]:
+def _condition(match: ValueMatch, *, required: bool) -> dict[str, Any]:
     if match.join == "not":
-        return _condition(match.parts[0], wanted=not wanted)
+        return _condition(match.parts[0], required=not required)
     if match.join == "values":
-        operator = "$contains" if wanted else "$not_contains"
+        operator = "$contains" if required else "$not_contains"
         parts = [{"tags": {operator: number}} for number in match.value_ids]
-        alternatives = wanted
+        alternatives = required
     else:
-        parts = [_condition(part, wanted=wanted) for part in match.parts]
-        alternatives = (match.join == "or") == wanted
+        parts = [_condition(part, required=required) for part in match.parts]
+        alternatives = (match.join == "or") == required
     if not parts:  # one of none is not met, all of none is
         return _NO_ROW if alternatives else {"place": {"$ne": -1}}
     return _joined("$or" if alternatives else "$and", parts) or _NO_ROW

@@ -100,11 +100,11 @@ class EngineWords(EngineTable[WordedNode, WordEngine]):
             StaleSnapshotError: If another process has changed the table meanwhile.
         """
         collection, engine = self._searched(), self._engine
-        gone = [*map(key_of, without)]
+        removed_keys = [*map(key_of, without)]
         maximum = None if limit is None or limit > engine.max_results else limit
 
         def search() -> WordCandidates:
-            selection = RowSelection(match, gone, collection.position)
+            selection = RowSelection(match, removed_keys, collection.position)
             hits = engine.search_words(collection.name, query, maximum, selection)
             nodes = self._statistics_of(collection).nodes(hits.keys)
             complete = maximum is None or len(hits.keys) < maximum
@@ -166,16 +166,16 @@ class EngineWords(EngineTable[WordedNode, WordEngine]):
             key: of_row
             for key, of_row in zip(added, self._numbers.assign([*added.values()]), strict=True)
         }
-        gone = {*map(key_of, removed)}
+        removed_keys = {*map(key_of, removed)}
         new: list[WordRow] = []
-        for key, node in statistics.change(gone, added).items():
+        for key, node in statistics.change(removed_keys, added).items():
             numbers, counts = node.term_ids, node.counts
             if len(numbers):
                 impacts = _impacts(counts, node.length, collection.average)
                 new.append(WordRow(key, value_ids[key], numbers, impacts))
             else:
-                gone.add(key)
-        self._delete(collection, [*gone.difference(row.key for row in new)])
+                removed_keys.add(key)
+        self._delete(collection, [*removed_keys.difference(row.key for row in new)])
         for part in _batches(new):
             self._call(partial(self._engine.put_words, collection.name, part))
         if self._filling:
@@ -250,10 +250,10 @@ class WordStatistics:
         )
         self.totals = totals
         self._last = totals.terms
-        self._known: dict[str, int] = {}  # numbers of terms by hash
+        self._term_ids: dict[str, int] = {}  # numbers of terms by hash
         self._frequencies: dict[int, Numbers] = {}  # pages that have changed
         self._put: dict[str, bytes] = {}
-        self._gone: set[str] = set()
+        self._removed: set[str] = set()
         self._new: dict[str, int] = {}
 
     # Reading
@@ -313,7 +313,7 @@ class WordStatistics:
             self._put[key] = _packed(node)
             result[key] = node
             nodes, length, max_length = nodes + 1, length + row.length, max(max_length, row.length)
-        self._gone |= old.keys() - added.keys()
+        self._removed |= old.keys() - added.keys()
         self._count(changes)
         self.totals = WordTotals(nodes, length, max_length, self._last)
         return result
@@ -321,7 +321,7 @@ class WordStatistics:
     def _numbers(self, terms: Collection[object]) -> dict[object, int]:
         """Return the number of each term; new ones get the next."""
         hashes = {term: _hash(term) for term in terms}
-        existing = self._known
+        existing = self._term_ids
         if missing := [key for key in hashes.values() if key not in existing]:
             stored = self._store.get_values(self._terms, missing)
             existing.update((key, int(number)) for key, number in stored.items())
@@ -355,8 +355,8 @@ class WordStatistics:
         """
         with self._store.transaction():
             self._store.put_values(self._nodes, self._put)
-            if self._gone:
-                self._store.delete_values(self._nodes, [*self._gone])
+            if self._removed:
+                self._store.delete_values(self._nodes, [*self._removed])
             if self._new:
                 as_bytes = {key: str(number).encode() for key, number in self._new.items()}
                 self._store.put_values(self._terms, as_bytes)
@@ -366,9 +366,9 @@ class WordStatistics:
                     for page, counts in self._frequencies.items()
                 }
                 self._store.put_values(self._pages, pages)
-        self._put, self._gone, self._new = {}, set(), {}
-        if len(self._known) > _MAX_CACHED:
-            self._known = {}
+        self._put, self._removed, self._new = {}, set(), {}
+        if len(self._term_ids) > _MAX_CACHED:
+            self._term_ids = {}
 
     def delete(self) -> None:
         """Delete everything."""

@@ -289,7 +289,7 @@ class ValueNumbers:
 
     def __init__(self, store: NodeStore) -> None:
         self._store = store
-        self._known: dict[str, int] = {}
+        self._cached_ids: dict[str, int] = {}
         self._head: tuple[bytes, _Head] = (b"", {"next": 1, "pages": {}})
 
     def assign(self, rows: Sequence[TaggedRow]) -> list[list[int]]:
@@ -302,16 +302,16 @@ class ValueNumbers:
                 items = row.metadata.items()
                 latest = row.metadata, [_note(values, field, value) for field, value in items]
             hashes.append([*latest[1], _note(values, None, row.document_id)])
-        numbers = {key: self._known[key] for key in values if key in self._known}
+        numbers = {key: self._cached_ids[key] for key in values if key in self._cached_ids}
         if missing := [key for key in values if key not in numbers]:
             numbers.update(self._stored(missing))
             if any(key not in numbers for key in missing):
                 with self._store.exclusive("index values", wait=True):
                     numbers.update(self._stored(missing))
                     numbers.update(self._add({k: values[k] for k in missing if k not in numbers}))
-        if len(self._known) > _MAX_CACHED:
-            self._known = {}
-        self._known |= numbers
+        if len(self._cached_ids) > _MAX_CACHED:
+            self._cached_ids = {}
+        self._cached_ids |= numbers
         return [sorted({numbers[key] for key in of_row}) for of_row in hashes]
 
     def _stored(self, hashes: Sequence[str]) -> dict[str, int]:

@@ -183,7 +183,7 @@ class MilvusEngine(ConnectedEngine[MilvusAddress, "MilvusClient"]):
         super()._set_up()
         self._version = _MIN_VERSION
         self._is_lite = self._address.is_file  # or such a file that is served
-        self._said = False  # that words are not searched here
+        self._has_warned = False  # that words are not searched here
         self._unflushed: Counter[str] = Counter()  # rows by collection
         self._hnsw_by_collection: dict[str, bool] = {}
 
@@ -521,8 +521,8 @@ class MilvusEngine(ConnectedEngine[MilvusAddress, "MilvusClient"]):
                 f"{self.label} has the version {version}; words need {needed} or later: upgrade "
                 "the server, or write words=memory for words in each process"
             )
-        if not self._said:
-            self._said = True
+        if not self._has_warned:
+            self._has_warned = True
             logger.warning(
                 "%s has the version %s: each process searches words itself, by an index in its "
                 "memory; from %s on they are searched there",

@@ -297,11 +297,11 @@ class OpenSearchEngine(ConnectedEngine[OpenSearchAddress, Any]):
             What became of each, in any order.
         """
         results: list[dict[str, Any]] = []
-        unread, waits = [[*actions]], _Waits()
-        while unread:
-            part, remaining = self._portion(unread.pop())
+        pending, waits = [[*actions]], _Waits()
+        while pending:
+            part, remaining = self._portion(pending.pop())
             if remaining:
-                unread.append(remaining)
+                pending.append(remaining)
             if not part:
                 continue
             try:
@@ -310,7 +310,7 @@ class OpenSearchEngine(ConnectedEngine[OpenSearchAddress, Any]):
                 if len(part) == 1:
                     raise
                 self._longest = sum(map(len, part)) // 2
-                unread.append(part)
+                pending.append(part)
                 continue
             again = []
             for action, item in zip(part, answer["items"], strict=True):
@@ -325,7 +325,7 @@ class OpenSearchEngine(ConnectedEngine[OpenSearchAddress, Any]):
                 busy = error
             if again:
                 waits.wait(busy)
-                unread.append(again)
+                pending.append(again)
         return results
 
     def _portion(self, actions: list[str]) -> tuple[list[str], list[str]]:

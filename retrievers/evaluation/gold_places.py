@@ -41,7 +41,7 @@ _WORD = re.compile(rf"{SPACED}+")
 _FIRST_WORD = re.compile(rf"(?:^|[.!?:\n])\W*({SPACED}{{1,3}}\b)")  # "The", "It": no name
 
 
-class Place(NamedTuple):
+class Location(NamedTuple):
     """Where a text stands."""
 
     document_id: str
@@ -93,7 +93,7 @@ class DocumentTexts:
                 for d in documents
             ]
         self.documents = {document.id: document for document in documents}
-        self._places: dict[tuple[str, str], Place | None] = {}
+        self._locations: dict[tuple[str, str], Location | None] = {}
 
     @cached_property
     def hashes(self) -> dict[str, str]:
@@ -126,16 +126,16 @@ class DocumentTexts:
             return item
         document = self.resolve_id(item.document_id)
         key = (document, item.text)
-        if key not in self._places:
-            self._places[key] = (
+        if key not in self._locations:
+            self._locations[key] = (
                 self._find(item.text, [document], 0) if document else self._elsewhere(item.text, "")
             )
-        if (place := self._places[key]) is not None:
-            start, end = place.start, place.end
-            return replace(item, document_id=place.document_id, start=start, end=end)
+        if (location := self._locations[key]) is not None:
+            start, end = location.start, location.end
+            return replace(item, document_id=location.document_id, start=start, end=end)
         return replace(item, document_id=document) if document else item
 
-    def locate(self, gold: GoldSpan) -> Place | None:
+    def locate(self, gold: GoldSpan) -> Location | None:
         """Return where a span is today: nearest to its old place, else elsewhere, else alike."""
         document = self.resolve_id(gold.document_id)
         if document:
@@ -143,20 +143,20 @@ class DocumentTexts:
             if (not gold.text and gold.end <= len(text)) or (
                 gold.text and text[gold.start : gold.end] == gold.text
             ):
-                return Place(document, gold.start, gold.end)
+                return Location(document, gold.start, gold.end)
         if not gold.text:
             return None
-        found = self._find(gold.text, [document], gold.start) if document else None
-        found = found or self._elsewhere(gold.text, gold.document_id)
-        return found or self._alike(gold.text, document)
+        location = self._find(gold.text, [document], gold.start) if document else None
+        location = location or self._elsewhere(gold.text, gold.document_id)
+        return location or self._alike(gold.text, document)
 
-    def find(self, text: str) -> Place | None:
+    def find(self, text: str) -> Location | None:
         """Return where a text is in any document, or what is most like it. None if nothing is."""
         if not text.strip():
             return None
         return self._find(text, self.documents, 0) or self._alike(text, "")
 
-    def _find(self, text: str, names: Iterable[str], near: int) -> Place | None:
+    def _find(self, text: str, names: Iterable[str], near: int) -> Location | None:
         """Return where a text is in some documents, white space apart."""
         squeezed = " ".join(text.split())
         for name in names:
@@ -166,34 +166,34 @@ class DocumentTexts:
                 words = map(re.escape, text.split())
                 spans = [match.span() for match in re.finditer(r"\s+".join(words), content)]
             if spans:
-                return Place(name, *min(spans, key=lambda span: abs(span[0] - near)))
+                return Location(name, *min(spans, key=lambda span: abs(span[0] - near)))
         return None
 
     @cached_property
     def _squeezed(self) -> dict[str, str]:
         return {name: " ".join(document.text.split()) for name, document in self.documents.items()}
 
-    def _elsewhere(self, text: str, name: str) -> Place | None:
+    def _elsewhere(self, text: str, name: str) -> Location | None:
         if count_tokens(text) < MIN_TOKENS:
             return None
         file = _file_of(name)
         order = sorted(self.documents, key=lambda id: _file_of(id) != file) if name else None
         return self._find(text, order or self.documents, 0)
 
-    def _alike(self, text: str, document: str) -> Place | None:
+    def _alike(self, text: str, document: str) -> Location | None:
         """Return the part of a document that is most like a text: its own, or the nearest ones."""
         if count_tokens(text) < MIN_TOKENS:
             return None
         names = [document] if document else []
         names += [near for near, _ in self.nearest(text) if near != document]
-        best: tuple[float, Place] | None = None
+        best: tuple[float, Location] | None = None
         for name in names:
             content = self.documents[name].text
             similarity, start, end = similar_part(text, content)
             if similarity < MIN_SIMILARITY or (best is not None and similarity <= best[0]):
                 continue
             if has_same_facts(text, _whole_words(content, start, end)):
-                best = similarity, Place(name, start, end)
+                best = similarity, Location(name, start, end)
         return None if best is None else best[1]
 
     def nearest(self, text: str) -> list[tuple[str, str]]:
@@ -269,19 +269,19 @@ def locate_gold(dataset: Dataset, texts: DocumentTexts, *, as_spans: bool = Fals
     moved: list[MovedGold] = []
     missing: list[MissingGold] = []
     questions = []
-    places = {
-        gold: place
+    locations = {
+        gold: location
         for gold in dict.fromkeys(gold for question in dataset.questions for gold in question.gold)
-        if (place := _place(gold, texts)) is not None
+        if (location := _location_of(gold, texts)) is not None
     }
-    for gold in _doubtful(places, texts):
-        del places[gold]
+    for gold in _doubtful(locations, texts):
+        del locations[gold]
     located: dict[Gold, Gold | None] = {}
     for question in dataset.questions:
         golds: list[Gold] = []
         for gold in question.gold:
             if gold not in located:
-                located[gold] = _locate(gold, places.get(gold), texts, as_spans)
+                located[gold] = _locate(gold, locations.get(gold), texts, as_spans)
             now = located[gold]
             golds.append(gold if now is None else now)
             if now is None:
@@ -292,36 +292,36 @@ def locate_gold(dataset: Dataset, texts: DocumentTexts, *, as_spans: bool = Fals
     return LocatedGold(Dataset(questions, dataset.documents, dataset.name), moved, missing)
 
 
-def _place(gold: Gold, texts: DocumentTexts) -> Place | None:
+def _location_of(gold: Gold, texts: DocumentTexts) -> Location | None:
     """Return where the text of gold stands. None if it has none, or is in no document."""
     if isinstance(gold, GoldPassage):
         return texts.find(gold.text)
     return texts.locate(gold) if isinstance(gold, GoldSpan) else None
 
 
-def _doubtful(places: Mapping[Gold, Place], texts: DocumentTexts) -> Iterator[Gold]:
+def _doubtful(locations: Mapping[Gold, Location], texts: DocumentTexts) -> Iterator[Gold]:
     """Yield the gold that is only alike what stands at its place, where another gold text fits."""
     by_document = defaultdict(list)
-    for gold, place in places.items():
+    for gold, location in locations.items():
         text = "" if isinstance(gold, GoldDocument | GoldPart) else " ".join(gold.text.split())
-        now = texts.documents[place.document_id].text[place.start : place.end]
+        now = texts.documents[location.document_id].text[location.start : location.end]
         similarity = edit_similarity(text, " ".join(now.split())) if text else 1.0
-        by_document[place.document_id].append((similarity, place, text, gold))
+        by_document[location.document_id].append((similarity, location, text, gold))
     for entries in by_document.values():
-        taken: list[tuple[Place, str]] = []
-        for similarity, place, text, gold in sorted(entries, key=lambda entry: -entry[0]):
+        assigned: list[tuple[Location, str]] = []
+        for similarity, location, text, gold in sorted(entries, key=lambda entry: -entry[0]):
             if similarity < 1 and any(
-                _is_same(place, other) and text not in other_text and other_text not in text
-                for other, other_text in taken
+                _is_same(location, other) and text not in other_text and other_text not in text
+                for other, other_text in assigned
             ):
                 yield gold
             elif text:
-                taken.append((place, text))
+                assigned.append((location, text))
 
 
-def _is_same(place: Place, other: Place) -> bool:
-    common = min(place.end, other.end) - max(place.start, other.start)
-    return common > SAME_PLACE * (max(place.end, other.end) - min(place.start, other.start))
+def _is_same(location: Location, other: Location) -> bool:
+    common = min(location.end, other.end) - max(location.start, other.start)
+    return common > SAME_PLACE * (max(location.end, other.end) - min(location.start, other.start))
 
 
 def has_same_facts(text: str, other: str) -> bool:
@@ -356,19 +356,25 @@ def _whole_words(content: str, start: int, end: int) -> str:
     return content[start:end]
 
 
-def _locate(gold: Gold, place: Place | None, texts: DocumentTexts, as_spans: bool) -> Gold | None:
+def _locate(
+    gold: Gold, location: Location | None, texts: DocumentTexts, as_spans: bool
+) -> Gold | None:
     """Return gold as it is in the documents. None if it is in none."""
     if isinstance(gold, GoldDocument):
         name = texts.resolve_id(gold.document_id)
         return replace(gold, document_id=name) if name else None
     if isinstance(gold, GoldPart):
         return texts.part(gold)
-    if place is None:
+    if location is None:
         return None
-    text = texts.documents[place.document_id].text[place.start : place.end] if gold.text else ""
+    text = (
+        texts.documents[location.document_id].text[location.start : location.end]
+        if gold.text
+        else ""
+    )
     if isinstance(gold, GoldPassage) and not as_spans:
         return gold if text.split() == gold.text.split() else replace(gold, text=text)
-    return GoldSpan(*place, text, gold.grade)
+    return GoldSpan(*location, text, gold.grade)
 
 
 def _is_elsewhere(before: Gold, now: Gold) -> bool:

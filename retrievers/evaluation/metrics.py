@@ -275,8 +275,8 @@ def tokens_to_first_hit(case: RetrievalCase, k: int | None) -> Judgement:
     without one all results are read for nothing (as the expected running time of Hansen et al.,
     2009, counts runs that fail). Of a question without gold the first answer is the hit.
     """
-    found = case.first_ranks() if case.question.gold else [case.first_answer[0]]
-    ranks = [rank for rank in found if rank is not None and rank <= (k or rank)]
+    ranks_of_gold = case.first_ranks() if case.question.gold else [case.first_answer[0]]
+    ranks = [rank for rank in ranks_of_gold if rank is not None and rank <= (k or rank)]
     read = sum(item.tokens for item in case.items[: min(ranks) if ranks else k])
     return Judgement(read, float(bool(ranks)), evidence=f"{read} tokens, {len(ranks)} gold")
 

@@ -67,20 +67,20 @@ def document_changes(before: Mapping[str, str], now: Mapping[str, str]) -> str:
         "1 moved ('a' to 'docs/a')"
     """
     changed = [repr(name) for name in before if name in now and now[name] != before[name]]
-    places: dict[str, list[str]] = {}
+    new_by_text: dict[str, list[str]] = {}
     for name, text in now.items():
         if name not in before:
-            places.setdefault(text, []).append(name)
+            new_by_text.setdefault(text, []).append(name)
     moved, removed = [], []
     for name, text in before.items():
-        if name not in now and places.get(text):
-            moved.append(f"{name!r} to {places[text].pop(0)!r}")
+        if name not in now and new_by_text.get(text):
+            moved.append(f"{name!r} to {new_by_text[text].pop(0)!r}")
         elif name not in now:
             removed.append(repr(name))
     parts = {
         "changed": changed,
         "moved": moved,
-        "new": [repr(name) for names in places.values() for name in names],
+        "new": [repr(name) for names in new_by_text.values() for name in names],
         "removed": removed,
     }
     return ", ".join(

@@ -190,9 +190,9 @@ def _cost_axis(costs: Sequence[tuple[float, float, float]]) -> Axis:
 
 
 def _quality_axis(
-    places: Sequence[tuple[float, float, float]], metric: Metric, bottom: float
+    points: Sequence[tuple[float, float, float]], metric: Metric, bottom: float
 ) -> Axis:
-    low, high = min(map(min, places)), max(map(max, places))
+    low, high = min(map(min, points)), max(map(max, points))
     edge = (high - low) * 0.08 or abs(high) * 0.1 or 0.1
     low, high = low - edge, high + edge
     if metric.bounded and high - low < 0.02:

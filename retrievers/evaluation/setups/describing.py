@@ -93,10 +93,10 @@ class _Description:
         graph = getattr(retriever, "graph", None)
         owner = getattr(retriever, "_pool", retriever)  # of a recursive retriever
         graphs = getattr(owner, "graphs", None) or ([graph] if graph is not None else [])
-        for found in graphs:
-            if self.graph is not None and found is not self.graph:
+        for searched in graphs:
+            if self.graph is not None and searched is not self.graph:
                 raise ValueError("a set-up searches one graph, and this retriever several")
-            self.graph = found
+            self.graph = searched
 
     def _plain(self, name: str, value: Any, where: str) -> Any:
         """Return a value as a file has it."""

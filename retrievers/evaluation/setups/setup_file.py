@@ -67,17 +67,17 @@ def load_object(name: str) -> Any:
     if folder not in sys.path:
         sys.path.insert(0, folder)
     try:
-        found: Any = importlib.import_module(module_name)
+        value: Any = importlib.import_module(module_name)
     except Exception as error:  # what any module raises
         raise ValueError(
             f"can't import {module_name!r}: {type(error).__name__}: {error}"
         ) from error
     for part in attribute.split("."):
-        if not hasattr(found, part):
-            names = nearest_names(part, [n for n in dir(found) if not n.startswith("_")])
+        if not hasattr(value, part):
+            names = nearest_names(part, [n for n in dir(value) if not n.startswith("_")])
             raise ValueError(f"{module_name} has no {attribute!r}; there is {names}")
-        found = getattr(found, part)
-    return found
+        value = getattr(value, part)
+    return value
 
 
 Table = Mapping[str, Any]
