@@ -6,6 +6,7 @@ import uuid
 import pytest
 from blockbuster import blockbuster_ctx
 from concurrency_gauge import ConcurrencyGauge
+from counting_model import WORDS, CountingModel
 from fixed_retriever import EndlessRetriever
 from langchain_core.callbacks import AsyncCallbackHandler
 from langchain_core.documents import Document
@@ -25,33 +26,16 @@ from nodekin.retrievers import (
 )
 from nodekin.retrievers.strategies.strategy_registry import make_strategy
 
-WORDS = ["tea", "river", "book", "茶"]
 TEXTS = {"tea": "Tea. Green tea.", "river": "A river.", "book": "A book.", "茶": "绿茶。红茶。"}
 
 
-class Model:
-    """Counts words, and what it was asked."""
-
-    def __init__(self):
-        self.asked = []
-
-    def embed(self, texts):
-        return [[0.1, *(float(text.lower().count(word)) for word in WORDS)] for text in texts]
-
-    def embed_queries(self, texts):
-        self.asked.append(list(texts))
-        if any("poison" in text for text in texts):
-            raise ValueError("the model can't embed poison")
-        return self.embed(texts)
-
-
-class AsyncModel(Model):
+class AsyncModel(CountingModel):
     async def aembed_queries(self, texts):
         await asyncio.sleep(0)
         return self.embed_queries(texts)
 
 
-@pytest.fixture(params=[Model, AsyncModel])
+@pytest.fixture(params=[CountingModel, AsyncModel])
 def model(request):
     return request.param()
 
