@@ -9,12 +9,14 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import tomli_w
 
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.node import ROOT
+from ...retrievers.evaluation.setups.opening import SetupOpener
+from ...retrievers.evaluation.setups.setup_file import SetupFile
 from ...retrievers.protocols import RetrieverProtocol
 from ...retrievers.restricted_retriever import restrict, restriction_of
 
@@ -22,10 +24,6 @@ if sys.version_info >= (3, 11):
     import tomllib
 else:
     import tomli as tomllib
-
-if TYPE_CHECKING:
-    from ...retrievers.evaluation.setups.opening import SetupOpener
-    from ...retrievers.evaluation.setups.setup_file import SetupFile
 
 _MAX_OPEN = 32  # retrievers that stay open
 
@@ -138,9 +136,6 @@ class TriedSetups:
             ValueError: If it has no name, the name is taken, or it declares what there is not.
             OSError: If the file can't be written.
         """
-        from ...retrievers.evaluation.setups.opening import SetupOpener
-        from ...retrievers.evaluation.setups.setup_file import SetupFile
-
         name = name.strip()
         if not 0 < len(name) <= _NAME or not name.isprintable():
             raise ValueError(f"give the set-up a name of 1 to {_NAME} characters, not {name!r:.90}")

@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from ...nodegraph.document import Document
 from ...nodegraph.graph import NodeGraph
@@ -17,12 +17,10 @@ from ...nodegraph.readers.text import PAGE_BREAK
 from ...nodegraph.splitters.chunking import count_tokens
 from ...nodegraph.splitters.headings import headings_in, sections_of
 from ...nodegraph.splitters.sentences import split_paragraphs
+from ..retriever import Retriever
 from .dataset import Dataset, Gold, GoldDocument, GoldPart, GoldPassage, GoldSpan, MissingGold
 from .matching import SPACED, RetrievedItem, edit_similarity, similar_part
 from .records import document_hashes
-
-if TYPE_CHECKING:
-    from ..retriever import Retriever
 
 MIN_TOKENS = 6
 """With fewer tokens a text says too little to be looked for in other documents, or by likeness."""
@@ -205,8 +203,6 @@ class DocumentTexts:
 
     @cached_property
     def _paragraphs(self) -> Retriever:
-        from ..retriever import Retriever  # only where something is missing
-
         graph = NodeGraph(progress=False)
         graph.add(self.documents.values())
         graph.create_node_group("paragraph", split_paragraphs)
