@@ -39,7 +39,7 @@ _WORD = re.compile(rf"{SPACED}+")
 _FIRST_WORD = re.compile(rf"(?:^|[.!?:\n])\W*({SPACED}{{1,3}}\b)")  # "The", "It": no name
 
 
-class Location(NamedTuple):
+class TextLocation(NamedTuple):
     """Where a text stands."""
 
     document_id: str
@@ -91,7 +91,7 @@ class DocumentTexts:
                 for d in documents
             ]
         self.documents = {document.id: document for document in documents}
-        self._locations: dict[tuple[str, str], Location | None] = {}
+        self._locations: dict[tuple[str, str], TextLocation | None] = {}
 
     @cached_property
     def hashes(self) -> dict[str, str]:
@@ -133,7 +133,7 @@ class DocumentTexts:
             return replace(item, document_id=location.document_id, start=start, end=end)
         return replace(item, document_id=document) if document else item
 
-    def locate(self, gold: GoldSpan) -> Location | None:
+    def locate(self, gold: GoldSpan) -> TextLocation | None:
         """Return where a span is today: nearest to its old place, else elsewhere, else alike."""
         document = self.resolve_id(gold.document_id)
         if document:
@@ -141,20 +141,20 @@ class DocumentTexts:
             if (not gold.text and gold.end <= len(text)) or (
                 gold.text and text[gold.start : gold.end] == gold.text
             ):
-                return Location(document, gold.start, gold.end)
+                return TextLocation(document, gold.start, gold.end)
         if not gold.text:
             return None
         location = self._find(gold.text, [document], gold.start) if document else None
         location = location or self._elsewhere(gold.text, gold.document_id)
         return location or self._alike(gold.text, document)
 
-    def find(self, text: str) -> Location | None:
+    def find(self, text: str) -> TextLocation | None:
         """Return where a text is in any document, or what is most like it. None if nothing is."""
         if not text.strip():
             return None
         return self._find(text, self.documents, 0) or self._alike(text, "")
 
-    def _find(self, text: str, names: Iterable[str], near: int) -> Location | None:
+    def _find(self, text: str, names: Iterable[str], near: int) -> TextLocation | None:
         """Return where a text is in some documents, white space apart."""
         squeezed = " ".join(text.split())
         for name in names:
@@ -164,34 +164,34 @@ class DocumentTexts:
                 words = map(re.escape, text.split())
                 spans = [match.span() for match in re.finditer(r"\s+".join(words), content)]
             if spans:
-                return Location(name, *min(spans, key=lambda span: abs(span[0] - near)))
+                return TextLocation(name, *min(spans, key=lambda span: abs(span[0] - near)))
         return None
 
     @cached_property
     def _squeezed(self) -> dict[str, str]:
         return {name: " ".join(document.text.split()) for name, document in self.documents.items()}
 
-    def _elsewhere(self, text: str, name: str) -> Location | None:
+    def _elsewhere(self, text: str, name: str) -> TextLocation | None:
         if count_tokens(text) < MIN_TOKENS:
             return None
         file = _file_of(name)
         order = sorted(self.documents, key=lambda id: _file_of(id) != file) if name else None
         return self._find(text, order or self.documents, 0)
 
-    def _alike(self, text: str, document: str) -> Location | None:
+    def _alike(self, text: str, document: str) -> TextLocation | None:
         """Return the part of a document that is most like a text: its own, or the nearest ones."""
         if count_tokens(text) < MIN_TOKENS:
             return None
         names = [document] if document else []
         names += [near for near, _ in self.nearest(text) if near != document]
-        best: tuple[float, Location] | None = None
+        best: tuple[float, TextLocation] | None = None
         for name in names:
             content = self.documents[name].text
             similarity, start, end = similar_part(text, content)
             if similarity < MIN_SIMILARITY or (best is not None and similarity <= best[0]):
                 continue
             if has_same_facts(text, _whole_words(content, start, end)):
-                best = similarity, Location(name, start, end)
+                best = similarity, TextLocation(name, start, end)
         return None if best is None else best[1]
 
     def nearest(self, text: str) -> list[tuple[str, str]]:
@@ -288,14 +288,14 @@ def locate_gold(dataset: Dataset, texts: DocumentTexts, *, as_spans: bool = Fals
     return LocatedGold(Dataset(questions, dataset.documents, dataset.name), moved, missing)
 
 
-def _location_of(gold: Gold, texts: DocumentTexts) -> Location | None:
+def _location_of(gold: Gold, texts: DocumentTexts) -> TextLocation | None:
     """Return where the text of gold stands. None if it has none, or is in no document."""
     if isinstance(gold, GoldPassage):
         return texts.find(gold.text)
     return texts.locate(gold) if isinstance(gold, GoldSpan) else None
 
 
-def _doubtful(locations: Mapping[Gold, Location], texts: DocumentTexts) -> Iterator[Gold]:
+def _doubtful(locations: Mapping[Gold, TextLocation], texts: DocumentTexts) -> Iterator[Gold]:
     """Yield the gold that is only alike what stands at its place, where another gold text fits."""
     by_document = defaultdict(list)
     for gold, location in locations.items():
@@ -304,7 +304,7 @@ def _doubtful(locations: Mapping[Gold, Location], texts: DocumentTexts) -> Itera
         similarity = edit_similarity(text, " ".join(now.split())) if text else 1.0
         by_document[location.document_id].append((similarity, location, text, gold))
     for entries in by_document.values():
-        assigned: list[tuple[Location, str]] = []
+        assigned: list[tuple[TextLocation, str]] = []
         for similarity, location, text, gold in sorted(entries, key=lambda entry: -entry[0]):
             if similarity < 1 and any(
                 _is_same(location, other) and text not in other_text and other_text not in text
@@ -315,7 +315,7 @@ def _doubtful(locations: Mapping[Gold, Location], texts: DocumentTexts) -> Itera
                 assigned.append((location, text))
 
 
-def _is_same(location: Location, other: Location) -> bool:
+def _is_same(location: TextLocation, other: TextLocation) -> bool:
     common = min(location.end, other.end) - max(location.start, other.start)
     return common > SAME_PLACE * (max(location.end, other.end) - min(location.start, other.start))
 
@@ -353,7 +353,7 @@ def _whole_words(content: str, start: int, end: int) -> str:
 
 
 def _locate(
-    gold: Gold, location: Location | None, texts: DocumentTexts, as_spans: bool
+    gold: Gold, location: TextLocation | None, texts: DocumentTexts, as_spans: bool
 ) -> Gold | None:
     """Return gold as it is in the documents. None if it is in none."""
     if isinstance(gold, GoldDocument):
