@@ -210,8 +210,10 @@ def _without_running_heads(pages: Sequence[Lines], pitch: float) -> Sequence[Lin
     the pages. A page number may stand alone elsewhere, and Roman ones be on two pages.
     """
     places: dict[_Place, list[_Found]] = {}
+    margins: dict[int, list[tuple[int, str]]] = {}
     for number, lines in enumerate(pages):
         for line in _margin_lines(lines, pitch):
+            margins.setdefault(round(line.baseline / 4), []).append((number, line.text))
             for place, found in _places(line, number):
                 places.setdefault(place, []).append(found)
     heads = {place for place, on in places.items() if _is_head(place, on, len(pages))}
@@ -221,10 +223,11 @@ def _without_running_heads(pages: Sequence[Lines], pitch: float) -> Sequence[Lin
         for place, on in places.items()
         if place.text in numbered and not any(one.beside for one in on)
     )
-    if not heads:
+    of_titles = _heads_of_titles(pages, margins, {place.height for place in heads})
+    if not (heads or of_titles):
         return pages
     first = {place: places[place][0].page for place in heads}
-    heights = {place.height for place in heads}
+    heights = {place.height for place in heads}.union(of_titles)
     start = _squeezed("".join(line.text for line in pages[0]))
     body = _body_size(pages)
     of_any_size = {place for place in heads if _is_number(place, places[place])}
@@ -233,6 +236,8 @@ def _without_running_heads(pages: Sequence[Lines], pitch: float) -> Sequence[Lin
         at = [place for place, _ in _places(line, number) if place in first]
         if _rounded(line.size) > body and not of_any_size.intersection(at):
             return True
+        if line.text in of_titles.get(round(line.baseline / 4), ()):
+            return False
         on = [first[place] for place in at]
         is_page_number = _PAGE_NUMBER.fullmatch(line.text)
         is_new = not number or _squeezed(line.text) not in start
@@ -242,6 +247,35 @@ def _without_running_heads(pages: Sequence[Lines], pitch: float) -> Sequence[Lin
         [line for line in lines if round(line.baseline / 4) not in heights or stays(line, number)]
         for number, lines in enumerate(pages)
     ]
+
+
+def _heads_of_titles(
+    pages: Sequence[Lines], margins: Mapping[int, Sequence[tuple[int, str]]], known: Set[int]
+) -> dict[int, set[str]]:
+    """Return the heads, by their height, that are one or two headings of the text, which change."""
+    likely: dict[int, set[str]] = {}
+    for height, on in margins.items():
+        titled = [(page, text) for page, text in on if not _SENTENCE_END.search(text)]
+        if height not in known and _is_on_most([page for page, _ in titled], len(pages)):
+            likely[height] = {text for _, text in titled if len(text) < 160}
+    if not likely:
+        return {}
+    titles = {""}.union(
+        _squeezed(line.text)
+        for lines in pages
+        for line in lines
+        if len(line.text) < 80 and round(line.baseline / 4) not in likely
+    )
+
+    def is_of_titles(text: str) -> bool:
+        squeezed = _squeezed(text)
+        ends = range(1, len(squeezed) + 1)
+        return any(squeezed[:n] in titles and squeezed[n:] in titles for n in ends)
+
+    heads = {height: set(filter(is_of_titles, texts)) for height, texts in likely.items()}
+    return {
+        height: found for height, found in heads.items() if 2 * len(found) > len(likely[height])
+    }
 
 
 def _is_head(place: _Place, on: Sequence[_Found], count: int) -> bool:
@@ -376,6 +410,7 @@ def pages_as_text(
     for number, level, title in outline:
         titles.setdefault(number, {})[_squeezed(title)] = level
     levels = {} if titles else _levels_by_size(pages)
+    numbered = {} if titles else _numbered_headings(pages, levels, pitch)
     parts: list[str] = []
     placed: list[PlacedLine] = []
     length = 0
@@ -386,7 +421,11 @@ def pages_as_text(
         if is_table:
             lines = [_without_head(lines[0], head), *lines[1:]]
         columns = _columns(lines, pitch)
-        blocks = _blocks(lines, _headings(lines, titles.get(number, {}), levels), columns)
+        headings = _headings(lines, titles.get(number, {}), levels)
+        if by_number := numbered.get(number):
+            headings = _without_authors(lines, headings, min(by_number)) if not number else headings
+            headings |= by_number
+        blocks = _blocks(lines, headings, columns)
         if number:
             continues = (
                 last is not None
@@ -583,6 +622,101 @@ def _headings(
         if may_be and (heading := _heading_by_title(lines, at, titles)):
             matches[at] = heading
     return matches
+
+
+# "1 Tea", "1.2. Tea", "1茶"; "1. Tea" may be an item.
+_HEADING_NUMBER = re.compile(
+    rf"(\d{{1,2}}(?:\.\d{{1,2}}){{0,3}})(\.?)(?:\s+(?=[^\W\d_]{{2}}|[{_UNSPACED}])|(?=[{_UNSPACED}]))"
+)
+
+
+_NO_TITLE = re.compile(r"\d\Z|[\\{}=]")  # of a list of contents, or code
+
+
+class _NumberedHeading(NamedTuple):
+    number: tuple[int, ...]
+    page: int
+    at: int
+    size: float
+
+
+def _numbered_headings(
+    pages: Sequence[Lines], levels: Mapping[float, int], pitch: float
+) -> dict[int, dict[int, tuple[int, int]]]:
+    """Return which lines of which pages are headings by their numbers, three at least.
+
+    They stand apart from the line above and count on from each other: 1, 1.1, 1.2, 2. Returns
+    their levels, and that they have one line.
+    """
+    found = [
+        _NumberedHeading(number, page, at, lines[at].size)
+        for page, lines in enumerate(pages)
+        for at, line in enumerate(lines)
+        if line.text[0].isdigit() and (number := _heading_number(lines, at, levels, pitch))
+    ]
+    longest: list[_NumberedHeading] = []
+    for first, heading in enumerate(found):
+        if heading.number == (1,):
+            longest = max(longest, _counted_on(found[first:]), key=len)
+    if len(longest) < 3:
+        return {}
+    headings: dict[int, dict[int, tuple[int, int]]] = {}
+    top = levels.get(longest[0].size, 1)
+    for number, page, at, _ in longest:
+        headings.setdefault(page, {})[at] = (top + len(number) - 1, 1)
+    return headings
+
+
+def _heading_number(
+    lines: Lines, at: int, levels: Mapping[float, int], pitch: float
+) -> tuple[int, ...]:
+    """Return the number of a line that may be a heading, else an empty tuple."""
+    line = lines[at]
+    match = _HEADING_NUMBER.match(line.text)
+    if not match or len(line.text) > 80 or _NO_TITLE.search(line.text):
+        return ()
+    near = 1.3 * pitch * line.size
+    above = lines[at - 1].baseline - line.baseline if at else 0.0
+    following = lines[at + 1] if at + 1 < len(lines) else line
+    is_wrapped = (
+        0 < line.baseline - following.baseline < near
+        and abs(following.size - line.size) < 0.05 * line.size
+        and abs(following.x0 - line.x0) < 3 * line.size
+        and line.x1 > following.x1 - 2 * line.size
+    )
+    number = tuple(map(int, match[1].split(".")))
+    is_item = match[2] and len(number) == 1 and line.size not in levels
+    if 0 < above < near or is_wrapped or is_item or _SENTENCE_END.search(line.text):
+        return ()
+    return number
+
+
+def _counted_on(found: Sequence[_NumberedHeading]) -> list[_NumberedHeading]:
+    """Return the first heading, and each that counts on from the last one before."""
+    counted = [found[0]]
+    for heading in found[1:]:
+        last = counted[-1].number
+        following = [(*last, 1), *((*last[:n], last[n] + 1) for n in range(len(last)))]
+        if heading.number in following:
+            counted.append(heading)
+    return counted
+
+
+_SUMMARY = re.compile(r"abstract|summary|contents|摘\s*要|目\s*[录錄次]", re.I)
+
+
+def _without_authors(
+    lines: Lines, headings: Mapping[int, tuple[int, int]], first: int
+) -> dict[int, tuple[int, int]]:
+    """Return the headings of a first page whose first numbered one is known: what stands before,
+    and is smaller than the title, are names and dates.
+    """
+    title = max((lines[at].size for at in headings if at < first), default=0.0)
+    return {
+        at: heading
+        for at, heading in headings.items()
+        if at >= first or lines[at].size >= title - 0.5 or _SUMMARY.match(lines[at].text)
+    }
 
 
 def _may_be_heading(text: str) -> bool:

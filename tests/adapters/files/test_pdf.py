@@ -259,6 +259,61 @@ def test_a_heading_has_a_number_that_the_outline_has_not(number: str) -> None:
     assert text.startswith(f"## {number}茶与水\n")
 
 
+def numbered_page(*titles: str) -> list[TextLine]:
+    """Return headings as large as the text, each above a paragraph."""
+    lines: list[TextLine] = []
+    for n, title in enumerate(titles):
+        top = 740 - 80 * n
+        lines.append(TextLine(title, 0, 50, 50 + 5 * len(title), top - 20, 10))
+        for row, text in enumerate(LINES):
+            place = (50, 50 + 5 * len(text), top - 40 - 12 * row, 10)
+            lines.append(TextLine(text, 0, *place))
+    return lines
+
+
+def test_headings_of_no_outline_are_known_by_their_numbers() -> None:
+    titles = ["1 Tea", "1.1 Green Tea", "1.2 茶", "2 水", "2.1. Hard Water"]
+    pages = [numbered_page(*titles[:3]), numbered_page(*titles[3:])]
+    text, _ = pages_as_text(pages, [])
+    headings = [line for line in text.splitlines() if line.startswith("#")]
+    assert headings == ["# 1 Tea", "## 1.1 Green Tea", "## 1.2 茶", "# 2 水", "## 2.1. Hard Water"]
+
+
+@pytest.mark.parametrize(
+    "titles",
+    [
+        ["1. Boil water", "2. Put in leaves", "3. Wait"],  # items
+        ["1 Tea 3", "2 Water 12", "3 Cups 14"],  # a list of contents
+        ["1 Tea", "3 Water", "7 Cups"],
+        ["1 Tea is good.", "2 Water is good.", "3 Cups are good."],
+        ["2 x03", "3 x04", "4 x05"],
+        ["1 Tea", "2 Water"],
+    ],
+)
+def test_other_numbers_make_no_headings(titles: list[str]) -> None:
+    assert "#" not in pages_as_text([numbered_page(*titles)], [])[0]
+
+
+def test_authors_are_no_headings() -> None:
+    front = [("Tea and Water", 20), ("Ann Berg, Li Wei", 12), ("May 2026", 12), ("Abstract", 12)]
+    lines = [TextLine(text, 0, 50, 200, 840 - 25 * n, x) for n, (text, x) in enumerate(front)]
+    text, _ = pages_as_text([lines + numbered_page("1 Tea", "2 Water", "3 Cups")], [])
+    headings = [line.strip("# ") for line in text.splitlines() if line.startswith("#")]
+    assert headings == ["Tea and Water", "Abstract", "1 Tea", "2 Water", "3 Cups"]
+
+
+def test_heads_that_are_headings_of_the_text_are_left_out() -> None:
+    titles = ["1 Tea", "1.1 Green Tea", "1.2 Black Tea", "2 Water", "2.1 Hard Water"]
+    pages = [
+        [TextLine(f"{title} {titles[n // 3 * 3].upper()}", 0, 50, 200, 800, 10), *lines]
+        for n, title in enumerate(titles)
+        for lines in [numbered_page(title)]
+    ]
+    text, _ = pages_as_text(pages, [])
+    assert [line for line in text.splitlines() if "TEA" in line or "WATER" in line] == []
+    assert "## 2.1 Hard Water" in text
+
+
 @pytest.mark.parametrize("dots", [". " * 20, "." * 20, "…" * 10])
 def test_the_dots_of_a_list_of_contents_are_four(dots: str) -> None:
     pages = [page_of(f"1.2 Green Tea {dots}12", f"1.3 Black Tea {dots}14")]
