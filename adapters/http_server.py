@@ -21,6 +21,9 @@ _logger = logging.getLogger("nodekin")
 READ_TIMEOUT = 10.0
 """Seconds in which a request, its headers and its body, has to be there."""
 
+WRITE_TIMEOUT = 60.0
+"""Seconds after which a connection is closed whose reader takes nothing of what was sent."""
+
 MAX_CONNECTIONS = 64
 """So many connections are open at most. Others are refused."""
 
@@ -31,9 +34,10 @@ _BUSY = (
 
 
 class LimitedProtocol(H11Protocol):
-    """Close connections whose request does not come in time, and those that are too many."""
+    """Close connections that don't send or read in time, and those that are too many."""
 
     _timer: asyncio.TimerHandle | None = None
+    _write_timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begin to wait for a request, or refuse the connection."""
@@ -53,7 +57,18 @@ class LimitedProtocol(H11Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Stop waiting."""
         self._stop()
+        self._stop_writing()
         super().connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        """Wait for a reader who is behind."""
+        super().pause_writing()
+        self._write_timer = self.loop.call_later(WRITE_TIMEOUT, self._abort)
+
+    def resume_writing(self) -> None:
+        """Go on when what was sent has been read."""
+        self._stop_writing()
+        super().resume_writing()
 
     def _watch(self) -> None:
         """Wait for the rest of a request, from its first byte on, until it is complete."""
@@ -66,6 +81,15 @@ class LimitedProtocol(H11Protocol):
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+
+    def _stop_writing(self) -> None:
+        if self._write_timer is not None:
+            self._write_timer.cancel()
+            self._write_timer = None
+
+    def _abort(self) -> None:
+        _logger.warning("what was sent was not read for %g seconds", WRITE_TIMEOUT)
+        self.transport.abort()
 
     def _close(self) -> None:
         _logger.warning("a request was not complete after %g seconds", READ_TIMEOUT)

@@ -2,13 +2,13 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 
 import pytest
 import uvicorn
 from starlette.applications import Starlette
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import PlainTextResponse
+from starlette.responses import PlainTextResponse, StreamingResponse
 from starlette.routing import Route
 
 from nodekin.adapters import http_server
@@ -27,10 +27,27 @@ async def _read(request: Request) -> PlainTextResponse:
         return PlainTextResponse("gone")
 
 
+async def _send_endless(request: Request) -> StreamingResponse:
+    async def pieces() -> AsyncIterator[bytes]:
+        open_streams.append(request)
+        try:
+            while True:
+                yield bytes(1 << 16)
+                await asyncio.sleep(0)
+        finally:
+            open_streams.remove(request)
+
+    return StreamingResponse(pieces())
+
+
+open_streams: list[Request] = []
+
+
 @contextlib.asynccontextmanager
 async def _serving() -> AsyncIterator[int]:
     """Serve an application; the port."""
-    app = Starlette(routes=[Route("/", _read, methods=["GET", "POST"])])
+    routes = [Route("/", _read, methods=["GET", "POST"]), Route("/endless", _send_endless)]
+    app = Starlette(routes=routes)
     limits = {"http": http_server.LimitedProtocol, "lifespan": "off", "log_level": "error"}
     server = uvicorn.Server(uvicorn.Config(app, port=0, **limits))
     task = asyncio.create_task(server.serve())
@@ -56,6 +73,11 @@ async def _sent(
         writer.close()
         with contextlib.suppress(ConnectionError):
             await writer.wait_closed()
+
+
+async def _until(test: Callable[[], bool]) -> None:
+    while not test():
+        await asyncio.sleep(0.01)
 
 
 async def _all_of(reader: asyncio.StreamReader) -> bytes:
@@ -99,6 +121,19 @@ async def test_a_request_that_is_not_complete_in_time_is_ended(
         async with _sent(port, READ) as (quick, _):
             assert (await quick.readline()).startswith(OK)
     assert "a request was not complete after 0.2 seconds" in caplog.text
+
+
+async def test_who_reads_nothing_of_an_answer_is_ended(monkeypatch, caplog) -> None:
+    monkeypatch.setattr(http_server, "WRITE_TIMEOUT", 0.2)
+    monkeypatch.setattr(http_server, "MAX_CONNECTIONS", 2)
+    request = READ.replace(b"/", b"/endless", 1)
+    async with _serving() as port, _sent(port, request) as (reader, _), _sent(port, request):
+        await asyncio.wait_for(_until(lambda: len(open_streams) == 2), 60)
+        await asyncio.wait_for(_until(lambda: not open_streams), 60)
+        assert OK in await _all_of(reader)
+        async with _sent(port, READ) as (quick, _):
+            assert (await quick.readline()).startswith(OK)
+    assert "what was sent was not read for 0.2 seconds" in caplog.text
 
 
 async def test_a_second_request_has_as_long(monkeypatch) -> None:
