@@ -148,18 +148,17 @@ class RowLengths:
         self._lengths = grown(self._lengths, self._size)
         self._lengths[first : self._size] = lengths
 
-    def steps(self, average: float) -> tuple[int, Steps]:
+    def steps(self) -> tuple[int, Steps]:
         """Return how many words a step is, and how many whole steps each length has.
 
-        Lengths of more than ``_STEPS`` have the highest number: a step is a thirty-second to a
-        sixteenth of the average.
+        Lengths of more than ``_STEPS`` have the highest number. A step is a thirty-second to a
+        sixteenth of the average that there was when the rows last became twice as many.
         """
-        step = 1 << max(0, int(average).bit_length() - 5)
-        of, steps, size = self._stepped
-        if of != step:
-            steps, size = np.zeros(0, np.uint8), 0
+        step, steps, size = self._stepped
+        if self._size > len(steps):
+            step = 1 << max(0, int(self.values.mean()).bit_length() - 5)
+            steps, size = np.zeros(max(self._size, 2 * len(steps)), np.uint8), 0
         if size < self._size:
-            steps = grown(steps, self._size)
             steps[size : self._size] = np.minimum(self.values[size:] // step, _STEPS - 1)
             self._stepped = step, steps, self._size
         return step, steps
@@ -320,7 +319,7 @@ class _Bounds:
         saturation = query.saturation
         self._query, self._allowed, self._size = query, allowed, size
         self._unit = max(ceiling / (2**16 - 1 - 2 * len(query.lists)), LEAST)
-        step, self._steps = query.lengths.steps(saturation.average_length)
+        step, self._steps = query.lengths.steps()
         norms = np.tile(saturation.norms(np.arange(_STEPS) * step), _COUNTS)
         impacts = saturation.weighed(np.arange(1, _COUNTS + 1).repeat(_STEPS), norms)
         impacts[-_STEPS:] = saturation.k1 + 1

@@ -109,13 +109,15 @@ def test_no_count_is_too_high_for_the_bounds(monkeypatch) -> None:
 
 def test_the_steps_of_lengths_follow_what_is_added_and_the_average() -> None:
     lengths = RowLengths(np.array([1, 40, 90], np.int32))
-    assert [step.tolist() for step in map(np.asarray, lengths.steps(39.5))] == [2, [0, 20, 45]]
-    lengths.extend(np.array([3, 1000], np.int32))
-    step, steps = lengths.steps(39.9)
-    assert (step, steps[: len(lengths)].tolist()) == (2, [0, 20, 45, 1, 63])
-    step, steps = lengths.steps(400.0)
-    assert (step, steps[: len(lengths)].tolist()) == (16, [0, 2, 5, 0, 62])
-    assert lengths.values.tolist() == [1, 40, 90, 3, 1000]
+    step, steps = lengths.steps()
+    assert (step, steps.tolist()) == (2, [0, 20, 45])  # of 43
+    lengths.extend(np.array([3, 700], np.int32))
+    step, steps = lengths.steps()
+    assert (step, steps[: len(lengths)].tolist()) == (8, [0, 5, 11, 0, 63])  # of 166
+    lengths.extend(np.array([16], np.int32))  # is not twice as many
+    step, steps = lengths.steps()
+    assert (step, steps[: len(lengths)].tolist()) == (8, [0, 5, 11, 0, 63, 2])
+    assert lengths.values.tolist() == [1, 40, 90, 3, 700, 16]
 
 
 def test_counts_of_any_settings_are_weighed_as_numbers() -> None:
