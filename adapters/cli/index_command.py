@@ -308,7 +308,7 @@ def _update(
     if workers > 1:
         _build_in_processes(graph, settings, default.sentences, workers)
     graph.build(*(rule.name for rule in settings.groups), on_error="skip")
-    default.retrieve("nodekin")  # builds what every search needs
+    default.build()
     return refresh, failures_of(graph), report
 
 

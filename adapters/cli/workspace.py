@@ -457,8 +457,9 @@ def build_if_outdated(graph: NodeGraph, quiet: bool) -> None:
     from ...retrievers.composite.default_retriever import DefaultRetriever
 
     default = DefaultRetriever(graph)
+    names = default.groups
     groups = graph.groups
-    missing = [name for name in (default.target, default.sentences) if not groups[name].built]
+    missing = [name for name in names if not groups[name].built]
     if not missing:
         return
     if not quiet:
@@ -468,7 +469,7 @@ def build_if_outdated(graph: NodeGraph, quiet: bool) -> None:
         reason = "the index is of an earlier version, or was interrupted"
         click.echo(f"nodekin: {what}: {reason}", err=True)
     graph.build(*missing, on_error="skip")
-    default.retrieve("nodekin")
+    default.build()
 
 
 def check_exist(paths: Sequence[Path]) -> None:

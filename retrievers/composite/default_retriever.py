@@ -91,6 +91,8 @@ _MAX_FAILURES = 12  # of a model for a batch of queries: one refused among 512 t
 
 _PROBES = 64  # sentences by which vectors are measured
 
+_PROBED = 200  # characters of a passage that are searched to build what a search needs
+
 _FEWEST_PROBES = 12  # with fewer, nothing can be said
 
 _CHANCE = 0.2  # where words are right less often than this, vectors are compared with it
@@ -223,6 +225,30 @@ class DefaultRetriever(PlannedRetriever):
         other.weights = None if weights is None else check_weights(weights, count)
         return other
 
+    def build(self) -> None:
+        """Build what searches need, so that the first one does not wait for it.
+
+        That is the groups, their indexes, what is measured, and links where they are followed.
+        """
+        reader = self.graph.reader
+        with reader.reading(self.target):
+            first = reader.nodes_by_id(reader.ids(self.target)[:1])
+        self.retrieve("".join(node.text[:_PROBED] for node in first), top_k=1)
+
+    @property
+    def groups(self) -> list[str]:
+        """The groups that are searched, as far as is known before anything is measured."""
+        groups = [self.target, self.sentences]
+        if self._follows_links(read_settings(self.graph, self.target, self._embed_keys)):
+            self._declare_entities()
+            groups.append(self.entities)
+        return groups
+
+    def _follows_links(self, measured: MeasuredSettings | None) -> bool:
+        if isinstance(self.follow_links, bool):
+            return self.follow_links
+        return measured is not None and measured.links.follow
+
     def __repr__(self) -> str:
         return f"DefaultRetriever({self.graph!r}, {self.target!r}, top_k={self.top_k})"
 
@@ -343,9 +369,8 @@ class DefaultRetriever(PlannedRetriever):
                     yield from Compute(index.ready, partial(embed_ahead, index.ready))
                 measured = yield from Compute(self._measure)
             weights = self.weights or [SENTENCES, WHOLE, *measured.weights]
-            links = self.follow_links
-            if not isinstance(links, bool):
-                links = measured.links.follow
+            links = self._follows_links(measured)
+            if not isinstance(self.follow_links, bool):
                 span.attributes.update(measured.links.attributes)
             span.attributes.update(weights=weights, links=links)
             assert limit is not None
@@ -544,13 +569,16 @@ class DefaultRetriever(PlannedRetriever):
         fusion = FusionRetriever(branches, "relative", weights, top_k=DEPTH)
         if not links:
             return fusion
-        self.graph.create_node_group(
-            self.entities, EntityExtractor(), parent=self.target, scope="group"
-        )
+        self._declare_entities()
         given = self.follow_links
         options = given if isinstance(given, LinkOptions) else LinkOptions(repetition=0)
         return LinkRetriever(
             fusion, self.graph, via=self.entities, options=options, filters=self.filters
+        )
+
+    def _declare_entities(self) -> None:
+        self.graph.create_node_group(
+            self.entities, EntityExtractor(), parent=self.target, scope="group"
         )
 
     @property

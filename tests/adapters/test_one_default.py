@@ -26,7 +26,7 @@ from nodekin.adapters.mcp.mcp_command import _opened
 from nodekin.adapters.serve.page_app import PageApp
 from nodekin.adapters.serve.tried_setups import TriedSetups
 from nodekin.nodegraph import Document, Embedder
-from nodekin.retrievers import CorpusTools, Retriever
+from nodekin.retrievers import CorpusTools, DefaultRetriever, Retriever
 from nodekin.retrievers.evaluation import SetupFile
 
 __all__ = ["here", "nodekin"]
@@ -219,6 +219,42 @@ def test_what_an_index_lacks_is_built_and_said(files: Path, nodekin: Any) -> Non
     assert ran.json["results"][0]["document"] == "zebra"
     assert said in ran.err
     assert said not in nodekin("search", "zebra").err
+
+
+ENCYCLOPAEDIA = {
+    f"{name}{n}": f"# {name} {n}\n\n{name} {n} is a town. It lies near {name} {n + 1}."
+    for name in ("Alder", "Birch", "Cedar")
+    for n in range(8)
+}
+
+
+@pytest.fixture
+def linked(here: Path) -> Path:
+    for path in (here / "docs").iterdir():
+        path.unlink()
+    for name, text in ENCYCLOPAEDIA.items():
+        (here / "docs" / f"{name}.md").write_text(text, encoding="utf-8")
+    return here
+
+
+def test_links_are_built_by_the_index_and_by_no_search(linked: Path, nodekin: Any) -> None:
+    assert "24 passage entity" in nodekin("index", "docs").out
+    size = (linked / ".nodekin" / "graph.sqlite").stat().st_size
+    ran = nodekin("search", "Which town is near Alder 3?", "--json")
+    assert (ran.status, ran.err) == (0, "")
+    assert "link" in str(ran.json["results"])
+    assert (linked / ".nodekin" / "graph.sqlite").stat().st_size == size
+
+
+def test_links_that_an_index_lacks_are_built_and_said(
+    linked: Path, nodekin: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as earlier:
+        earlier.setattr(DefaultRetriever, "build", lambda default: default.retrieve("nodekin"))
+        nodekin("index", "docs")
+    said = "building passage entity of 24 documents: the index is of an earlier version"
+    assert said in nodekin("search", "Alder 3").err
+    assert "building" not in nodekin("search", "Alder 3").err
 
 
 def test_commands_find_the_index_from_a_folder_below_it_or_by_the_variable(
