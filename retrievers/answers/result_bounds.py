@@ -563,6 +563,7 @@ class BoundedCheck:
         self._known = top_k + max(2, top_k // 2)
         (self._graph,) = retriever.graphs
         self._lock = threading.Lock()
+        self._index: object = None  # which the bounds are made from
         self._bounds: ResultBounds | None = None
         self._stale: dict[str, tuple[int, StaleAnswer]] = {}  # with the marks of the answers
 
@@ -616,7 +617,8 @@ class BoundedCheck:
         index.ready()
         with graph.reader.reading(*graph.reader.searched_groups(group)):
             index.sync()
-            if self._bounds is None:
+            if self._bounds is None or self._index is not index:  # it was closed meanwhile
+                self._index = index
                 make = partial(_made, retriever, self._known)
                 self._bounds = ResultBounds(graph, group, make, self._search)
             self._bounds.sync()

@@ -139,6 +139,23 @@ def test_of_removed_answers_nothing_is_held():
     assert [stale.answer for stale in check(answers[40:]) if stale] == [answers[45]]
 
 
+def test_a_check_goes_on_where_the_indexes_were_closed(tmp_path):
+    with NodeGraph(store=tmp_path / "graph.db") as graph:
+        graph.create_node_group("line", str.splitlines)
+        graph.add("\n".join([f"tea number {number} is steamed" for number in range(20)]))
+        engine = QueryEngine(Retriever(graph, "line", top_k=1), lambda prompt: "Yes [1].")
+        for number in range(5):
+            engine.query(f"number {number}", keep=True)
+        check, answers = engine._bounded_check(), list(graph.answers)
+        assert check(answers) == [None] * 5
+        graph.reader.close()
+        graph.add("number 3 number 3 of all teas")
+        graph.reader.close()
+        graph.add("number 4 number 4 of all teas")
+        stale = [item.answer.question for item in check(answers) if item]
+        assert stale == ["number 3", "number 4"]
+
+
 @pytest.mark.parametrize("similarity", ["bm25", "cosine"])
 @pytest.mark.parametrize("way", ["kept", "damaged", "another model"])
 def test_a_new_process_goes_on_where_another_one_stopped(similarity, way, tmp_path, monkeypatch):
