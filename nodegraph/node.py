@@ -113,7 +113,9 @@ def quickly_made(cls: type[T]) -> type[T]:
         for f in fields(of_class)
     ]
     methods = {"__post_init__": getattr(cls, "__post_init__", lambda self: None)}
-    open_class: Any = make_dataclass(cls.__name__, given, namespace=methods, slots=True)
+    open_class: Any = make_dataclass(
+        cls.__name__, given, namespace=methods, slots=True, repr=False, eq=False
+    )
     fill, become = open_class.__init__, object.__setattr__
 
     @wraps(of_class.__init__)

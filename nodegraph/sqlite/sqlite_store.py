@@ -314,9 +314,24 @@ class SQLiteStore(DatabaseStore[GraphFile]):
             for node in self._nodes_of(self._database.db.stream(query, [key])):
                 number += 1
                 yield node
-            if number != state.size:
-                why = f"group {group!r} has {number} nodes of {state.size} in it"
-                raise self._database.db.damaged(why)
+            self._check_size(group, number, state.size)
+
+    def ids(self, group: str) -> list[str]:
+        """Return the ids of the nodes of a group."""
+        with self._database.snapshot():
+            query = (
+                "SELECT n.id FROM nodes n JOIN derivations d ON d.key = n.derivation "
+                "WHERE d.grp = ? ORDER BY d.document, n.place"
+            )
+            key, state = self._journal.row(group)
+            ids = [from_key(i) for (i,) in self._database.db.rows(query, [key])]
+            self._check_size(group, len(ids), state.size)
+            return ids
+
+    def _check_size(self, group: str, number: int, size: int) -> None:
+        if number != size:
+            why = f"group {group!r} has {number} nodes of {size} in it"
+            raise self._database.db.damaged(why)
 
     def node_ids(self, group: str, document_id: str) -> list[str]:
         """Return the ids of the nodes of a derivation."""

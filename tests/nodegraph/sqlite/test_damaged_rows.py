@@ -90,6 +90,14 @@ def test_a_damaged_row_is_an_error(path: Path, statement: str, message: str) -> 
     assert "SQLite finds its file intact, so don't delete it" in str(caught.value)
 
 
+def test_ids_are_read_without_nodes_and_a_lost_one_is_an_error(path: Path) -> None:
+    with opened(path) as graph:
+        assert graph.reader.ids("line") == [node.id for node in graph.nodes("line")]
+    run(path, "DELETE FROM nodes WHERE place = 1")
+    with opened(path) as graph, pytest.raises(StoreError, match="has 2 nodes of 3 in it"):
+        graph.reader.ids("line")
+
+
 @pytest.mark.parametrize(
     "statement",
     [
