@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import gc
 import re
 import sys
 from collections.abc import Callable
@@ -45,7 +46,14 @@ def attach_stub(
     def get(name: str) -> Any:
         if name not in modules:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        value = getattr(import_module(modules[name], package), name)
+        # What an import makes stays: a collection would look at all objects of the program in vain.
+        collects = gc.isenabled()
+        gc.disable()
+        try:
+            value = getattr(import_module(modules[name], package), name)
+        finally:
+            if collects:
+                gc.enable()
         setattr(sys.modules[package], name, value)
         return value
 

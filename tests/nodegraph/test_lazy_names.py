@@ -57,3 +57,20 @@ def test_an_unknown_name() -> None:
 
 def test_a_name_is_looked_up_once() -> None:
     assert vars(nodekin.nodegraph)["Node"] is Node
+
+
+@pytest.mark.parametrize("collects", [True, False])
+def test_an_import_waits_for_no_collection_of_garbage(collects: bool) -> None:
+    program = f"""
+import gc
+import nodekin.retrievers
+seen = []
+gc.callbacks.append(lambda phase, info: seen.append(info["generation"]))
+gc.set_threshold(20, 2, 2)
+gc.{"enable" if collects else "disable"}()
+nodekin.retrievers.Retriever
+gc.callbacks.clear()
+assert 2 not in seen, seen
+assert gc.isenabled() is {collects}
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)
