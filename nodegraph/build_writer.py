@@ -304,7 +304,7 @@ class BatchWriter:
         self._failed = failed
         self._done: list[tuple[DerivationJob, Derivation | Amendment, Failure | None]] = []
         self._size = 0
-        self._since = time.monotonic()
+        self._since, self._pause = time.monotonic(), PERIOD
         self.checkpoint = BuildCheckpoint(store, group)
         self.written = 0
 
@@ -316,7 +316,7 @@ class BatchWriter:
         """Add the derivation of one document; write all if that is due."""
         self._done.append((job, derived, None))
         self._size += len(derived.nodes) + 1
-        if self._size >= _BATCH or time.monotonic() - self._since > PERIOD:
+        if self._size >= _BATCH or time.monotonic() - self._since > self._pause:
             self.flush()
 
     def leave_out(self, job: DerivationJob, error: TransformError) -> None:
@@ -327,8 +327,12 @@ class BatchWriter:
     def flush(self) -> None:
         """Write all derivations that were added."""
         if self._done:
+            started = time.monotonic()
             with self._access.writing():
                 self.write()
+            # On a busy machine or a slow disk a write takes a tenth of the time, not most of it.
+            self._since = time.monotonic()
+            self._pause = PERIOD * (1 + 100 * (self._since - started))
         else:
             self.checkpoint.save()
 
@@ -369,7 +373,7 @@ class BatchWriter:
                 follower.revision = self._store.revision(self._group.name)
         self.checkpoint.save()  # of what failed, or is not finished
         self.written += len(shares) + len(amendments)
-        self._done, self._size, self._since = [], 0, time.monotonic()
+        self._done, self._size = [], 0
 
     def _changed(self) -> set[str]:
         """Return which documents changed since the work on them began; CORPUS if any did."""

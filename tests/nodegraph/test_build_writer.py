@@ -5,6 +5,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import pytest
@@ -13,6 +14,7 @@ from nodekin.nodegraph import (
     Document,
     Embedder,
     EmbeddingError,
+    MemoryStore,
     Node,
     NodeGraph,
     TransformError,
@@ -106,6 +108,28 @@ def test_threads_that_keep_their_work_while_others_are_written_never_wait_for_ev
     assert not built.is_alive()
     assert sum(model.asked.values()) == 180
     graph.close()
+
+
+def test_what_is_slow_to_write_is_written_rarely(monkeypatch: pytest.MonkeyPatch) -> None:
+    now, written = [0.0], []
+    monkeypatch.setattr(build_writer, "time", SimpleNamespace(monotonic=lambda: now[0]))
+
+    class SlowStore(MemoryStore):
+        def write_derivations(self, group: str, *rest: Any) -> None:
+            super().write_derivations(group, *rest)
+            if group == "line":
+                written.append(now[0])
+                now[0] += 0.3
+
+    def lines(text: str) -> list[str]:
+        now[0] += 0.06
+        return text.splitlines()
+
+    graph = NodeGraph(store=SlowStore(), progress=False)
+    graph.create_node_group("line", lines)
+    graph.add(Document("one", id=str(number)) for number in range(100))
+    graph.build("line")
+    assert 2 < len(written) < 8  # of 6 s, and 50 times where it takes nothing
 
 
 def counting(fail_in_batch: int | None = None) -> tuple[Embedder, list[str]]:
