@@ -208,7 +208,7 @@ def _with_ligatures_in_order(textpage: Any, text: str) -> str:
     """Return a text with the letters of Arabic ligatures, which PDFium turns round, in order."""
     from pypdfium2 import raw
 
-    if not _ALEF_LAM.search(text) or len(text) != textpage.count_chars():
+    if "\u0644" not in text or len(text) != textpage.count_chars():
         return text
     handle, x, y = textpage.raw, c_double(), c_double()
 

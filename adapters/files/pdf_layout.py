@@ -523,7 +523,9 @@ def _block_texts(lines: Lines, block: _PageBlock) -> list[str]:
 
 
 def _has_leader(text: str) -> bool:
-    return ". . . ." in text or "....." in text or "………" in text
+    if text.count(".") < 4:
+        return "………" in text
+    return ". . . ." in text or "....." in text
 
 
 def _without_leader(text: str) -> str:
