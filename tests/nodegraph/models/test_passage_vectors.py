@@ -275,3 +275,22 @@ def test_of_what_is_stored_together_what_can_not_be_is_left_out_alone() -> None:
     (kind,) = store.kinds()
     expected = {digest(text) for text in TEXTS[:8] if text != TEXTS[2]}
     assert store.get_values(kind).keys() == {*expected, DIMENSION}
+
+
+@pytest.mark.parametrize("num_workers", [0, 2])
+def test_an_interruption_loses_no_vectors_that_were_made(num_workers: int) -> None:
+    embedded: list[str] = []
+
+    def embed(texts: list[str]) -> list[list[float]]:
+        if len(embedded) >= 9:
+            raise KeyboardInterrupt
+        embedded.extend(texts)
+        return [vector(text) for text in texts]
+
+    store = MemoryStore()
+    embedder = Embedder(embed, "interrupted", batch_size=1, num_workers=num_workers)
+    vectors = PassageVectors(store, {"default": embedder}, False)
+    with pytest.raises(KeyboardInterrupt):
+        list(vectors.vectors(embedder, {digest(text): text for text in TEXTS}, "texts"))
+    (kind,) = store.kinds()
+    assert store.get_values(kind).keys() == {*map(digest, embedded), DIMENSION}
