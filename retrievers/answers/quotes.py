@@ -243,8 +243,8 @@ def check_quotes(
     Args:
         answer: An ``Answer``, a mapping that a chain returned (with ``answer`` and ``context``),
             a response, a message or a text. ``[1]`` in it cites the first source.
-        evidence: The sources, instead of those of the answer: nodes, results, texts, documents of
-            LangChain or LlamaIndex.
+        evidence: The sources, instead of those of the answer: nodes, results, texts, documents,
+            also of LangChain or LlamaIndex.
         repair: Correct the text: the exact wording and the right source, each part of a stitched
             quotation in marks of its own, no marks around what stands nowhere. The notes still
             say what was wrong.

@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple, cast
 
 from ...nodegraph.document import Document
-from ...nodegraph.node import Node
+from ...nodegraph.node import ROOT, Node
 from ..ranking import RANK_CONSTANT, Mode, fuse
 from ..results import Evidence, ScoredNode
 
@@ -84,6 +84,19 @@ def text_node(text: str, title: str = "", metadata: Mapping[str, Any] | None = N
     """Return a text that no document has, an answer, as a node whose id is made from it."""
     fields = {**({"title": title} if title else {}), **(metadata or {})}
     return ForeignNode(text, fields, id=_made_id(text, fields, None))
+
+
+def _document_node(document: Document) -> Node:
+    """Return a document as the node that a graph has of it."""
+    return Node(
+        document.text,
+        dict(document.metadata),
+        start=0,
+        end=len(document.text),
+        id=document.id,
+        group=ROOT,
+        document_id=document.id,
+    )
 
 
 TEXT_KEYS = ("text", "page_content", "content")
@@ -227,7 +240,7 @@ def read_answer(
     Args:
         output: An answer: a text, a response, a message, or a mapping with one.
         documents: What it is from, instead of the documents of the output: nodes, results, texts,
-            documents of LangChain or LlamaIndex.
+            documents, also of LangChain or LlamaIndex.
 
     Raises:
         TypeError: If the output is no answer, or a document is none.
@@ -245,6 +258,8 @@ def read_answer(
     for document in sources if documents is None else documents:
         if isinstance(document, str):
             document = text_node(document)
+        elif isinstance(document, Document):
+            document = _document_node(document)
         node, score, evidence = _item(document, "evidence", "relevance_score")
         results.append(ScoredNode(node, 0.0 if score is None else score, evidence))
     return text, results

@@ -351,3 +351,11 @@ def test_notes_on_a_chinese_answer_are_in_chinese() -> None:
         "来源中没有这样的数字：1881",
     )
     assert check_quotes("绿茶会发光 [7]。", sources).notes == ("回答标了 [7]，没有这样的来源",)
+
+
+def test_documents_that_no_graph_has_are_evidence():
+    pages = [Document("# Tea\n\nGreen tea is steamed.", id="tea.md"), Document("Rivers flow.")]
+    (quote,) = check_quotes("It is “steamed” [2].", pages).quotes
+    (span,) = quote.spans
+    assert (quote.status, quote.source) == ("elsewhere", 1)
+    assert (span.document_id, span.start, span.end) == ("tea.md", 20, 27)
