@@ -430,8 +430,8 @@ class MilvusEngine(ConnectedEngine[MilvusAddress, "MilvusClient"]):
         ):
             hits = []
             for part in _PARTS:
-                own = [*conditions, part]
-                hits += self._search(collection, query, limit, own, ef_search, position)
+                of_part = [*conditions, part]
+                hits += self._search(collection, query, limit, of_part, ef_search, position)
                 hits = sorted(hits, key=lambda hit: -float(hit["distance"]))[:limit]
             rows = [hit["entity"] for hit in hits]
         ids, orders = [row["id"] for row in rows], [row["place"] for row in rows]

@@ -223,11 +223,11 @@ class OpenSearchEngine(ConnectedEngine[OpenSearchAddress, Any]):
         """Make an index of rows with some fields beside those that all have."""
         # What is written is seen by "_refresh" alone, on every copy: segments that are copied
         # later would be stale.
-        own = {"refresh_interval": "-1", "replication.type": "DOCUMENT", **settings}
+        index_settings = {"refresh_interval": "-1", "replication.type": "DOCUMENT", **settings}
         keyword = {"type": "keyword"}
         every = {"key": keyword, "id": {**keyword, **_UNSEARCHED}, "tags": keyword, **fields}
         body = {
-            "settings": {"index": own},
+            "settings": {"index": index_settings},
             "mappings": {"dynamic": "strict", "_meta": {"has_hnsw": has_hnsw}, "properties": every},
             "aliases": {self._alias(collection): {}},
         }
@@ -485,21 +485,21 @@ class OpenSearchEngine(ConnectedEngine[OpenSearchAddress, Any]):
         with extra("opensearch", "opensearchpy"):
             from opensearchpy import OpenSearch
         address = self._address
-        own: dict[str, Any] = {"use_ssl": address.secure}
+        options: dict[str, Any] = {"use_ssl": address.secure}
         if address.user:  # in UTF-8, which the client would not take
             user = base64.b64encode(f"{address.user}:{address.password}".encode()).decode()
-            own["headers"] = {"authorization": f"Basic {user}"}
+            options["headers"] = {"authorization": f"Basic {user}"}
         if address.secure:
-            own |= {"verify_certs": address.verify, "ssl_show_warn": False}
+            options |= {"verify_certs": address.verify, "ssl_show_warn": False}
             if ca := address.settings["ca"]:
-                own["ca_certs"] = ca
+                options["ca_certs"] = ca
         client = OpenSearch(
             [{"host": host, "port": port} for host, port in address.hosts],
             timeout=address.timeout,
             max_retries=len(address.hosts) - 1,  # at another node
             pool_maxsize=64,
             connection_class=_connection_class(),
-            **own,
+            **options,
         )
         try:
             self._check_server(client.info())

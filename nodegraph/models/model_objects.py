@@ -156,13 +156,13 @@ def _settings(value: Any) -> dict[str, Any]:
     for name, field in fields.items():
         if _is_ignored(name) or not hasattr(value, name):
             continue
-        own, usual = getattr(value, name), field.default
+        current, usual = getattr(value, name), field.default
         if field.default_factory is not None:
             usual = None
             with contextlib.suppress(Exception):  # it wants what the model was made with
                 usual = field.default_factory()
-        if own is not usual and own != usual:
-            settings[name] = own
+        if current is not usual and current != usual:
+            settings[name] = current
     return settings
 
 

@@ -256,10 +256,12 @@ class PassageVectors:
         if fingerprinted is None:
             return []
         current = {*map(_kind, self._embedders.values())}
-        own = re.compile(
+        same_model = re.compile(
             re.escape(_kind(embedder)[: -len(fingerprinted[0])]) + _FINGERPRINT.pattern
         )
-        return [kind for kind in self._store.kinds() if own.match(kind) and kind not in current]
+        return [
+            kind for kind in self._store.kinds() if same_model.match(kind) and kind not in current
+        ]
 
     def dimension(self, embedder: Embedder) -> int | None:
         """Return the length of the vectors that are stored under the model's name."""

@@ -143,7 +143,7 @@ def tune(
         has_gold = any(question.gold for question in dataset.questions)
         metric = "ndcg@5" if has_gold else "answer_in_context@5"
     measure = get_metric(metric)
-    matching, models, own = matching or Matching(), models or {}, setups or SetupFile()
+    matching, models, declared = matching or Matching(), models or {}, setups or SetupFile()
     if isinstance(source, NodeGraph):
         graph = source
     else:
@@ -152,7 +152,7 @@ def tune(
     texts = DocumentTexts(graph, matching.document_key)
     located = locate_gold(dataset, texts, as_spans=matching.passages == "place")
     choosing, reporting = _halves(located.dataset)
-    file = _all_setups(graph, own, models, top_k)
+    file = _all_setups(graph, declared, models, top_k)
     described = {
         name: f"{file.describe(name)} {models.get(name.removeprefix(_RERANKED), '')!r} "
         f"{matching.document_key or ''}"
@@ -171,8 +171,8 @@ def tune(
     trials = trying.run(progress)
     best = choose(measure, trials.judgements[measure.name])
     tables = {name: file.resolved(name) for name in dict.fromkeys((DEFAULT, best))}
-    groups = _needed_groups(tables, file, own)
-    chosen = SetupFile(tables, groups, default=best, trust_code=own.trust_code)
+    groups = _needed_groups(tables, file, declared)
+    chosen = SetupFile(tables, groups, default=best, trust_code=declared.trust_code)
     measures = {m.name: m for m in (measure, *map(get_metric, default_metrics(dataset)))}
     evaluation = evaluate(
         SetupOpener(chosen, graph, models).open_all(),
@@ -218,7 +218,7 @@ _RERANKED = "reranked by "
 
 
 def _all_setups(
-    graph: NodeGraph, own: SetupFile, models: Mapping[str, Any], top_k: int
+    graph: NodeGraph, declared: SetupFile, models: Mapping[str, Any], top_k: int
 ) -> SetupFile:
     """Return all set-ups that are tried: the default, those that this graph can have, one's own."""
     grid = SetupFile.parse(files(__package__).joinpath("tuning.toml").read_text("utf-8"))
@@ -227,7 +227,7 @@ def _all_setups(
         if name not in ("words only", "vectors only") or graph.embeddings.embedders:
             tables[name] = {**table, "top_k": top_k}
     for name in models:
-        if "rerank" in own.models.get(name, {"rerank": name}):
+        if "rerank" in declared.models.get(name, {"rerank": name}):
             tables[_RERANKED + name] = {
                 "type": "RerankRetriever",
                 "inner": {"type": "DefaultRetriever", "top_k": 50},
@@ -235,17 +235,17 @@ def _all_setups(
                 "top_k": top_k,
             }
     return SetupFile(
-        {**tables, **own.setups},
-        {**grid.groups, **own.groups},
-        models=own.models,
-        trust_code=own.trust_code,
+        {**tables, **declared.setups},
+        {**grid.groups, **declared.groups},
+        models=declared.models,
+        trust_code=declared.trust_code,
     )
 
 
-def _needed_groups(tables: Mapping[str, Table], file: SetupFile, own: SetupFile) -> Table:
+def _needed_groups(tables: Mapping[str, Table], file: SetupFile, declared: SetupFile) -> Table:
     """Return one's own groups, and those of the others that some set-ups name, with parents."""
     text = json.dumps(tables)
-    names = {name for name in file.groups if name in own.groups or json.dumps(name) in text}
+    names = {name for name in file.groups if name in declared.groups or json.dumps(name) in text}
     names |= {str(file.groups[name].get("parent")) for name in names}
     return {name: table for name, table in file.groups.items() if name in names}
 

@@ -222,14 +222,18 @@ def _top_k_binding(runnable: Any) -> Callable[[int], tuple[Any, dict[str, Any]]]
     inner = runnable
     while hasattr(type(inner), "model_fields") and "bound" in type(inner).model_fields:
         inner = inner.bound  # retriever.with_config(...)
-    own = getattr(type(inner), "_get_relevant_documents", None)
-    if own is None:
+    method = getattr(type(inner), "_get_relevant_documents", None)
+    if method is None:
         return None
-    parameters = inspect.signature(own).parameters
+    parameters = inspect.signature(method).parameters
     name = next((name for name in ("k", "top_k") if name in parameters), "")
     if name:
         return lambda top_k: (runnable, {name: top_k})
-    if takes_any_keyword(own) and hasattr(inner, "vectorstore") and hasattr(inner, "search_kwargs"):
+    if (
+        takes_any_keyword(method)
+        and hasattr(inner, "vectorstore")
+        and hasattr(inner, "search_kwargs")
+    ):
         return partial(_store_options, runnable, inner)
     fields = getattr(type(inner), "model_fields", {})
     name = next((name for name in ("k", "top_k") if name in fields), "")

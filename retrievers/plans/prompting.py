@@ -114,8 +114,8 @@ class Prompt:
                     f"no prompts in the language {language!r}; there is "
                     f"{nearest_names(str(language), get_args(Language))}"
                 )
-        own = {language: prompt_text(text, names) for language, text in replacement.items()}
-        texts = {"zh": self.zh, "en": self.en, **own}
+        replaced = {language: prompt_text(text, names) for language, text in replacement.items()}
+        texts = {"zh": self.zh, "en": self.en, **replaced}
         return Prompt(texts["zh"], texts["en"], self.required, self.optional)
 
 
@@ -191,12 +191,12 @@ class PromptMixin:
 
     def _replace_prompts(self, prompts: Mapping[str, Prompt]) -> None:
         """Set the prompts of a copy, all by their names."""
-        own = dict(prompts)
+        remaining = dict(prompts)
         if self.prompt_owner:
             owner = getattr(self, self.prompt_owner)
-            others = {name: own.pop(name) for name in owner.prompts}
+            others = {name: remaining.pop(name) for name in owner.prompts}
             setattr(self, self.prompt_owner, owner.with_prompts(others))
-        self._prompts = own
+        self._prompts = remaining
 
 
 T = TypeVar("T")
