@@ -227,7 +227,8 @@ def read_settings(path: Path, commands: Iterable[str] | None = None) -> dict[str
     """Return what a file holds: options of all commands, and a table for each command's own.
 
     Raises:
-        CommandError: If it can't be read, or has a table that is none of the commands, if given.
+        CommandError: If it can't be read, or, given the commands, has a table that is none of
+            them, or a value that no option has.
     """
     try:
         tables = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -239,7 +240,23 @@ def read_settings(path: Path, commands: Iterable[str] | None = None) -> dict[str
             raise _unknown(
                 f"{path} has a table [{name}], which is no command; there is", name, names
             )
+        if names and not isinstance(value, Mapping) and name in names:
+            raise CommandError(
+                f"{path} has {name} = {value!r:.80}; write its options below a line [{name}]",
+                ExitStatus.USAGE_ERROR,
+            )
+        for option, given in (value if isinstance(value, Mapping) else {name: value}).items():
+            if names and not all(isinstance(item, str | int | float) for item in _listed(given)):
+                raise CommandError(
+                    f"{path} has {option} = {given!r:.80}, but an option is a text, a number, true "
+                    "or false, or a list of them",
+                    ExitStatus.USAGE_ERROR,
+                )
     return tables
+
+
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
 
 
 def option_defaults(
@@ -282,10 +299,19 @@ def _unknown(says: str, name: str, names: Iterable[str]) -> CommandError:
 
 
 def _value(option: click.Option, value: Any, file: Path) -> Any:
-    values = value if isinstance(value, list) else [value]
+    values = _listed(value)
+    needed = ""
+    if len(values) != 1 and not option.multiple:
+        needed = "has one value"
+    elif option.is_flag and not isinstance(value, bool):
+        needed = "is true or false"
+    if needed:
+        raise CommandError(
+            f"{file} has {option.name} = {value!r:.80}, but it {needed}", ExitStatus.USAGE_ERROR
+        )
     if isinstance(option.type, click.Path):
         paths = [file.parent / Path(str(item)).expanduser() for item in values]
         for path in paths:
             require_folder(file, file.parent, path)
         values = [str(path) for path in paths]
-    return values if option.multiple else values[0] if len(values) == 1 else value
+    return values if option.multiple else values[0]

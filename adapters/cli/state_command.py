@@ -120,7 +120,7 @@ def doctor(store: Path | None, as_json: bool, quiet: bool) -> int:
     settings = {} if path is None else read_settings(path)
     asking = {**settings, **settings.get("ask", {})}
     asking = {name.replace("-", "_"): value for name, value in asking.items()}
-    model, url = (asking.get(name) for name in ("model", "base_url"))
+    model, url = (str(asking.get(name) or "") for name in ("model", "base_url"))
     checks = [
         *_installation(),
         *([] if path is None else [Check("settings", "ok", str(path))]),

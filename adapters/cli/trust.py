@@ -68,7 +68,10 @@ def permissions() -> list[Permission]:
     """
     path = permissions_file()
     try:
-        return [Permission(**item) for item in json.loads(path.read_text("utf-8"))]
+        granted = [Permission(**item) for item in json.loads(path.read_text("utf-8"))]
+        if not all(isinstance(part, str) for permission in granted for part in permission):
+            raise TypeError("a permission has texts only")
+        return granted
     except FileNotFoundError:
         return []
     except (OSError, ValueError, TypeError) as error:

@@ -236,7 +236,10 @@ class IndexSettings:
             version = int(record["version"])
             groups = tuple(GroupRule(**item) for item in record["groups"])
             embed, encoding = str(record["embed"]), str(record.get("encoding", ""))
+            if not isinstance(record["sources"], list):
+                raise TypeError("sources is no list")
             sources = tuple(Path(item) for item in record["sources"])
+            os.fsencode(json.dumps(record, ensure_ascii=False))  # no half characters
             ocr = bool(record.get("ocr", False))
         except (ValueError, KeyError, TypeError) as error:
             raise ValueError(f"it is damaged ({type(error).__name__}: {error})") from error

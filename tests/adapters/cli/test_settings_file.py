@@ -44,6 +44,26 @@ def test_the_command_line_and_the_environment_go_first(nodekin, indexed, here, m
     assert nodekin("search", "steamed").status == 0
 
 
+def test_values_that_no_option_has_are_refused(nodekin, indexed, here) -> None:
+    for text, says in (
+        ('search = "x"', "write its options below a line [search]"),
+        ("top-k = [[1]]", "an option is a text, a number, true or false, or a list of them"),
+        ("[ask]\nmin-score = 1979-05-27", "an option is a text, a number, true or false"),
+        ("[search]\nquiet = {}", "an option is a text, a number, true or false"),
+        ('json = ["a", 1]', "json = ['a', 1], but it has one value"),
+        ("top-k = []", "top_k = [], but it has one value"),
+        ("quiet = -1", "quiet = -1, but it is true or false"),
+    ):
+        write(here, f"{text}\n")
+        for command in (["search", "tea"], ["doctor"]):
+            ran = nodekin(*command)
+            assert ran.status == 2 or "but it" in says
+            assert ran.status != 70
+        assert says in nodekin("search", "tea").err or says in nodekin("ask", "tea").err
+    write(here, "[ask]\nmodel = 7\nbase_url = 8\n")
+    assert nodekin("doctor").status == 0
+
+
 def test_a_flag(nodekin, indexed, here) -> None:
     write(here, "json = true\n")
     assert nodekin("search", "steamed").json["count"] == 1

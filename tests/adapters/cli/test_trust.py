@@ -10,7 +10,7 @@ import sys
 import pytest
 from foreign_files import KEY, allow_as_told, recording_server, reranking, somebody_else, write
 
-from nodekin.adapters.cli.trust import permissions
+from nodekin.adapters.cli.trust import permissions, permissions_file
 
 __all__ = ["recording_server", "somebody_else"]
 
@@ -56,6 +56,17 @@ def test_the_server_of_embeddings_gets_neither_key_nor_texts_until_it_is_allowed
     allow_as_told(nodekin, ran)
     assert nodekin("index", "docs").status == 0
     assert set(recording_server.keys) == {f"Bearer {KEY}"}
+
+
+def test_permissions_that_are_damaged_are_an_error(nodekin, here):
+    write(here / "nodekin.toml", 'base-url = "http://models.example.org/v1"\nmodel = "m"\n')
+    permissions_file().parent.mkdir(parents=True, exist_ok=True)
+    for text in ("{", "null", "[1]", "[{}]", '[{"file": 1}]', '[{"file": "x", "key": []}]'):
+        permissions_file().write_text(text)
+        for command in (["trust"], ["ask", "tea?", "--in", "docs"]):
+            ran = nodekin(*command)
+            assert ran.status == 2
+            assert "which has what you have allowed" in ran.err
 
 
 def test_without_a_key_another_machine_gets_no_texts(nodekin, here, monkeypatch):

@@ -48,7 +48,9 @@ def test_damaged_settings_say_the_way_out(nodekin, here):
     assert nodekin("index", "docs", "--rebuild").status == 0
 
 
-@pytest.mark.parametrize("broken", [{"name": []}, {"parent": {}}, {"size": "9"}, {"transform": []}])
+@pytest.mark.parametrize(
+    "broken", [{"name": []}, {"name": "\ud800"}, {"parent": {}}, {"size": "9"}, {"transform": []}]
+)
 def test_groups_of_damaged_settings_say_the_way_out(indexed, here, broken):
     file = here / ".nodekin" / "index.json"
     record = json.loads(file.read_text("utf-8"))
@@ -57,6 +59,16 @@ def test_groups_of_damaged_settings_say_the_way_out(indexed, here, broken):
     ran = indexed("search", "tea")
     assert ran.status == 3
     assert "--rebuild" in ran.err
+
+
+@pytest.mark.parametrize("sources", ["docs", 7, [7], ["\ud800"], [None]])
+def test_sources_of_damaged_settings_say_the_way_out(indexed, here, sources):
+    file = here / ".nodekin" / "index.json"
+    file.write_text(json.dumps({**json.loads(file.read_text("utf-8")), "sources": sources}))
+    for command in (["search", "tea"], ["index", "docs"]):
+        ran = indexed(*command)
+        assert ran.status == 3
+        assert "--rebuild" in ran.err
 
 
 def test_settings_of_a_newer_nodekin(nodekin, here):
