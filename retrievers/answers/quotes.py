@@ -505,7 +505,7 @@ class AnswerLayout:
             text = self._masked[start:stop]  # code cites nothing, but is in the note
             is_claim = not _NO_CLAIM.match(text) and not CITATION.search(text)
             if is_claim and len(re.findall(rf"[{UNSPACED}]|\w+", text)) > 1:
-                uncited.append(self._text[start:stop].strip())
+                uncited.append(_ITEM.sub("", self._text[start:stop]).strip())
         return uncited
 
 

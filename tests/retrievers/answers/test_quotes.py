@@ -79,6 +79,7 @@ CASES = [
     ("Green tea is steamed [1].", ["exact 1"], []),
     ("Green tea is steamed. [1] It is dear.", ["exact 1"], ["1 sentence cites no source: “It is"]),
     ("- **Green tea** is steamed [1].", ["exact 1"], []),
+    ("- It is a leaf.", [], ["1 sentence cites no source: “It is a leaf.”"]),
     ("Steam makes it green [1].", ["nowhere"], []),
     ("One “steamed” [1], one “dried” [2].", ["exact 1", "exact 2"], []),
     ("Both “steamed” and “Japan” occur [1].", ["exact 1", "exact 1"], []),
