@@ -223,7 +223,7 @@ def _without_running_heads(pages: Sequence[Lines], pitch: float) -> Sequence[Lin
         for place, on in places.items()
         if place.text in numbered and not any(one.beside for one in on)
     )
-    of_titles = _heads_of_titles(pages, margins, {place.height for place in heads})
+    of_titles = _heads_of_titles(pages, margins)
     if not (heads or of_titles):
         return pages
     first = {place: places[place][0].page for place in heads}
@@ -250,13 +250,13 @@ def _without_running_heads(pages: Sequence[Lines], pitch: float) -> Sequence[Lin
 
 
 def _heads_of_titles(
-    pages: Sequence[Lines], margins: Mapping[int, Sequence[tuple[int, str]]], known: Set[int]
+    pages: Sequence[Lines], margins: Mapping[int, Sequence[tuple[int, str]]]
 ) -> dict[int, set[str]]:
     """Return the heads, by their height, that are one or two headings of the text, which change."""
     likely: dict[int, set[str]] = {}
     for height, on in margins.items():
         titled = [(page, text) for page, text in on if not _SENTENCE_END.search(text)]
-        if height not in known and _is_on_most([page for page, _ in titled], len(pages)):
+        if _is_on_most([page for page, _ in titled], len(pages)):
             likely[height] = {text for _, text in titled if len(text) < 160}
     if not likely:
         return {}

@@ -136,6 +136,32 @@ def test_paragraphs_sentences_and_headings(
     assert 2 * right / (found + expected) >= 0.85
 
 
+RUNNING_TITLE = """#set heading(bookmarked: false)
+#show heading: set text(size: 11.5pt)
+#set page(header: context {
+  let titles = query(heading).filter(title => title.location().page() <= here().page())
+  if titles.len() > 0 { upper(titles.last().body) }
+})
+"""
+
+
+@pytest.mark.parametrize("columns", [1, 2])
+def test_headings_without_an_outline_and_running_titles(tmp_path: Path, columns: int) -> None:
+    typst = pytest.importorskip("typst", reason="no typst: pip install typst")
+    for seed in range(3):
+        made = paper(seed, columns, 0.65, indented=True, language="en")
+        setting, _, body = made.source.partition("\n\n")
+        (tmp_path / "a.typ").write_text(f"{setting}\n{RUNNING_TITLE}\n{body}", encoding="utf-8")
+        typst.compile(str(tmp_path / "a.typ"), output=str(tmp_path / "a.pdf"))
+        (node,) = NodeGraph(tmp_path / "a.pdf", progress=False).nodes("ROOT")
+        blocks = [block.strip() for block in node.text.split("\n\n") if block.strip()]
+        headings = [block.lstrip("# ") for block in blocks if block.startswith("#")]
+        assert headings == made.headings
+        whole = [any(squeezed(s) in squeezed(block) for block in blocks) for s in made.sentences]
+        assert sum(whole) >= 0.97 * len(whole)
+        assert not any(title.upper() in node.text for title in made.headings)
+
+
 def test_the_letters_of_arabic_ligatures_are_in_order(tmp_path: Path) -> None:
     typst = pytest.importorskip("typst", reason="no typst: pip install typst")
     text = "خلال الأميركية لاعب الإسلام الآن"
