@@ -183,6 +183,8 @@ def _setups() -> Iterator[Check]:
         return
     try:
         models = read_settings(path).get("models", {})
+        if not isinstance(models, dict) or not all(isinstance(t, dict) for t in models.values()):
+            raise CommandError(f"{path}: models is no table of tables", ExitStatus.USAGE_ERROR)
     except CommandError as error:
         yield Check("setups", "wrong", error.message)
         return

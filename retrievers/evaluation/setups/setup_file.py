@@ -291,6 +291,10 @@ class SetupFile:
         for name, table in self.setups.items():
             self._check_setup(name, table)
         object.__setattr__(self, "setups", self.setups or DEFAULT_SETUPS)
+        if not isinstance(self.default, str):
+            raise ValueError(
+                f"{self._where()}: default is the name of a set-up, not {self.default!r:.80}"
+            )
         object.__setattr__(self, "default", self.default or next(iter(self.setups)))
         self.table(self.default)
 

@@ -231,6 +231,14 @@ def test_the_model_of_an_index_of_others_is_not_opened_until_it_is_allowed(index
         assert "which may bring programs that run here" in ran.err
 
 
+@pytest.mark.parametrize("models", ["0", "[1]", '"x"', "{a = 1}"])
+def test_doctor_names_a_file_of_set_ups_whose_models_are_no_tables(indexed, here, models):
+    file = write(here / "setups.toml", f"models = {models}\n")
+    told = indexed("doctor")
+    assert told.status == 3
+    assert f"{file}: models is no table of tables" in told.out
+
+
 def test_doctor_says_what_was_read_from_where(indexed, here, recording_server):
     file = write(here / "nodekin.toml", f'[ask]\nbase_url = "{recording_server.url}"\n')
     setups = write(

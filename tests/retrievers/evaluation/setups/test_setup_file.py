@@ -100,6 +100,9 @@ def test_a_file_without_set_ups_has_the_default_retriever(text, tmp_path):
 
 
 def test_a_section_is_a_table():
+    for default in ("3", "[]", "{}", "1.5", "1979-05-27"):
+        with pytest.raises(ValueError, match="default is the name of a set-up, not"):
+            SetupFile.parse(f"default = {default}")
     with pytest.raises(ValueError, match="setups is a table, not 3"):
         SetupFile.parse("setups = 3")
     with pytest.raises(ValueError, match=r"\[groups.passage\] is a table, not 3"):
