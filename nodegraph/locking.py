@@ -499,10 +499,18 @@ class Access:
                 with self._store.transaction():
                     yield
             finally:
-                with self._store.snapshot() as state:
-                    self._see(state)
-                if observation is not None:
-                    observation.advance(self, before, state)
+                self._look_again(observation, before)
+
+    def _look_again(self, observation: Observation | None, before: int) -> None:
+        """See the state after a transaction. If that fails, what was written stays written."""
+        try:
+            with self._store.snapshot() as state:
+                self._see(state)
+        except TransientStoreError:  # the next reader looks, or is told
+            self.forget()
+        else:
+            if observation is not None:
+                observation.advance(self, before, state)
 
     @contextmanager
     def changing(self) -> Iterator[None]:

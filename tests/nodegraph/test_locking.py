@@ -6,13 +6,14 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from nodekin.nodegraph import Document, MemoryStore, Node, NodeGraph, NodeStore, TransformError
+from nodekin.nodegraph.errors import TransientStoreError
 from nodekin.nodegraph.locking import Access, ReadWriteLock
 from nodekin.nodegraph.sqlite.sqlite_store import SQLiteStore
 
@@ -444,3 +445,30 @@ def test_a_child_that_lives_on_keeps_no_lock_of_a_parent_that_was_killed(tmp_pat
         parent.wait()
         with store.writing(), store.exclusive("it", wait=True) as free:
             assert free
+
+
+class _LosesItsServer(MemoryStore):
+    """Can't be read once after a transaction, as where a server is killed just then."""
+
+    is_lost = False
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        with super().transaction():
+            yield
+        self.is_lost = True
+
+    def snapshot(self) -> AbstractContextManager[int]:
+        if self.is_lost:
+            self.is_lost = False
+            raise TransientStoreError("the connection was lost")
+        return super().snapshot()
+
+
+def test_a_change_that_was_written_is_not_made_again() -> None:
+    graph = NodeGraph(store=_LosesItsServer())
+    graph.create_node_group("line", str.splitlines)
+    graph.add([Document("green tea", id="a"), Document("black tea", id="b")])
+    assert [node.text for node in graph.nodes("line")] == ["green tea", "black tea"]
+    graph.remove("a")  # made again, it would find no document of that name
+    assert [node.text for node in graph.nodes("line")] == ["black tea"]

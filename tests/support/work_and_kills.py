@@ -78,7 +78,7 @@ class Work:
                     self.graph.remove(name)
                 else:
                     self.graph.add(Document(f"document {name}\nbeside {name}", id=name))
-            except (StoreError, LookupError) as error:
+            except StoreError as error:
                 self.tally.note(f"writes refused by {type(error).__name__}")
                 with self.lock:
                     self.written.pop(name, None)  # whether it happened is looked up in the end
