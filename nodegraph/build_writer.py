@@ -203,11 +203,11 @@ def _difference(old: Sequence[Link], new: Sequence[Link]) -> tuple[list[Link], l
 
     New ones are put behind those that are there.
     """
-    old_ends, new_ends = ({_target(link) for link in links} for links in (old, new))
+    new_ends = {_target(link) for link in new}
     retained = [_target(link) for link in old if _target(link) in new_ends]
     if retained == [_target(link) for link in new[: len(retained)]]:
         stale = [link for link in old if _target(link) not in new_ends]
-        return stale, [link for link in new[len(retained) :] if _target(link) not in old_ends]
+        return stale, list(new[len(retained) :])
     return list(old), list(new)
 
 

@@ -275,8 +275,8 @@ class AnswerStore:
             before, rows = rows, {}
             for key, value in self._store.get_values(_KIND).items():
                 mark = int.from_bytes(blake2b(value, digest_size=8).digest(), "big", signed=True)
-                known = before.get(key, (0, None))
-                rows[key] = known if known[0] == mark and known[1] else (mark, _read(value))
+                known = before.get(key)
+                rows[key] = known if known and known[0] == mark else (mark, _read(value))
             with self._lock:
                 self._cached = version, rows
         return rows

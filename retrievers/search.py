@@ -236,10 +236,8 @@ class Search:
     ) -> list[ScoredNode]:
         """Return the hits of the only index, down to a score."""
         ids, scores = hits
-        if scores and not scores[-1] >= cut_off:
-            scores = [score for score in scores if score >= cut_off]
-            ids = ids[: len(scores)]
-        nodes = scope.graphs[0].reader.nodes_by_id(ids)
+        scores = [score for score in scores if score >= cut_off]
+        nodes = scope.graphs[0].reader.nodes_by_id(ids[: len(scores)])
         return scored_nodes(nodes, scores, self.match(scope, query, index))
 
     def match(self, scope: SearchScope, query: str, index: Index[Any]) -> Match:
