@@ -335,10 +335,9 @@ def _templates(item: RetrievedItem, question: str) -> list[Template]:
     first, *lines = _SIGNS.sub("\ufffd", item.explanation).split("\n")
     templates: list[Template] = []
     for line in [first.partition('  "')[0], *lines] if first else []:
-        parts = _NUMERAL.split(line.replace(quoted, _QUESTION))
-        points = [_SCORE if count == score else _NUMERAL_SIGN for count in parts[1::2]]
-        parts[1::2], numbers = points, [count for count in parts[1::2] if count != score]
-        templates.append(("".join(parts), numbers))
+        text = line.replace(quoted, _QUESTION)
+        template = _NUMERAL.sub(lambda n: _SCORE if n[0] == score else _NUMERAL_SIGN, text)
+        templates.append((template, [n for n in _NUMERAL.findall(text) if n != score]))
     return templates
 
 

@@ -7,6 +7,8 @@ import json
 import pytest
 from fixed_retriever import fixed
 
+from nodekin.nodegraph import NodeGraph
+from nodekin.retrievers import FusionRetriever, Retriever
 from nodekin.retrievers.evaluation import Dataset, Question, evaluate
 from nodekin.retrievers.evaluation.page.page_data import (
     LIMITS,
@@ -59,8 +61,24 @@ def test_gold_is_marked_where_the_metrics_see_it(evaluation, whole):
 
 
 def test_explanations_come_back_to_the_letter(evaluation, whole):
+    check_explanations(evaluation.records["words"]["1"], whole)
+
+
+def test_explanations_with_several_numbers_in_a_line_come_back():
+    graph = NodeGraph(progress=False)
+    graph.add(["Green tea is not fermented.", "Black tea is fermented."])
+    graph.create_node_group("line", str.splitlines)
+    both = FusionRetriever([Retriever(graph, "ROOT"), Retriever(graph, "line", target="ROOT")])
+    question = Question("1", "Which tea is fermented?", answers=("Black tea",))
+    evaluation = evaluate({"both": both}, Dataset([question]), ["answer_in_context@3"])
+    record = evaluation.records["both"]["1"]
+    assert ", which gave 0.0" in record.items[0].explanation
+    check_explanations(record, unpack(pack(evaluation, pairs(evaluation), 10_000_000)))
+
+
+def check_explanations(record, whole):
+    """Check those of the first question and set-up."""
     question = whole["questions"][0]
-    record = evaluation.records["words"]["1"]
     for item, (node, score, _, *lines) in zip(record.items, question[4][0][0], strict=True):
         read, rest = [], iter(lines)
         for place in rest:
