@@ -179,6 +179,23 @@ def test_a_wrong_store_is_refused(store: Callable[[], NodeStore], message: str) 
         check_store(store)
 
 
+def test_every_store_that_was_made_is_closed_in_the_end() -> None:
+    open_stores = set()
+
+    class Counted(MemoryStore):
+        def close(self) -> None:
+            open_stores.discard(self)
+            super().close()
+
+    def make() -> Counted:
+        store = Counted()
+        open_stores.add(store)
+        return store
+
+    check_store(make, steps=0)
+    assert not open_stores
+
+
 def test_a_store_that_is_another_one_when_reopened_is_refused() -> None:
     with pytest.raises(AssertionError, match="after the store was reopened"):
         check_store(MemoryStore, reopen=lambda store: MemoryStore())

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from nodekin.nodegraph import Document, Node, NodeGraph, TransformError
+from nodekin.nodegraph.models.answer_cache import AnswerCache, cached_answer
 from nodekin.nodegraph.workers.remote_calls import CallServer, converse, to_bytes
 
 
@@ -79,6 +80,19 @@ def test_a_node_without_a_graph_has_no_kin_there_either(beside: Beside) -> None:
     beside.load(lambda node: node.parent)
     with pytest.raises(ValueError, match="belongs to no graph, so it has no kin"):
         call(beside, Node("alone", id="1", parent_id="2"))
+
+
+def test_what_a_model_answers_is_kept_where_the_caller_keeps_answers(beside: Beside) -> None:
+    asked = []
+
+    def ask(text: str) -> str:
+        return cached_answer("model", text, lambda: asked.append(text) or f"{len(asked)}.")
+
+    beside.load(ask)
+    message = ("call", "it", "What is tea?")
+    assert [converse(beside.exchange, message) for _ in range(2)] == ["1.", "2."]
+    kept = AnswerCache()
+    assert [converse(beside.exchange, message, answers=kept) for _ in range(2)] == ["3.", "3."]
 
 
 def test_a_group_that_needs_itself_is_an_error_from_a_process_too() -> None:

@@ -106,6 +106,13 @@ def test_vectors_join_as_far_as_they_can_be_trusted() -> None:
         assert weight == 0 or used, embed
 
 
+def test_vectors_of_more_passages_than_are_measured() -> None:
+    graph = NodeGraph(embed=by_topic, progress=False)
+    graph.add([Document(f"{d.text} {n}", id=f"{d.id} {n}") for d in documents() for n in "abc"])
+    results = as_retriever(graph).retrieve("tea of kind 2", top_k=3)
+    assert sorted(ids(results)) == ["tea2 a", "tea2 b", "tea2 c"]
+
+
 def test_links_are_followed_where_texts_name_titles() -> None:
     small = [  # a heading of documentation is mentioned as any other word
         Document(text.text.replace("It is not", "it is not").lower(), text.metadata)
