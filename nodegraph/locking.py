@@ -235,10 +235,12 @@ def _end_left_blocks() -> bool:
     start = time.monotonic()
     if start < _next_collection[0]:
         return False
-    _next_collection[0] = start + 10  # for no other to begin; an interrupt may end it anywhere
-    gc.collect()
-    now = time.monotonic()
-    _next_collection[0] = now + 20 * (now - start)
+    _next_collection[0] = start + 10  # where an interrupt comes before the block
+    try:
+        gc.collect()
+    finally:
+        now = time.monotonic()
+        _next_collection[0] = now + 20 * (now - start)
     return True
 
 
