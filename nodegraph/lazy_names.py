@@ -48,8 +48,8 @@ def attach_stub(
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         # What an import makes stays: a collection would look at all objects of the program in vain.
         collects = gc.isenabled()
-        gc.disable()
-        try:
+        try:  # also before the first statement: an interrupt leaves it as it was
+            gc.disable()
             value = getattr(import_module(modules[name], package), name)
         finally:
             if collects:
