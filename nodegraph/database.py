@@ -169,6 +169,10 @@ class Database(ABC, Generic[C]):
                 self._owner = 0
                 self._stop_writing()
 
+    def in_transaction(self) -> bool:
+        """Return whether this thread has a transaction open."""
+        return self._owner == threading.get_ident()
+
     def touch(self) -> None:
         """Let the transaction change the number of the state."""
         self._touched = True
@@ -223,6 +227,10 @@ class DatabaseStore(NodeStore, Generic[D]):
     def transaction(self) -> AbstractContextManager[object]:
         """Take all writes of this thread as one."""
         return self._database.transaction()
+
+    def in_transaction(self) -> bool:
+        """Return whether this thread has a transaction open."""
+        return self._database.in_transaction()
 
     def close(self) -> None:
         """Close all connections; the next use opens them again."""

@@ -46,6 +46,9 @@ class StateStore(Protocol):
     def transaction(self) -> AbstractContextManager[object]:
         """Take all writes of this thread as one."""
 
+    def in_transaction(self) -> bool:
+        """Return whether this thread has a transaction open."""
+
 
 class OutsideHoldError(BaseException):
     """A graph or group is read that is not held; not for an ``except Exception`` on the way."""
@@ -485,10 +488,18 @@ class Access:
             builds: Whether only derived data is written, so that current readers stay valid.
 
         Raises:
-            RuntimeError: If this thread is reading.
+            RuntimeError: If this thread is reading, or has a transaction open.
             StoreError: If the store can't be written to.
         """
         self.check_write()
+        if self._store.in_transaction():
+            gc.collect()  # ends one that an interrupt has left: all this would be undone with it
+        if self._store.in_transaction():
+            raise RuntimeError(
+                "this thread has a transaction of the store open, with which all that is written "
+                "now would be undone: leave its block before; if an interrupt has left it, forget "
+                "the traceback (del sys.last_traceback, sys.last_value), or open the graph anew"
+            )
         with self._store.writing(), self._lock.write():
             observation = current_observation.get() if builds else None
             before = -1

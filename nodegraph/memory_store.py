@@ -141,6 +141,10 @@ class MemoryStore(NodeStore):
         finally:
             self._undo.pop(thread, None)
 
+    def in_transaction(self) -> bool:
+        """Return whether this thread has a transaction open."""
+        return threading.get_ident() in self._undo
+
     def _roll_back(self, thread: int) -> None:
         for mapping, key, value in reversed(self._undo[thread]):
             if value is None:

@@ -72,6 +72,10 @@ class NodeStore(ABC):
     ``writing`` and ``touch``. ``nodekin.nodegraph.testing.check_store`` checks it.
     """
 
+    def in_transaction(self) -> bool:
+        """Return whether this thread has a transaction open, where the store knows."""
+        return False
+
     # What a store has to implement
 
     @abstractmethod

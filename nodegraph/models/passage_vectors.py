@@ -299,10 +299,11 @@ class _VectorWriter:
         """Return a future of the same vectors, which is done when they are stored."""
         future: Future[Mapping[str, Vectors]] = Future()
         future.set_running_or_notify_cancel()  # who stops waiting cancels nothing
-        self._waiting.append((vectors, future))
-        if self._pool is None:
-            self._store_waiting()
+        if self._pool is None:  # an interrupt is raised here, and held by no future
+            self._keep(vectors)
+            future.set_result(vectors)
         else:
+            self._waiting.append((vectors, future))
             self._pool.submit(self._store_waiting)
         return future
 

@@ -1,5 +1,6 @@
 """Many read or one writes; what would wait for itself is told so."""
 
+import gc
 import os
 import signal
 import subprocess
@@ -472,3 +473,24 @@ def test_a_change_that_was_written_is_not_made_again() -> None:
     assert [node.text for node in graph.nodes("line")] == ["green tea", "black tea"]
     graph.remove("a")  # made again, it would find no document of that name
     assert [node.text for node in graph.nodes("line")] == ["black tea"]
+
+
+@pytest.mark.parametrize("in_file", [False, True])
+def test_nothing_is_written_within_a_transaction_that_an_interrupt_has_left(
+    tmp_path: Path, in_file: bool
+) -> None:
+    store = SQLiteStore(tmp_path / "graph.db") if in_file else MemoryStore()
+    graph = NodeGraph(store=store)
+    graph.add(Document("green tea", id="a"))
+    left: list[Any] = [store.transaction()]
+    left[0].__enter__()
+    with pytest.raises(RuntimeError, match="has a transaction of the store open"):
+        graph.add(Document("black tea", id="b"))
+    left.append(left)  # as a traceback may hold it: only the collector ends it
+    del left
+    graph.add(Document("black tea", id="b"))
+    gc.collect()
+    assert [node.id for node in graph.nodes("ROOT")] == ["a", "b"]
+    graph.close()
+    if in_file:
+        assert [n.id for n in NodeGraph(store=tmp_path / "graph.db").nodes("ROOT")] == ["a", "b"]
