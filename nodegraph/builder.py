@@ -190,7 +190,7 @@ class GroupBuilder:
             with closing(self._jobs(lineage, pending, writer, calls)) as jobs:
                 self._write_jobs(group, jobs, len(pending), writer, on_error, calls)
         except BaseException:
-            if not self._access.is_reading():  # as an interrupt leaves it until it is handled
+            if self._access.can_write():  # else an interrupt has left a block, until it is handled
                 writer.flush()
             raise
         self._drop_stale_failures()

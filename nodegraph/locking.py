@@ -553,9 +553,9 @@ class Access:
             yield
             self.forget()
 
-    def is_reading(self) -> bool:
-        """Return whether this thread is reading."""
-        return self._lock.is_reading()
+    def can_write(self) -> bool:
+        """Return whether ``writing`` would begin: not while an interrupt has left a block open."""
+        return not (self._lock.is_reading() or self._store.in_transaction())
 
     def check_write(self) -> None:
         """Raise what ``writing`` would if this thread is reading."""

@@ -13,7 +13,15 @@ from typing import Any
 
 import pytest
 
-from nodekin.nodegraph import Document, MemoryStore, Node, NodeGraph, NodeStore, TransformError
+from nodekin.nodegraph import (
+    Document,
+    MemoryStore,
+    Node,
+    NodeGraph,
+    NodeStore,
+    TransformError,
+    build_writer,
+)
 from nodekin.nodegraph.errors import TransientStoreError
 from nodekin.nodegraph.locking import Access, ReadWriteLock
 from nodekin.nodegraph.sqlite.sqlite_store import SQLiteStore
@@ -494,3 +502,37 @@ def test_nothing_is_written_within_a_transaction_that_an_interrupt_has_left(
     graph.close()
     if in_file:
         assert [n.id for n in NodeGraph(store=tmp_path / "graph.db").nodes("ROOT")] == ["a", "b"]
+
+
+class _LeftStore(MemoryStore):
+    """Is interrupted once its next transaction has begun, which is left open."""
+
+    is_interrupted = False
+
+    def transaction(self) -> AbstractContextManager[None]:
+        block = super().transaction()
+        if self.is_interrupted:
+            self.is_interrupted = False
+            block.__enter__()
+            raise KeyboardInterrupt
+        return block
+
+
+def test_an_interrupt_that_leaves_the_transaction_of_a_build_is_raised(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(build_writer, "_BATCH", 1)
+    store = _LeftStore()
+
+    def lines(text: str) -> list[str]:
+        store.is_interrupted = len(calls) == 1
+        calls.append(text)
+        return text.splitlines()
+
+    calls: list[str] = []
+    graph = NodeGraph(store=store, progress=False)
+    graph.add(["green tea\nblack tea", "cup"])
+    graph.create_node_group("line", lines, version="1")
+    with pytest.raises(KeyboardInterrupt):
+        graph.build("line")
+    assert [n.text for n in graph.nodes("line")] == ["green tea", "black tea", "cup"]
