@@ -627,10 +627,20 @@ class BoundedCheck:
             found = [self._stale.get(answer.key) for answer in answers]
             return with_current_causes([item and item[1] for item in found], graph)
 
+    def _marks(self, answers: Sequence[StoredAnswer]) -> list[int]:
+        """Return a hash of each answer, and of its question's terms by a user's analyzer."""
+        marks = self._graph.answers.marks(answers)
+        similarity = self.retriever.similarity
+        if isinstance(similarity, Bm25) and not isinstance(similarity.analyzer, TextAnalyzer):
+            analyze = getattr(similarity.analyzer, "query", similarity.analyzer)
+            terms = (analyze(answer.question) for answer in answers)
+            return [mark and _hash(str(mark), *t) for mark, t in zip(marks, terms, strict=True)]
+        return marks
+
     def _retrieve(self, answers: Sequence[StoredAnswer], bounds: ResultBounds) -> None:
         """Retrieve for those whose results may differ, and compare them."""
         together: dict[tuple[int, str], list[tuple[StoredAnswer, int]]] = {}
-        for answer, mark in zip(answers, self._graph.answers.marks(answers), strict=True):
+        for answer, mark in zip(answers, self._marks(answers), strict=True):
             key = answer.key
             known = self._stale[key][0] if key in self._stale else bounds.mark(key)
             if not mark or known != mark or bounds.may_differ(key):

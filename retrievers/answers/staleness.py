@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from importlib.metadata import version
 from typing import Any, Protocol, cast
 
@@ -118,14 +118,14 @@ def setup_of(engine: Engine) -> dict[str, str]:
     """Return what an engine answers with: its retriever, its model, its prompts, its search."""
     if isinstance(engine.llm.model, AgentNote):
         return {}
-    models: list[str] = []
-    setup = {"retriever": digest(_described(engine.retriever, models, outermost=True))}
+    parts = _Within()
+    setup = {"retriever": digest(_described(engine.retriever, parts, outermost=True))}
     setup["min_score"] = "" if engine.min_score is None else repr(engine.min_score)
     if engine.llm.model is not no_model:
         settings = engine.settings, engine.mode, engine.check, engine.max_tokens
         prompts = [engine.prompts[name] for name in sorted(engine.prompts)]
-        setup["model"] = digest(model_of(engine.llm), *sorted(models))
-        setup["prompts"] = digest(_described((prompts, *settings), []))
+        setup["model"] = digest(model_of(engine.llm), *sorted(parts.models))
+        setup["prompts"] = digest(_described((prompts, *settings), _Within()))
     return setup | {"search": _class_names(engine.retriever)}
 
 
@@ -133,7 +133,7 @@ def search_of(engine: Engine) -> str:
     """Name all that the results of an engine depend on, beside the graph and its conditions."""
     prompts = [engine.prompts[name] for name in sorted(engine.prompts)]  # leave room for results
     limits = engine.top_k, engine.max_tokens, engine.min_score, engine.mode, engine.settings
-    return digest(_described((engine.retriever, limits, prompts), []))
+    return digest(_described((engine.retriever, limits, prompts), _Within()))
 
 
 _KIND = "checked answers"
@@ -144,10 +144,12 @@ _OWN = tuple(f"nodekin.retrievers.{name}" for name in ("retriever", "composite."
 def depends_on_graph_alone(retriever: object) -> bool:
     """Return whether a retriever has the same results as long as its graph is the same.
 
-    A user's class may look elsewhere, and so may a model, a reranker or a service.
+    A user's class or function may look elsewhere, and so may a model, a reranker or a service.
     """
+    parts = _Within()
+    _described(retriever, parts)
     modules = [type(item).__module__ for item in with_all_inner(retriever)]
-    return all(module.startswith(_OWN) for module in modules)
+    return not parts.others and all(module.startswith(_OWN) for module in modules)
 
 
 class CheckedAnswers:
@@ -214,34 +216,48 @@ def model_of(llm: LLM) -> str:
     return name if isinstance(name, str) else llm.name
 
 
-def _described(value: Any, models: list[str], *, outermost: bool = False) -> str:
-    """Describe settings as text; graphs by the names of their models, not by what they hold.
+@dataclass(frozen=True, slots=True)
+class _Within:
+    """Collect what is within something described.
 
-    The language models within are no part of it: their names are added to ``models``.
+    Attributes:
+        models: The names of language models, which are no part of the description.
+        others: What is not of this package, as a user's function: it may do something else at any
+            time. Conditions are not looked at: an answer is only compared under its own.
     """
+
+    models: list[str] = field(default_factory=list)
+    others: list[object] = field(default_factory=list)
+
+
+def _described(value: Any, parts: _Within, *, outermost: bool = False) -> str:
+    """Describe settings as text; graphs by the names of their models, not by what they hold."""
     if isinstance(value, NodeGraph):
         return repr({key: embedder.name for key, embedder in value.embeddings.embedders.items()})
     if value is None or isinstance(value, str | bytes | int | float):
         return repr(value)
     if isinstance(value, Mapping):
-        return repr(sorted((repr(key), _described(item, models)) for key, item in value.items()))
+        own = {key: _Within() if key == "filters" else parts for key in value}
+        return repr(sorted((repr(key), _described(value[key], own[key])) for key in value))
     if isinstance(value, list | tuple):
-        return repr([_described(item, models) for item in value])
+        return repr([_described(item, parts) for item in value])
     if isinstance(value, set | frozenset):
-        return repr(sorted(_described(item, models) for item in value))
+        return repr(sorted(_described(item, parts) for item in value))
     if isinstance(value, LLM):
-        models.append(model_of(value))
+        parts.models.append(model_of(value))
         return LLM.__name__
     kind = type(value).__qualname__
+    if not (getattr(value, "__module__", None) or "").startswith("nodekin."):
+        parts.others.append(value)
     if is_dataclass(value) and not isinstance(value, type):
-        return repr((kind, [_described(getattr(value, f.name), models) for f in fields(value)]))
+        return repr((kind, [_described(getattr(value, f.name), parts) for f in fields(value)]))
     if isinstance(value, PromptMixin) or callable(getattr(value, "retrieve", None)):
         # How many results are returned is stored with the question.
         omitted = {"top_k"} if outermost else set()
         settings = {k: v for k, v in vars(value).items() if k[0] != "_" and k not in omitted}
         settings["prompts"] = getattr(value, "prompts", None)
-        inner = [_described(item, models) for _, item in inner_retrievers(value)]
-        return repr((kind, _described(settings, models), inner))
+        inner = [_described(item, parts) for _, item in inner_retrievers(value)]
+        return repr((kind, _described(settings, parts), inner))
     return fingerprint(value) if callable(value) else kind
 
 

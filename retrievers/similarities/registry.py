@@ -287,14 +287,22 @@ def with_index(similarity: Similarity, index: str | MakeIndex) -> Similarity:
     return _Indexed(similarity, index)
 
 
+@dataclass(frozen=True, eq=False)
 class _Indexed:
     """A similarity with another index."""
 
-    def __init__(self, similarity: Similarity, make: MakeIndex) -> None:
-        self._similarity = similarity
-        self._make = make
-        self.name = similarity.name
-        self.mode = similarity.mode
+    similarity: Similarity
+    make: MakeIndex
+
+    @property
+    def name(self) -> str:
+        """That of the similarity."""
+        return self.similarity.name
+
+    @property
+    def mode(self) -> Literal["text", "embedding", "both"]:
+        """That of the similarity."""
+        return self.similarity.mode
 
     def prepare(self, query: Any, indexes: Sequence[Any]) -> Any:
         """Return the query as it is."""
@@ -302,7 +310,7 @@ class _Indexed:
 
     def open(self, graph: NodeGraph, group: str, key: str | None = None) -> Index[Any]:
         """Return the index, shared by all retrievers with the same settings."""
-        similarity, make = self._similarity, self._make
+        similarity, make = self.similarity, self.make
         identity = similarity if isinstance(similarity, Hashable) else id(similarity)
         return graph.reader.shared(
             ("index", make, group, key, identity), lambda: make(graph, group, key, similarity)

@@ -10,6 +10,8 @@ from stress import amount
 from nodekin.nodegraph import Document, Node, NodeGraph
 from nodekin.retrievers import (
     AnswerSettings,
+    Bm25,
+    DefaultRetriever,
     FusionRetriever,
     QaRetriever,
     QueryEngine,
@@ -18,6 +20,8 @@ from nodekin.retrievers import (
 from nodekin.retrievers.answers.staleness import compared, no_model
 from nodekin.retrievers.corpus_tools.toolset import CorpusTools
 from nodekin.retrievers.restricted_retriever import restrict
+from nodekin.retrievers.results import Hits
+from nodekin.retrievers.similarities.registry import CustomSimilarity
 
 NILE = "The Nile is 6,650 km long."
 QUESTION = "How long is the Nile?"
@@ -397,9 +401,60 @@ def test_nothing_is_retrieved_again_before_a_change(tmp_path, monkeypatch):
         assert looked_up(graph) == (1, 4)
 
 
-def test_what_more_than_the_graph_decides_on_is_always_retrieved_again(graph, monkeypatch):
-    engine = QueryEngine(Sorted(graph, lambda result: -result.score), Model())
-    engine.query(QUESTION, keep=True)
-    assert graph.answers.stale() == []
+class Questions:
+    """Analyses questions by what no graph knows of, such as synonyms."""
+
+    def __call__(self, text):
+        return text.lower().split()
+
+    def query(self, text):
+        return ["tea"] if OUTSIDE else self(text)
+
+
+def by_length(query, node):
+    return -len(node.text) if OUTSIDE else len(node.text)
+
+
+class Longest:
+    """An index that finds the longest texts, or the shortest."""
+
+    def __init__(self, graph, group, key, similarity):
+        self.graph, self.group = graph, group
+
+    def ready(self):
+        pass
+
+    def sync(self):
+        pass
+
+    def search(self, query, limit, filter):
+        nodes = sorted(self.graph.nodes(self.group), key=lambda node: by_length(query, node))
+        return Hits([node.id for node in nodes[: -limit - 1 : -1]], [1.0] * limit)
+
+
+OUTSIDE = []  # what no graph knows of
+
+WORDS = Bm25(analyzer=Questions())
+
+
+@pytest.mark.parametrize(
+    "retriever",
+    [
+        lambda graph: Sorted(graph, lambda result: -result.score),
+        lambda graph: Retriever(graph, "line", CustomSimilarity(by_length, "length"), top_k=1),
+        lambda graph: Retriever(graph, "line", index=Longest, top_k=1),
+        lambda graph: Retriever(graph, "line", WORDS, top_k=1),
+        lambda graph: FusionRetriever([Retriever(graph, "line", WORDS)]),
+        lambda graph: DefaultRetriever(graph, words=WORDS),
+    ],
+    ids=["class", "similarity", "index", "analyzer", "analyzer within", "analyzer of the default"],
+)
+def test_what_more_than_the_graph_decides_on_is_always_retrieved_again(
+    graph, retriever, monkeypatch
+):
+    engine = QueryEngine(retriever(graph), Model())
+    engine.query("flows", keep=True)
+    assert graph.answers.stale() == graph.answers.stale() == []
     monkeypatch.setattr(Sorted, "retrieve", lambda retriever, query, **options: [])
+    monkeypatch.setattr(sys.modules[__name__], "OUTSIDE", [1])
     assert len(graph.answers.stale()) == 1
