@@ -207,11 +207,12 @@ class AnswerStore:
         return f"AnswerStore({len(self)} answers)"
 
     def __len__(self) -> int:
-        return len(self._answers())
+        return len(self._rows())
 
     def __iter__(self) -> Iterator[StoredAnswer]:
         """Yield the answers, those of one question next to each other."""
-        return iter(sorted(self._answers().values(), key=lambda a: (a.question, a.key)))
+        answers = (answer for _, answer in self._rows().values())
+        return iter(sorted(answers, key=lambda a: (a.question, a.key)))
 
     def get(self, key: str) -> StoredAnswer | None:
         """Return the answer of a key, None if there is none."""
@@ -257,10 +258,6 @@ class AnswerStore:
             if removed:
                 self._store.delete_values(_KIND, removed)
 
-    def _answers(self) -> dict[str, StoredAnswer]:
-        """Return all answers by key, read again where something has changed."""
-        return {key: answer for key, (_, answer) in self._rows().items()}
-
     def marks(self, answers: Iterable[StoredAnswer]) -> list[int]:
         """Return a hash of each answer as it is stored; 0 for one that is stored no longer."""
         rows = self._rows()
@@ -268,6 +265,7 @@ class AnswerStore:
         return [mark if other is a or other == a else 0 for a, mark, other in stored]
 
     def _rows(self) -> dict[str, tuple[int, StoredAnswer]]:
+        """Return all answers by key, with a hash of each, read again where something has changed."""
         version = self._store.get_values(_VERSION, [_VERSION]).get(_VERSION, b"")
         with self._lock:
             cached, rows = self._cached
