@@ -265,7 +265,7 @@ class AnswerStore:
         return [mark if other is a or other == a else 0 for a, mark, other in stored]
 
     def _rows(self) -> dict[str, tuple[int, StoredAnswer]]:
-        """Return all answers by key, with a hash of each, read again where something has changed."""
+        """Return all answers by key, each with a hash; read again where one has changed."""
         version = self._store.get_values(_VERSION, [_VERSION]).get(_VERSION, b"")
         with self._lock:
             cached, rows = self._cached

@@ -68,7 +68,8 @@ class RetrieverSettings:
             whole(self.child_k, "child_k", 1)
 
 
-_FUSED = 50  # results by words, and by vectors, that are fused at least
+FUSED = 50
+"""How many results by words, and by vectors, are fused at least."""
 
 _RANGES = {"cosine": (-1.0, 1.0), "auto": (0.0, 1.0)}
 
@@ -484,7 +485,7 @@ class Retriever(BaseRetriever):
             self._scopes,
             self.similarity_cut_off,
             self.settings.lift,
-            max(limit, _FUSED) if is_fused else limit,
+            max(limit, FUSED) if is_fused else limit,
             self.conditions(filters),
             hits=self.settings.child_k if child_k is None else child_k,
             plans=self._plans,

@@ -20,7 +20,6 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, ClassVar, get_args
 
 from ...nodegraph.errors import explain_names
-from ...nodegraph.graph import NodeGraph
 from ...nodegraph.hashing import digest
 from ...nodegraph.models.llm import LLM, as_llm
 from ...nodegraph.models.model_objects import in_thread
@@ -300,27 +299,20 @@ class QueryEngine(PromptMixin):
 
         ``graph.answers.stale(engine)`` asks it for all that the graph has.
         """
-        setup, graph = setup_of(self), graph_of(self.retriever)
-        checked = self._checked_answers(graph)
-        state = checked.state() if checked else []
-        known = checked.are_current(answers, state) if checked else [False] * len(answers)
-        unknown = [answer for answer, is_known in zip(answers, known, strict=True) if not is_known]
-        check = self._bounded_check()
-        found = map(self._changed_now, unknown) if check is None else check(unknown)
-        changed = dict(zip((answer.key for answer in unknown), found, strict=True))
-        if checked and checked.state() == state:
-            checked.record([answer for answer in unknown if not changed[answer.key]], state)
+        setup = setup_of(self)
+        check = self._bounded_check() or self._checked_now
         stale = [
-            with_causes(answer, setup_causes(answer, setup), changed.get(answer.key))
-            for answer in answers
+            with_causes(answer, setup_causes(answer, setup), changed)
+            for answer, changed in zip(answers, check(answers), strict=True)
         ]
         return [item for item in stale if item is not None]
 
-    def _checked_answers(self, graph: NodeGraph) -> CheckedAnswers | None:
-        """Return what is known of its search; None where more than the graph decides on that."""
+    def _checked_now(self, answers: Sequence[StoredAnswer]) -> list[StaleAnswer | None]:
+        """Retrieve for all answers, but for those that were current if the graph is the same."""
         if self.qa is not None or not depends_on_graph_alone(self.retriever):
-            return None
-        return CheckedAnswers.of(graph, digest(search_of(self), self.conditions()))
+            return [*map(self._changed_now, answers)]
+        search = digest(search_of(self), self.conditions())
+        return CheckedAnswers.of(graph_of(self.retriever), search)(answers, self._changed_now)
 
     def _bounded_check(self) -> BoundedCheck | None:
         """Return what compares answers by bounds; None where each has to be retrieved for."""

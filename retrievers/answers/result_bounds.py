@@ -4,16 +4,21 @@ Of each query the results are known, and as many runners-up. A new text is score
 queries at once, by the statistics that each was searched by. As the statistics change, what is
 known is scored again, and everything else has changed by a factor that the terms of its query
 bound. As long as all results stay above everything else, they are the same.
+
+Where words and vectors are fused, a score is the mean of two scores, each relative to the highest
+and the last one of a list. The highest is known. The last one is between two scores near the end
+of the list as it was, as many ranks apart as nodes have left it or may have come.
 """
 
 from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from functools import partial
 from importlib.metadata import version
-from typing import Any, Literal, Protocol
+from itertools import islice
+from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -24,17 +29,21 @@ from ...nodegraph.node import Node
 from ...nodegraph.stored_answers import StaleAnswer, StoredAnswer
 from ..analysis.text_analyzer import TextAnalyzer
 from ..base_retriever import effective_child_k
+from ..composite.joint_search import Found, Read, joint_search
 from ..indexes.array_files import Arrays, PackedTexts, pack_texts
 from ..indexes.bm25_scores import Saturation, TermWeights
 from ..indexes.nearest_vectors import unit
 from ..indexes.synced_index import SyncedIndex
 from ..indexes.text_index import TextIndex, analysis_version, terms_and_length
 from ..indexes.vector_index import VectorIndex
+from ..plans.plan import run
 from ..protocols import RetrieverProtocol
-from ..results import ScoredNode
-from ..retriever import Retriever
+from ..ranking import Mode, fuse_ids
+from ..restricted_retriever import restriction_of
+from ..results import Results
+from ..retriever import FUSED, Retriever, RetrieverSettings
 from ..similarities.bm25 import Bm25
-from ..similarities.registry import Cosine
+from ..similarities.registry import Auto, Cosine
 from .staleness import compared, with_current_causes
 
 Floats = npt.NDArray[np.float64]
@@ -46,24 +55,37 @@ _ROUNDING = 1e-6  # sums in another order, of counts of 32 bits, differ by less,
 _PRODUCT_ERROR = 2e-5  # so do products of 32-bit numbers, and cosines are rounded
 
 
+class Rescored(NamedTuple):
+    """What known nodes score now, and how much all scores have changed.
+
+    Attributes:
+        lowest: What they score at least, (rows, known).
+        highest: What they score at most, (rows, known).
+        least: By what all scores have been multiplied at least, (rows,).
+        most: By what they have been multiplied at most, (rows,).
+    """
+
+    lowest: Floats
+    highest: Floats
+    least: Floats
+    most: Floats
+
+
 class Scorer(Protocol):
     """Scores new texts for the queries that were added, in rows."""
 
     def is_current(self) -> bool:
         """Whether the queries still mean what they did when they were added."""
 
-    def add(self, query: str, results: Sequence[ScoredNode], top_k: int) -> None:
-        """Add a query in the next row, with its ``top_k`` results and the runners-up."""
+    def add(self, query: str, ids: Sequence[str], scores: Sequence[float]) -> None:
+        """Add a query in the next row, with known nodes and their scores, -inf for too low ones."""
 
     def scores(self, texts: Sequence[str]) -> Iterator[Floats]:
-        """Yield for each text the scores that it may have had at most, (rows,)."""
+        """Yield for each text what it may have scored at most, -inf for no match, (rows,)."""
 
-    def stay(self, others: Floats) -> Mask:
-        """Return which rows have the same results for sure, (rows,).
-
-        Args:
-            others: What all that is not known scored at most when the query was added.
-        """
+    def rescored(self) -> Rescored:
+        """Score what is known again."""
+        ...
 
     def select(self, rows: Mask) -> None:
         """Drop all other rows."""
@@ -102,7 +124,6 @@ class WordScorer:
         self._statistics = index.statistics("")  # those of the index when a query was added last
         self._lengths = list[int]()  # postings of each row
         self._averages = list[float]()  # by row
-        self._top_ks = list[int]()  # by row; 0 where there were fewer results
         self._new: list[npt.NDArray[Any]] = []
         self._kind = np.dtype([*_POSTING.descr, ("impacts", np.uint16, (known,))])
         self._step = (similarity.k1 + 1) / 65_535  # an impact is stored in steps, k1 + 1 at most
@@ -119,10 +140,9 @@ class WordScorer:
         """Whether queries are analysed as they were."""
         return self._index_languages() == self._languages
 
-    def add(self, query: str, results: Sequence[ScoredNode], top_k: int) -> None:
+    def add(self, query: str, ids: Sequence[str], scores: Sequence[float]) -> None:
         """Add a query with the weights that its terms have now."""
         index, similarity = self._index, self._similarity
-        ids = [result.node.id for result in results]
         average = index.total_length / index.size if index.size else 0.0
         positions: dict[str, int] = {}
         rows, columns = list[tuple[Any, ...]](), list[int]()
@@ -149,7 +169,6 @@ class WordScorer:
         self._new.append(new)
         self._lengths.append(len(new))
         self._averages.append(average)
-        self._top_ks.append(top_k if len(ids) >= top_k else 0)
 
     def _number(self, term: str) -> int:
         return self._terms.setdefault(term, len(self._terms))
@@ -183,10 +202,10 @@ class WordScorer:
             weights = postings["weight"][at].astype(np.float64)
             weights[weights == 0] = np.inf  # no text had the term: what it weighs is not known
             sums = np.bincount(of_rows, weights * impacts, minlength=len(self._lengths))
-            yield sums.astype(np.float64)  # they are integers where there are none
+            yield np.where(sums > 0, sums, -np.inf)
 
-    def stay(self, others: Floats) -> Mask:
-        """Score what is known again; bound the scores of all else."""
+    def rescored(self) -> Rescored:
+        """Score what is known by the statistics of now."""
         postings, rows = self._build()
         index, size = self._index, len(self._lengths)
         frequencies = self._frequencies()
@@ -196,27 +215,22 @@ class WordScorer:
         with np.errstate(divide="ignore", invalid="ignore"):
             changes = weights / postings["weight"]  # infinite for a term that no text had
         changes[np.isnan(changes)] = 1.0
-        highest = np.zeros(size)
-        np.maximum.at(highest, rows, changes)
+        most, least = np.zeros(size), np.full(size, np.inf)
+        np.maximum.at(most, rows, changes)
+        np.minimum.at(least, rows, changes)
         scores = np.zeros((size, self._kind["impacts"].shape[0]))
         weights *= self._step
         np.add.at(scores, rows, weights[:, np.newaxis] * postings["impacts"])
-        rounded = np.bincount(rows, weights, minlength=size) / 2  # what scores may be off
-        top_ks = np.array(self._top_ks)[:, np.newaxis]
-        are_results = np.arange(scores.shape[1]) < top_ks
-        least = np.where(are_results, scores, np.inf).min(axis=1)
-        # As long as there are too few results, whatever has a term of the query is one.
-        least[top_ks[:, 0] == 0], rounded[top_ks[:, 0] == 0] = 1e-300, 0.0
-        most = np.where(are_results, 0.0, scores).max(axis=1)
-        most[top_ks[:, 0] == 0] = 0.0
+        off = np.bincount(rows, weights, minlength=size)[:, np.newaxis] / 2  # as they are rounded
         average = index.total_length / index.size if index.size else 1.0
         lengths = average / np.maximum(np.array(self._averages), np.finfo(float).tiny)
-        with np.errstate(invalid="ignore"):
-            most = np.maximum(most, np.where(others > 0, highest * others, 0.0))
-        least = (least - rounded) * np.minimum(lengths, 1.0)
-        stay: Mask = np.isfinite(highest)
-        stay &= least > (most + rounded) * np.maximum(lengths, 1.0) * (1 + _ROUNDING)
-        return stay
+        shorter, longer = np.minimum(lengths, 1.0), np.maximum(lengths, 1.0)
+        return Rescored(
+            (scores - off) * shorter[:, np.newaxis],
+            (scores + off) * longer[:, np.newaxis],
+            least * shorter * (1 - _ROUNDING),
+            most * longer * (1 + _ROUNDING),
+        )
 
     def _frequencies(self) -> npt.NDArray[np.int64]:
         """Return in how many nodes each term of the queries is."""
@@ -242,7 +256,6 @@ class WordScorer:
         self._numbers = np.zeros(0, np.int64)
         self._lengths = np.array(self._lengths)[rows].tolist()
         self._averages = np.array(self._averages)[rows].tolist()
-        self._top_ks = np.array(self._top_ks)[rows].tolist()
 
     def header(self) -> dict[str, Any]:
         """Return the languages by which queries were analysed."""
@@ -255,7 +268,7 @@ class WordScorer:
         return {
             **{f"posting {name}": postings[name] for name in postings.dtype.names or ()},
             **{"terms": terms, "term starts": starts, "lengths": np.array(self._lengths, np.int64)},
-            **{"averages": np.array(self._averages), "top_ks": np.array(self._top_ks, np.int64)},
+            "averages": np.array(self._averages),
         }
 
     def restore(self, arrays: Arrays) -> None:
@@ -266,7 +279,6 @@ class WordScorer:
         terms = PackedTexts(arrays["terms"], arrays["term starts"])
         self._terms = {term: number for number, term in enumerate(terms)}
         self._lengths, self._averages = arrays["lengths"].tolist(), arrays["averages"].tolist()
-        self._top_ks = arrays["top_ks"].tolist()
 
 
 _POSTING = np.dtype([("term", "i4"), ("main", "i4"), ("count", "f4"), ("weight", "f4")])
@@ -283,30 +295,36 @@ class VectorScorer:
         graph: The graph.
         index: The index of the vectors.
         key: The embedding.
+        known: How many results and runners-up a query has at most.
     """
 
-    def __init__(self, graph: NodeGraph, index: VectorIndex, key: str) -> None:
+    def __init__(self, graph: NodeGraph, index: VectorIndex, key: str, known: int) -> None:
         self._embeddings = graph.embeddings
         self._index = index
         self._key = key
         self._queries: Any = np.zeros((0, 0), np.float32)
         self._new: list[Any] = []
-        self._least = list[float]()  # the score of the last result, by row
+        self._known: Any = np.zeros((0, known), np.float32)
+        self._new_known: list[list[float]] = []
 
     def is_current(self) -> bool:
         """Whether all vectors are compared."""
         return self._index.exact
 
-    def add(self, query: str, results: Sequence[ScoredNode], top_k: int) -> None:
+    def add(self, query: str, ids: Sequence[str], scores: Sequence[float]) -> None:
         """Add a query's vector."""
-        self._least.append(results[top_k - 1].score if len(results) >= top_k else -np.inf)
+        missing = self._known.shape[1] - len(scores)
+        self._new_known.append([*scores, *[-np.inf] * missing])
         self._new.append(unit(self._embeddings.query_vectors([query], self._key))[0])
 
     def _build(self) -> Any:
         if self._new:
             known = self._queries.reshape(-1, len(self._new[0]))
             self._queries = np.concatenate([known, np.array(self._new)])
+            added = np.array(self._new_known, np.float32)
+            self._known = np.concatenate([self._known, added])
             self._new.clear()
+            self._new_known.clear()
         return self._queries
 
     def scores(self, texts: Sequence[str]) -> Iterator[Floats]:
@@ -315,28 +333,43 @@ class VectorScorer:
         for vector in self._embeddings.vectors(texts, self._key):
             yield (queries @ unit(vector[np.newaxis])[0]).astype(np.float64) + _PRODUCT_ERROR
 
-    def stay(self, others: Floats) -> Mask:
-        """Return where nothing else is as near."""
-        stay: Mask = np.array(self._least) > others
-        stay |= others == -np.inf
-        return stay
+    def rescored(self) -> Rescored:
+        """Return the cosines as they were."""
+        self._build()
+        known, ones = self._known.astype(np.float64), np.ones(len(self._known))
+        return Rescored(known - _ROUNDING, known + _ROUNDING, ones, ones)
 
     def select(self, rows: Mask) -> None:
         """Drop all other rows."""
-        self._queries = self._build()[rows]
-        self._least = np.array(self._least)[rows].tolist()
+        self._queries, self._known = self._build()[rows], self._known[rows]
 
     def header(self) -> dict[str, Any]:
         """Return the model of the vectors."""
         return {"model": self._embeddings.embedder(self._key).name}
 
     def arrays(self) -> Arrays:
-        """Return the vectors, and the score of the last result of each."""
-        return {"queries": self._build(), "least": np.array(self._least)}
+        """Return the vectors, and the cosines of what is known."""
+        return {"queries": self._build(), "known": self._known}
 
     def restore(self, arrays: Arrays) -> None:
         """Set what ``arrays`` returned."""
-        self._queries, self._least = arrays["queries"], arrays["least"].tolist()
+        self._queries, self._known = arrays["queries"], arrays["known"]
+
+
+class Known(NamedTuple):
+    """What is known of a query.
+
+    Attributes:
+        nodes: Its results, and nodes that are near to them, with the first node of each list.
+        top_k: How many of the nodes are results at most.
+        others: What all others score at most, -inf where there are none.
+        lists: What each scorer found, best first, by id.
+    """
+
+    nodes: Sequence[Node]
+    top_k: int
+    others: float
+    lists: Sequence[Mapping[str, float]]
 
 
 class ResultBounds(SyncedIndex):
@@ -348,28 +381,34 @@ class ResultBounds(SyncedIndex):
     Args:
         graph: The graph.
         group: The group that is searched, and returned.
-        make: Makes what scores new texts.
+        make: Makes what scores new texts: one scorer, or several whose lists are fused.
         search: Names all that the results depend on, beside the graph and the query.
+        depth: How many nodes of each list are fused.
     """
 
     uses_search_text = True
     streams = True
 
     def __init__(
-        self, graph: NodeGraph, group: str, make: Callable[[], Scorer], search: str
+        self,
+        graph: NodeGraph,
+        group: str,
+        make: Callable[[], Sequence[Scorer]],
+        search: str,
+        depth: int,
     ) -> None:
         self._make = make
         self._search = search
+        self._depth = depth
         super().__init__(graph, group)
 
     def clear(self) -> None:
         """Drop all queries."""
-        self._scorer = self._make()
-        self._rows: dict[str, int] = {}
-        self._most = np.zeros(0)  # the highest score of all that is not known
-        self._open = np.zeros(0, np.bool_)
-        self._marks = np.zeros(0, np.int64)
-        self._new: list[tuple[float, int]] = []
+        self._scorers = self._make()
+        self._is_fused = len(self._scorers) > 1
+        self._numbers: dict[str, int] = {}  # the row of each query
+        self._rows: Any = np.zeros(0, _row_type(len(self._scorers), self._depth * self._is_fused))
+        self._new: list[Any] = []
         self._results = np.zeros(0, _RESULT)
         self._new_results: list[tuple[int, int, int, bool]] = []
         self._changes: tuple[Sequence[str], Sequence[Node]] = [], []
@@ -377,58 +416,73 @@ class ResultBounds(SyncedIndex):
     @property
     def size(self) -> int:
         """How many queries there are."""
-        return len(self._rows)
+        return len(self._numbers)
 
     def select(self, queries: Container[str]) -> None:
         """Drop all other queries."""
         self._build()
-        self._rows = {query: row for query, row in self._rows.items() if query in queries}
+        numbers = self._numbers.items()
+        self._numbers = {query: row for query, row in numbers if query in queries}
         self._compact()
 
     def may_differ(self, query: str) -> bool:
         """Return whether a query may have other results; True for one that was not recorded."""
-        row = self._rows.get(query)
-        return row is None or (row < len(self._open) and bool(self._open[row]))
+        row = self._numbers.get(query)
+        return row is None or (row < len(self._rows) and bool(self._rows["open"][row]))
 
     def mark(self, query: str) -> int:
         """Return the mark that a query was recorded with; 0 for one that was not."""
-        row = self._rows.get(query)
+        row = self._numbers.get(query)
         if row is None:
             return 0
-        new = row - len(self._marks)
-        return int(self._marks[row]) if new < 0 else self._new[new][1]
+        new = row - len(self._rows)
+        return int(self._rows["mark"][row] if new < 0 else self._new[new]["mark"][0])
 
-    def record(
-        self,
-        query: str,
-        text: str,
-        results: Sequence[ScoredNode],
-        top_k: int,
-        limit: int,
-        filtered: bool,
-        mark: int,
-    ) -> None:
+    def record(self, query: str, text: str, known: Known, filtered: bool, mark: int) -> None:
         """Record what a query has.
 
         Args:
             query: What the query is called.
             text: The query.
-            results: Its results, and runners-up.
-            top_k: How many of them are results at most.
-            limit: How many of both there are at most.
+            known: What is known of it.
             filtered: Whether it has conditions on metadata.
             mark: What ``mark`` returns.
         """
-        self._scorer.add(text, results, top_k)
-        row = self._rows[query] = len(self._open) + len(self._new)
-        self._new.append((results[-1].score if len(results) >= limit else -np.inf, mark))
-        nodes = [result.node for result in results]
+        nodes, top_k = known.nodes, known.top_k
+        ids = [node.id for node in nodes]
+        row: Any = np.zeros(1, self._rows.dtype)
+        row["mark"], row["others"] = mark, known.others
+        row["top_k"] = top_k if len(ids) >= top_k else 0
+        firsts = set(ids[:top_k])
+        for at, (scorer, scores) in enumerate(zip(self._scorers, known.lists, strict=True)):
+            scorer.add(text, ids, [scores.get(node_id, -np.inf) for node_id in ids])
+            if self._is_fused:
+                self._record_list(row, at, ids, scores)
+                firsts.update([*scores][:1])
+        self._numbers[query] = len(self._rows) + len(self._new)
+        self._new.append(row)
         contents = self._contents(nodes, filtered)
         self._new_results += [
-            (row, _hash(node.id), content, at < top_k)
-            for at, (node, content) in enumerate(zip(nodes, contents, strict=True))
+            (self._numbers[query], _hash(node_id), content, node_id in firsts)
+            for node_id, content in zip(ids, contents, strict=True)
         ]
         self._unsaved += 1
+
+    def _record_list(
+        self, row: Any, at: int, ids: Sequence[str], scores: Mapping[str, float]
+    ) -> None:
+        """Note the ends of a list, and which nodes it has; bound nothing by one that is short."""
+        values = [*scores.values()]
+        is_full = len(values) >= self._depth + _SPARE and values[0] > values[self._depth - 1]
+        if not is_full or row["others"] == np.inf:
+            row["others"] = np.inf
+            return
+        row["first"][0, at] = ids.index(next(iter(scores)))
+        row["high"][0, at] = values[0]
+        others = {*scores}.difference(ids)
+        row["most"][0, at] = max((scores[node_id] for node_id in others), default=values[-1])
+        row["last"][0, at] = values[self._depth - 1 - _SPARE :]
+        row["members"][0, at] = [_hash(node_id) & _SHORT for node_id in scores]
 
     def _contents(self, nodes: Sequence[Node], filtered: bool) -> list[int]:
         """Return hashes of what a search compares of nodes."""
@@ -440,33 +494,29 @@ class ResultBounds(SyncedIndex):
 
     def _build(self) -> None:
         """Put what is new into the arrays; drop queries that were recorded again, if many."""
-        most = np.array([score for score, _ in self._new], np.float64)
-        marks = np.array([mark for _, mark in self._new], np.int64)
-        self._most = np.concatenate([self._most, most])
-        self._marks = np.concatenate([self._marks, marks])
-        self._open = np.concatenate([self._open, np.zeros(len(most), np.bool_)])
+        self._rows = np.concatenate([self._rows, *self._new])
         self._results = np.concatenate([self._results, np.array(self._new_results, _RESULT)])
         self._new.clear()
         self._new_results.clear()
-        if len(self._open) > 2 * len(self._rows) + 100:
+        if len(self._rows) > 2 * len(self._numbers) + 100:
             self._compact()
 
     def _compact(self) -> None:
-        current = np.zeros(len(self._open), np.bool_)
-        current[[*self._rows.values()]] = True
-        self._scorer.select(current)
+        current = np.zeros(len(self._rows), np.bool_)
+        current[[*self._numbers.values()]] = True
+        for scorer in self._scorers:
+            scorer.select(current)
         numbers = np.cumsum(current) - 1
-        self._rows = {query: int(numbers[row]) for query, row in self._rows.items()}
+        self._numbers = {query: int(numbers[row]) for query, row in self._numbers.items()}
         self._results = self._results[current[self._results["row"]]]
         self._results["row"] = numbers[self._results["row"]]
-        self._most, self._open = self._most[current], self._open[current]
-        self._marks = self._marks[current]
+        self._rows = self._rows[current]
 
     # Following the graph
 
     def accepts(self, prepared: None) -> bool:
         """Return whether the queries still mean what they did."""
-        return self._scorer.is_current()
+        return all(scorer.is_current() for scorer in self._scorers)
 
     def remove(self, ids: Sequence[str]) -> None:
         """Note which nodes are gone."""
@@ -474,34 +524,103 @@ class ResultBounds(SyncedIndex):
 
     def add(self, nodes: Sequence[Node], prepared: None) -> None:
         """Note which nodes are new; all of them are of no interest where no query is known."""
-        if self._rows:
+        if self._numbers:
             self._changes = self._changes[0], nodes
 
     def finish(self) -> None:
         """Take in what has changed in the group."""
         (removed, added), self._changes = self._changes, ([], [])
-        if not self._rows:
+        if not self._numbers:
             return
         self._build()
         # Of each text, once without and once with its metadata.
         contents = np.array([self._contents(added, f) for f in (False, True)], np.int64)
-        ids = [_hash(node_id) for node_id in (*removed, *(node.id for node in added))]
+        hashes = [_hash(node_id) for node_id in (*removed, *(node.id for node in added))]
+        ids = np.array(hashes, np.int64)
         rows, of_rows = self._results["row"], self._results["content"]
-        changed = np.isin(self._results["id"], np.array(ids, np.int64))
-        changed &= self._results["is_result"]
-        self._open[rows[changed & ~np.isin(of_rows, contents)]] = True
-        texts = self._graph.reader.searched_texts(added)
-        all_scores = self._scorer.scores(texts) if added else iter(())
+        changed = np.isin(self._results["id"], ids) & self._results["decides"]
+        self._rows["open"][rows[changed & ~np.isin(of_rows, contents)]] = True
+        if self._is_fused:
+            self._count_left(ids & _SHORT)
         order = of_rows.argsort()
         ordered = of_rows[order]
-        for of_text, scores in zip(contents.T, all_scores, strict=True):
+        texts = self._graph.reader.searched_texts(added)
+        all_scores = zip(*(scorer.scores(texts) for scorer in self._scorers), strict=True)
+        for of_text, scores in zip(contents.T, all_scores if added else (), strict=True):
             bounds = (ordered.searchsorted(of_text, side) for side in _SIDES)
             for start, stop in zip(*bounds, strict=True):
-                scores[rows[order[start:stop]]] = -np.inf  # it is known, and has only moved
-            np.maximum(self._most, scores, out=self._most)
-        self._open |= ~self._scorer.stay(self._most)
+                for of_scorer in scores:
+                    of_scorer[rows[order[start:stop]]] = -np.inf  # it is known, and has only moved
+            self._take_in(scores)
+        self._rows["open"] |= ~self._stay()
+
+    def _count_left(self, ids: Any) -> None:
+        """Count for each list how many of its nodes are gone."""
+        members = self._rows["members"]
+        table = np.zeros(_BUCKETS, np.bool_)
+        table[ids % _BUCKETS] = True
+        places = np.nonzero(table[members % _BUCKETS])
+        gone = tuple(axis[np.isin(members[places], ids)] for axis in places)
+        members[gone] = 0
+        np.add.at(self._rows["left"], gone[:2], 1)
+
+    def _take_in(self, scores: Sequence[Floats]) -> None:
+        """Take in what a new text scores by each list, as if it had been there."""
+        rows, joined = self._rows, scores[0]
+        if self._is_fused:
+            by_list = np.stack(scores, axis=1)
+            rows["entered"] += by_list >= rows["last"][..., -1]
+            np.maximum(rows["most"], by_list, out=rows["most"])
+            joined = _fused(by_list, rows["last"][..., _SPARE], rows["high"])
+        rows["others"] = np.maximum(rows["others"], joined)
+
+    def _stay(self) -> Mask:
+        """Return which rows have the same results for sure."""
+        rows, parts = self._rows, [scorer.rescored() for scorer in self._scorers]
+        worst, best, others = parts[0].lowest, parts[0].highest, rows["others"]
+        with np.errstate(all="ignore"):  # what is no number stays above nothing
+            if self._is_fused:
+                worst, best, others = self._fused_scores(parts)
+            else:
+                others = np.where(others == -np.inf, others, others * parts[0].most)
+            are_results = np.arange(worst.shape[1]) < rows["top_k"][:, np.newaxis]
+            least = np.where(are_results, worst, np.inf).min(axis=1)
+            runner_up = np.where(are_results, -np.inf, best).max(axis=1)
+            # As long as there are too few results, whatever matches is one.
+            stay: Mask = np.where(rows["top_k"] > 0, least > np.maximum(runner_up, others), False)
+            stay |= (rows["top_k"] == 0) & (others == -np.inf)
+            for part in parts:
+                stay &= np.isfinite(part.most)
+        return stay
+
+    def _fused_scores(self, parts: Sequence[Rescored]) -> tuple[Floats, Floats, Floats]:
+        """Return what known nodes score at least and at most when fused, and all others at most."""
+        rows, last = self._rows, self._rows["last"]
+        left, entered = rows["left"], rows["entered"]
+        least, most, lowest, highest = (np.stack(arrays, axis=-1) for arrays in _columns(parts))
+        at = np.arange(len(rows))[:, np.newaxis], np.arange(len(parts))
+        low = least * last[(*at, np.minimum(_SPARE + left, 2 * _SPARE))]
+        upper_low = most * last[(*at, np.maximum(_SPARE - entered, 0))]
+        high = lowest[at[0], rows["first"], at[1]]
+        upper_high = np.maximum(highest.max(axis=1), most * rows["most"])
+        known = (left <= _SPARE) & (entered <= _SPARE) & (high > upper_low)
+        each = np.newaxis
+        worst = _fused(lowest, upper_low[:, each], upper_high[:, each])
+        best = _fused(highest, low[:, each], high[:, each])
+        # A relative score has grown by this factor, and by this much, at most.
+        before, width = last[..., _SPARE], high - low
+        factor = most * (rows["high"] - before) / width
+        shift = (most * before - low) / width
+        others = factor.max(axis=1) * rows["others"] + shift.mean(axis=1)
+        return worst, best, np.where(known.all(axis=1), others, np.inf)
 
     # The file
+
+    def close(self) -> None:
+        """Store the bounds, however few: each took a retrieval."""
+        with self._lock.held():
+            if self._unsaved:
+                self.save()
 
     def file_name(self) -> str:
         """Return the file's name, one for each search."""
@@ -509,31 +628,43 @@ class ResultBounds(SyncedIndex):
 
     def header(self) -> dict[str, Any]:
         """Return what a stored index must have been built with."""
-        return {**self._scorer.header(), "search": self._search, "nodekin": version("nodekin")}
+        settings = {"search": self._search, "depth": self._depth, "nodekin": version("nodekin")}
+        return {**settings, "scorers": [scorer.header() for scorer in self._scorers]}
 
     def arrays(self) -> Arrays:
         """Return the arrays to store."""
-        if not self._rows:
+        if not self._numbers:
             return {}
         self._build()
         self._compact()
-        queries, starts = pack_texts(sorted(self._rows, key=self._rows.__getitem__))
+        queries, starts = pack_texts(sorted(self._numbers, key=self._numbers.__getitem__))
+        of_scorers = [
+            (f"{at} {name}", array)
+            for at, scorer in enumerate(self._scorers)
+            for name, array in scorer.arrays().items()
+        ]
         return {
             **{f"result {name}": self._results[name] for name in _RESULT.names or ()},
-            **{"rows": queries, "row starts": starts, "most": self._most, "open": self._open},
-            **{"marks": self._marks, **self._scorer.arrays()},
+            **{f"row {name}": self._rows[name] for name in self._rows.dtype.names or ()},
+            **{"queries": queries, "query starts": starts},
+            **dict(of_scorers),
         }
 
     def restore(self, arrays: Arrays) -> None:
         """Set the empty index to what ``arrays`` returned."""
-        queries = PackedTexts(arrays["rows"], arrays["row starts"])
-        self._rows = {query: row for row, query in enumerate(queries)}
-        self._most, self._open = arrays["most"].copy(), arrays["open"].copy()
-        self._marks = arrays["marks"]
+        queries = PackedTexts(arrays["queries"], arrays["query starts"])
+        self._numbers = {query: row for row, query in enumerate(queries)}
+        self._rows = np.zeros(len(self._numbers), self._rows.dtype)
+        self._new.clear()
+        for name in self._rows.dtype.names or ():
+            self._rows[name] = arrays[f"row {name}"]
         self._results = np.zeros(len(arrays["result row"]), _RESULT)
         for name in _RESULT.names or ():
             self._results[name] = arrays[f"result {name}"]
-        self._scorer.restore(arrays)
+        for at, scorer in enumerate(self._scorers):
+            of_scorer = f"{at} "
+            named = (name for name in arrays if name.startswith(of_scorer))
+            scorer.restore({name.removeprefix(of_scorer): arrays[name] for name in named})
 
 
 def _hash(*parts: str) -> int:
@@ -541,9 +672,39 @@ def _hash(*parts: str) -> int:
     return int(digest(*parts)[:15], 16)
 
 
+def _columns(parts: Sequence[Rescored]) -> Iterator[Sequence[Floats]]:
+    """Yield what all parts have scored, one kind after the other."""
+    for name in ("least", "most", "lowest", "highest"):
+        yield [getattr(part, name) for part in parts]
+
+
+def _fused(scores: Floats, low: Floats, high: Floats) -> Floats:
+    """Return the mean of scores relative to two ends, 0 for what is below the lower one."""
+    with np.errstate(all="ignore"):
+        fused: Floats = np.maximum((scores - low) / (high - low), 0.0).mean(axis=-1)
+    return fused
+
+
 _SIDES: tuple[Literal["left", "right"], ...] = ("left", "right")
 
-_RESULT = np.dtype([("row", "i4"), ("id", "i8"), ("content", "i8"), ("is_result", "?")])
+_RESULT = np.dtype([("row", "i4"), ("id", "i8"), ("content", "i8"), ("decides", "?")])
+
+_SPARE = 8  # ranks before and behind the last that is fused, of which scores are known
+
+_SHORT = 0xFFFF_FFFF  # the part of a hash that is kept of each node of a list
+
+_BUCKETS = 1 << 16  # of hashes, most of which no node that changed is in
+
+
+def _row_type(lists: int, depth: int) -> np.dtype[Any]:
+    """Return what there is of each query, with the ends of lists where they are fused."""
+    own = [("mark", "i8"), ("open", "?"), ("top_k", "i4"), ("others", "f8")]
+    if not depth:
+        return np.dtype(own)
+    counts = [(name, "i4", (lists,)) for name in ("first", "left", "entered")]
+    scores = [(name, "f8", (lists,)) for name in ("high", "most")]
+    ends = [("last", "f8", (lists, 2 * _SPARE + 1)), ("members", "u4", (lists, depth + _SPARE))]
+    return np.dtype([*own, *counts, *scores, *ends])
 
 
 class BoundedCheck:
@@ -551,19 +712,23 @@ class BoundedCheck:
 
     Args:
         retriever: What the answers were made from.
+        branches: The searches that it fuses, or itself.
         top_k: How many results, for answers that say nothing else.
         search: Names all that the results depend on, beside the graph and the question.
     """
 
-    def __init__(self, retriever: Retriever, top_k: int, search: str) -> None:
+    def __init__(
+        self, retriever: Retriever, branches: Sequence[Retriever], top_k: int, search: str
+    ) -> None:
         self.retriever = retriever
         self.top_k = top_k
         self.retrievals = 0  # so far
+        self._branches = branches
         self._search = search
         self._known = top_k + max(2, top_k // 2)
         (self._graph,) = retriever.graphs
         self._lock = threading.Lock()
-        self._index: object = None  # which the bounds are made from
+        self._indexes: list[object] = []  # which the bounds are made from
         self._bounds: ResultBounds | None = None
         self._stale: dict[str, tuple[int, StaleAnswer]] = {}  # with the marks of the answers
 
@@ -578,12 +743,14 @@ class BoundedCheck:
             or retriever.target != retriever.group_name
             or retriever.similarity_cut_off is not None
             or effective_child_k(retriever.settings.child_k) is not None
-            or _scorer(retriever, 0) is None
         ):
+            return None
+        branches = _branches(retriever)
+        if not all(_scorer(branch, 0) for branch in branches):
             return None
         own, limit = retriever, top_k or retriever.top_k
         reader = retriever.graphs[0].reader
-        return reader.shared(("bounds", search), lambda: cls(own, limit, search))
+        return reader.shared(("bounds", search), lambda: cls(own, branches, limit, search))
 
     def __call__(self, answers: Sequence[StoredAnswer]) -> list[StaleAnswer | None]:
         """Return for each answer what has changed, None if nothing has."""
@@ -612,20 +779,29 @@ class BoundedCheck:
 
     def _check(self, answers: Sequence[StoredAnswer]) -> list[StaleAnswer | None]:
         """Check some answers while the graph is held."""
-        retriever, graph, group = self.retriever, self._graph, self.retriever.group_name
-        index = retriever.similarity.open(graph, group, *retriever.embed_keys[:1])
-        index.ready()
+        graph, group = self._graph, self.retriever.group_name
+        indexes = [
+            branch.similarity.open(graph, group, *branch.embed_keys) for branch in self._branches
+        ]
+        for index in indexes:
+            index.ready()
         with graph.reader.reading(*graph.reader.searched_groups(group)):
-            index.sync()
-            if self._bounds is None or self._index is not index:  # it was closed meanwhile
-                self._index = index
-                make = partial(_made, retriever, self._known)
-                self._bounds = ResultBounds(graph, group, make, self._search)
+            for index in indexes:
+                index.sync()
+            if self._bounds is None or self._indexes != indexes:  # one was closed meanwhile
+                self._indexes = [*indexes]
+                self._bounds = ResultBounds(graph, group, self._scorers, self._search, FUSED)
             self._bounds.sync()
             self._forget_removed(self._bounds)
             self._retrieve(answers, self._bounds)
             found = [self._stale.get(answer.key) for answer in answers]
             return with_current_causes([item and item[1] for item in found], graph)
+
+    def _scorers(self) -> list[Scorer]:
+        """Return new scorers, for what is known of each question and the first of each list."""
+        known = self._known + (len(self._branches) if len(self._branches) > 1 else 0)
+        makers = [_scorer(branch, known) for branch in self._branches]
+        return [make() for make in makers if make is not None]
 
     def _marks(self, answers: Sequence[StoredAnswer]) -> list[int]:
         """Return a hash of each answer, and of its question's terms by a user's analyzer."""
@@ -642,32 +818,74 @@ class BoundedCheck:
         together: dict[tuple[int, str], list[tuple[StoredAnswer, int]]] = {}
         for answer, mark in zip(answers, self._marks(answers), strict=True):
             key = answer.key
-            known = self._stale[key][0] if key in self._stale else bounds.mark(key)
-            if not mark or known != mark or bounds.may_differ(key):
-                limit = max(self._known, answer.top_k or self.top_k)
-                together.setdefault((limit, repr(answer.filters)), []).append((answer, mark))
-        for (limit, _), several in together.items():
+            checked = self._stale[key][0] if key in self._stale else bounds.mark(key)
+            if not mark or checked != mark or bounds.may_differ(key):
+                top_k = answer.top_k or self.top_k
+                together.setdefault((top_k, repr(answer.filters)), []).append((answer, mark))
+        for (top_k, _), several in together.items():
             filters = several[0][0].filters
             filtered = bool(self.retriever.conditions(filters))
-            questions = [answer.question for answer, _ in several]
-            found = self.retriever.batch(questions, top_k=limit, filters=filters)
-            for (answer, mark), retrieved in zip(several, found, strict=True):
-                key, top_k, asks = answer.key, answer.top_k or self.top_k, answer.question.strip()
-                results = retrieved if asks else []
-                stale = compared(answer, results[:top_k])
+            asked = [answer.question for answer, _ in several if answer.question.strip()]
+            found = iter(self._search_again(asked, top_k, filters))
+            for answer, mark in several:
+                key, question = answer.key, answer.question
+                results, known = next(found) if question.strip() else ([], None)
+                stale = compared(answer, results)
                 self._stale.pop(key, None)
                 if stale is not None:
                     self._stale[key] = mark, stale
-                self.retrievals += bool(asks)
-                if asks and top_k < self._known:
+                if known is not None:
+                    self.retrievals += 1
                     # Of what has changed a process that reads this has to see how.
-                    own = 0 if stale else mark
-                    bounds.record(key, answer.question, results, top_k, limit, filtered, own)
+                    bounds.record(key, question, known, filtered, 0 if stale else mark)
 
+    def _search_again(
+        self, questions: Sequence[str], top_k: int, filters: Any
+    ) -> list[tuple[Results, Known]]:
+        """Return the results of each question, and what is known of it."""
+        limit, branches = max(self._known, top_k), self._branches
+        depth, weights = max(top_k, FUSED), [1.0] * len(branches)
+        is_fused = len(branches) > 1
+
+        def rank(query: str, founds: Sequence[Found], read: Read) -> tuple[Results, Known]:
+            lists = [found.scores for found in founds]
+            firsts = [dict(islice(scores.items(), depth)) for scores in lists]
+            fused = fuse_ids(firsts if is_fused else lists, _MODES[is_fused], weights)
+            known = fused[:limit]
+            others = known[-1].score if len(known) == limit else -np.inf
+            if is_fused:
+                others = fused[limit].score if len(fused) > limit else 0.0
+                best = {next(iter(scores)) for scores in lists if scores}
+                known += [node for node in fused[limit:] if node.id in best]
+            results = read(known, None)
+            nodes = [result.node for result in results]
+            if top_k >= self._known:  # more than there is room for: the next change may be one
+                return results, Known((), top_k, np.inf, lists)
+            return results[:top_k], Known(nodes, top_k, others, lists)
+
+        limits = [depth + _SPARE if is_fused else limit] * len(branches)
+        return run(joint_search(branches, rank, questions, limits, filters))
+
+
+_MODES: tuple[Mode, Mode] = ("concat", "relative")
 
 _REMOVED = 16  # answers that are removed before what is known of them is dropped
 
 _BATCH_SIZE = 256  # answers that are checked before another thread may write
+
+
+def _branches(retriever: Retriever) -> list[Retriever]:
+    """Return the searches by words and by vectors that a retriever fuses, or itself."""
+    if type(retriever.similarity) is not Auto:
+        return [retriever]
+    own = retriever.graphs, retriever.group_name
+    settings = [RetrieverSettings(embed_keys=[key]) for key in retriever.embed_keys]
+    branches = [
+        Retriever(*own, "bm25", filters=retriever.filters),
+        *(Retriever(*own, "cosine", filters=retriever.filters, settings=s) for s in settings),
+    ]
+    restriction = restriction_of(retriever)
+    return branches if restriction is None else [b.restricted(restriction) for b in branches]
 
 
 def _scorer(retriever: Retriever, known: int) -> Callable[[], Scorer] | None:
@@ -683,11 +901,5 @@ def _scorer(retriever: Retriever, known: int) -> Callable[[], Scorer] | None:
         (key,) = retriever.embed_keys
         vectors = similarity.open(graph, group, key)
         if isinstance(vectors, VectorIndex):
-            return partial(VectorScorer, graph, vectors, key)
+            return partial(VectorScorer, graph, vectors, key, known)
     return None
-
-
-def _made(retriever: Retriever, known: int) -> Scorer:
-    make = _scorer(retriever, known)
-    assert make is not None
-    return make()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from importlib.metadata import version
 from typing import Any, Protocol, cast
@@ -178,22 +178,32 @@ class CheckedAnswers:
         """Return what is known of a search, shared by all engines that have it."""
         return graph.reader.shared((_KIND, search), lambda: cls(graph, search))
 
-    def state(self) -> list[int]:
+    def __call__(
+        self,
+        answers: Sequence[StoredAnswer],
+        check: Callable[[StoredAnswer], StaleAnswer | None],
+    ) -> list[StaleAnswer | None]:
+        """Return for each answer what has changed, by a function where that is not known."""
+        state = self._state()
+        known, marks = self._current
+        of_answers = np.array(self._graph.answers.marks(answers), np.int64)
+        are_known = np.isin(of_answers, marks) & (known == state)
+        found = [
+            None if is_known else check(answer)
+            for answer, is_known in zip(answers, are_known.tolist(), strict=True)
+        ]
+        if not are_known.all() and self._state() == state:
+            current = of_answers[[stale is None for stale in found]]
+            self._record(np.setdiff1d(current, 0), state)
+        return found
+
+    def _state(self) -> list[int]:
         """Return what stands for the graph's state, and for none of another graph at its path."""
         return [self._graph.reader.state(), self._graph.reader.revision(ROOT)]
 
-    def are_current(self, answers: Sequence[StoredAnswer], state: Sequence[int]) -> list[bool]:
-        """Return which answers have the results that their questions have in a state."""
-        known, marks = self._current
-        if known != state:
-            return [False] * len(answers)
-        current: list[bool] = np.isin(self._graph.answers.marks(answers), marks).tolist()
-        return current
-
-    def record(self, answers: Sequence[StoredAnswer], state: list[int]) -> None:
-        """Remember that these are current in a state, as others are that were in it."""
+    def _record(self, marks: Any, state: list[int]) -> None:
+        """Remember what is current in a state, as other answers are that were in it."""
         known, before = self._current
-        marks = np.setdiff1d(self._graph.answers.marks(answers), 0)
         if known == state:
             marks = np.union1d(before, marks)
             if len(marks) == len(before):

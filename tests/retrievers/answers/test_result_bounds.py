@@ -7,10 +7,10 @@ import pytest
 
 from nodekin.nodegraph import Document, NodeGraph
 from nodekin.retrievers import QueryEngine, Retriever
+from nodekin.retrievers import retriever as retriever_module
 from nodekin.retrievers.answers import result_bounds
 from nodekin.retrievers.answers.result_bounds import BoundedCheck
 from nodekin.retrievers.answers.staleness import no_model, stored_result
-from nodekin.retrievers.indexes import synced_index
 from nodekin.retrievers.similarities.bm25 import Bm25
 
 WORDS = [
@@ -63,6 +63,20 @@ def letters(texts):
     return np.array(vectors, np.float32) + 0.1
 
 
+def bags_of_words(texts):
+    def vector(word):
+        return np.random.default_rng(sum(map(ord, word))).normal(size=16)
+
+    return np.array([sum(map(vector, text.split())) for text in texts], np.float32)
+
+
+def fuse_few(monkeypatch):
+    """Fuse lists that are short enough for a graph of few nodes."""
+    for module in (retriever_module, result_bounds):
+        monkeypatch.setattr(module, "FUSED", 5)
+    monkeypatch.setattr(result_bounds, "_SPARE", 2)
+
+
 @pytest.mark.parametrize(
     ("similarity", "languages"),
     [("bm25", 1), ("bm25", 3), (Bm25(analyzer=str.split, b=0.4), 3), ("cosine", 1), ("auto", 1)],
@@ -71,6 +85,7 @@ def letters(texts):
 @pytest.mark.parametrize("seed", range(2))
 def test_those_are_named_whose_retrieval_differs(similarity, languages, seed, monkeypatch):
     monkeypatch.setattr(result_bounds, "_REMOVED", 0)
+    fuse_few(monkeypatch)
     rng = random.Random(seed)
     graph = NodeGraph(embed=None if languages == 3 or similarity == "bm25" else letters)
     graph.create_node_group("line", str.splitlines)
@@ -119,6 +134,25 @@ def test_what_is_far_from_a_question_costs_no_retrieval():
     assert check.retrievals < 25
 
 
+def test_what_is_far_from_a_fused_question_costs_no_retrieval(monkeypatch):
+    fuse_few(monkeypatch)
+    graph = NodeGraph(embed=bags_of_words)
+    graph.create_node_group("line", str.splitlines)
+    rng = random.Random(1)
+    graph.add([document(rng, f"d{number}", 1) for number in range(200)])
+    engine = QueryEngine(Retriever(graph, "line", top_k=1), lambda prompt: "An answer [1].")
+    for number in range(40):
+        engine.query(f"{text_of(rng, 1)} {number}", keep=True)
+    check, answers = engine._bounded_check(), list(graph.answers)
+    assert check(answers) == [None] * 40
+    assert check.retrievals == 40
+    graph.add("zzz www")
+    check(answers)
+    assert check.retrievals < 70
+    graph.add(answers[7].question)
+    assert answers[7] in [stale.answer for stale in check(answers) if stale]
+
+
 def test_of_removed_answers_nothing_is_held():
     graph = NodeGraph()
     graph.create_node_group("line", str.splitlines)
@@ -133,8 +167,8 @@ def test_of_removed_answers_nothing_is_held():
     graph.add("Rivers flow to the sea")
     graph.answers.remove(answers[:40])
     assert check(answers[40:]) == [None] * 10
-    assert set(check._bounds._rows) == {a.key for a in answers[40:]}
-    assert (len(check._bounds._scorer._terms), check.retrievals) == (11, 50)
+    assert set(check._bounds._numbers) == {a.key for a in answers[40:]}
+    assert (len(check._bounds._scorers[0]._terms), check.retrievals) == (11, 50)
     graph.add(answers[45].question)
     assert [stale.answer for stale in check(answers[40:]) if stale] == [answers[45]]
 
@@ -156,11 +190,11 @@ def test_a_check_goes_on_where_the_indexes_were_closed(tmp_path):
         assert stale == ["number 3", "number 4"]
 
 
-@pytest.mark.parametrize("similarity", ["bm25", "cosine"])
+@pytest.mark.parametrize("similarity", ["bm25", "cosine", "auto"])
 @pytest.mark.parametrize("way", ["kept", "damaged", "another model"])
 def test_a_new_process_goes_on_where_another_one_stopped(similarity, way, tmp_path, monkeypatch):
     """What is out of date is retrieved again there, since nothing else says by what."""
-    monkeypatch.setattr(synced_index, "_WORTH_SAVING", 0)
+    fuse_few(monkeypatch)
     rng = random.Random(similarity)
 
     def engine_of(graph):
@@ -230,3 +264,19 @@ def test_an_engine_that_now_asks_for_fewer_results():
     assert graph.answers.stale(engine) == []
     engine.top_k = 1
     assert len(graph.answers.stale(engine)[0].removed) == 2
+
+
+def test_an_answer_of_more_results_than_the_others_have():
+    graph = NodeGraph()
+    graph.create_node_group("line", str.splitlines)
+    graph.add("green tea\nblack tea\nwhite tea\nred tea\nold tea")
+    engine = QueryEngine(Retriever(graph, "line"), lambda prompt: "An answer [1].", top_k=1)
+    engine.query("tea", keep=True, top_k=4)
+    check = engine._bounded_check()
+    assert graph.answers.stale(engine) == graph.answers.stale(engine) == []
+    assert check.retrievals == 1
+    graph.add("tea")
+    assert len(graph.answers.stale(engine)) == 1
+    graph.add("rivers")
+    assert len(graph.answers.stale(engine)) == 1
+    assert check.retrievals == 3
