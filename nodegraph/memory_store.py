@@ -25,6 +25,8 @@ _FEWEST = 4  # nodes of a document for which that takes less memory
 
 _POSITION_BITS = 32
 
+_POSITIONS = (1 << _POSITION_BITS) - 1
+
 
 class PackedNodes(Sequence[Node]):
     """Nodes that were cut out of one document, in half of the memory; made when they are asked for.
@@ -79,12 +81,17 @@ class PackedNodes(Sequence[Node]):
         index = range(len(self))[index]
         start, end = self._starts[index], self._ends[index]
         group, document_id, order = self._context
-        own, parent, inherited, search_text = (c[index % len(c)] for c in self._columns)
+        own, parent, inherited, search_text = [c[index % len(c)] for c in self._columns]
         text = self._text[start:end]
         return Node(
             *(text, own, text, start, end, self.ids[index], group, document_id, parent),
             *(self._offsets[index], order + index, inherited, None, search_text),
         )
+
+    def parent_id(self, at: int) -> str | None:
+        """Return the id of a node's parent; the node is not made."""
+        parents: list[str | None] = self._columns[1]
+        return parents[at % len(parents)]
 
 
 def _column(values: list[Any]) -> list[Any]:
@@ -266,8 +273,20 @@ class MemoryStore(NodeStore):
         stored = map(self._nodes.get, ids)
         return [self._unpacked(found) if isinstance(found, int) else found for found in stored]
 
+    def parent_ids(self, ids: Iterable[str]) -> dict[str, str | None]:
+        """Return the ids of parents; packed nodes are not made for that."""
+        parents: dict[str, str | None] = {}
+        for i in ids:
+            stored = self._nodes.get(i)
+            if isinstance(stored, int):
+                packed = self._packed[stored >> _POSITION_BITS]
+                parents[i] = packed.parent_id(stored & _POSITIONS)
+            elif stored is not None:
+                parents[i] = stored.parent_id
+        return parents
+
     def _unpacked(self, place: int) -> Node:
-        return self._packed[place >> _POSITION_BITS][place & ((1 << _POSITION_BITS) - 1)]
+        return self._packed[place >> _POSITION_BITS][place & _POSITIONS]
 
     def children(self, group: str, parent: Node) -> Sequence[Node]:
         """Return the nodes of a group made from one parent."""

@@ -85,53 +85,52 @@ def fuse(
     return sorted(fused, key=lambda result: -result.score)[:top_k]
 
 
-class FusedNode(NamedTuple):
-    """A node of a fusion by its id.
+class FusedIds(NamedTuple):
+    """A ranking of nodes of one graph by their ids.
 
     Attributes:
-        id: The node's id.
-        score: The sum of the shares, or the highest.
-        shares: The number of each ranking that has it, with what that gave to the score.
+        scores: The sum of the shares, or the highest, by id, best first.
+        parts: What each ranking gives, by id.
+        total: What shares are divided by.
     """
 
-    id: str
-    score: float
-    shares: Sequence[tuple[int, float]]
+    scores: Mapping[str, float]
+    parts: Sequence[Mapping[str, float]]
+    total: float
+
+    def shares(self, node_id: str) -> list[tuple[int, float]]:
+        """Return the number of each ranking that has a node, with what that gave to its score."""
+        having = (at for at, part in enumerate(self.parts) if node_id in part)
+        return [(at, self.parts[at][node_id] / self.total) for at in having]
 
 
 def fuse_ids(
     rankings: Sequence[Mapping[str, float]],
     mode: Mode,
     weights: Sequence[float],
-    top_k: int | None = None,
     rank_constant: float = RANK_CONSTANT,
-) -> list[FusedNode]:
+) -> FusedIds:
     """Do what ``fuse`` does for nodes of one graph by their ids.
 
     Args:
         rankings: The scores of each ranking, by id, best first.
         mode: How scores are made.
         weights: What each ranking counts, above 0.
-        top_k: How many nodes at most, None for all.
         rank_constant: For ``"rrf"``.
     """
     total = sum(weights) if mode in ("relative", "distribution") else 1.0
-    parts: list[dict[str, float]] = []  # what each ranking gives
+    parts: list[dict[str, float]] = []
+    of_nodes = defaultdict[str, list[float]](list)
     for ranking, weight in zip(rankings, weights, strict=True):
         scores = _SCORES[mode]([*ranking.values()], rank_constant)
         shares = [score * weight if score >= 0 else score / weight for score in scores]
         parts.append(dict(zip(ranking, shares, strict=True)))
-    of_nodes = defaultdict[str, list[float]](list)
-    for part in parts:
-        for i, share in part.items():
+        for i, share in zip(ranking, shares, strict=True):
             of_nodes[i].append(share)
     join = max if mode == "concat" else math.fsum
-    joined = [(join(of_node) / total, i) for i, of_node in of_nodes.items()]
-    joined.sort(key=itemgetter(0), reverse=True)
-    return [
-        FusedNode(i, score, [(at, part[i] / total) for at, part in enumerate(parts) if i in part])
-        for score, i in joined[:top_k]
-    ]
+    joined = [(i, join(of_node) / total) for i, of_node in of_nodes.items()]
+    joined.sort(key=itemgetter(1), reverse=True)
+    return FusedIds(dict(joined), parts, total)
 
 
 def by_node(results: Iterable[ScoredNode], merge_by: str | None = None) -> list[list[ScoredNode]]:

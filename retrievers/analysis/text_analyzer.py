@@ -7,7 +7,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from itertools import chain, groupby, islice
 from operator import add
 from typing import Protocol
@@ -373,7 +373,8 @@ class TextAnalyzer:
 
     def query(self, text: str) -> list[str]:
         """Return the terms of a query, in the language that it seems to be in."""
-        runs, languages = self._content(text, None)
+        form, languages = self._content(text, None)
+        runs = _runs(text)[form]
         plain = self._plain(runs, languages)
         return plain or [alternatives[0] for alternatives, _ in self._alternatives(runs, languages)]
 
@@ -391,9 +392,8 @@ class TextAnalyzer:
             frequency: Tells in how many texts of the index a term is.
             size: How many texts there are; ``indexed`` made the terms of all.
         """
-        scripts = by_script(_segments(text)[1])
-        present = tuple((script, _present(frequency, size, script)) for script in scripts)
-        return _weighed(self, text, present)
+        form, languages = self._content(text, partial(_present, frequency, size))
+        return _weighed(self, text, form, tuple(languages.items()))
 
     def index_languages(
         self, frequency: Callable[[str], int], size: int
@@ -492,24 +492,21 @@ class TextAnalyzer:
 
     def _content(
         self, text: str, present: Callable[[str], tuple[Language, ...]] | None
-    ) -> tuple[Segments, Mapping[str, tuple[Language, ...]]]:
-        """Return the words of a query that have content, all if none has, and their languages.
+    ) -> tuple[int, Mapping[str, tuple[Language, ...]]]:
+        """Return which of ``_runs`` have content, all if none has, and their languages.
 
         Args:
             text: The query.
             present: Returns the languages of a script in the index, the most frequent first; None
                 for the one the query seems to be in.
         """
-        normal, every = _segments(text)
-        runs = every if normal.isascii() else segments(_QUESTION_WORDS.sub(" ", normal))
-        languages = self._query_languages(runs, present)
+        forms = _runs(text)
+        languages = self._query_languages(forms[_ASKED], present)
         # In other languages leaving function words out gained nothing.
-        if languages.get("latin") == (ENGLISH,):
-            runs = [*map(_without_function_words, runs)]
-        if not any(runs):
-            runs = every
-            languages = self._query_languages(runs, present)
-        return runs, languages
+        form = _ENGLISH_CONTENT if languages.get("latin") == (ENGLISH,) else _ASKED
+        if any(forms[form]):
+            return form, languages
+        return _EVERY, self._query_languages(forms[_EVERY], present)
 
     def _query_languages(
         self, runs: Segments, present: Callable[[str], tuple[Language, ...]] | None
@@ -563,25 +560,38 @@ _LATEST = 4  # queries whose analysis serves all indexes that are searched for t
 _ENGLISH_CANDIDATES = {"latin": (ENGLISH,)}
 
 
+_EVERY, _ASKED, _ENGLISH_CONTENT = range(3)
+
+
 @lru_cache(_LATEST)
-def _segments(text: str) -> tuple[str, Segments]:
-    """Return a query's normal form, and its words and runs, which nobody may change."""
+def _runs(text: str) -> tuple[Segments, Segments, Segments]:
+    """Return the words and runs of a query, which nobody may change.
+
+    Returns:
+        All; those without question words of scripts without spaces; of these those that have
+        content if words in Latin letters are English.
+    """
     normal = normalized(text)
-    return normal, segments(normal)
+    every = segments(normal)
+    asked = every if normal.isascii() else segments(_QUESTION_WORDS.sub(" ", normal))
+    return every, asked, [*map(_without_function_words, asked)]
 
 
 @lru_cache(_LATEST)
 def _weighed(
-    analyzer: TextAnalyzer, text: str, present: tuple[tuple[str, tuple[Language, ...]], ...]
+    analyzer: TextAnalyzer,
+    text: str,
+    form: int,
+    languages: tuple[tuple[str, tuple[Language, ...]], ...],
 ) -> list[tuple[str | _Alternatives, float]]:
-    """Return what ``weigh`` returns for the languages of each script in the index."""
-    runs, languages = analyzer._content(text, dict(present).__getitem__)
-    plain = analyzer._plain(runs, languages)
+    """Return what ``weigh`` returns for a form of a query, in the languages of each script."""
+    runs, by_script = _runs(text)[form], dict(languages)
+    plain = analyzer._plain(runs, by_script)
     if plain:
         return [*Counter(plain).items()]
     return [
         (alternatives if alternatives[1:] else alternatives[0], weight)
-        for alternatives, weight in analyzer._alternatives(runs, languages)
+        for alternatives, weight in analyzer._alternatives(runs, by_script)
     ]
 
 

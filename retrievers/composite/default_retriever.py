@@ -28,7 +28,7 @@ from ..planned_retriever import PlannedRetriever
 from ..plans.effects import Compute, Find, Work, run_with_timeout
 from ..plans.plan import Plan
 from ..protocols import RetrieverProtocol, Similarity
-from ..ranking import FusedNode, fuse_ids
+from ..ranking import fuse_ids
 from ..results import Hits, OutputOptions, QueryVariant, Results
 from ..retriever import Retriever, RetrieverSettings
 from ..search import in_a_newer_state
@@ -461,28 +461,27 @@ class DefaultRetriever(PlannedRetriever):
         branches = [branch for branch, _ in used]
         of_words = branches.index(self._words[1])
 
-        def ranking(founds: Sequence[Found], count: int) -> tuple[list[FusedNode], list[float]]:
-            fused = fuse_ids(
-                [found.scores for found in founds],
-                "relative",
-                [weight for _, weight in used],
-                max(count, COMPARED),
-            )
-            ids = [node.id for node in fused]
-            index, terms = founds[of_words].index, founds[of_words].query
-            scores = word_scores(terms, index.passages().term_scores(ids, terms))
-            nearest = np.zeros(len(ids))
-            for branch, found in zip(branches, founds, strict=True):
-                for key in branch.embed_keys if measured.backgrounds else ():
-                    cosines = np.array([found.scores.get(node_id, 0.0) for node_id in ids])
-                    near = vector_scores(cosines, unit(found.query), measured.backgrounds[key])
-                    nearest = np.maximum(nearest, near)
-            scores = joined(scores, nearest)
-            kept = [node for node, score in zip(fused, scores.tolist(), strict=True) if score > 0]
-            return kept[:count], descending(scores[scores > 0])[:count].tolist()
-
         def rank(query: str, founds: Sequence[Found], read: Read) -> T:
-            return select(query, lambda count: read(*ranking(founds, count)))
+            rankings, weights = [found.scores for found in founds], [weight for _, weight in used]
+            fused = fuse_ids(rankings, "relative", weights)
+            every = [*fused.scores]
+            index, terms = founds[of_words].index, founds[of_words].query
+
+            def first(count: int) -> Results:
+                ids = every[: max(count, COMPARED)]
+                scores = word_scores(terms, index.passages().term_scores(ids, terms))
+                nearest = np.zeros(len(ids))
+                for branch, found in zip(branches, founds, strict=True):
+                    for key in branch.embed_keys if measured.backgrounds else ():
+                        cosines = np.array([found.scores.get(node_id, 0.0) for node_id in ids])
+                        near = vector_scores(cosines, unit(found.query), measured.backgrounds[key])
+                        nearest = np.maximum(nearest, near)
+                scores = joined(scores, nearest)
+                kept = [i for i, score in zip(ids, scores.tolist(), strict=True) if score > 0]
+                of_kept = descending(scores[scores > 0])[:count].tolist()
+                return read(fused, kept[:count], of_kept)
+
+            return select(query, first)
 
         limits = [limit if limit > DEPTH else None] * len(branches)
         return joint_search(branches, rank, queries, limits, filters)

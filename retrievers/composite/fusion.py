@@ -192,7 +192,8 @@ class FusionRetriever(PlannedRetriever):
         read: Read,
     ) -> Results:
         rankings = [found.scores for found in founds]
-        return read(fuse_ids(rankings, self.mode, weights, top_k, self.rank_constant), None)
+        fused = fuse_ids(rankings, self.mode, weights, self.rank_constant)
+        return read(fused, [*fused.scores][:top_k], None)
 
     def check_limit(self, top_k: int | None, filters: Filters | None) -> int | None:
         """Return the ``top_k`` of a call: without one every retriever returns its own."""

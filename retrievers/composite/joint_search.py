@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
@@ -16,7 +16,7 @@ from ..filters import Filters
 from ..plans.effects import Compute, Work
 from ..plans.plan import Plan
 from ..protocols import Index
-from ..ranking import FusedNode
+from ..ranking import FusedIds
 from ..results import Evidence, Match, Results, deferred_node
 from ..retriever import Retriever
 from ..search import MAX_QUERIES, Search, SearchPlan, search_held, search_index
@@ -52,28 +52,24 @@ class Found:
         query: The query as its index takes it: a vector, or weighed terms.
         index: The index.
         scores: Those of the targets, best first, by id.
-        hits: Which nodes were found for which target, by their ids, with their scores; None where
-            targets themselves were found.
+        hits: The ids of the nodes that were found for each target, with their scores, best first;
+            None where targets themselves were found.
     """
 
     query: Any
     index: Any
     scores: dict[str, float]
-    hits: Sequence[tuple[str, str, float]] | None = None
+    hits: Mapping[str, Sequence[tuple[str, float]]] | None = None
 
-    def hits_for(self, targets: Container[str]) -> Mapping[str, list[tuple[str, float]]]:
-        """Return the ids of the hits for some targets, with their scores."""
+    def hits_for(self, target: str) -> Sequence[tuple[str, float]]:
+        """Return the ids of the hits for a target, with their scores."""
         if self.hits is None:
-            return {i: [(i, score)] for i, score in self.scores.items() if i in targets}
-        by_target: dict[str, list[tuple[str, float]]] = {}
-        for target, hit, score in self.hits:
-            if target in targets:
-                by_target.setdefault(target, []).append((hit, score))
-        return by_target
+            return [(target, self.scores[target])] if target in self.scores else ()
+        return self.hits.get(target, ())
 
 
-Read = Callable[[Sequence[FusedNode], Sequence[float] | None], Results]
-"""Reads the nodes of a ranking, with scores in place of their own, to which shares then add up."""
+Read = Callable[[FusedIds, Sequence[str], Sequence[float] | None], Results]
+"""Reads nodes of a fusion, with scores in place of their own, to which shares then add up."""
 
 Rank = Callable[[str, Sequence[Found], Read], T]
 """Makes one ranking of what each retriever has found for a query, while the graph is held."""
@@ -155,36 +151,38 @@ def _read(
     graph: NodeGraph,
     founds: Sequence[Found],
     matches: Sequence[Match],
-    ranking: Sequence[FusedNode],
+    fused: FusedIds,
+    targets: Sequence[str],
     scores: Sequence[float] | None,
 ) -> Results:
-    """Return the results of a ranking, with evidence of each retriever that has found them."""
-    targets = [fused.id for fused in ranking]
-    by_target = [found.hits_for({*targets}) for found in founds]
-    hits = (hit for found in by_target for of_target in found.values() for hit, _ in of_target)
+    """Return targets as results, with evidence of each retriever that has found them."""
+    lifted = [found for found in founds if found.hits is not None]
+    hits = (hit for i in targets for found in lifted for hit, _ in found.hits_for(i))
     ids = list(dict.fromkeys([*targets, *hits]))
     nodes = dict(zip(ids, graph.reader.nodes_by_id(ids), strict=True))
     results = []
-    for at, fused in enumerate(ranking):
+    for at, target in enumerate(targets):
         score = None if scores is None else scores[at]
-        evidence = partial(_evidence, nodes, by_target, matches, fused, score)
-        own = fused.score if score is None else score
-        results.append(deferred_node(nodes[fused.id], own, evidence))
+        evidence = partial(_evidence, nodes, founds, matches, fused, target, score)
+        own = fused.scores[target] if score is None else score
+        results.append(deferred_node(nodes[target], own, evidence))
     return results
 
 
 def _evidence(
     nodes: Mapping[str, Node],
-    by_target: Sequence[Mapping[str, Sequence[tuple[str, float]]]],
+    founds: Sequence[Found],
     matches: Sequence[Match],
-    fused: FusedNode,
+    fused: FusedIds,
+    target: str,
     score: float | None,
 ) -> Iterable[Evidence]:
     """Return the evidence for a target, each piece once, with shares of its score."""
+    shares = fused.shares(target)
     every = (
         Evidence(nodes[hit], of_hit, *matches[number]._replace(share=share))
-        for number, share in (fused.shares if score is None else rescaled(fused.shares, score))
-        for hit, of_hit in by_target[number][fused.id]
+        for number, share in (shares if score is None else rescaled(shares, score))
+        for hit, of_hit in founds[number].hits_for(target)
     )
     return dict.fromkeys(every)
 
@@ -215,9 +213,10 @@ class _Branch:
                 if lift is None:
                     founds.append(Found(query, index, dict(zip(ids, scores, strict=False))))
                     break
-                targets = Found(query, index, *lift(ids, scores))
-                if not more or search.hits or len(targets.scores) >= search.limit:
-                    founds.append(targets)
+                targets = lift(ids, scores)
+                if not more or search.hits or len(targets) >= search.limit:
+                    best = {target: of_target[0][1] for target, of_target in targets.items()}
+                    founds.append(Found(query, index, best, targets))
                     break
                 fetch *= 4
                 (hits,) = search_index(index, [query], fetch, condition)
@@ -231,30 +230,30 @@ class _Branch:
         is_child = group.scope != "group" and group.parent == search.target
         path = path_to(graph, search.target)
 
-        def target_ids(hits: Sequence[str]) -> Iterable[Sequence[str | None]]:
+        def targets_of(hits: Sequence[str]) -> Iterable[Sequence[str | None]]:
             if is_child and conditions.filters is None:
-                return ((parent,) for parent in graph.reader.parent_ids(hits))
+                return zip(graph.reader.parent_ids(hits), strict=True)
             nodes = graph.reader.nodes_by_id(hits)
             return ([r.id for r in kin(graph, path, n) if conditions.allow(r, n)] for n in nodes)
 
         def lift(ids: Sequence[str], scores: Sequence[float]) -> _Lifted:
-            targets: dict[str, float] = {}
-            hits: list[tuple[str, str, float]] = []
+            targets: _Lifted = {}
             maximum = len(ids) if search.hits else search.limit
             for start in range(0, len(ids), search.limit):  # as many as may be enough, at once
                 part = ids[start : start + search.limit]
-                for hit, score, of_hit in zip(part, scores[start:], target_ids(part), strict=False):
+                for hit, score, of_hit in zip(part, scores[start:], targets_of(part), strict=False):
                     for target in of_hit:
-                        if target in targets or (len(targets) < maximum and target):
-                            targets.setdefault(target, score)
-                            hits.append((target, hit, score))
+                        if target in targets:
+                            targets[target].append((hit, score))
+                        elif len(targets) < maximum and target:
+                            targets[target] = [(hit, score)]
                     if len(targets) == maximum and not search.hits:
-                        return targets, hits
-            return dict(islice(targets.items(), search.limit)), hits
+                        return targets
+            return dict(islice(targets.items(), search.limit))
 
         return lift
 
 
-_Lifted = tuple[dict[str, float], list[tuple[str, str, float]]]
+_Lifted = dict[str, list[tuple[str, float]]]
 
 _Lift = Callable[[Sequence[str], Sequence[float]], _Lifted]

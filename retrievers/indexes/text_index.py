@@ -86,7 +86,7 @@ class TextIndex(SyncedIndex):
         self.state = object()
         self._statistics: QueryStatistics | None = None
         self._mean_idf: float | None = None
-        self._latest: _Latest = None, {}
+        self._latest: _Latest = None, [], np.zeros(0, np.int64)
 
     @property
     def size(self) -> int:
@@ -152,13 +152,17 @@ class TextIndex(SyncedIndex):
         rows, scores = best_rows(of_query, limit, table.matching(filter), table.orders)
         ids = table.ids.take(rows)
         # Which terms the best nodes have is asked next.
-        self._latest = query, dict(zip(ids[:_BEST], rows[:_BEST].tolist(), strict=True))
+        self._latest = query, ids, rows
         return Hits(ids, scores.tolist())
 
     def rows_of(self, ids: Collection[str], query: TermWeights) -> dict[str, int]:
         """Return the rows of nodes, by their ids, which a query may just have found."""
-        latest, rows = self._latest
-        return rows if latest is query and rows.keys() >= {*ids} else self.table.rows_of(ids)
+        latest, found, rows = self._latest
+        if latest is query:
+            by_id = dict(zip(found[:_BEST], rows[:_BEST].tolist(), strict=True))
+            if by_id.keys() >= {*ids}:
+                return by_id
+        return self.table.rows_of(ids)
 
     def _statistics_of(self, query: TermWeights) -> QueryStatistics:
         """Return what a query was weighed by, with its postings, unless that has changed."""
@@ -257,8 +261,8 @@ class TextIndex(SyncedIndex):
         self._state_changed()  # what was remembered refers to the postings as they were
 
 
-_Latest = tuple[TermWeights | None, dict[str, int]]
-"""A query, and the rows of the best nodes by their ids."""
+_Latest = tuple[TermWeights | None, list[str], npt.NDArray[Any]]
+"""A query, and the ids and the rows of the best nodes."""
 
 _BEST = 64  # nodes of which a query's terms are looked up next
 
