@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, MutableMapp
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from itertools import chain
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, overload
 
@@ -19,9 +20,15 @@ from .store import NodeStore, nodes_beside
 
 _LinkKey = tuple[str, str, str]  # source, target, type
 
+_LinksByEnd = dict[str, dict[_LinkKey, tuple[int, Link]]]
+
 _Undo = list[tuple[MutableMapping[Any, Any], Any, Any]]  # mapping, key, earlier value
 
 _FEWEST = 4  # nodes of a document for which that takes less memory
+
+_NONE: dict[_LinkKey, tuple[int, Link]] = {}  # links of a node that has none
+
+_PLACE = itemgetter(0)
 
 _POSITION_BITS = 32
 
@@ -112,8 +119,8 @@ class MemoryStore(NodeStore):
         self._packed: dict[int, PackedNodes] = {}
         self._packed_count = 0
         self._children: dict[tuple[str, str], dict[str, tuple[int, int]]] = {}
-        self._links: dict[_LinkKey, tuple[int, Link]] = {}  # with their places in order
-        self._link_ends: dict[str, dict[_LinkKey, bool]] = {}
+        # By source and by target, then by key; with their places in order.
+        self._links: tuple[_LinksByEnd, _LinksByEnd] = {}, {}
         self._link_count = 0
         self._state = nullcontext(0)
         self._values: dict[str, dict[str, bytes]] = {}
@@ -306,17 +313,9 @@ class MemoryStore(NodeStore):
 
     def read_links(self, ids: Sequence[str], *, incoming: bool = False) -> list[list[Link]]:
         """Return the links from (or to) each id."""
-        side = 1 if incoming else 0
-        return [
-            [
-                link
-                for _, link in sorted(
-                    (self._links[key] for key in self._link_ends.get(i, ()) if key[side] == i),
-                    key=lambda numbered: numbered[0],
-                )
-            ]
-            for i in ids
-        ]
+        by_end = self._links[incoming]
+        of_ids = (sorted(by_end.get(i, _NONE).values(), key=_PLACE) for i in ids)
+        return [[link for _, link in links] for links in of_ids]
 
     def links(self, ids: Sequence[str], *, incoming: bool = False) -> list[list[Link]]:
         """Return the links from (or to) each node."""
@@ -330,25 +329,21 @@ class MemoryStore(NodeStore):
         """Store links."""
         for link in links:
             key = (link.source, link.target, link.type)
-            if key in self._links:
-                number = self._links[key][0]
-            else:
+            number, _ = self._links[0].get(link.source, _NONE).get(key, (0, None))
+            if not number:
                 number = self._link_count = self._link_count + 1
-            self._put(self._links, key, (number, link))
-            for node_id in key[:2]:
-                self._put(self._link_ends.setdefault(node_id, {}), key, True)
+            for by_end, node_id in zip(self._links, key, strict=False):
+                self._put(by_end.setdefault(node_id, {}), key, (number, link))
 
     def delete_links(self, links: Sequence[Link]) -> None:
         """Delete links."""
         for link in links:
             key = (link.source, link.target, link.type)
-            if key in self._links:
-                self._put(self._links, key, None)
-                for node_id in {link.source, link.target}:
-                    ends = self._link_ends[node_id]
+            for by_end, node_id in zip(self._links, key, strict=False):
+                if key in (ends := by_end.get(node_id, _NONE)):
                     self._put(ends, key, None)
                     if not ends:
-                        self._put(self._link_ends, node_id, None)
+                        self._put(by_end, node_id, None)
 
     # Values
 

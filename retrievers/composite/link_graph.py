@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain, count, islice
+from itertools import chain, compress
+from operator import attrgetter
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from ...nodegraph.graph import NodeGraph
+from ...nodegraph.locking import Lock, mutex
 from ...nodegraph.node import Link
 from ..indexes.bm25_scores import Floats, Meets, Passages
 from ..validation import number, whole
@@ -123,81 +124,111 @@ class LinkGraph:
 
     def connections(self, seeds: Sequence[str]) -> LinkMatrix:
         """Return the strongest connections of passages; of equal ones, the first."""
-        links: list[tuple[int, str, Link]] = []
-        mentions: defaultdict[str, dict[int, None]] = defaultdict(dict)  # seeds by entity
+        read = self._linked_entities()
         of_seeds = [*self._links(seeds)]
-        existing = self.passages.known(other for seed_links in of_seeds for other, _ in seed_links)
-        for row, seed_links in enumerate(of_seeds):
-            for other, link in seed_links:
-                if other in existing:
-                    links.append((row, other, link))
-                else:
-                    mentions[other][row] = None
-        entities = [] if self.via is None else self._entities(mentions)
-        of_entities = [*chain.from_iterable(entity.shares for entity in entities)]
-        columns = self._columns(seeds, [*(other for _, other, _ in links), *of_entities])
-        strengths = np.zeros((len(seeds), len(columns)))
+        ends = [(row, *end) for row, seed_links in enumerate(of_seeds) for end in seed_links]
+        existing = self.passages.known(other for _, other, _ in ends)
+        links = [(row, other, link) for row, other, link in ends if other in existing]
+        mentioned = dict.fromkeys(other for _, other, _ in ends if other not in existing)
+        entities = [] if self.via is None else self._entities(read, mentioned)
+        numbers = read.numbers([*seeds, *(other for _, other, _ in links)])
+        passages, columns = self._columns(
+            read, np.concatenate([numbers, *(entity.passages for entity in entities)]), len(seeds)
+        )
+        strengths = np.zeros((len(seeds), len(passages)))
         strongest = np.zeros_like(strengths, np.int32)
         connections: list[PassageLink] = []
-        for row, other, link in links:
-            weight, column = min(link.weight, 1.0), columns[other]
+        direct, of_entities = np.split(columns[len(seeds) :], [len(links)])
+        for (row, _, link), column in zip(links, direct.tolist(), strict=True):
+            weight = min(link.weight, 1.0)
             if column >= 0 and weight > strengths[row, column]:
                 strengths[row, column], strongest[row, column] = weight, len(connections)
                 connections.append(PassageLink(link.type))
-        at_entities = np.fromiter(map(columns.__getitem__, of_entities), np.int64)
-        pairs = [
-            (at, row, entity.shares.get(seeds[row], UNTITLED))
-            for at, entity in enumerate(entities)
-            for row in mentions[entity.id]
-        ]
-        if pairs:
-            highest, rarest = _strongest(entities, at_entities, pairs, strengths.shape)
+        if entities:
+            highest, rarest = _strongest(entities, of_entities, self.size, strengths.shape)
             stronger = highest > strengths
             strengths[stronger] = highest[stronger]
             strongest[stronger] = len(connections) + rarest[stronger]
-        connections += [PassageLink(entity.type, entity.id) for entity in entities]
+            connections += [entity.link for entity in entities]
         np.fill_diagonal(strengths, 0.0)  # no passage is connected to itself
-        return LinkMatrix(list(columns), strengths, strongest, connections)
+        return LinkMatrix(passages, strengths, strongest, connections)
 
-    def _columns(self, seeds: Sequence[str], others: Sequence[str]) -> _PassageColumns:
-        """Number the seeds and the others that may be results, up to ``max_passages``."""
-        passages: Iterable[str] = dict.fromkeys(chain(seeds, others))
+    def _columns(
+        self, read: _LinkedEntities, numbers: Numbers, seeds: int
+    ) -> tuple[list[str], Numbers]:
+        """Return the seeds and the others that may be results, up to ``max_passages``.
+
+        Args:
+            read: Has the passages.
+            numbers: Those of passages, of the seeds first; one may be there several times.
+            seeds: How many seeds there are.
+
+        Returns:
+            The passages, and the column of each number, -1 where it has none.
+        """
+        places = np.arange(len(numbers))
+        at = np.empty(len(read.passages), np.int64)
+        at[numbers[::-1]] = places[::-1]  # the first one is written last
+        distinct = numbers[at[numbers] == places]
+        passages = [read.passages[number] for number in distinct.tolist()]
         if self.allowed is not None:
             self.passages.known(passages)  # all at once
-            of_seeds = {*seeds}
-            passages = (i for i in passages if i in of_seeds or self.allowed(i))
-        maximum = max(len(seeds), self.options.max_passages)
-        return _PassageColumns(zip(islice(passages, maximum), count(), strict=False))
+            of_seeds = {*passages[:seeds]}
+            kept = [i in of_seeds or self.allowed(i) for i in passages]
+            distinct, passages = distinct[kept], [*compress(passages, kept)]
+        maximum = max(seeds, self.options.max_passages)
+        at[numbers] = -1
+        at[distinct[:maximum]] = np.arange(len(distinct[:maximum]))
+        return passages[:maximum], at[numbers]
 
-    def _entities(self, mentions: Collection[str]) -> list[_Entity]:
-        """Return the entities, the rarest first."""
+    def _linked_entities(self) -> _LinkedEntities:
+        """Return what was read of entities, up to date."""
         key = ("link graph", self.group, self.via, self.types, self.options.max_passages_per_entity)
-        by_state: dict[int, dict[str, _Entity | None]] = self.graph.reader.shared(key, dict)
-        cache = by_state.get(self.graph.reader.state())
-        if cache is None or len(cache) > _MAX_CACHED_ENTITIES:
-            by_state.clear()
-            cache = by_state[self.graph.reader.state()] = {}
-        self._read_entities([i for i in mentions if i not in cache], cache)
-        entities = [entity for i in mentions if (entity := cache[i]) is not None]
-        return sorted(entities, key=lambda entity: (-entity.rarity, entity.order))
+        followed: _Followed = self.graph.reader.shared(key, _Followed)
+        with followed.lock.held():
+            for group in (self.group, *([] if self.via is None else [self.via])):
+                since = followed.revisions.get(group, 0)
+                if since == (revision := self.graph.reader.revision(group)):
+                    continue
+                changes = self.graph.reader.changes(group, since, stream=True)
+                if changes.complete:
+                    followed.entities = _LinkedEntities()
+                else:
+                    changed = [*changes.removed, *(node.id for node in changes.added)]
+                    linked = chain.from_iterable(self._links(changed))
+                    followed.entities.forget([*changed, *(other for other, _ in linked)])
+                followed.revisions[group] = revision
+            if len(followed.entities.by_id) > _MAX_CACHED_ENTITIES:
+                followed.entities = _LinkedEntities()
+            return followed.entities
 
-    def _read_entities(self, ids: Sequence[str], cache: dict[str, _Entity | None]) -> None:
-        """Put entities into the cache; None for other nodes, and for entities not to follow."""
+    def _entities(self, read: _LinkedEntities, mentioned: Iterable[str]) -> list[_Entity]:
+        """Return the entities among some nodes, the rarest first."""
+        by_id = read.by_id
+        self._read_entities([i for i in mentioned if i not in by_id], read)
+        entities = [entity for i in mentioned if (entity := by_id[i]) is not None]
+        return sorted(entities, key=_RAREST)
+
+    def _read_entities(self, ids: Sequence[str], read: _LinkedEntities) -> None:
+        """Read entities; None for other nodes, and for entities not to follow."""
         nodes = self.graph.reader.nodes_by_id(ids)
         entities: dict[str, _Entity | None] = dict.fromkeys([node.id for node in nodes])
         nodes = [node for node in nodes if node.group == self.via]
         of_nodes = [*self._links([node.id for node in nodes])]
-        for node, links, passages in zip(nodes, of_nodes, self._ends(of_nodes), strict=True):
+        every = self._ends(of_nodes)
+        for node, links, passages in zip(nodes, of_nodes, every, strict=True):
             if 1 < len(passages) <= self.options.max_passages_per_entity:
-                rarity = math.log((self.size + 1) / len(passages)) / math.log(self.size + 1)
                 about, within = map(node.own_metadata.get, ("about", "in_titles"))
                 title_of = about if isinstance(about, list | tuple) else passages
                 shares = dict.fromkeys(within if isinstance(within, list | tuple) else (), IN_TITLE)
                 shares |= dict.fromkeys(title_of, 1.0)
-                of_passages = {passage: shares.get(passage, UNTITLED) for passage in passages}
-                link = links[0][1].type
-                entities[node.id] = _Entity(node.id, link, rarity, node.order, of_passages)
-        cache.update(entities)  # other threads read it meanwhile
+                entities[node.id] = _Entity(
+                    PassageLink(links[0][1].type, node.id),
+                    (len(passages), node.order),
+                    read.numbers(passages),
+                    np.array([shares.get(passage, UNTITLED) for passage in passages]),
+                )
+        read.add(entities, zip([node.id for node in nodes], every, strict=True))
 
     def _ends(self, of_nodes: Sequence[list[tuple[str, Link]]]) -> list[list[str]]:
         """Return the passages at the ends of each node's links: all, or more than are followed."""
@@ -228,43 +259,99 @@ class LinkGraph:
             ]
 
 
+Numbers = npt.NDArray[np.int64]
+
+
 class _Entity(NamedTuple):
-    """An entity between passages."""
+    """An entity between passages.
 
-    id: str
-    type: str
-    rarity: float
-    order: int
-    shares: Mapping[str, float]  # of its rarity that it counts, by passage
+    Attributes:
+        link: What it is as a connection.
+        place: In how many passages it is, and its order.
+        passages: The numbers of these.
+        shares: Of its rarity that it counts, by passage.
+    """
+
+    link: PassageLink
+    place: tuple[int, int]
+    passages: Numbers
+    shares: Floats
 
 
-class _PassageColumns(dict[str, int]):
-    """The columns of passages, -1 for those that have none."""
+_RAREST = attrgetter("place")
 
-    def __missing__(self, passage: str) -> int:
-        return -1
+
+class _LinkedEntities:
+    """Hold entities that were read, until they or their passages change.
+
+    Many threads may read and add at once; passages are numbered in the order they are seen.
+
+    Attributes:
+        by_id: The entities; None for other nodes, and for entities not to follow.
+        passages: The passages, by number.
+    """
+
+    def __init__(self) -> None:
+        self._numbering = mutex()
+        self.by_id: dict[str, _Entity | None] = {}
+        self.passages: list[str] = []
+        self._numbers: dict[str, int] = {}
+        self._of_passages: dict[str, set[str]] = {}  # entities
+
+    def forget(self, ids: Iterable[str]) -> None:
+        """Forget entities, and those of passages."""
+        for i in ids:
+            for entity in (i, *self._of_passages.get(i, ())):
+                self.by_id.pop(entity, None)
+
+    def add(
+        self, entities: Mapping[str, _Entity | None], passages: Iterable[tuple[str, list[str]]]
+    ) -> None:
+        """Add entities that were read, and to which passages some of them are linked."""
+        for entity, of_entity in passages:
+            for passage in of_entity:
+                self._of_passages.setdefault(passage, set()).add(entity)
+        self.by_id.update(entities)
+
+    def numbers(self, passages: Sequence[str]) -> Numbers:
+        """Return the numbers of passages."""
+        with self._numbering:
+            for passage in passages:
+                if passage not in self._numbers:
+                    self._numbers[passage] = len(self.passages)
+                    self.passages.append(passage)
+        return np.fromiter(map(self._numbers.__getitem__, passages), np.int64, len(passages))
+
+
+class _Followed:
+    """Hold entities that were read, and up to which changes of groups they are known."""
+
+    def __init__(self) -> None:
+        self.lock = Lock("another thread that looks for changed links")
+        self.revisions: dict[str, int] = {}
+        self.entities = _LinkedEntities()
 
 
 def _strongest(
-    entities: Sequence[_Entity],
-    columns: npt.NDArray[np.int64],
-    pairs: Sequence[tuple[int, int, float]],
-    shape: tuple[int, ...],
+    entities: Sequence[_Entity], columns: Numbers, size: int, shape: tuple[int, ...]
 ) -> tuple[Floats, npt.NDArray[np.int32]]:
     """Return how strongest entities connect rows and columns, and by which entity, the first one.
 
     Args:
         entities: The entities.
         columns: Those of the passages of all entities, one entity after the other.
-        pairs: An entity, a row that it is linked to, and what it counts there, the first one first.
-        shape: Rows and columns.
+        size: The number of passages.
+        shape: Rows, which have the first columns, and columns.
     """
-    sizes = np.array([len(entity.shares) for entity in entities])
-    shares = np.fromiter(chain.from_iterable(e.shares.values() for e in entities), np.float64)
-    rarities = np.array([entity.rarity for entity in entities])
-    of_pairs, rows, own = (np.array(values) for values in zip(*pairs, strict=True))
+    counts = [len(entity.shares) for entity in entities]
+    rarity = {n: math.log((size + 1) / n) / math.log(size + 1) for n in {*counts}}
+    rarities, sizes = np.array([*map(rarity.__getitem__, counts)]), np.array(counts)
+    shares = np.concatenate([entity.shares for entity in entities])
+    is_row = (columns >= 0) & (columns < shape[0])
+    of_pairs = np.arange(len(sizes)).repeat(sizes)[is_row]
+    rows, own = columns[is_row], shares[is_row]
     count_of = sizes[of_pairs]
-    # Of each pair the places of its entity's passages.
+    # Of each pair of an entity and a row the places of the entity's passages.
     first = (np.cumsum(sizes) - sizes)[of_pairs] - (np.cumsum(count_of) - count_of)
     at = np.arange(count_of.sum()) + first.repeat(count_of)
     strengths = np.maximum(shares[at], own.repeat(count_of))
