@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain, compress
+from itertools import chain
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -170,16 +170,15 @@ class LinkGraph:
         at = np.empty(len(read.passages), np.int64)
         at[numbers[::-1]] = places[::-1]  # the first one is written last
         distinct = numbers[at[numbers] == places]
-        passages = [read.passages[number] for number in distinct.tolist()]
         if self.allowed is not None:
-            self.passages.known(passages)  # all at once
-            of_seeds = {*passages[:seeds]}
-            kept = [i in of_seeds or self.allowed(i) for i in passages]
-            distinct, passages = distinct[kept], [*compress(passages, kept)]
-        maximum = max(seeds, self.options.max_passages)
+            others = [read.passages[number] for number in distinct[seeds:].tolist()]
+            self.passages.known(others)  # all at once
+            meeting = np.array([*map(self.allowed, others)], np.bool_)
+            distinct = np.append(distinct[:seeds], distinct[seeds:][meeting])
+        distinct = distinct[: max(seeds, self.options.max_passages)]
         at[numbers] = -1
-        at[distinct[:maximum]] = np.arange(len(distinct[:maximum]))
-        return passages[:maximum], at[numbers]
+        at[distinct] = np.arange(len(distinct))
+        return [read.passages[number] for number in distinct.tolist()], at[numbers]
 
     def _linked_entities(self) -> _LinkedEntities:
         """Return what was read of entities, up to date."""

@@ -15,7 +15,7 @@ from ...nodegraph.node import Node
 from ..filters import Filters, all_of, parse_filters
 from ..foreign.coercion import as_retriever
 from ..foreign.foreign_retriever import check_in_graph
-from ..indexes.bm25_scores import Meets, Passages
+from ..indexes.bm25_scores import Floats, Meets, Passages
 from ..planned_retriever import PlannedRetriever
 from ..plans.effects import Compute, Find
 from ..plans.plan import Plan
@@ -239,7 +239,8 @@ class LinkRetriever(PlannedRetriever):
             )
             scale = score_scale(seed_scores, terms[: len(seeds)].sum(axis=1)) if seeds else 0.0
             by_id = {seed.id: seed for seed in seeds}
-            paths = self._paths(pairs, by_id, links, words, scale, positions)
+            covered = dict(zip(by_id, terms, strict=False))
+            paths = self._paths(pairs, by_id, covered, links, words, scale, positions)
             attributes.update(passages=len(matrix.passages), pairs=len(pairs), paths=len(paths))
             filters = {i: seed.filters for i, seed in by_id.items()}
             for path in paths.values():
@@ -254,6 +255,7 @@ class LinkRetriever(PlannedRetriever):
         self,
         pairs: Mapping[str, Pair],
         seeds: Mapping[str, _Seed],
+        terms_of_seeds: Mapping[str, Floats],
         links: LinkGraph,
         words: QueryWords,
         scale: float,
@@ -271,7 +273,8 @@ class LinkRetriever(PlannedRetriever):
         matrix = links.connections([i for i, _ in best])
         terms = scale * words.scores(matrix.passages)
         partners = [pair.partner for _, pair in best]
-        covered = np.maximum(terms[: len(best)], scale * words.scores(partners))
+        of_partners = np.array([terms_of_seeds[partner] for partner in partners])
+        covered = np.maximum(terms[: len(best)], scale * of_partners)
         _keep_allowed(matrix, [seeds[partner].allowed for partner in partners])
         return best_paths(
             matrix,

@@ -74,12 +74,11 @@ def best_pairs(
         return {}
     word_scores = terms.sum(axis=1)
     scale = score_scale(seed_scores, word_scores[:seeds])
+    rows, linked = matrix.strengths.nonzero()
+    gains = np.maximum(terms[linked] - terms[rows], 0.0).sum(axis=1)
+    strengths = matrix.strengths[rows, linked] ** damping
     scores = np.full_like(matrix.strengths, -1.0)
-    for row, seed_score in enumerate(seed_scores):
-        linked = matrix.strengths[row].nonzero()[0]
-        gains = np.maximum(terms[linked] - terms[row], 0.0).sum(axis=1)
-        strengths = matrix.strengths[row, linked] ** damping
-        scores[row, linked] = pair_weight * strengths * (seed_score + scale * gains)
+    scores[rows, linked] = pair_weight * strengths * (np.array(seed_scores)[rows] + scale * gains)
     own_scores = [*seed_scores, *(scale * word_scores[seeds:]).tolist()]
     partners = scores.argmax(axis=0)
     best = scores.max(axis=0)
@@ -131,13 +130,12 @@ def best_paths(
         path_weight: What a path counts beside the pair that it goes on from.
         limit: How many of the best paths have to be there; None for all.
     """
+    rows, linked = matrix.strengths.nonzero()
+    gains = np.maximum(terms[linked] - covered[rows], 0.0).sum(axis=1)
+    strengths = matrix.strengths[rows, linked] ** damping
+    of_paths = path_weight * strengths * (np.array(scores)[rows] + gains)
     paths = np.full_like(matrix.strengths, -1.0)
-    for row, (score, words) in enumerate(zip(scores, covered, strict=True)):
-        linked = matrix.strengths[row].nonzero()[0]
-        gains = np.maximum(terms[linked] - words, 0.0).sum(axis=1)
-        strengths = matrix.strengths[row, linked] ** damping
-        of_row = path_weight * strengths * (score + gains)
-        paths[row, linked] = np.where(gains > 0, of_row, -1.0)
+    paths[rows, linked] = np.where(gains > 0, of_paths, -1.0)
     best, highest = paths.argmax(axis=0), paths.max(axis=0)
     own_scores = terms.sum(axis=1)
     return {
