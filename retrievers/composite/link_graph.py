@@ -125,11 +125,16 @@ class LinkGraph:
     def connections(self, seeds: Sequence[str]) -> LinkMatrix:
         """Return the strongest connections of passages; of equal ones, the first."""
         read = self._linked_entities()
+        links: list[tuple[int, str, Link]] = []
+        mentioned: dict[str, None] = {}
         of_seeds = [*self._links(seeds)]
-        ends = [(row, *end) for row, seed_links in enumerate(of_seeds) for end in seed_links]
-        existing = self.passages.known(other for _, other, _ in ends)
-        links = [(row, other, link) for row, other, link in ends if other in existing]
-        mentioned = dict.fromkeys(other for _, other, _ in ends if other not in existing)
+        existing = self.passages.known(other for seed_links in of_seeds for other, _ in seed_links)
+        for row, seed_links in enumerate(of_seeds):
+            for other, link in seed_links:
+                if other in existing:
+                    links.append((row, other, link))
+                else:
+                    mentioned[other] = None
         entities = [] if self.via is None else self._entities(read, mentioned)
         numbers = read.numbers([*seeds, *(other for _, other, _ in links)])
         passages, columns = self._columns(
@@ -248,14 +253,11 @@ class LinkGraph:
         """Return for each node the nodes at the other ends of its links, and the links."""
         outgoing = self.graph.reader.links_of(ids)
         incoming = self.graph.reader.links_of(ids, incoming=True)
+        types = self.types
         for links_out, links_in in zip(outgoing, incoming, strict=True):
-            ends = [(link.target, link) for link in links_out]
-            ends += [(link.source, link) for link in links_in]
-            yield [
-                (other, link)
-                for other, link in ends
-                if link.weight > 0 and (self.types is None or link.type in self.types)
-            ]
+            ends = [(link.target, link) for link in links_out if link.weight > 0]
+            ends += [(link.source, link) for link in links_in if link.weight > 0]
+            yield ends if types is None else [end for end in ends if end[1].type in types]
 
 
 Numbers = npt.NDArray[np.int64]

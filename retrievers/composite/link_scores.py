@@ -238,7 +238,10 @@ class QueryWords:
 
     def scores(self, ids: Sequence[str]) -> Floats:
         """Return what each term adds to the score of passages: an array (passages, terms)."""
-        scores = self._passages.term_scores(ids, self._weights)
+        return self._of_names(ids, self._passages.term_scores(ids, self._weights))
+
+    def _of_names(self, ids: Sequence[str], scores: Floats) -> Floats:
+        """Take from the scores of passages those of single words of a name."""
         for name in self._names:
             have_all = np.flatnonzero((scores[:, name.columns] > 0).all(axis=1))
             self._look_up(name, [ids[position] for position in have_all.tolist()])
@@ -267,9 +270,10 @@ class QueryWords:
         if not native:
             return hits
         ids = [hit.node.id for hit in native]
-        all_words = self._passages.term_scores(ids, self._weights).sum(axis=1)
+        scores = self._passages.term_scores(ids, self._weights)
+        all_words = scores.sum(axis=1)
         scale = score_scale([hit.score - lowest for hit in native], all_words)
-        parts = scale * (all_words - self.scores(ids).sum(axis=1))
+        parts = scale * (all_words - self._of_names(ids, scores).sum(axis=1))
         less = {hit.node.id: float(part) for hit, part in zip(native, parts, strict=True) if part}
         lowered = [
             ScoredNode(hit.node, max(hit.score - less[hit.node.id], lowest), hit.evidence)
