@@ -161,6 +161,8 @@ def _marked_ends(text: str) -> Iterable[int]:
     for match in _CANDIDATE.finditer(text):
         start, end = match.span()
         following = text[end : end + 1]
+        if not following:
+            return  # the text ends there anyway
         if match["mark"] is None:
             if _breaks(text, start, end):
                 yield end
@@ -168,7 +170,7 @@ def _marked_ends(text: str) -> Iterable[int]:
             continue  # 「…。」と言った
         elif match["closers"] and following.isalnum() and not re.search("[。｡]", match[0]):
             continue  # a quotation inside its sentence: “…？”他问
-        elif following and following in "，、；：,;:":
+        elif following in "，、；：,;:":
             continue
         elif _ends(text, start, match["mark"], match["closers"], end):
             yield end
@@ -178,7 +180,7 @@ def _ends(text: str, start: int, stop: str, closers: str, end: int) -> bool:
     if not _IS_UNSURE(stop + closers):
         return True
     before, following = text[max(0, start - 1) : start], text[end : end + 1]
-    open_end = not following or following.isspace()
+    open_end = following.isspace()
     if stop[-1] in ".…" and len(stop) > 3 and _after(text, end).isdigit():
         return False  # they lead to the number of a page
     if "…" in stop:
