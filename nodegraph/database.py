@@ -65,6 +65,7 @@ class Database(ABC, Generic[C]):
         self._mutex = Lock("another thread that writes to the store")
         self._owner = 0  # the thread whose transaction is open
         self._touched = False
+        self._groups: dict[Any, Any] = {}  # what the journal has read and written in it
         self._writer: C | None = None
         # By thread: an ident is used again when its thread has ended.
         self._snapshots: dict[threading.Thread, Snapshot[C]] = {}
@@ -150,6 +151,13 @@ class Database(ABC, Generic[C]):
             return None
         return snapshot.cache
 
+    def group_cache(self) -> dict[Any, Any] | None:
+        """Return what the journal has read in this thread's transaction, or in its snapshot."""
+        if self._owner == threading.get_ident():
+            return self._groups
+        cache = self.snapshot_cache()
+        return None if cache is None else cache.groups
+
     @contextmanager
     def transaction(self) -> Iterator[C]:
         """Take all writes of this thread as one."""
@@ -159,7 +167,7 @@ class Database(ABC, Generic[C]):
                 return
             try:
                 writer = self._start_writing()
-                self._owner, self._touched = threading.get_ident(), False
+                self._owner, self._touched, self._groups = threading.get_ident(), False, {}
                 yield writer
                 self._commit(writer, self._touched)
             except BaseException:

@@ -446,6 +446,7 @@ class SQLiteStore(DatabaseStore[GraphFile]):
         """
         with self.transaction():
             damaged = Verification(self._database.db, self._is_readable).run()
+            (self._database.group_cache() or {}).clear()  # it writes what the journal does
             if damaged:
                 self.touch()
         return damaged

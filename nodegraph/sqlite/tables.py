@@ -353,9 +353,9 @@ class SQLiteJournal(Journal):
 
     def row(self, group: str) -> tuple[int, GroupState]:
         """Return a group's key, -1 where it has none, and its state."""
-        cache = self._file.snapshot_cache()
-        if cache is not None and group in cache.groups:
-            cached: tuple[int, GroupState] = cache.groups[group]
+        cache = self._file.group_cache()
+        if cache is not None and group in cache:
+            cached: tuple[int, GroupState] = cache[group]
             return cached
         values = self._file.db.row(
             "SELECT key, size, sequence, token, journaled, rules, built_for FROM groups "
@@ -373,22 +373,36 @@ class SQLiteJournal(Journal):
             )
             row = (key, state)
         if cache is not None:
-            cache.groups[group] = row
+            cache[group] = row
         return row
 
     def put_state(self, group: str, state: GroupState) -> None:
         """Store the state of a group."""
+        key, before = self.key(group), self.state(group)
+        state = state._replace(oldest=before.oldest, places=before.places)  # are not kept
+        if state == before:
+            return
+        self._forget(group)  # until it is written
         self._file.db.run(
             "UPDATE groups SET size = ?, sequence = ?, token = ?, journaled = ?, rules = ?, "
             "built_for = ? WHERE key = ?",
-            [*state[:4], state.rules, state.built_for, self.key(group)],
+            [*state[:4], state.rules, state.built_for, key],
         )
+        if (cache := self._file.group_cache()) is not None:
+            cache[group] = key, state
+
+    def _forget(self, group: str) -> None:
+        """Read a group again, which is being changed in this transaction."""
+        if (cache := self._file.group_cache()) is not None:
+            cache.pop(group, None)
 
     def key(self, group: str) -> int:
         """Return a group's key; a new group gets one."""
-        db = self._file.db
-        row = db.row("SELECT key FROM groups WHERE name = ?", [group])
-        return int(row[0]) if row else db.run("INSERT INTO groups (name) VALUES (?)", [group])
+        key, _ = self.row(group)
+        if key < 0:
+            self._forget(group)
+            key = self._file.db.run("INSERT INTO groups (name) VALUES (?)", [group])
+        return key
 
     def groups(self) -> list[str]:
         """Return the names of all groups."""
