@@ -851,13 +851,14 @@ class BoundedCheck:
             lists = [found.scores for found in founds]
             firsts = [dict(islice(scores.items(), depth)) for scores in lists]
             fused = fuse_ids(firsts if is_fused else lists, _MODES[is_fused], weights)
-            known = fused[:limit]
-            others = known[-1].score if len(known) == limit else -np.inf
+            ids, scores = [*fused.scores], [*fused.scores.values()]
+            known = ids[:limit]
+            others = scores[limit - 1] if len(known) == limit else -np.inf
             if is_fused:
-                others = fused[limit].score if len(fused) > limit else 0.0
-                best = {next(iter(scores)) for scores in lists if scores}
-                known += [node for node in fused[limit:] if node.id in best]
-            results = read(known, None)
+                others = scores[limit] if len(ids) > limit else 0.0
+                best = {next(iter(found)) for found in lists if found}
+                known += [node_id for node_id in ids[limit:] if node_id in best]
+            results = read(fused, known, None)
             nodes = [result.node for result in results]
             if top_k >= self._known:  # more than there is room for: the next change may be one
                 return results, Known((), top_k, np.inf, lists)
