@@ -18,6 +18,7 @@ from nodekin.nodegraph import (
     TransformError,
     build_writer,
 )
+from nodekin.nodegraph.memory_store import MemoryStore, PackedNodes
 from nodekin.nodegraph.transforms import Draft, RankedDraft
 
 
@@ -149,3 +150,57 @@ def test_another_process_that_amended_the_file_is_noticed(tmp_path: Path) -> Non
     for graph in graphs:
         check_as_anew(graph, GROUPS)
         graph.close()
+
+
+LINES: dict[str, Declaration] = {
+    "line": (str.splitlines, {}),
+    "letter": (Letters(), {"parent": "line", "scope": "group"}),
+}
+
+
+@pytest.mark.slow
+def test_changes_among_packed_nodes_give_what_is_built_anew(tmp_path: Path) -> None:
+    def put(name: str, first: int, last: int, more: str = "") -> None:
+        rows = [f"{n} tea\na {n} cup\n{n}. Both." for n in range(first, last)]
+        (tmp_path / f"{name}.txt").write_text("\n".join([*rows, *more.splitlines()]))
+
+    def packed(group: str) -> list[bool]:
+        stored = [*store._derivations[group].values()]
+        return [isinstance(derivation.nodes, PackedNodes) for derivation in stored]
+
+    names = [f"d{at:02}" for at in range(17)]
+    for at, name in enumerate(names):
+        put(name, 500 * at, 500 * at + 500)
+    store = MemoryStore()
+    graph = NodeGraph(tmp_path, store=store, progress=False)
+    declare(graph, LINES)
+    assert len(graph.nodes("letter")) == 11  # of digits, and "a"
+    assert len(graph.nodes("line")) == 25_500
+    assert packed("line") == [False] * 14 + [True] * 3
+    first, *_, last = graph.nodes("line")
+    graph.link(last, first, weight=0.5)
+    put(names[0], 3, 500, "new\nzen")  # from now on packed
+    put(names[16], 8002, 8500, "new")  # as before
+    put("later", 8500, 8600, "odd")
+    (tmp_path / "d05.txt").rename(tmp_path / "moved.txt")
+    (tmp_path / "d06.txt").unlink()
+    done = graph.refresh()
+    assert [len(ids) for ids in (done.added, done.updated, done.removed)] == [1, 2, 1]
+    assert len(done.renamed) == 1
+    document = graph.nodes("ROOT")[7]
+    graph.update(Document(document.text, {"by": "Ann"}, id=document.id))
+    check_as_anew(graph, LINES)
+    assert sum(packed("line")) == 7
+    assert packed("letter") == [False]  # what is amended is never packed
+    source, target = graph.nodes("line")[-400], graph.nodes("line")[-1]
+    for weight in (0.5, 0.25):
+        graph.link(source, target, weight=weight)
+        assert [link.weight for link in graph.links(source)] == [weight]
+    graph.remove([document.id, target.document_id])  # with the link
+    check_as_anew(graph, LINES)
+    graph.remove([node.id for node in graph.nodes("ROOT")[1:]])  # few are left
+    put(names[0], 3, 490, "zero")
+    graph.refresh()
+    check_as_anew(graph, LINES)
+    held = {number for number, nodes in store._packed.items() if nodes}
+    assert len(held) == sum(packed("line"))  # nothing is held that is gone
