@@ -303,7 +303,7 @@ def test_values_that_sqlite_returns_in_another_form_are_not_damaged(tmp_path: Pa
 
 
 def contents(graph: NodeGraph) -> list[object]:
-    """Return the texts, spans, metadata and links of a graph, and what its vectors find."""
+    """Return the texts, spans, metadata, links and order of a graph, and what its vectors find."""
     nodes = [node for group in ("ROOT", "line", "entity") for node in graph.nodes(group)]
     return [
         *(
@@ -311,6 +311,8 @@ def contents(graph: NodeGraph) -> list[object]:
             for n in nodes
         ),
         *(graph.links(n) for n in nodes),
+        *(graph.links(n, incoming=True) for n in nodes),
+        graph.reader.document_ids(),
         [(r.node.id, round(r.score, 5)) for r in Retriever(graph, "line", "cosine")("Tea 3")],
     ]
 
@@ -327,7 +329,9 @@ def test_no_bit_that_flips_changes_an_answer_in_silence(tmp_path: Path) -> None:
     with reopened() as graph:
         texts = [f"Tea {n} of Anna.\nMilk {n} of Anna." for n in range(12)]
         graph.add(Document(text, {"n": n}, id=f"d{n}") for n, text in enumerate(texts))
-        graph.link("d0", "d1", "cites", metadata={"page": 3})
+        graph.link("d0", [f"d{n}" for n in (7, 2, 9, 4, 1)], "cites", metadata={"page": 3})
+        for n in (8, 3, 6):
+            graph.link(f"d{n}", "d1", "cites")
         right = contents(graph)
     whole = path.read_bytes()
     used = [at for at, byte in enumerate(whole) if byte]
