@@ -145,7 +145,7 @@ def answer_key(
     top_k: int | None,
     filters: Mapping[str, Any] | None,
     conditions: str,
-    is_note: bool = False,
+    is_note: bool,
 ) -> str:
     """Return the key of an answer, or of the note of an agent, which never stands for one.
 

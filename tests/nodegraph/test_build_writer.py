@@ -93,6 +93,10 @@ def test_what_fails_again_costs_only_itself(tmp_path: Path) -> None:
             with pytest.raises(TransformError, match="bad"):
                 graph.nodes("summary")
     assert asked == [*lines, "bad", "bad", "bad"]
+    with opened(tmp_path / "graph", picky) as graph:
+        graph.remove("d")
+        assert texts(graph, "summary") == []
+        assert "drafts summary" not in graph._store.kinds()  # what was kept of it is gone, too
 
 
 def test_threads_that_keep_their_work_while_others_are_written_never_wait_for_ever(

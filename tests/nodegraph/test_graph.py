@@ -6,7 +6,13 @@ from pathlib import Path
 import pytest
 from node_texts import split_lines, texts
 
-from nodekin.nodegraph import Document, NodeGraph, ReadError, TransformError
+from nodekin.nodegraph import (
+    Document,
+    NodeGraph,
+    ReadError,
+    SentenceSplitter,
+    TransformError,
+)
 
 pytestmark = pytest.mark.usefixtures("every_store")
 
@@ -24,6 +30,15 @@ def test_the_constructor_checks() -> None:
             NodeGraph(source)  # type: ignore[arg-type]
     with pytest.raises(ReadError, match=r"no file or folder '.*nowhere at all'"):
         NodeGraph("nowhere at all")
+
+
+def test_the_predefined_chunks_have_1024_256_and_128_tokens_and_a_tenth_in_common() -> None:
+    graph = NodeGraph(progress=False)
+    graph.add("tea " * 3000)
+    for name, size, overlap in [("Coarse", 1024, 100), ("Medium", 256, 25), ("Fine", 128, 12)]:
+        splitter = SentenceSplitter(size, overlap)
+        graph.create_node_group(name, splitter)
+        assert texts(graph.nodes(f"{name}Chunk")) == texts(graph.nodes(name))
 
 
 # Documents
