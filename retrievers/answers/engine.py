@@ -388,7 +388,7 @@ class QueryEngine(PromptMixin):
             )
         graph = graph_of(self.retriever)
         state, conditions = graph.reader.state(), self.conditions()
-        answer_key(question, top_k, filters, conditions)
+        answer_key(question, top_k, filters, conditions, is_note=False)  # raises for some filters
 
         def store(answer: Answer) -> None:
             if not any(note.startswith(MODEL_FAILED) for note in answer.notes):
