@@ -301,10 +301,13 @@ class QueryEngine(PromptMixin):
         """
         setup = setup_of(self)
         check = self._bounded_check() or self._checked_now
-        stale = [
-            with_causes(answer, setup_causes(answer, setup), changed)
-            for answer, changed in zip(answers, check(answers), strict=True)
-        ]
+        causes: dict[tuple[object, ...], list[str]] = {}  # most answers have the same set-up
+        stale = []
+        for answer, changed in zip(answers, check(answers), strict=True):
+            own = answer.model, *answer.setup.items()
+            if own not in causes:
+                causes[own] = setup_causes(answer, setup)
+            stale.append(with_causes(answer, causes[own], changed))
         return [item for item in stale if item is not None]
 
     def _checked_now(self, answers: Sequence[StoredAnswer]) -> list[StaleAnswer | None]:

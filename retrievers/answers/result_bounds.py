@@ -16,6 +16,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from functools import partial
+from hashlib import blake2b
 from importlib.metadata import version
 from itertools import islice
 from typing import Any, Literal, NamedTuple, Protocol
@@ -24,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...nodegraph.graph import NodeGraph
-from ...nodegraph.hashing import digest, full_digest
+from ...nodegraph.hashing import full_digest
 from ...nodegraph.node import Node
 from ...nodegraph.stored_answers import StaleAnswer, StoredAnswer
 from ..analysis.text_analyzer import TextAnalyzer
@@ -38,11 +39,11 @@ from ..indexes.text_index import TextIndex, analysis_version, terms_and_length
 from ..indexes.vector_index import VectorIndex
 from ..plans.plan import run
 from ..protocols import RetrieverProtocol
-from ..ranking import Mode, fuse_ids
+from ..ranking import FusedIds, fuse_ids
 from ..restricted_retriever import restriction_of
 from ..results import Results
 from ..retriever import FUSED, Retriever, RetrieverSettings
-from ..similarities.bm25 import Bm25
+from ..similarities.bm25 import Bm25, lucene_idf
 from ..similarities.registry import Auto, Cosine
 from .staleness import compared, with_current_causes
 
@@ -124,7 +125,8 @@ class WordScorer:
         self._statistics = index.statistics("")  # those of the index when a query was added last
         self._lengths = list[int]()  # postings of each row
         self._averages = list[float]()  # by row
-        self._new: list[npt.NDArray[Any]] = []
+        self._new = list[tuple[int, int, float, float]]()
+        self._new_impacts: list[npt.NDArray[np.uint16]] = []
         self._kind = np.dtype([*_POSTING.descr, ("impacts", np.uint16, (known,))])
         self._step = (similarity.k1 + 1) / 65_535  # an impact is stored in steps, k1 + 1 at most
         self._postings = np.zeros(0, self._kind)
@@ -145,7 +147,7 @@ class WordScorer:
         index, similarity = self._index, self._similarity
         average = index.total_length / index.size if index.size else 0.0
         positions: dict[str, int] = {}
-        rows, columns = list[tuple[Any, ...]](), list[int]()
+        columns = list[int]()
         if not self._statistics.is_of(index):
             self._statistics = index.statistics("")
         statistics = self._statistics
@@ -155,19 +157,17 @@ class WordScorer:
             main = next((form for form in forms if frequencies[form]), forms[0])
             for form in forms:
                 rarest = max(frequencies[form], frequencies[main])
-                idf = _inverse_frequency(rarest, index.size) if frequencies[form] else 0.0
-                rows.append((self._number(form), self._number(main), count, count * idf))
+                idf = lucene_idf(index.size, rarest) if frequencies[form] else 0.0
+                self._new.append((self._number(form), self._number(main), count, count * idf))
                 columns.append(positions.setdefault(form, len(positions)))
-        new, of_terms = np.zeros(len(rows), self._kind), np.array(rows, _POSTING)
-        for name in _POSTING.names or ():
-            new[name] = of_terms[name]
         unit_weights = dict.fromkeys(positions, 1.0)
         saturation = Saturation(similarity.k1, similarity.b, average)
         unweighed = TermWeights(unit_weights, saturation, statistics=(statistics,))
-        impacts = index.passages().term_scores(ids, unweighed)
-        new["impacts"][:, : len(ids)] = np.rint(impacts.T[columns] / self._step)
-        self._new.append(new)
-        self._lengths.append(len(new))
+        impacts = np.zeros((len(columns), self._kind["impacts"].shape[0]), np.uint16)
+        scores_of_terms = index.passages().term_scores(ids, unweighed).T[columns]
+        impacts[:, : len(ids)] = np.rint(scores_of_terms / self._step)
+        self._new_impacts.append(impacts)
+        self._lengths.append(len(columns))
         self._averages.append(average)
 
     def _number(self, term: str) -> int:
@@ -175,33 +175,37 @@ class WordScorer:
 
     def _build(self) -> tuple[npt.NDArray[Any], npt.NDArray[np.int64]]:
         """Return the postings, and the row of each."""
-        self._postings = np.concatenate([self._postings, *self._new])
-        self._new.clear()
+        if self._new:
+            new, of_terms = np.zeros(len(self._new), self._kind), np.array(self._new, _POSTING)
+            for name in _POSTING.names or ():
+                new[name] = of_terms[name]
+            new["impacts"] = np.concatenate(self._new_impacts)
+            self._postings = np.concatenate([self._postings, new])
+            self._new.clear()
+            self._new_impacts.clear()
         return self._postings, np.repeat(np.arange(len(self._lengths)), self._lengths)
 
     def scores(self, texts: Sequence[str]) -> Iterator[Floats]:
         """Yield the scores of texts."""
         postings, rows = self._build()
-        similarity = self._similarity
-        averages = np.array(self._averages)
-        averages[averages == 0] = 1.0
+        similarity, size = self._similarity, len(self._lengths)
         order = np.argsort(postings["term"], kind="stable")
         starts = np.searchsorted(postings["term"], range(len(self._terms) + 1), sorter=order)
+        rows, weights = rows[order], postings["weight"][order].astype(np.float64)
+        weights[weights == 0] = np.inf  # no text had the term: what it weighs is not known
+        average = max(self._averages, default=0.0) or 1.0  # a text scores most by the highest one
+        k1, b = similarity.k1, similarity.b
         for text in texts:
             terms, length = terms_and_length(similarity.analyzer, text)
-            counts = Counter(terms)
-            common = [*(counts.keys() & self._terms.keys())]
-            numbers = [self._terms[term] for term in common]
-            of_terms = [order[starts[number] : starts[number + 1]] for number in numbers]
-            at = np.concatenate([order[:0], *of_terms])
-            occurring = np.repeat([counts[term] for term in common], [*map(len, of_terms)])
-            of_rows = rows[at]
-            k1, b = similarity.k1, similarity.b
-            norms = k1 * (1 - b + b * (length / averages[of_rows]))
-            impacts = occurring * (k1 + 1) / (occurring + norms)
-            weights = postings["weight"][at].astype(np.float64)
-            weights[weights == 0] = np.inf  # no text had the term: what it weighs is not known
-            sums = np.bincount(of_rows, weights * impacts, minlength=len(self._lengths))
+            norm = k1 * (1 - b + b * length / average)
+            of_rows, of_weights = [rows[:0]], [weights[:0]]
+            for term, count in Counter(terms).items():
+                if (number := self._terms.get(term)) is not None:
+                    of_term = slice(starts[number], starts[number + 1])
+                    of_rows.append(rows[of_term])
+                    of_weights.append(weights[of_term] * (count * (k1 + 1) / (count + norm)))
+            joined = np.concatenate(of_rows), np.concatenate(of_weights)
+            sums = np.bincount(*joined, minlength=size)
             yield np.where(sums > 0, sums, -np.inf)
 
     def rescored(self) -> Rescored:
@@ -669,7 +673,8 @@ class ResultBounds(SyncedIndex):
 
 def _hash(*parts: str) -> int:
     """Return a number for texts, which is the same in every process."""
-    return int(digest(*parts)[:15], 16)
+    hashed = blake2b(repr(parts).encode(), digest_size=7)  # repr tells where a text ends
+    return int.from_bytes(hashed.digest(), "big")
 
 
 def _columns(parts: Sequence[Rescored]) -> Iterator[Sequence[Floats]]:
@@ -849,8 +854,10 @@ class BoundedCheck:
 
         def rank(query: str, founds: Sequence[Found], read: Read) -> tuple[Results, Known]:
             lists = [found.scores for found in founds]
-            firsts = [dict(islice(scores.items(), depth)) for scores in lists]
-            fused = fuse_ids(firsts if is_fused else lists, _MODES[is_fused], weights)
+            fused = FusedIds(lists[0], lists, 1.0)
+            if is_fused:
+                firsts = [dict(islice(scores.items(), depth)) for scores in lists]
+                fused = fuse_ids(firsts, "relative", weights)
             ids, scores = [*fused.scores], [*fused.scores.values()]
             known = ids[:limit]
             others = scores[limit - 1] if len(known) == limit else -np.inf
@@ -867,8 +874,6 @@ class BoundedCheck:
         limits = [depth + _SPARE if is_fused else limit] * len(branches)
         return run(joint_search(branches, rank, questions, limits, filters))
 
-
-_MODES: tuple[Mode, Mode] = ("concat", "relative")
 
 _REMOVED = 16  # answers that are removed before what is known of them is dropped
 

@@ -398,8 +398,9 @@ def compared(answer: StoredAnswer, results: Sequence[ScoredNode]) -> StaleAnswer
     before, now = Counter(old), Counter(new)
     if before == now:
         return None
-    removed = [r for r, key in zip(answer.results, old, strict=True) if key in before - now]
-    added = [r.node for r, key in zip(results, new, strict=True) if key in now - before]
+    gone, entered = before - now, now - before
+    removed = [r for r, key in zip(answer.results, old, strict=True) if key in gone]
+    added = [r.node for r, key in zip(results, new, strict=True) if key in entered]
     return StaleAnswer(answer, (), tuple(removed), tuple(added))
 
 

@@ -106,7 +106,7 @@ class Bm25:
                 "graphs with method='lucene'"
             )
         weights: dict[str, float] = {}
-        idf = partial(_lucene_idf, size)
+        idf = partial(lucene_idf, size)
         if self.method == "okapi":
             idf = partial(self._okapi_idf, size, statistics[0])
         highest = idf(0) if size else 0.0
@@ -150,7 +150,8 @@ class Bm25:
         return idf if idf >= 0 else self.epsilon * statistics.mean_inverse_frequency()
 
 
-def _lucene_idf(size: int, frequency: int) -> float:
+def lucene_idf(size: int, frequency: int) -> float:
+    """Return the inverse document frequency of a term that so many of all texts have."""
     return math.log(1 + (size - frequency + 0.5) / (frequency + 0.5))
 
 
