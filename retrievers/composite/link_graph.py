@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -13,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...nodegraph.graph import NodeGraph
-from ...nodegraph.locking import Lock, mutex
+from ...nodegraph.locking import mutex
 from ...nodegraph.node import Link
 from ..indexes.bm25_scores import Floats, Meets, Passages
 from ..validation import number, whole
@@ -186,25 +185,14 @@ class LinkGraph:
         return [read.passages[number] for number in distinct.tolist()], at[numbers]
 
     def _linked_entities(self) -> _LinkedEntities:
-        """Return what was read of entities, up to date."""
+        """Return what was read of entities in the state that is held."""
         key = ("link graph", self.group, self.via, self.types, self.options.max_passages_per_entity)
-        followed: _Followed = self.graph.reader.shared(key, _Followed)
-        with followed.lock.held():
-            for group in (self.group, *([] if self.via is None else [self.via])):
-                since = followed.revisions.get(group, 0)
-                if since == (revision := self.graph.reader.revision(group)):
-                    continue
-                changes = self.graph.reader.changes(group, since, stream=True)
-                if changes.complete:
-                    followed.entities = _LinkedEntities()
-                else:
-                    changed = [*changes.removed, *(node.id for node in changes.added)]
-                    linked = chain.from_iterable(self._links(changed))
-                    followed.entities.forget([*changed, *(other for other, _ in linked)])
-                followed.revisions[group] = revision
-            if len(followed.entities.by_id) > _MAX_CACHED_ENTITIES:
-                followed.entities = _LinkedEntities()
-            return followed.entities
+        by_state: dict[int, _LinkedEntities] = self.graph.reader.shared(key, dict)
+        read = by_state.get(state := self.graph.reader.state())
+        if read is None or len(read.by_id) > _MAX_CACHED_ENTITIES:
+            by_state.clear()
+            read = by_state[state] = _LinkedEntities()
+        return read
 
     def _entities(self, read: _LinkedEntities, mentioned: Iterable[str]) -> list[_Entity]:
         """Return the entities among some nodes, the rarest first."""
@@ -219,8 +207,7 @@ class LinkGraph:
         entities: dict[str, _Entity | None] = dict.fromkeys([node.id for node in nodes])
         nodes = [node for node in nodes if node.group == self.via]
         of_nodes = [*self._links([node.id for node in nodes])]
-        every = self._ends(of_nodes)
-        for node, links, passages in zip(nodes, of_nodes, every, strict=True):
+        for node, links, passages in zip(nodes, of_nodes, self._ends(of_nodes), strict=True):
             if 1 < len(passages) <= self.options.max_passages_per_entity:
                 about, within = map(node.own_metadata.get, ("about", "in_titles"))
                 title_of = about if isinstance(about, list | tuple) else passages
@@ -232,7 +219,7 @@ class LinkGraph:
                     read.numbers(passages),
                     np.array([shares.get(passage, UNTITLED) for passage in passages]),
                 )
-        read.add(entities, zip([node.id for node in nodes], every, strict=True))
+        read.by_id.update(entities)  # other threads read it meanwhile
 
     def _ends(self, of_nodes: Sequence[list[tuple[str, Link]]]) -> list[list[str]]:
         """Return the passages at the ends of each node's links: all, or more than are followed."""
@@ -283,7 +270,7 @@ _RAREST = attrgetter("place")
 
 
 class _LinkedEntities:
-    """Hold entities that were read, until they or their passages change.
+    """Hold entities that were read of a state.
 
     Many threads may read and add at once; passages are numbered in the order they are seen.
 
@@ -297,22 +284,6 @@ class _LinkedEntities:
         self.by_id: dict[str, _Entity | None] = {}
         self.passages: list[str] = []
         self._numbers: dict[str, int] = {}
-        self._of_passages: dict[str, set[str]] = {}  # entities
-
-    def forget(self, ids: Iterable[str]) -> None:
-        """Forget entities, and those of passages."""
-        for i in ids:
-            for entity in (i, *self._of_passages.get(i, ())):
-                self.by_id.pop(entity, None)
-
-    def add(
-        self, entities: Mapping[str, _Entity | None], passages: Iterable[tuple[str, list[str]]]
-    ) -> None:
-        """Add entities that were read, and to which passages some of them are linked."""
-        for entity, of_entity in passages:
-            for passage in of_entity:
-                self._of_passages.setdefault(passage, set()).add(entity)
-        self.by_id.update(entities)
 
     def numbers(self, passages: Sequence[str]) -> Numbers:
         """Return the numbers of passages."""
@@ -322,15 +293,6 @@ class _LinkedEntities:
                     self._numbers[passage] = len(self.passages)
                     self.passages.append(passage)
         return np.fromiter(map(self._numbers.__getitem__, passages), np.int64, len(passages))
-
-
-class _Followed:
-    """Hold entities that were read, and up to which changes of groups they are known."""
-
-    def __init__(self) -> None:
-        self.lock = Lock("another thread that looks for changed links")
-        self.revisions: dict[str, int] = {}
-        self.entities = _LinkedEntities()
 
 
 def _strongest(

@@ -114,3 +114,50 @@ def test_what_a_title_names_is_closer_than_what_a_text_does() -> None:
     shares = {"b": 1.0, "c": IN_TITLE, "d": UNTITLED}
     assert from_a == {i: pytest.approx(share * rarity) for i, share in shares.items()}
     assert from_c == {i: pytest.approx(max(IN_TITLE, shares.get(i, 0)) * rarity) for i in "abd"}
+
+
+@pytest.mark.parametrize("group", ["part", "ROOT"])
+def test_entities_are_read_again_where_links_have_changed(
+    group: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    graph = NodeGraph(progress=False)
+    graph.create_node_group("part", lambda text: [f"part of {text}"])
+    graph.add([Document(f"text {name}", id=name) for name in "abcd"])
+    graph.create_node_group(
+        "entity", lambda nodes: [LinkedText("E", nodes[:2])], scope="group", parent=group
+    )
+    a, b, c, d = (node.id for node in graph.nodes(group))
+    (entity,) = graph.nodes("entity")
+    read: list[str] = []
+    read_entities = LinkGraph._read_entities
+
+    def noted(self: LinkGraph, ids: list[str], entities: Any) -> None:
+        read.extend(ids)
+        read_entities(self, ids, entities)
+
+    def linked_to_a() -> tuple[bool, set[str]]:
+        """Return whether the entity was read, and what is linked to a."""
+        read.clear()
+        with graph.reader.reading(group, "entity"):
+            index = open_postings(graph, group, DEFAULT_ANALYZER)
+            index.sync()
+            links = LinkGraph(
+                graph, group, index.passages(), None, 4, "entity", None, LinkOptions()
+            )
+            (from_a,) = strengths(links.connections([a]))
+        return bool(read), {*from_a}
+
+    monkeypatch.setattr(LinkGraph, "_read_entities", noted)
+    assert linked_to_a() == (True, {b})
+    assert linked_to_a() == (False, {b})
+    graph.link(c, d, "cites")
+    assert linked_to_a() == (True, {b})
+    graph.link(d, entity, "mentions")
+    assert linked_to_a() == (True, {b, d})
+    graph.link(entity, c, "mentions")
+    assert linked_to_a() == (True, {b, c, d})
+    graph.unlink(d, entity, "mentions")
+    assert linked_to_a() == (True, {b, c})
+    graph.unlink(entity, c, "mentions")
+    assert linked_to_a() == (True, {b})
+    assert linked_to_a() == (False, {b})
