@@ -9,6 +9,7 @@ import threading
 from pathlib import Path
 
 import pytest
+from postgres_server import RunningServer
 
 from nodekin.nodegraph import NodeGraph, locking
 from nodekin.nodegraph.locking import Lock
@@ -304,10 +305,25 @@ print(interrupts)
 """
 
 
+OTHER_STORE = """
+from nodekin.adapters.engines.postgres.postgres_store import PostgresStore
+with NodeGraph(store=PostgresStore(store, timeout=10)) as other:
+    other.add(documents(1))
+"""
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timers here")
 def test_two_thousand_interrupts_leave_no_lock_held(store: str) -> None:
     assert run(INTERRUPTS, store) == "2000"
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timers here")
+def test_interrupts_leave_no_lock_of_a_server_held(postgres_server: RunningServer) -> None:
+    address = postgres_server.address()
+    script = INTERRUPTS.replace("2_000", "300").replace("graph.close()", OTHER_STORE)
+    assert run(script, address) == "300"
 
 
 STARVED = """

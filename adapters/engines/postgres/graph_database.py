@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from secrets import token_hex
@@ -169,12 +170,12 @@ class GraphDatabase(Database[ServerConnection]):
     def _set_up(self) -> None:
         super()._set_up()
         self._pid = os.getpid()
-        self._local = threading.local()
         self._idle = idle_connections(self.address)
         self._generation = 0  # counts how often all was closed
         self._name = token_hex(8)
         self._transactions = 0
-        self._holders = 0  # threads that keep other processes from writing
+        # Threads that keep other processes from writing, each with how many blocks it is in.
+        self._holders: Counter[int] = Counter()
         self._locked: ServerConnection | None = None  # the connection that has the lock for them
 
     def __del__(self) -> None:
@@ -339,36 +340,45 @@ class GraphDatabase(Database[ServerConnection]):
     @contextmanager
     def writing(self) -> Iterator[None]:
         """Keep other processes from writing, by a lock that ends with the connection."""
-        self._acquire()
-        self._local.writing = getattr(self._local, "writing", 0) + 1
+        thread = threading.get_ident()
+        outer = self._holders[thread]
         try:
-            yield
-        finally:
-            self._local.writing -= 1
-            with self._mutex.held():
-                self._holders -= 1
-                if not self._holders:
-                    locked, self._locked = self._locked, None
-                    if locked is not None and locked is self._writer and not locked.lost:
-                        with suppress(ServerLostError):  # the lock has ended with it
-                            locked.rows("SELECT pg_advisory_unlock(%s)", [self._lock])
-                    self._stop_writing()
+            try:
+                self._acquire(thread, outer)
+                yield
+            finally:
+                self._leave(thread, outer)
+        finally:  # again, since an interrupt may have hit the first
+            self._leave(thread, outer)
+
+    def _leave(self, thread: int, outer: int) -> None:
+        """Let other processes write if no thread keeps them from it any more."""
+        with self._mutex.held():
+            self._holders[thread] = outer
+            self._holders += Counter()  # drops what has come to zero
+            if not self._holders:
+                self._locked = None
+                if self._writer is not None and not self._writer.lost:
+                    with suppress(ServerLostError):  # the lock has ended with it
+                        self._writer.run("SELECT pg_advisory_unlock_all()")
+                self._stop_writing()
 
     @property
     def _lock(self) -> int:
         return self.address.lock("writing")
 
-    def _acquire(self) -> None:
+    def _acquire(self, thread: int, outer: int) -> None:
+        """Keep other processes from writing, for one more block of a thread."""
         deadline = time.monotonic() + self._timeout
         while True:
             with self._mutex.held():
                 if self._holders:
                     self._check_held()  # else those who come would hold a lost lock for ever
-                    self._holders += 1
+                    self._holders[thread] = outer + 1
                     return
                 writer, rows = self._on_writer(lambda db: db.rows(_TRY_LOCK, [self._lock]))
                 if rows[0][0]:
-                    self._holders, self._locked = 1, writer
+                    self._locked, self._holders[thread] = writer, 1
                     return
             if time.monotonic() > deadline:
                 raise StoreError(
@@ -435,11 +445,12 @@ class GraphDatabase(Database[ServerConnection]):
 
     def is_writing(self) -> bool:
         """Return whether this thread has begun to write, and what it reads has to stay true."""
-        return self._owner == threading.get_ident() or bool(getattr(self._local, "writing", 0))
+        thread = threading.get_ident()
+        return self._owner == thread or bool(self._holders[thread])
 
     def _check_lock(self) -> None:
         """Refuse to write what was read under a lock that has been lost."""
-        if getattr(self._local, "writing", 0):
+        if self._holders[threading.get_ident()]:
             self._check_held()
 
     def _check_held(self) -> None:

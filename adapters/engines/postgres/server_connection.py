@@ -304,6 +304,11 @@ class ServerConnection:
             yield
         except self._psycopg.Error as error:
             raise self._explanation(error) from error
+        except Exception:
+            raise
+        except BaseException:  # an interrupt: nobody knows what the server does, and has locked
+            self.close()
+            raise
 
     def _explanation(self, error: psycopg.Error) -> StoreError:
         where, errors = self._address.shown, self._psycopg.errors

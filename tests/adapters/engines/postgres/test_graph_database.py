@@ -5,6 +5,8 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from typing import Any
 
 import psycopg
 import pytest
@@ -356,3 +358,42 @@ def test_paid_vectors_survive_a_lost_connection(
         store.put_values("vectors", {str(number): b"1"})
     assert len(store.get_values("vectors")) == 5
     store.close()
+
+
+def test_an_interrupt_in_a_statement_ends_its_connection(postgres_server: RunningServer) -> None:
+    address = postgres_server.address()
+
+    def interrupted(store: PostgresStore) -> None:
+        with store.writing():
+            writer = store._database._writer
+            assert writer is not None
+            with writer._explained():
+                writer._db.pgconn.send_query(b"SELECT 1")  # whose answer is not read
+                raise KeyboardInterrupt
+
+    with closing(PostgresStore(address)) as store, closing(PostgresStore(address)) as other:
+        with pytest.raises(KeyboardInterrupt):
+            interrupted(store)
+        for each in (other, store):
+            with each.writing():
+                each.put_values("kind", {"key": b"value"})
+        assert store.get_values("kind") == {"key": b"value"}
+
+
+def test_an_interrupt_before_a_lock_is_noted_leaves_it_to_nobody(
+    postgres_server: RunningServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    address = postgres_server.address()
+    other = PostgresStore(address, timeout=5)
+    with closing(PostgresStore(address)) as store, closing(other):
+        locked = store._database._on_writer
+
+        def interrupted(work: Any) -> Any:
+            locked(work)
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(store._database, "_on_writer", interrupted)
+        with pytest.raises(KeyboardInterrupt), store.writing():
+            pass
+        with other.writing():
+            other.put_values("kind", {"key": b"value"})
