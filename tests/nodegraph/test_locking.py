@@ -536,3 +536,12 @@ def test_an_interrupt_that_leaves_the_transaction_of_a_build_is_raised(
     with pytest.raises(KeyboardInterrupt):
         graph.build("line")
     assert [n.text for n in graph.nodes("line")] == ["green tea", "black tea", "cup"]
+
+
+def test_outside_of_a_reading_block_nothing_is_remembered_of_a_state(tmp_path: Path) -> None:
+    graph, other = (NodeGraph(store=tmp_path / "graph.db", progress=False) for _ in range(2))
+    assert graph.reader.count("ROOT") == 0
+    other.add("tea")
+    assert graph.reader.count("ROOT") == 1
+    graph.close()
+    other.close()

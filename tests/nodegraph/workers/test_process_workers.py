@@ -239,14 +239,17 @@ def test_a_process_that_is_killed_takes_one_document_with_it(workers: ProcessWor
     def crash(text: str) -> list[str]:
         if text == "crash":
             os.kill(os.getpid(), signal.SIGKILL)
+        if text == "exit":
+            os._exit(3)
         return [text]
 
     graph = NodeGraph(progress=False)
-    graph.add([Document(text, id=text) for text in ("a", "crash", "b", "c")])
+    graph.add([Document(text, id=text) for text in ("a", "crash", "b", "exit", "c")])
     graph.create_node_group("word", crash)
-    (failure,) = graph.build("word", workers=workers, on_error="skip")
-    assert failure.document == "crash"
-    assert "ended by SIGKILL, as the system sends it where memory runs out" in str(failure.error)
+    killed, ended = graph.build("word", workers=workers, on_error="skip")
+    assert [killed.document, ended.document] == ["crash", "exit"]
+    assert "ended by SIGKILL, as the system sends it where memory runs out" in str(killed.error)
+    assert "ended with status 3" in str(ended.error)
     assert [node.text for node in graph.nodes("word")] == ["a", "b", "c"]
 
 
