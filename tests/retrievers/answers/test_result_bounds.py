@@ -4,9 +4,10 @@ import random
 
 import numpy as np
 import pytest
+from stress import amount
 
 from nodekin.nodegraph import Document, NodeGraph
-from nodekin.retrievers import QueryEngine, Retriever
+from nodekin.retrievers import DefaultRetriever, QueryEngine, Retriever
 from nodekin.retrievers import retriever as retriever_module
 from nodekin.retrievers.answers import result_bounds
 from nodekin.retrievers.answers.result_bounds import BoundedCheck
@@ -112,6 +113,41 @@ def test_those_are_named_whose_retrieval_differs(similarity, languages, seed, mo
         elif rng.random() < 0.3:
             graph.answers.remove(rng.choice(list(graph.answers)))
             engine.query(text_of(rng, languages), keep=True)
+
+
+NAMES = ["Amber Bay", "Cedar Hill", "Dover Rock", "Elm Grove", "Fern Dale", "Gold Creek"]
+
+
+@pytest.mark.parametrize("links", [False, True])
+@pytest.mark.parametrize("seed", range(amount(1, 50)))
+def test_those_are_named_whose_default_search_differs(links, seed):
+    rng = random.Random(seed)
+    graph = NodeGraph()
+    for number in range(24):
+        name = NAMES[number] if number < len(NAMES) else f"Name{number}"
+        text = f"{text_of(rng, 1)} {rng.choice(NAMES)} {text_of(rng, 1)}"
+        graph.add(Document(f"# {name}\n\n{text}", {"year": 2020 + number % 4}, id=f"d{number}"))
+    retriever = DefaultRetriever(graph, follow_links=links, top_k=2)
+    engine = QueryEngine(retriever, lambda prompt: "An answer [1].")
+    ways = set()
+    for number in range(8):
+        filters = {"year": {"gte": 2022}} if number % 3 == 0 else None
+        question = f"{text_of(rng, 1)} {rng.choice(NAMES)}"
+        answer = engine.query(question, keep=True, filters=filters)
+        ways.update(e.similarity for source in answer.sources for e in source.result.evidence)
+    assert any(way.startswith("link") for way in ways) == links
+    for number in range(6):
+        for _ in range(rng.randint(0, 3)):
+            edit(rng, graph, number, 1)
+        expected = set()
+        for answer in graph.answers:
+            fresh = engine.query(answer.question, filters=answer.filters)
+            results = [r for source in fresh.sources for r in (source.result, *source.merged)]
+            results += [omission.result for omission in fresh.omitted]
+            keys = sorted(stored_result(result).key for result in results)
+            if keys != sorted(result.key for result in answer.results):
+                expected.add(answer.key)
+        assert {stale.answer.key for stale in graph.answers.stale()} == expected
 
 
 def test_what_is_far_from_a_question_costs_no_retrieval():
