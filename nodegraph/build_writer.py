@@ -220,6 +220,8 @@ _BATCH = 2_000  # nodes that are written at once, at most
 PERIOD = 0.1
 """Seconds after which finished documents are written; for parts of one, at least twice as many."""
 
+_MADE_AGAIN = 0.001  # seconds a parent, up to which it takes as long to wait for the disk
+
 FAILED_STAMP = Stamp("", "", "")
 """The stamp of a derivation that failed."""
 
@@ -287,6 +289,10 @@ class BatchWriter:
         rules: The hash of the rules it is built by. The first write ends what the store says of
             other rules.
         failed: The failures so far, by group and document, with the key of the task.
+
+    Attributes:
+        is_costly: Whether something took a millisecond a parent, as all does that a model has
+            made. Then writes wait for the disk; the rest is made again as soon as it is read.
     """
 
     def __init__(
@@ -305,6 +311,7 @@ class BatchWriter:
         self._done: list[tuple[DerivationJob, Derivation | Amendment, Failure | None]] = []
         self._size = 0
         self._since, self._pause = time.monotonic(), PERIOD
+        self._last, self.is_costly = self._since, False
         self.checkpoint = BuildCheckpoint(store, group)
         self.written = 0
 
@@ -316,7 +323,9 @@ class BatchWriter:
         """Add the derivation of one document; write all if that is due."""
         self._done.append((job, derived, None))
         self._size += len(derived.nodes) + 1
-        if self._size >= _BATCH or time.monotonic() - self._since > self._pause:
+        before, self._last = self._last, time.monotonic()
+        self.is_costly |= self._last - before > _MADE_AGAIN * (1 + len(job.families))
+        if self._size >= _BATCH or self._last - self._since > self._pause:
             self.flush()
 
     def leave_out(self, job: DerivationJob, error: TransformError) -> None:
@@ -328,10 +337,10 @@ class BatchWriter:
         """Write all derivations that were added."""
         if self._done:
             started = time.monotonic()
-            with self._access.writing():
+            with self._access.writing(lasting=self.is_costly):
                 self.write()
             # On a busy machine or a slow disk a write takes a tenth of the time, not most of it.
-            self._since = time.monotonic()
+            self._since = self._last = time.monotonic()
             self._pause = PERIOD * (1 + 100 * (self._since - started))
         else:
             self.checkpoint.save()

@@ -185,6 +185,7 @@ class GroupBuilder:
         if until is None:
             return
         writer = BatchWriter(self._store, self._access, group, _versions(lineage), self._failed)
+        writer.is_costly = calls.at_once > 1  # what several threads wait for is not timed
         try:
             # Left early, it waits for what other threads have begun, which is kept.
             with closing(self._jobs(lineage, pending, writer, calls)) as jobs:
@@ -194,7 +195,7 @@ class GroupBuilder:
                 writer.flush()
             raise
         self._drop_stale_failures()
-        with self._access.writing():
+        with self._access.writing(lasting=writer.is_costly):
             writer.write()
             if writer.written < len(pending):
                 return  # some changed meanwhile: the next build looks at all of them again

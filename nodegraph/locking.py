@@ -14,7 +14,7 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, wait
-from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from contextvars import ContextVar
 from traceback import walk_stack
 from types import FrameType
@@ -42,6 +42,9 @@ class StateStore(Protocol):
 
     def writing(self) -> AbstractContextManager[object]:
         """Keep other processes from writing."""
+
+    def made_again(self) -> AbstractContextManager[None]:
+        """Let a power cut undo what this thread writes."""
 
     def transaction(self) -> AbstractContextManager[object]:
         """Take all writes of this thread as one."""
@@ -481,11 +484,12 @@ class Access:
         self.state = State(self.state.number)
 
     @contextmanager
-    def writing(self, *, builds: bool = True) -> Iterator[None]:
+    def writing(self, *, builds: bool = True, lasting: bool = True) -> Iterator[None]:
         """Change the store while nobody else reads or writes; all or nothing.
 
         Args:
             builds: Whether only derived data is written, so that current readers stay valid.
+            lasting: Whether it survives a power cut; what does not is to be made again at once.
 
         Raises:
             RuntimeError: If this thread is reading, or has a transaction open.
@@ -500,7 +504,11 @@ class Access:
                 "now would be undone: leave its block before; if an interrupt has left it, forget "
                 "the traceback (del sys.last_traceback, sys.last_value), or open the graph anew"
             )
-        with self._store.writing(), self._lock.write():
+        with (
+            nullcontext() if lasting else self._store.made_again(),
+            self._store.writing(),
+            self._lock.write(),
+        ):
             observation = current_observation.get() if builds else None
             before = -1
             if observation is not None:

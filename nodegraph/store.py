@@ -76,6 +76,13 @@ class NodeStore(ABC):
         """Return whether this thread has a transaction open, where the store knows."""
         return False
 
+    def made_again(self) -> AbstractContextManager[None]:
+        """Let a power cut undo what this thread writes in the block.
+
+        For what is made again at once. What is written later is not there without it.
+        """
+        return nullcontext()
+
     # What a store has to implement
 
     @abstractmethod

@@ -306,6 +306,7 @@ class Connection:
         self._is_malformed: bool | None = None  # None until something asks
         self._lock = threading.RLock()  # held while a statement runs
         self.retired = False
+        self._waits = True  # for the disk when a transaction is committed
         self._opened = opened
         self._db_now: sqlite3.Connection | None = None
         self._closing: sqlite3.Connection | None = None
@@ -365,6 +366,7 @@ class Connection:
             db.execute("PRAGMA foreign_keys = ON")
             # What was acknowledged is on the disk, whatever stops the machine.
             db.execute("PRAGMA synchronous = FULL")
+            self._waits = True
             # Pages that get free are not overwritten with zeros, as some systems' SQLite does: a
             # removal would need as much room as what it removes, which a full disk has not.
             db.execute("PRAGMA secure_delete = FAST")
@@ -404,6 +406,12 @@ class Connection:
                 return self._db.execute(statement, values).lastrowid or 0
         except _FAILURES as error:
             raise self._explained(error) from error
+
+    def wait_for_disk(self, waits: bool) -> None:
+        """Say whether the next transactions are on the disk when they are committed."""
+        if self._waits != waits:
+            self.run(f"PRAGMA synchronous = {'FULL' if waits else 'NORMAL'}")
+            self._waits = waits
 
     def run_many(self, statement: str, rows: Iterable[Sequence[Any]]) -> None:
         """Run a statement for each row of values."""

@@ -189,6 +189,15 @@ class GraphFile(Database[Connection]):
         finally:  # again, since an interrupt may have hit the first
             self._leave(thread, outer)
 
+    @contextmanager
+    def made_again(self) -> Iterator[None]:
+        """Commit without waiting for the disk; see ``NodeStore.made_again``."""
+        self._local.is_made_again = True
+        try:
+            yield
+        finally:
+            self._local.is_made_again = False
+
     def _leave(self, thread: int, outer: int) -> None:
         """Let other processes write if no thread keeps them from it any more."""
         with self._holding_lock:
@@ -237,6 +246,7 @@ class GraphFile(Database[Connection]):
     def _start_writing(self) -> Connection:
         writer = self._writing_connection()
         writer.roll_back()  # what an interrupt has left
+        writer.wait_for_disk(not getattr(self._local, "is_made_again", False))
         writer.run("BEGIN IMMEDIATE")
         try:
             writer.version()  # another process may have brought the tables to a newer version

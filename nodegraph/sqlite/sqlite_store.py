@@ -102,6 +102,10 @@ class SQLiteStore(DatabaseStore[GraphFile]):
         """Keep others from the same work, by a lock of a file beside the indexes."""
         return self._database.exclusive(self.index_folder / f"{digest(purpose)}.lock", wait)
 
+    def made_again(self) -> AbstractContextManager[None]:
+        """Commit without waiting for the disk: a power cut may undo the last transactions."""
+        return self._database.made_again()
+
     def close(self) -> None:
         """Close the file; the next use opens it again."""
         super().close()

@@ -34,6 +34,23 @@ class PackingStore(MemoryStore):
     packs_from = 0
 
 
+def test_parents_of_packed_nodes_are_known_without_making_these(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    graph = NodeGraph(store=PackingStore(), progress=False)
+    graph.create_node_group("line", str.splitlines)
+    graph.create_node_group("word", str.split, parent="line")
+    graph.add(["one two three\nfour five\nsix", "seven"])
+    words, lines = graph.nodes("word"), graph.nodes("line")
+    made: list[int] = []
+    monkeypatch.setattr(PackedNodes, "__getitem__", lambda self, at: made.append(at))
+    with graph.reader.reading("word"):
+        parents = graph.reader.parent_ids([*(word.id for word in words), lines[0].id])
+    assert parents == [*(word.parent_id for word in words), lines[0].parent_id]
+    assert set(parents[:-1]) == {line.id for line in lines}
+    assert made == []
+
+
 def _heading(node: Node) -> list[Node]:
     return [Node(line, {"line": at}) for at, line in enumerate(node.text.splitlines())]
 

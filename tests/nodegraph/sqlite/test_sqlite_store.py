@@ -1,14 +1,19 @@
 """The store in a file against a simple model, under random writes."""
 
+import sqlite3
 import tempfile
 from pathlib import Path
+from types import SimpleNamespace
 
+import pytest
 from hypothesis import settings
 from hypothesis.stateful import rule
 from store_machine import StoreMachine
 from stress import amount
 
-from nodekin.nodegraph import Document, Node, NodeGraph, NodeStore
+from nodekin.nodegraph import Document, Node, NodeGraph, NodeStore, build_writer
+from nodekin.nodegraph.sqlite.connection import Connection
+from nodekin.nodegraph.sqlite.file import GraphFile
 from nodekin.nodegraph.sqlite.sqlite_store import SQLiteStore
 
 
@@ -59,3 +64,55 @@ def test_siblings_share_what_they_inherit_and_no_one_else_does(tmp_path: Path) -
             assert first.inherited is second.inherited  # an index of many nodes holds it once
         assert words[0].inherited == words[4].inherited != words[6].inherited
     graph.close()
+
+
+NORMAL, FULL = 1, 2  # as SQLite numbers them
+
+
+@pytest.mark.parametrize(
+    ("seconds", "threads", "build"), [(0.0005, 0, NORMAL), (0.02, 0, FULL), (0.0005, 2, FULL)]
+)
+def test_a_build_waits_for_the_disk_where_it_is_not_made_again_at_once(
+    seconds: float, threads: int, build: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now, commits = [0.0], []
+
+    def lines(text: str) -> list[str]:
+        now[0] += seconds
+        return text.splitlines()
+
+    def noted(file: GraphFile, connection: Connection, touched: bool) -> None:
+        commits.extend(connection.row("PRAGMA synchronous") or ())
+        commit(file, connection, touched)
+
+    commit = GraphFile._commit
+    monkeypatch.setattr(GraphFile, "_commit", noted)
+    monkeypatch.setattr(build_writer, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    with NodeGraph(store=tmp_path / "graph", progress=False) as graph:
+        graph.create_node_group("line", lines, num_workers=threads)
+        for text in ("one\ntwo", "three"):
+            commits.clear()
+            graph.add(text)
+            assert set(commits) == {FULL}
+            commits.clear()
+            graph.build("line")
+            assert set(commits) == {build}
+        graph.link(*graph.nodes("line")[:2], "next")
+        assert commits[-1] == FULL
+
+
+def test_an_add_reads_each_group_once(tmp_path: Path) -> None:
+    statements: list[str] = []
+    with NodeGraph(store=tmp_path / "graph", progress=False) as graph:
+        graph.create_node_group("line", str.splitlines)
+        graph.add(["one\ntwo", "three"])
+        graph.build("line")
+        writer = graph._store._database._writer  # type: ignore[attr-defined]
+        connection: sqlite3.Connection = writer._db
+        connection.set_trace_callback(statements.append)
+        graph.add("four")
+        graph.build("line")
+    transactions = "\n".join(statements).split("COMMIT")
+    assert len(transactions) == 3
+    assert [part.count("FROM groups WHERE name = ") for part in transactions] == [1, 2, 0]
+    assert [part.count("UPDATE groups") for part in transactions] == [1, 2, 0]
