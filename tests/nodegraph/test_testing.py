@@ -147,7 +147,7 @@ class WithoutJournal(MemoryStore):
 
 class EmptyWhenClosed(MemoryStore):
     def close(self) -> None:
-        self._links.clear()
+        self._derivations.clear()
 
 
 @pytest.mark.slow
