@@ -353,7 +353,7 @@ class BatchWriter:
         """
         changed = self._changed()
         shares: dict[str, Derivation] = {}
-        amendments: list[tuple[GroupFollower | None, Amendment]] = []
+        amendments: list[tuple[GroupFollower, Amendment]] = []
         for job, derived, failure in self._done:
             document_id = job.task.document_id
             parents = [parent for parent, _ in job.families if parent is not None]
@@ -362,6 +362,7 @@ class BatchWriter:
                     self.checkpoint.delete(parents, job.task.key)
                 continue
             if isinstance(derived, Amendment):
+                assert job.follower is not None
                 amendments.append((job.follower, derived))
             else:
                 shares[document_id] = derived
@@ -378,8 +379,7 @@ class BatchWriter:
             self._store.put_derivations(self._group.name, shares)
         for follower, amendment in amendments:
             self._store.amend(self._group.name, CORPUS, amendment)
-            if follower is not None:
-                follower.revision = self._store.revision(self._group.name)
+            follower.revision = self._store.revision(self._group.name)
         self.checkpoint.save()  # of what failed, or is not finished
         self.written += len(shares) + len(amendments)
         self._done, self._size = [], 0
