@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..nodegraph.errors import check_integer
+from ..nodegraph.locking import Lock
 from ..nodegraph.models.encoder import (
     CPU_BATCH_TOKENS,
     GPU_BATCH_TOKENS,
+    Batch,
     Encoder,
     padded_batches,
 )
@@ -113,11 +115,8 @@ class SentenceTransformerEmbedder:
             by_tokens=batch_size is None,
         )
 
-    def embed_batches(self, texts: Sequence[str]) -> tuple[list[list[int]], Iterator[Any]] | None:
-        """Return which texts are embedded together, and their vectors in turn.
-
-        None where a number of texts says it.
-        """
+    def embed_batches(self, texts: Sequence[str]) -> Iterator[Batch] | None:
+        """Return texts in batches as they are embedded. None where a number of texts says which."""
         return self._encoder.embed_batches(list(texts))
 
     def embed(self, texts: Sequence[str]) -> Any:
@@ -130,6 +129,21 @@ class SentenceTransformerEmbedder:
 
 
 _TOKENIZED_AT_ONCE = 1_024
+
+_ATTENTION = Lock("another thread that starts a model on a GPU")
+
+
+@contextmanager
+def _attention_without_plans(device: Any) -> Iterator[None]:
+    """Keep attention from cuDNN, which plans for some .1 s whenever a batch has a new shape."""
+    if device.type != "cuda":
+        yield
+        return
+    from torch.nn.attention import SDPBackend, sdpa_kernel  # loaded with the model
+
+    names = "FLASH_ATTENTION", "EFFICIENT_ATTENTION", "MATH"
+    with _ATTENTION.held(), sdpa_kernel([getattr(SDPBackend, name) for name in names]):
+        yield  # what is set is set for all threads
 
 
 class _DirectTransformer:
@@ -153,8 +167,8 @@ class _DirectTransformer:
             and getattr(first, "backend", None) == "torch"
             and list(getattr(first, "modality_config", ())) == ["text"]
             and not getattr(first, "processing_kwargs", True)
-            and getattr(model, "_placement_is_delegated", True) is False
-            and getattr(model, "_distributed_inference", True) is None
+            and not getattr(model, "_placement_is_delegated", False)
+            and getattr(model, "_distributed_inference", None) is None
             and getattr(tokenizer, "is_fast", False)
             and tokenizer.pad_token_id is not None
             and "attention_mask" in tokenizer.model_input_names
@@ -190,7 +204,8 @@ class _DirectTransformer:
             tensor = tensor.pin_memory() if device.type == "cuda" else tensor  # to wait for nothing
             features[name] = tensor.to(device, non_blocking=True)
         self._model.eval()
-        return self._model(features)[output]
+        with _attention_without_plans(device):
+            return self._model(features)[output]
 
     def _padded(self, batch: Sequence[Tokens]) -> dict[str, np.ndarray[Any, Any]]:
         """Fill rows up to the longest."""
@@ -279,30 +294,14 @@ class TransformerVectors(_DirectTransformer):
         """Tokenize texts, with the tokens that the model adds to them."""
         return self._tokenized(texts)
 
-    def computed(
-        self, tokens: Sequence[Tokens], normalize: bool
-    ) -> tuple[list[list[int]], Iterator[Any]]:
-        """Return which texts are computed together, the longest first, and their vectors in turn.
-
-        While the vectors of a batch are used a GPU computes the next one.
-        """
-        batches = self._batches(tokens)
-        ahead = 0 if self._model.device.type == "cpu" else 1
-
-        def computed() -> Iterator[Any]:
-            waiting: deque[Any] = deque()
-            for batch in batches:
-                waiting.append(self._vectors([tokens[at] for at in batch], normalize))
-                if len(waiting) > ahead:
-                    yield waiting.popleft().float().cpu().numpy()
-            for vectors in waiting:
-                yield vectors.float().cpu().numpy()
-
-        return batches, computed()
-
-    def _vectors(self, batch: Sequence[Tokens], normalize: bool) -> Any:
+    def begun(self, tokens: Sequence[Tokens], normalize: bool) -> Any:
+        """Return the vectors of texts on the model's device. A GPU may still be computing them."""
         import torch  # loaded with the model
 
         with torch.inference_mode():
-            vectors = self._output(batch, "sentence_embedding")[:, : self._model.truncate_dim]
+            vectors = self._output(tokens, "sentence_embedding")[:, : self._model.truncate_dim]
             return torch.nn.functional.normalize(vectors, dim=1) if normalize else vectors
+
+    def ended(self, vectors: Any) -> Any:
+        """Wait for vectors, and return them as an array."""
+        return vectors.float().cpu().numpy()

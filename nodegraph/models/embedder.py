@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from ..concurrency import run_in_tasks
 from ..errors import EmbeddingError, check_integer
-from .encoder import Encoder, padded_batches
+from .encoder import Batch, Encoder, padded_batches
 from .model_objects import (
     check_is_model,
     finish,
@@ -39,8 +39,8 @@ EmbedTexts = Callable[[list[str]], Any]
 
 AsyncEmbedTexts = Callable[[list[str]], Awaitable[Any]]
 
-EmbedBatches = Callable[[list[str]], "tuple[list[list[int]], Iterator[Any]] | None"]
-"""Takes texts, returns which are embedded together, and their vectors in turn, made when taken."""
+EmbedBatches = Callable[[list[str]], "Iterator[Batch] | None"]
+"""Takes texts, returns them in batches as they are embedded."""
 
 _FRAMEWORKS = (
     ("get_text_embedding_batch", "get_query_embedding", "_aget_text_embeddings"),  # LlamaIndex
@@ -306,27 +306,38 @@ class Embedder:
         for name, value in settled.items():
             object.__setattr__(self, name, value)
 
-    def batches(self, texts: Mapping[str, str]) -> tuple[list[list[str]], Iterator[Vectors] | None]:
-        """Return the keys of passages in the batches that the model is to get.
+    def batches(self, texts: Mapping[str, str]) -> list[list[str]]:
+        """Return the keys of passages in the batches that the model is to get."""
+        keys = list(texts)
+        if not self.by_length:
+            return split_batches(keys, self.batch_size)
+        lengths = [*map(len, texts.values())]
+        batches = padded_batches(lengths, _BATCH_CHARACTERS, self.batch_size)
+        return [[keys[at] for at in batch] for batch in batches]
 
-        And their vectors in turn, made when they are taken, of a model that makes the batches.
+    def computed(self, texts: Mapping[str, str]) -> Iterator[tuple[Sequence[str], Vectors]] | None:
+        """Return the vectors of passages, of a model that makes the batches: keys and vectors.
+
+        None for another model.
 
         Raises:
             EmbeddingError: When vectors are taken, as ``passages`` does.
         """
         keys, passages = list(texts), list(texts.values())
-        if not self.by_length:
-            return split_batches(keys, self.batch_size), None
-        of_model = None if self.embed_batches is None else self.embed_batches(passages)
-        if of_model is None:
-            batches = padded_batches([*map(len, passages)], _BATCH_CHARACTERS, self.batch_size)
-            return [[keys[at] for at in batch] for batch in batches], None
-        batches, computed = of_model
-        vectors = (
-            self._checked(lambda _: next(computed), [passages[at] for at in batch])
-            for batch in batches
+        batches = None if self.embed_batches is None else self.embed_batches(passages)
+        if batches is None:
+            return None
+        return (
+            ([keys[at] for at in batch], self._outcome([passages[at] for at in batch], vectors))
+            for batch, vectors in batches
         )
-        return [[keys[at] for at in batch] for batch in batches], vectors
+
+    def _outcome(self, texts: Sequence[str], vectors: Any) -> Vectors:
+        """Return the vectors that a model has made, checked, or raise what it has raised."""
+        with self._failing(texts):
+            if isinstance(vectors, Exception):
+                raise vectors
+        return check_vectors(vectors, texts, self.name)
 
     def passages(self, texts: Sequence[str]) -> Vectors:
         """Embed passages: (texts, dimension) float32.

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import inspect
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 from ..locking import Lock
 from ..plugins import MODELS, load_plugin, plugins
@@ -17,6 +18,11 @@ GPU_BATCH_TOKENS = 32_768
 """The same on a GPU, which has more to do at once: 64 texts of 512 tokens."""
 
 _COUNTED = 1 << 17  # characters whose tokens are in memory at once
+
+_AHEAD = 2  # batches that a GPU computes or has computed while the next texts are tokenized
+
+Batch: TypeAlias = "tuple[list[int], Any]"
+"""Which texts were embedded together, and their vectors, or the exception that was raised."""
 
 _NO_LIMIT = 1 << 20  # tokens; where a model states no limit, a tokenizer has a much larger number
 
@@ -61,10 +67,10 @@ class Encoder:
     def __reduce__(self) -> tuple[type[Encoder], tuple[Any, ...]]:
         return type(self), (self._model, *self._settings)
 
-    def embed_batches(self, texts: list[str]) -> tuple[list[list[int]], Iterator[Any]] | None:
-        """Return which passages are embedded together, the longest first, and their vectors.
+    def embed_batches(self, texts: list[str]) -> Iterator[Batch] | None:
+        """Return passages in batches as they are embedded, the longest first.
 
-        None if tokens don't say.
+        None if tokens don't say which to embed together.
 
         Example:
             >>> Encoder(object()).embed_batches(["tea"]) is None
@@ -78,19 +84,18 @@ class Encoder:
         batches = self._token_batches(texts)
         if batches is None:
             return None
-        return batches, (
-            self._encode(
-                *_PASSAGES, [texts[at] for at in batch], {**settings, "batch_size": len(batch)}
-            )
-            for batch in batches
-        )
+        return ((batch, _outcome(self._encode_batch, texts, batch)) for batch in batches)
+
+    def _encode_batch(self, texts: list[str], batch: list[int]) -> Any:
+        settings = {**self._settings[0], "batch_size": len(batch)}
+        return self._encode(*_PASSAGES, [texts[at] for at in batch], settings)
 
     def embed(self, texts: list[str]) -> Any:
         """Embed passages: (texts, dimension)."""
         computed = self.embed_batches(texts)
         if computed is None:
             return self._encode(*_PASSAGES, texts, self._settings[0])
-        return _in_order(*computed)
+        return _in_order(computed)
 
     def embed_queries(self, texts: list[str]) -> Any:
         """Embed queries."""
@@ -98,11 +103,11 @@ class Encoder:
         computed = self._computed(_QUERIES[1], texts, settings)
         if computed is None:
             return self._encode(*_QUERIES, texts, settings)
-        return _in_order(*computed)
+        return _in_order(computed)
 
     def _computed(
         self, prompts: Sequence[str], texts: list[str], settings: dict[str, Any]
-    ) -> tuple[list[list[int]], Iterator[Any]] | None:
+    ) -> Iterator[Batch] | None:
         """Return the batches of a model that is called without ``encode``; None for another."""
         direct, model = self._direct, self._model
         if direct is None or not texts:
@@ -113,15 +118,44 @@ class Encoder:
             prompt = model.prompts.get(name) or ""
         if not direct.is_usable(prompt):
             return None
-        try:
-            with self._lock.held():
-                tokens = direct.tokenized([prompt + text for text in texts])
-        except Exception:  # a lone surrogate, say: ``encode`` fails for it, and says why
-            return None
-        batches: tuple[list[list[int]], Iterator[Any]] = direct.computed(
-            tokens, settings.get("normalize_embeddings", False)
-        )
-        return batches
+        normalize = settings.get("normalize_embeddings", False)
+        return self._computed_batches([prompt + text for text in texts], normalize)
+
+    def _computed_batches(self, texts: list[str], normalize: bool) -> Iterator[Batch]:
+        """Tokenize texts, some at a time, while a GPU computes those before."""
+        direct, budget = self._direct, self._batch_tokens()
+        ahead = _AHEAD if budget == GPU_BATCH_TOKENS else 0
+        parts = deque(padded_batches([*map(len, texts)], _COUNTED))
+        tokens: dict[int, Any] = {}  # by text, of those that wait for others of their length
+        computing: deque[Batch] = deque()
+        while parts or tokens:
+            if parts:
+                part = parts.popleft()
+                tokenized = _outcome(self._tokenized, [texts[at] for at in part])
+                if not isinstance(tokenized, Exception):
+                    tokens |= zip(part, tokenized, strict=True)
+                elif len(part) > 1:  # a lone surrogate in one of them, say
+                    parts.extendleft([at] for at in part)
+                else:
+                    yield part, tokenized
+            waiting = list(tokens)
+            batches = padded_batches([len(row["input_ids"]) for row in tokens.values()], budget)
+            for rows in batches[:-1] if parts else batches:
+                batch = [waiting[row] for row in rows]
+                of_batch = [tokens.pop(at) for at in batch]
+                computing.append((batch, _outcome(direct.begun, of_batch, normalize)))
+                if len(computing) > ahead:
+                    yield _ended(direct, *computing.popleft())
+        for batch, begun in computing:
+            yield _ended(direct, batch, begun)
+
+    def _tokenized(self, texts: list[str]) -> Any:
+        with self._lock.held():
+            return self._direct.tokenized(texts)
+
+    def _batch_tokens(self) -> int:
+        on_cpu = str(attribute(self._model, "device") or "cpu") == "cpu"
+        return CPU_BATCH_TOKENS if on_cpu else GPU_BATCH_TOKENS
 
     def _token_batches(self, texts: Sequence[str]) -> list[list[int]] | None:
         tokenizer = attribute(self._model, "tokenizer")
@@ -142,8 +176,7 @@ class Encoder:
                 return None
             for at, count in zip(part, encoded["attention_mask"].sum(axis=1), strict=True):
                 tokens[at] = int(count)
-        on_cpu = str(attribute(self._model, "device") or "cpu") == "cpu"
-        return padded_batches(tokens, CPU_BATCH_TOKENS if on_cpu else GPU_BATCH_TOKENS)
+        return padded_batches(tokens, self._batch_tokens())
 
     def _encode(
         self, method: str, prompts: Sequence[str], texts: list[str], settings: dict[str, Any]
@@ -162,13 +195,25 @@ class Encoder:
             return call(texts, **_accepted(call, arguments))
 
 
-def _in_order(batches: Sequence[Sequence[int]], computed: Iterator[Any]) -> list[Any]:
+def _outcome(call: Callable[..., Any], *args: object) -> Any:
+    """Return what a call returns, or the exception that it raises."""
+    try:
+        return call(*args)
+    except Exception as error:
+        return error
+
+
+def _ended(direct: Any, batch: list[int], begun: Any) -> Batch:
+    return batch, begun if isinstance(begun, Exception) else _outcome(direct.ended, begun)
+
+
+def _in_order(batches: Iterator[Batch]) -> list[Any]:
     """Return the vectors of batches in the order of the texts."""
-    rows = {
-        at: row
-        for batch, vectors in zip(batches, computed, strict=True)
-        for at, row in zip(batch, vectors, strict=True)
-    }
+    rows: dict[int, Any] = {}
+    for batch, vectors in batches:
+        if isinstance(vectors, Exception):
+            raise vectors
+        rows |= zip(batch, vectors, strict=True)
     return [rows[at] for at in range(len(rows))]
 
 

@@ -86,7 +86,9 @@ class PassageVectors:
         if missing := (yield from self._stored(embedder, texts)):
             with self._embedding[embedder.name].held():  # another thread may be embedding the same
                 missing = yield from self._stored(embedder, missing)
-                yield from self._embed(embedder, missing, what, workers)
+                show = self._progress if len(missing) >= _LONG else False
+                with closing(self._embed(embedder, missing, workers)) as embedded:
+                    yield from track(embedded, len(missing), what, " texts", show)
 
     def _stored(
         self, embedder: Embedder, texts: Mapping[str, str]
@@ -105,45 +107,41 @@ class PassageVectors:
         return missing
 
     def _embed(
-        self,
-        embedder: Embedder,
-        texts: Mapping[str, str],
-        what: str,
-        workers: Workers | None,
-    ) -> Iterator[tuple[str, Vectors]]:
+        self, embedder: Embedder, texts: Mapping[str, str], workers: Workers | None
+    ) -> Generator[tuple[str, Vectors], None, None]:
         """Embed texts batch by batch. Yield their vectors once they are in the store."""
         if not texts:
             return
         if _embed_ahead_active.get() and self.embeds_async(embedder):
             raise PassagesToEmbed(self, embedder, texts)
         texts = yield from self._same_model(embedder, texts)
-        of_texts, computed = embedder.batches(texts)
-        show = self._progress if len(texts) >= _LONG else False
-        embed: EmbedTexts = embedder.passages
-        at_once = embedder.num_workers
-        if workers is not None and at_once < 2:  # else it waits, for which threads are enough
-            embed, at_once = remote_passages(embedder, workers), workers.count
-        elif computed is not None:  # in this process, one after the other
-            embed, at_once = (lambda _: next(computed)), 1
-
-        def embed_and_store(batch: list[str]) -> Future[Mapping[str, Vectors]]:
-            vectors = embed([texts[name] for name in batch])
-            return writer.put(dict(zip(batch, vectors, strict=True)))
-
-        name = f"embed-{embedder.name}"
+        in_processes = workers is not None and embedder.num_workers < 2  # else it waits: in threads
+        computed = None if in_processes else embedder.computed(texts)
+        batches = embedder.batches(texts) if computed is None else []
         # A thread that holds a graph's lock waits for no other one, which might wait for it.
-        beside = len(of_texts) > 1 and not is_reading_graph()
+        beside = len(batches) != 1 and not is_reading_graph()
         failure: Exception | None = None
-        with (
-            closing(_VectorWriter(partial(self._keep, embedder), in_thread=beside)) as writer,
-            # Left early, it waits for what other threads have begun, which is stored.
-            closing(_outcomes(embed_and_store, of_texts, at_once, name, workers)) as outcomes,
-        ):
-            for stored in _some_behind(track(outcomes, len(of_texts), what, " batches", show)):
-                if isinstance(stored, Exception):  # what was embedded besides is kept all the same
-                    failure = failure or stored
-                elif failure is None:
-                    yield from stored.result().items()
+        with closing(_VectorWriter(partial(self._keep, embedder), in_thread=beside)) as writer:
+
+            def embed_and_store(batch: list[str]) -> Future[Mapping[str, Vectors]]:
+                vectors = embed([texts[name] for name in batch])
+                return writer.put(dict(zip(batch, vectors, strict=True)))
+
+            embed: EmbedTexts = embedder.passages
+            at_once = embedder.num_workers
+            if workers is not None and in_processes:
+                embed, at_once = remote_passages(embedder, workers), workers.count
+            outcomes = _outcomes(
+                embed_and_store, batches, at_once, f"embed-{embedder.name}", workers
+            )
+            if computed is not None:
+                outcomes = (writer.put(dict(zip(*batch, strict=True))) for batch in computed)
+            with closing(outcomes):  # left early, it waits for what other threads have begun
+                for stored in _some_behind(outcomes):
+                    if isinstance(stored, Exception):  # what was embedded besides is kept
+                        failure = failure or stored
+                    elif failure is None:
+                        yield from stored.result().items()
         if failure is not None:
             raise failure
 
@@ -166,7 +164,7 @@ class PassageVectors:
         async with locks.setdefault(embedder.name, asyncio.Lock()):
             # Another task may have embedded the same meanwhile.
             missing = await in_thread(lambda: _end(self._stored(embedder, texts)))
-            batches, at_once = embedder.batches(missing)[0], max(1, embedder.num_workers)
+            batches, at_once = embedder.batches(missing), max(1, embedder.num_workers)
             writer = _VectorWriter(partial(self._keep, embedder), in_thread=True)
             storing: deque[asyncio.Future[Any]] = deque()
 

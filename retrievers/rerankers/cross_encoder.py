@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import math
+from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -17,7 +18,7 @@ from weakref import WeakValueDictionary
 from ...nodegraph.locking import Lock, mutex
 from ...nodegraph.models.model_objects import check_is_model, is_async
 from ...nodegraph.plugins import MODELS, load_plugin, plugins
-from ...nodegraph.splitters.chunking import Length
+from ...nodegraph.splitters.chunking import Length, Measure
 from ..plans.effects import Compute
 from ..plans.plan import Plan, apaid, paid, run
 from ..protocols import RerankError
@@ -169,7 +170,7 @@ class QueryPassage:
     tokens: Tokens | None = None
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)  # an error of ``deque.remove`` makes the ``repr``
 class _Request:
     """Pairs that wait for the model, and what came of them."""
 
@@ -282,6 +283,23 @@ class PairScorer:
             )
         return [len(row) for row in encoded["input_ids"]]
 
+    def measures(self, texts: Sequence[str]) -> list[Measure]:
+        """Return what counts the tokens of spans of each text, for a model that ``is_direct``.
+
+        A span's text may have one more, where the tokenizer marks the beginning of a text.
+        """
+        if not texts:
+            return []
+        with self._tokenizing.held():
+            encoded = self._model.tokenizer(
+                list(texts),
+                add_special_tokens=False,
+                truncation=False,
+                verbose=False,
+                return_offsets_mapping=True,
+            )
+        return [*map(_span_measure, encoded["offset_mapping"])]
+
     def length(self, text: str) -> int:
         """Count the tokens of a text."""
         return self.lengths([text])[0]
@@ -298,6 +316,12 @@ class PairScorer:
         if not callable(tokenizer) or not callable(special_tokens):
             return CrossEncoder(self, None, limit, pairs=self)
         return CrossEncoder(self, None, limit, self.length, int(special_tokens(pair=True)), self)
+
+
+def _span_measure(offsets: Sequence[tuple[int, int]]) -> Measure:
+    starts, ends = sorted(start for start, _ in offsets), sorted(end for _, end in offsets)
+
+    return lambda start, end: bisect_left(starts, end) - bisect_right(ends, start)
 
 
 _SCORERS: WeakValueDictionary[tuple[int, str], PairScorer] = WeakValueDictionary()

@@ -15,6 +15,7 @@ from ...nodegraph.splitters.chunking import (
     CLAUSES,
     WORDS,
     Length,
+    Measure,
     Span,
     count_tokens,
     cut_to_fit,
@@ -27,7 +28,7 @@ from ..plans.plan import Plan, arun, run
 from ..protocols import by_score
 from ..results import Evidence, Results, ScoredNode
 from ..tracing import start_span
-from .cross_encoder import QueryPassage, Tokens, as_cross_encoder
+from .cross_encoder import PairScorer, QueryPassage, as_cross_encoder
 
 
 def passage_windows(
@@ -61,7 +62,11 @@ def passage_windows(
         )
     if length(text) <= limit:
         return [(0, len(text))]
-    measure = measured(text, length)
+    return _windows(text, limit, overlap, measured(text, length))
+
+
+def _windows(text: str, limit: int, overlap: int, measure: Measure) -> list[Span]:
+    """Return the windows of a text that is longer than the limit."""
     parts: list[Span] = []
     for sentence in sentence_spans(text):
         if measure(*sentence) <= limit:
@@ -192,7 +197,6 @@ class CrossEncoderReranker:
         given = [(q, r) for q, results in zip(queries, candidates, strict=True) for r in results]
         parts = [self._parts(result.node) for _, result in given]
         length, model = self.length, self._model.pairs
-        tokens: list[Tokens | None] = [None] * len(given)
         readable = _CHARACTERS * self.max_tokens
         if model is not None and length == self._model.length:
             texts = {*queries, *(prefix + suffix for prefix, _, suffix in parts)}
@@ -200,29 +204,54 @@ class CrossEncoderReranker:
                 texts.update(text for _, text, _ in parts)
             length = _counter(length, texts, model.lengths, readable)
         parts = [_shortened(part, self.max_tokens // 4, length) for part in parts]
-        pairs = [
-            QueryPassage(query, "".join(part))
-            for (query, _), part in zip(given, parts, strict=True)
+        passages = [
+            _Candidate(result, part, query)
+            for (query, result), part in zip(given, parts, strict=True)
         ]
         if length is not self.length and model is not None and model.is_direct:
-            limit = min(self.max_tokens, self._model.max_tokens or self.max_tokens)
-            rows = iter(model.tokenized([pair for pair in pairs if len(pair.text) <= readable]))
-            for at, pair in enumerate(pairs):
-                if len(pair.text) <= readable and len((row := next(rows))["input_ids"]) <= limit:
-                    tokens[at] = row
-        return [
-            self._passage(result, part, QueryPassage(pair.query, pair.text, t), length)
-            for (_, result), part, pair, t in zip(given, parts, pairs, tokens, strict=True)
-        ]
+            return self._tokenized(passages, length, model, readable)
+        return [self._windowed(passage, length) for passage in passages]
 
-    def _passage(
-        self, result: ScoredNode, part: _Parts, pair: QueryPassage, length: Length
+    def _tokenized(
+        self, passages: Sequence[_Candidate], length: Length, model: PairScorer, readable: int
+    ) -> list[_WindowedPassage]:
+        """Split passages into windows with their tokens, for a model that takes these."""
+        limit = min(self.max_tokens, self._model.max_tokens or self.max_tokens)
+        pairs = [passage.pair for passage in passages]
+        at_once = [at for at, pair in enumerate(pairs) if len(pair.text) <= readable]
+        rows = model.tokenized([pairs[at] for at in at_once])
+        tokens = dict(zip(at_once, rows, strict=True))
+        long = [at for at, row in tokens.items() if len(row["input_ids"]) > limit]
+        measures = dict(
+            zip(long, model.measures([passages[at].parts[1] for at in long]), strict=True)
+        )
+        windowed = [
+            self._windowed(passage, length, measures.get(at))
+            if at in measures or at not in tokens
+            else passage.whole([replace(pairs[at], tokens=tokens[at])])
+            for at, passage in enumerate(passages)
+        ]
+        windows = iter(model.tokenized([pair for at in long for pair in windowed[at].pairs]))
+        for at in long:
+            given = [replace(pair, tokens=next(windows)) for pair in windowed[at].pairs]
+            fit = all(len(pair.tokens["input_ids"]) <= limit for pair in given if pair.tokens)
+            windowed[at] = (
+                replace(windowed[at], pairs=given) if fit else self._windowed(passages[at], length)
+            )
+        return windowed
+
+    def _windowed(
+        self, passage: _Candidate, length: Length, measure: Measure | None = None
     ) -> _WindowedPassage:
-        """Split a result into windows. It is one where all tokens are known, which fit then."""
-        prefix, text, suffix = part
-        if pair.tokens is not None:
-            return _WindowedPassage(result, text, [(0, len(text))], [pair])
-        used = length(pair.query) + self._model.special_tokens
+        """Split a passage into windows.
+
+        Args:
+            passage: The passage.
+            length: Counts the tokens of a text.
+            measure: Counts those of spans of the passage's text, quicker.
+        """
+        prefix, text, suffix = passage.parts
+        used = length(passage.query) + self._model.special_tokens
         # The model cuts a query that is as long as what it reads.
         limit = max(self.max_tokens - used, self.max_tokens // 4, 1)
         added = length(prefix + suffix) if prefix or suffix else 0
@@ -230,9 +259,12 @@ class CrossEncoderReranker:
         overlap = (
             default_overlap(budget) if self.overlap is None else min(self.overlap, budget // 2)
         )
-        spans = passage_windows(text, budget, overlap, length)
-        pairs = [QueryPassage(pair.query, f"{prefix}{text[a:b]}{suffix}") for a, b in spans]
-        return _WindowedPassage(result, text, spans, pairs)
+        measure = measure or measured(text, length)
+        spans = [(0, len(text))]
+        if measure(*spans[0]) > budget:
+            spans = _windows(text, budget, overlap, measure)
+        pairs = [QueryPassage(passage.query, f"{prefix}{text[a:b]}{suffix}") for a, b in spans]
+        return _WindowedPassage(passage.result, text, spans, pairs)
 
     def _parts(self, node: Node) -> _Parts:
         rule, text = self.search_text, node.text
@@ -287,6 +319,23 @@ def _counter(
         return counts[text] if text in counts else length(text)
 
     return count
+
+
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    """A result, what is read of it, and the query."""
+
+    result: ScoredNode
+    parts: _Parts
+    query: str
+
+    @property
+    def pair(self) -> QueryPassage:
+        return QueryPassage(self.query, "".join(self.parts))
+
+    def whole(self, pairs: list[QueryPassage]) -> _WindowedPassage:
+        text = self.parts[1]
+        return _WindowedPassage(self.result, text, [(0, len(text))], pairs)
 
 
 @dataclass(frozen=True, slots=True)

@@ -271,6 +271,13 @@ def test_a_pair_is_tokenized_once(tiny, monkeypatch) -> None:
     assert [len(args[0]) for args in tokenized[1:]] == [len(tokenized[1][0])]  # the windows
     assert len([args for args in counting.calls if "茶。" in args[0] or "abc" in args[0]]) == 0
     counting.calls.clear()
+    texts = [letter.join(["长江。", "abc", " ", "茶茶?"] * 20) for letter in "abcdefgh"]
+    CrossEncoderReranker(tiny).rerank([passage(text) for text in texts], "茶?")
+    assert len(counting.calls) <= 5  # in whatever number of windows
+    windows = [text for args in counting.calls[-1:] for text in args[-1]]
+    assert len(windows) > 3 * len(texts)
+    assert max(map(len, windows)) <= 64 - 5
+    counting.calls.clear()
     (long,) = CrossEncoderReranker(tiny).rerank([passage("长江。" * 5_000)], "茶?")
     assert len(long.evidence[0].node.text) < 64
     assert max(len(text) for args in counting.calls for text in args[-1]) <= 32 * 64

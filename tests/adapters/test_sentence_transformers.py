@@ -2,15 +2,15 @@ import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from nodekin.adapters.sentence_transformers import SentenceTransformerEmbedder, TransformerVectors
+from nodekin.adapters.sentence_transformers import SentenceTransformerEmbedder
 from nodekin.nodegraph import NodeGraph
 from nodekin.nodegraph.errors import EmbeddingError
 from nodekin.nodegraph.models.embedder import as_embedder
+from nodekin.nodegraph.models.encoder import Encoder
 
 
 class Parameter:
@@ -179,7 +179,8 @@ def test_a_model_without_a_limit_of_tokens():
             return super().__call__(texts, max_length=999, **settings)
 
     model = Model(tokenizer=Unbounded(), max_seq_length=int(1e30))
-    assert SentenceTransformerEmbedder(model).embed_batches(["tea", "black tea"])[0] == [[1, 0]]
+    made = SentenceTransformerEmbedder(model).embed_batches(["tea", "black tea"])
+    assert [batch for batch, _ in made] == [[1, 0]]
 
 
 @pytest.mark.parametrize(
@@ -369,7 +370,7 @@ def test_vectors_are_those_of_encode(tiny, monkeypatch, pooling, settings):
     bare = tiny(pooling, **settings)
     texts = ["", "tea", "Ä 茶 \n", "z" * 80, "a b " * 5_000]
     texts += ["word " * (1 + 7 * at % 60) + chr(97 + at % 26) for at in range(90)]
-    batches, _ = SentenceTransformerEmbedder(bare).embed_batches(texts)
+    batches = [batch for batch, _ in SentenceTransformerEmbedder(bare).embed_batches(texts)]
     assert sorted(at for batch in batches for at in batch) == [*range(len(texts))]
     assert len(batches) > 1
     for dtype, tolerance in (("float32", 1e-5), ("float16", 1e-3)):
@@ -402,38 +403,61 @@ def test_two_threads_compute_queries_at_the_same_time(tiny):
         assert len([*pool.map(embedder.queries, [["tea"], ["rice"]])]) == 2
 
 
-class OnDevice:
-    """A tensor on a device, which is computed while the program goes on."""
-
-    def __init__(self, number, events):
-        self.number, self.events = number, events
-
-    def float(self):
-        return self
-
-    cpu = float
-
-    def numpy(self):
-        self.events.append(f"waits for {self.number}")
-        return np.full((1, 2), self.number)
-
-
-def test_a_gpu_computes_the_next_batch_while_one_is_stored(monkeypatch):
+@pytest.mark.parametrize(
+    ("device", "expected"),
+    [("cuda", "t0 t1 s0 t2 s1 t3 s2 w0 k0 s3 w1 k1 w2 k2 w3 k3"), ("cpu", "t0 t1 s0 w0 k0 t2 s1")],
+)
+def test_a_gpu_computes_while_texts_are_tokenized_and_vectors_stored(device, expected):
     events = []
 
-    class Direct(TransformerVectors):
-        def _vectors(self, batch, normalize):
-            number = len([event for event in events if event.startswith("starts")])
-            events.append(f"starts {number}")
-            return OnDevice(number, events)
+    class Direct:
+        def is_usable(self, prompt):
+            return True
 
-    tokens = [{"input_ids": np.zeros(40_000)}] * 4  # each a batch by itself
-    for kind, expected in (("cuda", "s0 s1 w0 k0 s2 w1 k1 s3 w2 k2 w3 k3"), ("cpu", "s0 w0 k0")):
-        events.clear()
-        model = SimpleNamespace(device=SimpleNamespace(type=kind))
-        _, computed = Direct(model).computed(tokens, normalize=False)
-        for vectors in computed:
-            events.append(f"keeps {int(vectors[0, 0])}")
-        order = " ".join(event[0] + event[-1] for event in events)
-        assert order.startswith(expected)
-        assert len(events) == 12
+        def tokenized(self, texts):
+            (text,) = texts  # as long as one may be beside others
+            events.append(f"t{text[0]}")
+            return [{"input_ids": text[0] * 40_000}]  # a batch by itself
+
+        def begun(self, tokens, normalize):
+            events.append(f"s{tokens[0]['input_ids'][0]}")
+            return tokens[0]["input_ids"][0]
+
+        def ended(self, number):
+            events.append(f"w{number}")
+            return [[float(number), 1.0]]
+
+    encoder = Encoder(Model(device=device, prompts={}))
+    encoder._direct = Direct()
+    for batch, vectors in encoder.embed_batches([str(at) * 140_000 for at in range(4)]):
+        assert batch == [int(vectors[0][0])]
+        events.append(f"k{batch[0]}")
+    assert " ".join(events).startswith(expected)
+    assert len(events) == 16
+
+
+def test_of_texts_that_are_tokenized_together_a_bad_one_fails_alone():
+    class Direct:
+        def is_usable(self, prompt):
+            return True
+
+        def tokenized(self, texts):
+            "".join(texts).encode()
+            return [{"input_ids": text} for text in texts]
+
+        def begun(self, tokens, normalize):
+            return [[float(len(row["input_ids"])), 1.0] for row in tokens]
+
+        def ended(self, vectors):
+            return vectors
+
+    encoder = Encoder(Model(device="cpu", prompts={}))
+    encoder._direct = Direct()
+    outcomes = list(encoder.embed_batches(["tea", "\ud800", "rice and tea"]))
+    failed = [(batch, error) for batch, error in outcomes if isinstance(error, Exception)]
+    assert [batch for batch, _ in failed] == [[1]]
+    assert isinstance(failed[0][1], UnicodeEncodeError)
+    assert sorted(outcomes[-1][0]) == [0, 2]
+    assert sorted(length for length, _ in outcomes[-1][1]) == [3.0, 12.0]
+    with pytest.raises(UnicodeEncodeError):
+        encoder.embed(["tea", "\ud800"])

@@ -16,7 +16,7 @@ from nodekin.retrievers import Reranker, RerankRetriever
 from nodekin.retrievers.plans.plan import run
 from nodekin.retrievers.protocols import RerankError
 from nodekin.retrievers.rerankers import rerank_retriever
-from nodekin.retrievers.rerankers.cross_encoder import PairScorer, as_cross_encoder
+from nodekin.retrievers.rerankers.cross_encoder import PairScorer, QueryPassage, as_cross_encoder
 
 
 def _name(model) -> str:
@@ -251,3 +251,11 @@ def test_who_is_interrupted_while_it_waits_is_not_scored(monkeypatch) -> None:
             scorer("a", ["1"])
     assert scorer("b", ["22"]) == [2.0]
     assert model.calls == [["b"]]
+
+
+def test_scoring_describes_no_pair(monkeypatch):
+    """Pairs hold their tokens: to print all of them takes longer than to score them."""
+    monkeypatch.setattr(QueryPassage, "__repr__", lambda self: pytest.fail("described"))
+    model = type("Model", (), {"predict": lambda self, pairs: [1.0] * len(pairs)})()
+    scorer = PairScorer(model, "predict")
+    assert scorer.scores([QueryPassage("tea", "black tea")]) == [1.0]
