@@ -1,5 +1,6 @@
 """What is built by processes is what is built without them, each call is made once."""
 
+import atexit
 import os
 import signal
 import subprocess
@@ -233,6 +234,19 @@ def test_what_cannot_come_back_or_be_loaded_is_the_error_of_its_document(
     graph.create_node_group("here", here_only)
     with pytest.raises(TransformError, match=r"can't load it: ModuleNotFoundError: .*only_here"):
         graph.build("here", workers=workers)
+
+
+def test_a_process_that_has_answered_ends_in_order(tmp_path: Path) -> None:
+    def noting(text: str) -> list[str]:
+        atexit.register((tmp_path / "ended").touch)
+        return [text]
+
+    graph = NodeGraph(progress=False)
+    graph.add("a")
+    graph.create_node_group("word", noting)
+    with ProcessWorkers(1) as workers:
+        graph.build("word", workers=workers)
+    assert (tmp_path / "ended").exists()
 
 
 def test_a_process_that_is_killed_takes_one_document_with_it(workers: ProcessWorkers) -> None:
