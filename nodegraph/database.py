@@ -64,7 +64,7 @@ class Database(ABC, Generic[C]):
         """Set what belongs to one process."""
         self._mutex = Lock("another thread that writes to the store")
         self._owner = 0  # the thread whose transaction is open
-        self._touched = False
+        self._touched: bool  # whether the transaction gives the state a new number
         self._groups: dict[Any, Any] = {}  # what the journal has read and written in it
         self._writer: C | None = None
         # By thread: an ident is used again when its thread has ended.

@@ -138,15 +138,16 @@ def test_the_report_counts_and_names(folder: Path) -> None:
     (folder / "x.unknown").write_bytes(b"\0")
     (folder / "y.unknown").write_bytes(b"\0")
     (folder / "z.zip.txt").write_bytes(b"PK\x03\x04" + bytes(99))
-    (folder / "huge.txt").write_text("x" * 2000)
+    (folder / "huge.txt").write_text("x" * 1001)
+    (folder / "large.txt").write_text("x" * 1000)
     graph = NodeGraph(folder, progress=False, reading=ReadOptions(max_bytes=1000))
     assert str(graph.read_report) == (
-        "7 read, 4 skipped: 2 without a reader, 1 too large, 1 archive; 2 hidden, "
+        "8 read, 4 skipped: 2 without a reader, 1 too large, 1 archive; 2 hidden, "
         "1 installed packages"
     )
     assert str(folder / "huge.txt") in graph.read_report.skipped
     graph.refresh()
-    assert graph.read_report.unchanged == 7
+    assert graph.read_report.unchanged == 8
     assert graph.read_report.read == 0
 
 
