@@ -244,6 +244,17 @@ def test_an_english_corpus_is_searched_in_english_alone() -> None:
     assert terms == {"ship": 1, "stay": 1}
 
 
+def test_a_query_is_analysed_once_for_indexes_in_which_it_has_the_same_languages() -> None:
+    query = "Which of the steamers stayed in Zanzibar?"
+    german, spanish = f"{LANGUAGE_TERM}german", f"{LANGUAGE_TERM}spanish"
+    first, second = (
+        analyze.weigh(query, lambda term, marks=marks: term in marks, 9)
+        for marks in ((LANGUAGE_TERM, german), (LANGUAGE_TERM, german, spanish))
+    )
+    assert {"steamer", "stay", "zanzibar"} < {*dict(first)}
+    assert first is second
+
+
 def test_a_word_has_a_form_for_each_language_of_the_index() -> None:
     frequencies = {LANGUAGE_TERM: 4, f"{LANGUAGE_TERM}german": 3, f"{LANGUAGE_TERM}spanish": 1}
     terms = dict(analyze.weigh("Hafenrundfahrten", lambda term: frequencies.get(term, 0), 5))
