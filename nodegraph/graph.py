@@ -433,7 +433,8 @@ class NodeGraph:
         """
         from .workers.process_workers import as_workers
 
-        mode = self.on_error if on_error is None else _check_on_error(on_error)
+        mode = self.on_error if on_error is None else on_error
+        _check_on_error(mode)
         keys = self._embedding_keys(embed)
         for name in groups:
             self._builder.retry(self.reader.lineage(name))
@@ -665,9 +666,6 @@ def _id(node: Node | str) -> str:
     return node if isinstance(node, str) else as_node(node).id
 
 
-def _check_on_error(on_error: str) -> OnError:
-    if on_error == "raise":
-        return "raise"
-    if on_error == "skip":
-        return "skip"
-    raise ValueError(f'on_error is "raise" or "skip", not {on_error!r}')
+def _check_on_error(on_error: str) -> None:
+    if on_error not in ("raise", "skip"):
+        raise ValueError(f'on_error is "raise" or "skip", not {on_error!r}')
