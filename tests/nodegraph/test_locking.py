@@ -400,6 +400,19 @@ def test_a_lock_between_processes_is_held_until_the_outer_block_ends(tmp_path: P
         assert free
 
 
+def test_one_thread_at_a_time_works_on_what_is_made_of_a_graph_in_memory() -> None:
+    store = MemoryStore()
+
+    def is_free(purpose: str) -> bool:
+        with store.exclusive(purpose, wait=False) as free:
+            return free
+
+    with store.exclusive("it", wait=True) as free:
+        assert free
+        assert [outcome(lambda: is_free("it")), outcome(lambda: is_free("that"))] == [False, True]
+    assert outcome(lambda: is_free("it"))
+
+
 @pytest.mark.parametrize("in_file", [False, True])
 def test_who_writes_without_pause_keeps_no_reader_and_no_other_writer_out(
     tmp_path: Path, in_file: bool
