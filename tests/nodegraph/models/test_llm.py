@@ -307,8 +307,14 @@ class Sometimes:
         raise NotImplementedError
 
 
-async def test_an_answer_in_json_or_in_its_own_words():
-    llm = LLM(Sometimes(), "sometimes")
+class SometimesAsync(Sometimes):
+    async def acomplete_json(self, prompt, schema):
+        return self.complete_json(prompt, schema)
+
+
+@pytest.mark.parametrize("model", [Sometimes(), SometimesAsync()])
+async def test_an_answer_in_json_or_in_its_own_words(model):
+    llm = LLM(model, "sometimes")
     assert llm.json_text("by schema", {}) == await llm.ajson_text("by schema", {}) == '{"茶": 1}'
     assert llm.json_text("?", {}) == await llm.ajson_text("?", {}) == "in its own words"
 
