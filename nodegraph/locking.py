@@ -418,6 +418,22 @@ class State:
         self.built: set[tuple[str, ...]] = set()
 
 
+def end_left_transaction(store: StateStore) -> None:
+    """End a transaction of this thread that an interrupt has left: what is written now would go.
+
+    Raises:
+        RuntimeError: If it has one that is still open after that.
+    """
+    if store.in_transaction():
+        gc.collect()
+    if store.in_transaction():
+        raise RuntimeError(
+            "this thread has a transaction of the store open, with which all that is written "
+            "now would be undone: leave its block before; if an interrupt has left it, forget "
+            "the traceback (del sys.last_traceback, sys.last_value), or open the graph anew"
+        )
+
+
 class Access:
     """Let many threads read one state, or one thread write.
 
@@ -496,14 +512,7 @@ class Access:
             StoreError: If the store can't be written to.
         """
         self.check_write()
-        if self._store.in_transaction():
-            gc.collect()  # ends one that an interrupt has left: all this would be undone with it
-        if self._store.in_transaction():
-            raise RuntimeError(
-                "this thread has a transaction of the store open, with which all that is written "
-                "now would be undone: leave its block before; if an interrupt has left it, forget "
-                "the traceback (del sys.last_traceback, sys.last_value), or open the graph anew"
-            )
+        end_left_transaction(self._store)
         with (
             nullcontext() if lasting else self._store.made_again(),
             self._store.writing(),

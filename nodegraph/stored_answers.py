@@ -12,7 +12,7 @@ from weakref import WeakKeyDictionary
 from .codec import decode, encode
 from .errors import nearest_names
 from .hashing import digest
-from .locking import mutex
+from .locking import end_left_transaction, mutex
 from .node import Node
 from .store import NodeStore
 
@@ -238,6 +238,7 @@ class AnswerStore:
         """
         *row, _ = astuple(replace(answer, setup=dict(answer.setup)))
         value = encode(row).encode("utf-8", "surrogatepass")
+        end_left_transaction(self._store)
         with self._store.transaction():
             if replaced is None or self.get(replaced.key) == replaced:
                 self._change({answer.key: value})
@@ -248,6 +249,7 @@ class AnswerStore:
     def remove(self, answers: StoredAnswer | Iterable[StoredAnswer]) -> None:
         """Remove answers; those that are not there are skipped."""
         several = [answers] if isinstance(answers, StoredAnswer) else list(answers)
+        end_left_transaction(self._store)
         self._change({}, [answer.key for answer in several])
 
     def _change(self, values: Mapping[str, bytes], removed: Sequence[str] = ()) -> None:
