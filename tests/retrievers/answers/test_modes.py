@@ -293,3 +293,11 @@ def test_where_every_call_fails_the_models_error_is_raised(mode, scripted, four_
     engine = QueryEngine(results, scripted(lambda prompt: RuntimeError("out of memory")), mode)
     with pytest.raises(AnswerError, match="out of memory"):
         four_ways(engine, "What is tea?")
+
+
+def test_prompts_of_other_modes_may_have_any_length(lines) -> None:
+    settings = AnswerSettings(context_window=450, num_output=50)
+    prompts = {"reduce": "{question} {partials} " + "word " * 900}
+    QueryEngine(lines, lambda _: "", "stuff", settings=settings, prompts=prompts)
+    with pytest.raises(ValueError, match="context_window=450 less num_output=50 leaves 400"):
+        QueryEngine(lines, lambda _: "", "map_reduce", settings=settings, prompts=prompts)

@@ -263,6 +263,15 @@ def test_a_quotation_may_go_on_in_the_next_passage() -> None:
     assert span.pages == (1, 2)
 
 
+def test_a_quotation_may_go_on_without_a_space() -> None:
+    graph = NodeGraph()
+    graph.add(Document("绿茶要蒸。红茶要发酵。", id="t"))
+    graph.create_node_group("sentence", lambda text: ["绿茶要蒸。", "红茶要发酵。"])
+    results = sorted(Retriever(graph, "sentence").retrieve("绿茶 红茶"), key=lambda r: r.node.order)
+    (quote,) = check_quotes("书上说“要蒸。红茶要”[1]。", results).quotes
+    assert (quote.status, quote.source) == ("exact", 1)
+
+
 @pytest.mark.parametrize("run", ["query", "stream"])
 def test_an_engine_checks_its_answers(run: str) -> None:
     retriever = FixedRetriever(scored([Node(GREEN, id="a"), Node(BLACK, id="b")]))

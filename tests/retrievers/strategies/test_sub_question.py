@@ -224,3 +224,15 @@ def test_a_part_whose_answer_is_not_known_is_searched_for_without_it(plain: Retr
     assert (first.answer, second.question) == (None, "How long is ?")
     assert "there is no answer to 'Which Nile is long?'" in str(second.error)
     assert third.question == f"{NILE[:-1]} #9 #3?"  # of no part before it
+
+
+def test_a_part_that_waits_and_can_not_be_searched_for(plain: Retriever) -> None:
+    def model(prompt: str) -> str:
+        return WAITING if "Simpler questions" in prompt else "The Nile."
+
+    failing = Failing(plain, "How long")
+    parts = SubQuestionRetriever(failing, model).grouped(QUERY)
+    assert parts[2].error == "RuntimeError: unreachable"
+    strict = StrategySettings(on_error="raise")
+    with pytest.raises(RuntimeError, match="unreachable"):
+        SubQuestionRetriever(failing, model, settings=strict).grouped(QUERY)
