@@ -115,8 +115,12 @@ class PassageVectors:
         if _embed_ahead_active.get() and self.embeds_async(embedder):
             raise PassagesToEmbed(self, embedder, texts)
         texts = yield from self._same_model(embedder, texts)
-        in_processes = workers is not None and embedder.num_workers < 2  # else it waits: in threads
-        computed = None if in_processes else embedder.computed(texts)
+        embed: EmbedTexts = embedder.passages
+        at_once, computed = embedder.num_workers, None
+        if workers is not None and at_once < 2:  # else it waits, for which threads are enough
+            embed, at_once = remote_passages(embedder, workers), workers.count
+        else:
+            computed = embedder.computed(texts)
         batches = embedder.batches(texts) if computed is None else []
         # A thread that holds a graph's lock waits for no other one, which might wait for it.
         beside = len(batches) != 1 and not is_reading_graph()
@@ -127,15 +131,12 @@ class PassageVectors:
                 vectors = embed([texts[name] for name in batch])
                 return writer.put(dict(zip(batch, vectors, strict=True)))
 
-            embed: EmbedTexts = embedder.passages
-            at_once = embedder.num_workers
-            if workers is not None and in_processes:
-                embed, at_once = remote_passages(embedder, workers), workers.count
-            outcomes = _outcomes(
-                embed_and_store, batches, at_once, f"embed-{embedder.name}", workers
-            )
+            outcomes: Generator[Future[Mapping[str, Vectors]] | Exception, None, None]
             if computed is not None:
                 outcomes = (writer.put(dict(zip(*batch, strict=True))) for batch in computed)
+            else:
+                name = f"embed-{embedder.name}"
+                outcomes = _outcomes(embed_and_store, batches, at_once, name, workers)
             with closing(outcomes):  # left early, it waits for what other threads have begun
                 for stored in _some_behind(outcomes):
                     if isinstance(stored, Exception):  # what was embedded besides is kept

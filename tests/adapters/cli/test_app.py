@@ -11,7 +11,7 @@ import pytest
 from nodekin.nodegraph.plugins import plugins
 
 REPO = Path(__file__).parents[3]
-MODULE = [sys.executable, "-m", "nodekin.adapters.cli"]
+MODULE = [sys.executable, "-m", "nodekin"]
 
 
 def _run(*arguments, **settings):
@@ -163,7 +163,7 @@ main()
 
 @pytest.mark.skipif(os.name == "nt", reason="a shell of another kind")
 def test_closed_streams_are_said_in_one_line(indexed, here):
-    command = f"{sys.executable} -m nodekin.adapters.cli search"
+    command = f"{sys.executable} -m nodekin search"
     for arguments, status, lines in (("tea >&-", 141, 1), ("- <&-", 1, 1), ("tea 2>&-", 0, 0)):
         ran = subprocess.run(
             f"{command} {arguments}", shell=True, cwd=here, capture_output=True, text=True

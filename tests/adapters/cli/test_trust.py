@@ -131,7 +131,7 @@ def test_it_is_asked_at_a_terminal_once(nodekin, here, recording_server, answer,
     write(here / "nodekin.toml", f'base-url = "{recording_server.url}"\nmodel = "m"\n')
     import pty  # which is not everywhere
 
-    command = [sys.executable, "-m", "nodekin.adapters.cli", "ask", "tea?", "--in", "docs", "-q"]
+    command = [sys.executable, "-m", "nodekin", "ask", "tea?", "--in", "docs", "-q"]
     mine, terminal = pty.openpty()
     with subprocess.Popen(command, stdin=terminal, stdout=subprocess.PIPE, stderr=terminal) as run:
         os.close(terminal)

@@ -80,7 +80,7 @@ def test_the_server_of_embeddings_of_agents_gets_neither_key_nor_texts(
         == 0
     )
     asked = len(recording_server.asked)
-    command = [sys.executable, "-m", "nodekin.adapters.cli", "mcp"]
+    command = [sys.executable, "-m", "nodekin", "mcp"]
     ran = subprocess.run(command, input=b"", capture_output=True, timeout=100)
     assert (ran.returncode, len(recording_server.asked)) == (4, asked)
     assert b"nodekin trust" in ran.stderr
