@@ -6,7 +6,10 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from nodekin.adapters.sentence_transformers import SentenceTransformerEmbedder
+from nodekin.adapters.sentence_transformers import (
+    SentenceTransformerEmbedder,
+    _attention_without_plans,
+)
 from nodekin.nodegraph import NodeGraph
 from nodekin.nodegraph.errors import EmbeddingError
 from nodekin.nodegraph.models.embedder import as_embedder
@@ -401,6 +404,17 @@ def test_two_threads_compute_queries_at_the_same_time(tiny):
     embedder = as_embedder(bare)
     with ThreadPoolExecutor(2) as pool:
         assert len([*pool.map(embedder.queries, [["tea"], ["rice"]])]) == 2
+
+
+@pytest.mark.models
+def test_on_a_gpu_attention_is_not_planned_for_each_shape():
+    torch = pytest.importorskip("torch", reason="pip install torch sentence-transformers")
+    before = torch.backends.cuda.cudnn_sdp_enabled()
+    with _attention_without_plans(torch.device("cuda")):
+        assert not torch.backends.cuda.cudnn_sdp_enabled()
+    assert torch.backends.cuda.cudnn_sdp_enabled() == before
+    with _attention_without_plans(torch.device("cpu")):
+        assert torch.backends.cuda.cudnn_sdp_enabled() == before
 
 
 @pytest.mark.parametrize(
