@@ -40,4 +40,3 @@ from .splitters.sentences import split_paragraphs as split_paragraphs
 from .splitters.sentences import split_sentences as split_sentences
 from .sqlite.sqlite_store import SQLiteStore as SQLiteStore
 from .store import NodeStore as NodeStore
-from .workers.process_workers import ProcessWorkers as ProcessWorkers

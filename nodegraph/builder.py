@@ -8,7 +8,6 @@ from collections import Counter, deque
 from collections.abc import Callable, Collection, Generator, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
@@ -23,7 +22,7 @@ from .build_writer import (
     GroupFollowers,
     PendingOutput,
 )
-from .concurrency import Workers, ended_by_interruption, threads, track
+from .concurrency import threads, track
 from .derivation import (
     CORPUS,
     Amendment,
@@ -125,7 +124,6 @@ class GroupBuilder:
         self,
         lineage: Sequence[NodeGroup],
         on_error: Literal["raise", "skip"],
-        workers: Workers | None = None,
     ) -> None:
         """Build the last group of a lineage, its ancestors first.
 
@@ -134,10 +132,8 @@ class GroupBuilder:
         Args:
             lineage: The group and those above.
             on_error: What a failing transform does.
-            workers: The processes that transforms run in; None for this one, or threads of it.
 
         Raises:
-            TypeError: If a transform can't be sent to another process; nothing is built then.
             TransformError: If a transform raises and is not to be skipped. Finished work
                 is stored, so that only what failed is tried again.
             RuntimeError: If this thread reads the graph, or is in a transform that the group
@@ -146,14 +142,13 @@ class GroupBuilder:
         """
         if self.fresh(lineage):
             return
-        calls = {group.name: _Calls.of(group, workers) for group in lineage}
         for end in range(1, len(lineage) + 1):
             name = lineage[end - 1].name
             if end == len(lineage) or not self.fresh(lineage[:end]):
                 with self.guard.waiting(name), self._exclusively(name):
                     if not self.fresh(lineage[:end]):
                         try:
-                            self._build_last(lineage[:end], on_error, calls[name])
+                            self._build_last(lineage[:end], on_error)
                         finally:
                             self._access.forget()
 
@@ -179,17 +174,17 @@ class GroupBuilder:
     def _has_failed(self, group: str) -> bool:
         return any(name == group for name, _ in list(self._failed))
 
-    def _build_last(self, lineage: Sequence[NodeGroup], on_error: str, calls: _Calls) -> None:
+    def _build_last(self, lineage: Sequence[NodeGroup], on_error: str) -> None:
         group = lineage[-1]
         until, pending = self._pending(lineage)
         if until is None:
             return
         writer = BatchWriter(self._store, self._access, group, _versions(lineage), self._failed)
-        writer.is_costly = calls.at_once > 1  # what several threads wait for is not timed
+        writer.is_costly = group.num_workers > 1  # what several threads wait for is not timed
         try:
             # Left early, it waits for what other threads have begun, which is kept.
-            with closing(self._jobs(lineage, pending, writer, calls)) as jobs:
-                self._write_jobs(group, jobs, len(pending), writer, on_error, calls)
+            with closing(self._jobs(lineage, pending, writer)) as jobs:
+                self._write_jobs(group, jobs, len(pending), writer, on_error)
         except BaseException:
             if self._access.can_write():  # else an interrupt has left a block, until it is handled
                 writer.flush()
@@ -215,13 +210,10 @@ class GroupBuilder:
         count: int,
         writer: BatchWriter,
         on_error: str,
-        calls: _Calls,
     ) -> None:
         """Give each document's nodes to the writer as they are there, or its failure."""
         show = self._progress if count else False
-        tracked = track(jobs, count, f"building {group.name}", " documents", show)
-        # An interruption ends the workers before the bar is closed.
-        with closing(tracked), ended_by_interruption(calls.workers):
+        with closing(track(jobs, count, f"building {group.name}", " documents", show)) as tracked:
             for job in tracked:
                 try:
                     derived = _derived(group, job)
@@ -320,20 +312,20 @@ class GroupBuilder:
         lineage: Sequence[NodeGroup],
         pending: Sequence[DerivationTask],
         writer: BatchWriter,
-        calls: _Calls,
     ) -> Generator[DerivationJob, None, None]:
         """Yield the documents in order, while threads call the transform on parents."""
-        if calls.at_once < 2:
+        num_workers = lineage[-1].num_workers
+        if num_workers < 2:
             for task in pending:
-                if (job := self._job(lineage, task, writer, calls, None)) is not None:
+                if (job := self._job(lineage, task, writer, None)) is not None:
                     yield job
             return
-        with threads(calls.at_once, f"build-{lineage[-1].name}", calls.workers) as pool:
+        with threads(num_workers, f"build-{lineage[-1].name}") as pool:
             window: deque[DerivationJob] = deque()
             for task in pending:
-                if (job := self._job(lineage, task, writer, calls, pool)) is not None:
+                if (job := self._job(lineage, task, writer, pool)) is not None:
                     window.append(job)
-                if len(window) > 2 * calls.at_once:
+                if len(window) > 2 * num_workers:
                     yield window.popleft()
             while window:
                 yield window.popleft()
@@ -343,7 +335,6 @@ class GroupBuilder:
         lineage: Sequence[NodeGroup],
         task: DerivationTask,
         writer: BatchWriter,
-        calls: _Calls,
         pool: ThreadPoolExecutor | None,
     ) -> DerivationJob | None:
         """Start the work on one document; None if its sources have changed."""
@@ -375,10 +366,10 @@ class GroupBuilder:
             if parent.id in reused:
                 families.append((parent, reused[parent.id]))
             elif pool is not None:
-                call = pool.submit(self._run, group, calls, parent, task.key, writer.checkpoint)
+                call = pool.submit(self._run, group, parent, task.key, writer.checkpoint)
                 families.append((parent, call))
             else:
-                attempt = self._try(group, calls, parent, task.key, writer.checkpoint)
+                attempt = self._try(group, parent, task.key, writer.checkpoint)
                 families.append((parent, attempt))
                 if isinstance(attempt, Future):
                     break  # it failed: the document can't be finished
@@ -407,26 +398,24 @@ class GroupBuilder:
     def _run(
         self,
         group: NodeGroup,
-        calls: _Calls,
         parent: Node,
         key: str,
         checkpoint: BuildCheckpoint,
     ) -> list[Draft]:
         with self.guard.inside(group.name), keep_answers(self.answers):
-            output = calls.rule(parent)
+            output = group.rule(parent)
         checkpoint.add(parent, key, output)
         return output
 
     def _try(
         self,
         group: NodeGroup,
-        calls: _Calls,
         parent: Node,
         key: str,
         checkpoint: BuildCheckpoint,
     ) -> PendingOutput:
         try:
-            return self._run(group, calls, parent, key, checkpoint)
+            return self._run(group, parent, key, checkpoint)
         except Exception as error:
             return _failed_output(error)
 
@@ -438,38 +427,6 @@ class GroupBuilder:
                 return group.rule.of_group(nodes)
         except Exception as error:
             return _failed_output(error)
-
-
-@dataclass(frozen=True, slots=True)
-class _Calls:
-    """How the transform of a group is called: here, in threads, or in processes.
-
-    Attributes:
-        rule: Makes the drafts of a node.
-        at_once: How many calls there are at a time.
-        workers: The processes, None for this one.
-    """
-
-    rule: Callable[[Node], list[Draft]]
-    at_once: int
-    workers: Workers | None
-
-    @classmethod
-    def of(cls, group: NodeGroup, workers: Workers | None) -> _Calls:
-        """Return how a group's transform is called, given processes.
-
-        Raises:
-            TypeError: If the transform can't be sent to another process.
-        """
-        # What sees a whole group is called once; what has threads waits, for which they are enough.
-        if workers is None or group.scope == "group" or group.num_workers > 1:
-            return cls(group.rule, group.num_workers, None)
-        rule = workers.remote(
-            group.rule,
-            f"the transform of group {group.name!r}",
-            "run it in threads of this process: create_node_group(..., num_workers=8)",
-        )
-        return cls(rule, workers.count, workers)
 
 
 @lru_cache(1024)

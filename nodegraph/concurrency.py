@@ -22,7 +22,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, contextmanager, suppress
 from contextvars import ContextVar
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from weakref import WeakKeyDictionary
 
 from .errors import check_integer
@@ -303,58 +303,14 @@ def _workers(count: int, most: int) -> tuple[int, int | None]:
     return workers, limit // workers
 
 
-@runtime_checkable
-class Workers(Protocol):
-    """Processes that functions are called in: see ``ProcessWorkers``.
-
-    Attributes:
-        count: How many calls there are at once, each made by a thread of its own.
-    """
-
-    count: int
-
-    def remote(self, function: Callable[[T], R], what: str, instead: str) -> Callable[[T], R]:
-        """Return a function that calls another one in a process.
-
-        Args:
-            function: The function.
-            what: What it is, for errors.
-            instead: What to do where it can't be sent to a process, for errors.
-
-        Raises:
-            TypeError: If it can't be sent.
-        """
-
-    def close(self) -> None:
-        """End the processes, also in the middle of calls; the next call starts new ones."""
-
-
 @contextmanager
-def threads(count: int, name: str, workers: Workers | None = None) -> Iterator[ThreadPoolExecutor]:
-    """Hold threads; where the block is left early, what has not begun is not done.
-
-    Args:
-        count: How many.
-        name: What they are called.
-        workers: The processes that they wait for, which an interruption ends.
-    """
+def threads(count: int, name: str) -> Iterator[ThreadPoolExecutor]:
+    """Provide a thread pool. If the block is left early, calls that have not begun are canceled."""
     pool = ThreadPoolExecutor(count, name)
     try:
-        with ended_by_interruption(workers):
-            yield pool
+        yield pool
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
-
-
-@contextmanager
-def ended_by_interruption(workers: Workers | None) -> Iterator[None]:
-    """End processes where the block is interrupted from the keyboard: calls may take long."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        if workers is not None:
-            workers.close()
-        raise
 
 
 def track(

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 from .build_writer import Failure
 from .builder import GroupBuilder
-from .concurrency import Workers
 from .corpus import Corpus, Refresh
 from .document import as_document, flatten
 from .document_files import report_changed_files, stable_document
@@ -137,12 +136,6 @@ class NodeGraph:
         self.answers: AnswerStore = AnswerStore(self._store)
 
     def __getstate__(self) -> dict[str, Any]:
-        from .workers.remote_calls import is_sending
-
-        if is_sending():
-            raise TypeError(
-                "a graph stays in its process; a transform with trans_node=True asks node.graph"
-            )
         derived = {"_access", "_builder", "_corpus", "answers", "embeddings", "imports", "reader"}
         return {k: v for k, v in self.__dict__.items() if k not in derived}
 
@@ -395,22 +388,15 @@ class NodeGraph:
         self,
         *groups: str,
         on_error: OnError | None = None,
-        workers: int | Workers | None = None,
         embed: bool | str | Sequence[str] = False,
     ) -> list[Failure]:
         """Build groups now instead of when they are first needed; retry what failed before.
 
-        Interrupted, it goes on where it was when it is called again. Nodes, ids and order do not
-        depend on ``workers``; a vector may in its last bit, where the model adds numbers up in
-        another order with another number of threads.
+        An interrupted build is continued by the next call.
 
         Args:
             groups: The groups; those above them are built first.
             on_error: What a failing transform does; None for what the graph says.
-            workers: In how many processes of this machine transforms and embedding models run,
-                for those that compute; or what has processes elsewhere (``RayWorkers``). None for
-                none. Groups and models that have ``num_workers`` run in threads all the same, and
-                so does what sees a whole group.
             embed: Whether the groups are embedded, too, by all embeddings of the graph; or by
                 which of them.
 
@@ -422,31 +408,23 @@ class NodeGraph:
             LookupError: If the graph has no such embedding.
             TransformError: If a transform raises and ``on_error`` is ``"raise"``.
             EmbeddingError: If an embedding model fails.
-            TypeError: If a transform or model can't be sent to another process.
 
         Example:
             >>> graph = NodeGraph(embed=lambda texts: [[len(text), 1] for text in texts])
             >>> _ = graph.add(["Tea is a drink.", "Rivers run."])
             >>> graph.create_node_group("word", str.split)
-            >>> graph.build("word", workers=2, embed=True)
+            >>> graph.build("word", embed=True)
             []
         """
-        from .workers.process_workers import as_workers
-
         mode = self.on_error if on_error is None else on_error
         _check_on_error(mode)
         keys = self._embedding_keys(embed)
         for name in groups:
             self._builder.retry(self.reader.lineage(name))
-        pool = None if workers is None else as_workers(workers)
-        try:
-            with self.reader.building(groups, mode, pool):
-                built = {group.name for name in groups for group in self.reader.lineage(name)}
-            for name in dict.fromkeys(groups) if keys else ():
-                self._embed(name, keys, pool)
-        finally:
-            if pool is not None and pool is not workers:
-                pool.close()
+        with self.reader.building(groups, mode):
+            built = {group.name for name in groups for group in self.reader.lineage(name)}
+        for name in dict.fromkeys(groups) if keys else ():
+            self._embed(name, keys)
         return [failure for failure in self.failures if failure.group in built]
 
     def _embedding_keys(self, embed: bool | str | Sequence[str]) -> list[str]:
@@ -456,11 +434,11 @@ class NodeGraph:
             return list(self.embeddings.embedders) if embed else []
         return [self.embeddings.key(key) for key in ([embed] if isinstance(embed, str) else embed)]
 
-    def _embed(self, group: str, keys: Sequence[str], workers: Workers | None) -> None:
+    def _embed(self, group: str, keys: Sequence[str]) -> None:
         """Embed the nodes of a group, some thousands at a time, while nobody has to wait."""
         for texts in self._searched_windows(group):
             for key in keys:
-                self.embeddings.embed(texts, key, group, workers)
+                self.embeddings.embed(texts, key, group)
 
     def _searched_windows(self, group: str) -> Iterator[list[str]]:
         """Yield what is embedded of a group's nodes, in lists that take little memory."""

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeVar
 
 from .builder import GroupBuilder
 from .codec import decode, encode
-from .concurrency import Workers
 from .corpus import unchanged_file
 from .errors import StoreError, nearest_names
 from .groups import (
@@ -152,9 +151,7 @@ class GraphReader:
         return self.building(groups, self._graph.on_error)
 
     @contextmanager
-    def building(
-        self, groups: tuple[str, ...], on_error: OnError, workers: Workers | None = None
-    ) -> Iterator[None]:
+    def building(self, groups: tuple[str, ...], on_error: OnError) -> Iterator[None]:
         """Hold a state in which the groups are built, with other settings than the graph's."""
         if (observation := current_observation.get()) is not None:
             observation.note_groups(self, *groups)
@@ -169,7 +166,7 @@ class GraphReader:
                 with self._access.change_lock.held() if attempt > 2 else nullcontext():
                     for name in groups:
                         lineage = self._lineage(name)
-                        retried(partial(self._builder.build, lineage, on_error, workers))
+                        retried(partial(self._builder.build, lineage, on_error))
                     with ExitStack() as block:
                         block.enter_context(self._access.reading())
                         if self._are_built(groups):

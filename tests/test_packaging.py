@@ -21,7 +21,7 @@ ROOMS = ("nodegraph", "retrievers", "adapters")
 FRAMEWORKS = {
     *("langchain", "langchain_core", "langchain_text_splitters", "langchain_community"),
     *("llama_index", "openai", "sentence_transformers", "torch", "transformers", "pymilvus"),
-    *("chromadb", "opensearchpy", "ray", "pandas", "jieba", "pydantic"),
+    *("chromadb", "opensearchpy", "pandas", "jieba", "pydantic"),
 }
 
 

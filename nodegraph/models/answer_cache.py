@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from ..concurrency import SingleFlight, context_value
 from ..locking import awaited, mutex
@@ -19,13 +19,6 @@ from .llm import LLM, as_llm
 from .model_objects import in_thread
 
 _KIND = "answers"
-
-
-class Answers(Protocol):
-    """What knows the answers of models: an ``AnswerCache``, or who asks one elsewhere."""
-
-    def ask(self, key: str, call: Callable[[], Any]) -> Any:
-        """Return the answer that is stored, or that of a call."""
 
 
 class AnswerCache:
@@ -103,15 +96,10 @@ def answer_key(model: str, prompt: str, schema: Mapping[str, Any] | None = None)
     return hashlib.sha256(request.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-_current: ContextVar[Answers | None] = ContextVar("answers", default=None)
+_current: ContextVar[AnswerCache | None] = ContextVar("answers", default=None)
 
 
-def current_answers() -> Answers | None:
-    """Return the cache of the graph whose transform this is. None elsewhere."""
-    return _current.get()
-
-
-def keep_answers(cache: Answers) -> AbstractContextManager[Answers | None]:
+def keep_answers(cache: AnswerCache) -> AbstractContextManager[AnswerCache | None]:
     """Let transforms that ask models in the block keep their answers in a graph's cache."""
     return context_value(_current, cache)
 

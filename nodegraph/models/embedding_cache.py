@@ -8,7 +8,7 @@ from concurrent.futures import Future
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
-from ..concurrency import SingleFlight, Workers, ended_by_interruption
+from ..concurrency import SingleFlight
 from ..errors import nearest_names
 from ..hashing import digest
 from ..locking import awaited, mutex
@@ -107,25 +107,22 @@ class EmbeddingCache:
         table.flags.writeable = False
         return table
 
-    def embed(self, texts: Sequence[str], key: str, what: str, workers: Workers | None) -> None:
+    def embed(self, texts: Sequence[str], key: str, what: str) -> None:
         """Embed the passages that have no vector yet.
 
         Args:
             texts: The passages.
             key: The embedding.
             what: What they are, shown beside a progress bar.
-            workers: The processes that embed. None for this one, or threads of it.
 
         Raises:
             LookupError: If there is no model of that key.
             EmbeddingError: If the model fails, or makes no usable vectors.
-            TypeError: If the model can't be sent to another process.
         """
         by_digest = {digest(text): text for text in texts}
-        vectors = self._passages.vectors(
-            self.embedder(key), by_digest, f"embedding {what}", workers
-        )
-        with closing(vectors), ended_by_interruption(workers):
+        with closing(
+            self._passages.vectors(self.embedder(key), by_digest, f"embedding {what}")
+        ) as vectors:
             for _ in vectors:
                 pass
 

@@ -14,12 +14,12 @@ from functools import partial
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
-from ..concurrency import Workers, ended_by_interruption, run_in_tasks, threads, track
+from ..concurrency import run_in_tasks, threads, track
 from ..errors import VectorLengthError
 from ..hashing import digest
 from ..locking import Lock, is_reading_graph
 from ..store import NodeStore
-from .embedder import Embedder, EmbedTexts, Vectors, check_vectors, split_batches
+from .embedder import Embedder, Vectors, check_vectors, split_batches
 from .model_objects import in_thread
 
 logger = logging.getLogger(__name__)
@@ -73,7 +73,6 @@ class PassageVectors:
         embedder: Embedder,
         texts: Mapping[str, str],
         what: str,
-        workers: Workers | None = None,
     ) -> Generator[tuple[str, Vectors], None, None]:
         """Yield the vectors of texts by digest, the stored ones first.
 
@@ -81,13 +80,12 @@ class PassageVectors:
             embedder: The model.
             texts: The texts by digest.
             what: What is embedded, shown beside a progress bar.
-            workers: The processes that embed. None for this one, or threads of it.
         """
         if missing := (yield from self._stored(embedder, texts)):
             with self._embedding[embedder.name].held():  # another thread may be embedding the same
                 missing = yield from self._stored(embedder, missing)
                 show = self._progress if len(missing) >= _LONG else False
-                with closing(self._embed(embedder, missing, workers)) as embedded:
+                with closing(self._embed(embedder, missing)) as embedded:
                     yield from track(embedded, len(missing), what, " texts", show)
 
     def _stored(
@@ -107,7 +105,7 @@ class PassageVectors:
         return missing
 
     def _embed(
-        self, embedder: Embedder, texts: Mapping[str, str], workers: Workers | None
+        self, embedder: Embedder, texts: Mapping[str, str]
     ) -> Generator[tuple[str, Vectors], None, None]:
         """Embed texts batch by batch. Yield their vectors once they are in the store."""
         if not texts:
@@ -115,12 +113,7 @@ class PassageVectors:
         if _embed_ahead_active.get() and self.embeds_async(embedder):
             raise PassagesToEmbed(self, embedder, texts)
         texts = yield from self._same_model(embedder, texts)
-        embed: EmbedTexts = embedder.passages
-        at_once, computed = embedder.num_workers, None
-        if workers is not None and at_once < 2:  # else it waits, for which threads are enough
-            embed, at_once = remote_passages(embedder, workers), workers.count
-        else:
-            computed = embedder.computed(texts)
+        computed = embedder.computed(texts)
         batches = embedder.batches(texts) if computed is None else []
         # A thread that holds a graph's lock waits for no other one, which might wait for it.
         beside = len(batches) != 1 and not is_reading_graph()
@@ -128,7 +121,7 @@ class PassageVectors:
         with closing(_VectorWriter(partial(self._keep, embedder), in_thread=beside)) as writer:
 
             def embed_and_store(batch: list[str]) -> Future[Mapping[str, Vectors]]:
-                vectors = embed([texts[name] for name in batch])
+                vectors = embedder.passages([texts[name] for name in batch])
                 return writer.put(dict(zip(batch, vectors, strict=True)))
 
             outcomes: Generator[Future[Mapping[str, Vectors]] | Exception, None, None]
@@ -136,7 +129,7 @@ class PassageVectors:
                 outcomes = (writer.put(dict(zip(*batch, strict=True))) for batch in computed)
             else:
                 name = f"embed-{embedder.name}"
-                outcomes = _outcomes(embed_and_store, batches, at_once, name, workers)
+                outcomes = _outcomes(embed_and_store, batches, embedder.num_workers, name)
             with closing(outcomes):  # left early, it waits for what other threads have begun
                 for stored in _some_behind(outcomes):
                     if isinstance(stored, Exception):  # what was embedded besides is kept
@@ -399,25 +392,11 @@ def _kind(embedder: Embedder) -> str:
     return f"{KIND}{embedder.name}"
 
 
-def remote_passages(embedder: Embedder, workers: Workers) -> EmbedTexts:
-    """Return what embeds passages in processes.
-
-    Raises:
-        TypeError: If the model can't be sent to another process.
-    """
-    return workers.remote(
-        embedder.passages,
-        f"the embedding model {embedder.name!r}",
-        "embed in threads of this process: Embedder(model, num_workers=8)",
-    )
-
-
 def _outcomes(
     call: Callable[[list[str]], T],
     parts: Sequence[list[str]],
     num_workers: int,
     name: str,
-    workers: Workers | None,
 ) -> Generator[T | Exception, None, None]:
     """Yield what a function makes of each part, in order, or raises. Begin no more after that.
 
@@ -425,12 +404,11 @@ def _outcomes(
     they might wait for.
     """
     if num_workers < 2 or len(parts) < 2 or is_reading_graph():
-        with ended_by_interruption(workers):
-            yield from map(call, parts)
+        yield from map(call, parts)
         return
     waiting = iter(parts)
     pending: deque[Future[T]] = deque()
-    with threads(min(num_workers, len(parts)), name, workers) as pool:
+    with threads(min(num_workers, len(parts)), name) as pool:
         while True:
             while len(pending) < 2 * num_workers and (part := next(waiting, None)) is not None:
                 pending.append(pool.submit(contextvars.copy_context().run, call, part))

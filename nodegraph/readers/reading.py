@@ -8,13 +8,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
 from ..codec import decode, encode
 from ..errors import ReadError, nearest_names
-from ..workers.process_workers import Limits, ProcessWorkers, available_cores
-from ..workers.remote_calls import ask_caller
+from ..workers.process_workers import Limits, ProcessWorkers, ask_caller, available_cores
 from .formats import (
     FileFormat,
     RegisteredReader,
@@ -140,16 +140,15 @@ def parsing(
         return
     count = min(len(files), options.workers or available_cores())
     memory_bytes = options.memory_bytes or _share_of_memory(count)
-    workers = ProcessWorkers(count, Limits(options.seconds, memory_bytes))
     options = replace(options, memory_bytes=memory_bytes)
-    parse = workers.remote(
+    workers = ProcessWorkers(
         FileParser(replace(options, ocr=None), tuple(readers_to_send()), options.ocr is not None),
-        "the reader of files",
-        "register it with isolated=False",
-        caller=_ImageReader(options.ocr) if options.ocr else None,
+        count,
+        Limits(options.seconds, memory_bytes),
+        partial(_recognize, options.ocr) if options.ocr else None,
     )
     pool = ThreadPoolExecutor(count, "nodekin reading")
-    futures = {pool.submit(_parsed, parse, path, options): key for key, path in files}
+    futures = {pool.submit(_parsed, workers.call, path, options): key for key, path in files}
     try:
         yield ((futures[future], future.result()) for future in as_completed(futures))
     finally:
@@ -192,7 +191,7 @@ def _parsed(
             "crashing their parser",
         )
     except Exception as error:  # what it sent is no reply
-        return ReadError(f"can't read {path}: {type(error).__name__}: {error}")
+        return ReadError(f"can't read {path}: {error}")
     if kind == "unloadable":
         return UnloadableError(*values)
     if kind == "error":
@@ -202,18 +201,12 @@ def _parsed(
     return records
 
 
-class _ImageReader:
-    """Read the images of pages in this process, for parsers in others."""
+def _recognize(ocr: Ocr, image: bytes) -> str:
+    """Return the text of the image of a page, a PNG."""
+    from PIL import Image
 
-    def __init__(self, ocr: Ocr) -> None:
-        self._ocr = ocr
-
-    def recognize(self, image: bytes) -> str:
-        """Return the text of the image of a page, a PNG."""
-        from PIL import Image
-
-        with Image.open(io.BytesIO(image)) as picture:
-            return str(self._ocr(picture))
+    with Image.open(io.BytesIO(image)) as picture:
+        return str(ocr(picture))
 
 
 @dataclass(frozen=True)
@@ -238,9 +231,9 @@ class FileParser:
 
         def ocr(image: bytes) -> str:
             try:
-                return str(ask_caller("recognize", image))
+                return str(ask_caller(image))
             except Exception as error:  # of a user's function
-                reason = f"ocr failed on a page: {type(error).__name__}: {error}"
+                reason = f"ocr failed on a page: {error}"
                 raise ReadError(f"can't read {file}: {reason}") from error
 
         source = SourceFile(Path(file), self.options, ocr if self.has_ocr else None)

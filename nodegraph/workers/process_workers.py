@@ -1,8 +1,9 @@
-"""Call functions in processes of this machine."""
+"""Processes of this machine that call one function within limits of time and memory."""
 
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import pickle
 import queue
@@ -10,21 +11,12 @@ import signal
 import subprocess
 import sys
 import threading
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import IO, Any, BinaryIO, Protocol, TypeVar, cast
+from typing import IO, Any, BinaryIO, cast
 
-from ..concurrency import Workers
 from ..errors import check_integer
-from ..hashing import digest
 from ..locking import release_after_fork
-from ..models.answer_cache import current_answers
-from ..node import Node
-from .remote_calls import CallServer, converse, function_to_bytes, plain_loads
-
-T = TypeVar("T")
-R = TypeVar("R")
 
 
 class WorkerEndedError(Exception):
@@ -35,142 +27,163 @@ class WorkerTimeoutError(WorkerEndedError):
     """A process was ended because a call took too long."""
 
 
-class RemoteWorker(Protocol):
-    """A process that runs a ``CallServer``."""
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Limits of each call.
 
-    def exchange(self, message: bytes) -> bytes:
-        """Send a message and return the reply.
+    Attributes:
+        seconds: Processor time per call (not on Windows). A call also ends after twelve times as
+            many seconds of real time.
+        memory_bytes: Memory per process (not on Windows).
+    """
 
-        Raises:
-            WorkerEndedError: If the process has ended.
-        """
-
-    def close(self) -> None:
-        """End the process, also in the middle of a call."""
+    seconds: float
+    memory_bytes: int
 
 
-class RemoteWorkers(ABC):
-    """Call functions in processes, in as many at once as there are threads that call.
+class ProcessWorkers:
+    """Processes for a function that may crash, hang, grow or read hostile data.
 
-    Processes start when they are needed, and keep what they have loaded until ``close``. A
-    subclass says how one starts.
+    Processes start when they are needed, and keep what they have loaded until ``close``. As many
+    calls run concurrently as there are threads that call. A process that crashes is replaced and
+    the call is repeated once; a call that takes too long is not repeated. Results are plain data:
+    nothing that a process sends is executed. Output of the function is dropped.
+
+    A process imports what the program has imported, but not the main program, so that no
+    ``if __name__ == "__main__"`` is needed. Numerical libraries get a share of the cores unless
+    ``OMP_NUM_THREADS`` and the like are set.
 
     Args:
-        count: How many processes there are at most.
-        attempts: How often a call is made whose process ends, each time in another process.
-        loads: Reads what a process sends.
+        function: A function of a module with one argument, or another object that can be pickled.
+        count: The maximum number of processes.
+        limits: The limits of each call.
+        answer: Called in this process by ``ask_caller`` in the function.
+
+    Raises:
+        ValueError: If the count is below 1.
     """
 
     def __init__(
-        self, count: int, attempts: int = 1, loads: Callable[[bytes], Any] = pickle.loads
+        self,
+        function: Callable[[Any], Any],
+        count: int,
+        limits: Limits,
+        answer: Callable[[Any], Any] | None = None,
     ) -> None:
-        self.count = check_integer(count, "workers", 1)
-        self._attempts = attempts
-        self._loads = loads
+        self._function = pickle.dumps(function)
+        self._count = check_integer(count, "count", 1)
+        self._limits = limits
+        self._answer = answer
         self._set_up()
         release_after_fork(self)
 
     def _set_up(self) -> None:
-        self._free = threading.BoundedSemaphore(self.count)
+        self._free = threading.BoundedSemaphore(self._count)
         self._lock = threading.Lock()
-        self._idle: list[RemoteWorker] = []
-        self._loaded: dict[RemoteWorker, set[str]] = {}  # functions of all processes, by their keys
+        self._idle: list[_Process] = []
+        self._started: set[_Process] = set()
 
     def after_fork(self) -> None:
-        """Leave the processes to the one that started them."""
+        """Leave the processes to the parent process."""
         self._set_up()
 
-    @abstractmethod
-    def start(self) -> RemoteWorker:
-        """Start a process."""
-
-    def send(self, worker: RemoteWorker, key: str, function: bytes) -> None:
-        """Let a process load a function."""
-        converse(worker.exchange, ("load", key, function), loads=self._loads)
-
-    def remote(
-        self, function: Callable[[T], R], what: str, instead: str, caller: object = None
-    ) -> Callable[[T], R]:
-        """Return a function that calls another one in a process.
-
-        Args:
-            function: The function. A process loads it once.
-            what: What it is, for errors.
-            instead: What to do where it can't be sent, for errors.
-            caller: Has the methods that the function calls by ``ask_caller``. If the argument is
-                a node, it is the node's graph.
+    def call(self, argument: object) -> Any:
+        """Return the function's result.
 
         Raises:
-            TypeError: If it can't be sent to another process.
+            TimeoutError: If the call takes too long.
+            ChildProcessError: If the process ends before it replies.
+            RuntimeError: If the function raises.
+            UnpicklingError: If the result is more than plain data.
         """
-        try:
-            pickled = function_to_bytes(function)
-        except Exception as error:  # of the object's own methods, too
-            raise TypeError(
-                f"{what} can't be sent to another process: {type(error).__name__}: {error}; let "
-                "it make what can't be sent (a client, a lock, an open file) when it is first "
-                f"called, or {instead}"
-            ) from error
-        key = digest(pickled.hex())
-
-        def call(argument: T) -> R:
-            graph = argument.graph if isinstance(argument, Node) else caller
-            return cast("R", self._call(key, pickled, argument, graph))
-
-        return call
-
-    def _call(self, key: str, function: bytes, argument: object, caller: Any) -> Any:
-        for attempt in range(1, self._attempts + 1):
+        for is_last in (False, True):
             with self._free:
-                worker, loaded = self._acquire()
+                worker = self._acquire()
                 try:
-                    if key not in loaded:
-                        self.send(worker, key, function)
-                        loaded.add(key)
-                    message = ("call", key, argument)
-                    answers = current_answers()
-                    return converse(worker.exchange, message, caller, answers, self._loads)
+                    return self._converse(worker, argument)
                 except WorkerEndedError as error:
                     with self._lock:
-                        was_closed = self._loaded.pop(worker, None) is None
+                        was_closed = worker not in self._started
+                        self._started.discard(worker)
                     worker.close()
                     if isinstance(error, WorkerTimeoutError):
                         raise TimeoutError(str(error)) from error
-                    if was_closed or attempt == self._attempts:
+                    if was_closed or is_last:
                         raise ChildProcessError(str(error)) from error
                 finally:
                     with self._lock:
-                        if worker in self._loaded:
+                        if worker in self._started:
                             self._idle.append(worker)
         raise AssertionError
 
-    def _acquire(self) -> tuple[RemoteWorker, set[str]]:
-        """Return a process that is idle, or a new one, with the keys of what it has loaded."""
+    def _converse(self, worker: _Process, argument: object) -> Any:
+        """Send an argument, answer the function's questions, and return its result."""
+        if not worker.has_function:
+            _result(plain_loads(worker.exchange(self._function)))
+            worker.has_function = True
+        reply = plain_loads(worker.exchange(pickle.dumps(argument)))
+        while reply[0] == "question":
+            try:
+                if self._answer is None:
+                    raise TypeError("the caller answers no questions")
+                message: tuple[str, Any] = ("value", self._answer(reply[1]))
+            except Exception as error:
+                message = _error_message(error)
+            reply = plain_loads(worker.exchange(pickle.dumps(message)))
+        return _result(reply)
+
+    def _acquire(self) -> _Process:
+        """Return an idle process, or a new one."""
         with self._lock:
             if self._idle:
-                worker = self._idle.pop()
-                return worker, self._loaded[worker]
-        worker = self.start()
+                return self._idle.pop()
+        worker = _Process(self._count, self._limits)
         with self._lock:
-            return worker, self._loaded.setdefault(worker, set())
+            self._started.add(worker)
+        return worker
 
     def close(self) -> None:
-        """End the processes, also in the middle of calls. The next call starts new ones."""
+        """End the processes, also during calls. The next call starts new processes."""
         with self._lock:
-            workers = list(self._loaded)
-            self._loaded.clear()
+            workers = list(self._started)
+            self._started.clear()
             self._idle.clear()
         for worker in workers:
             worker.close()
 
-    def __enter__(self) -> RemoteWorkers:
+    def __enter__(self) -> ProcessWorkers:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
 
 
-# Python puts the working directory before all else; what a program may import is in PYTHONPATH.
+class _PlainUnpickler(pickle.Unpickler):
+    def find_class(self, module: str, name: str) -> Any:
+        raise pickle.UnpicklingError(f"a process sent more than plain data: {module}.{name}")
+
+
+def plain_loads(data: bytes) -> Any:
+    """Return unpickled texts, numbers, lists and the like, without executing anything.
+
+    Raises:
+        UnpicklingError: If the data contains anything else.
+    """
+    return _PlainUnpickler(io.BytesIO(data)).load()
+
+
+def _error_message(error: BaseException) -> tuple[str, str]:
+    return "error", f"{type(error).__name__}: {error}"
+
+
+def _result(reply: tuple[str, Any]) -> Any:
+    kind, value = reply
+    if kind == "error":
+        raise RuntimeError(value)
+    return value
+
+
+# Python puts the working directory first; PYTHONPATH has what a program may import.
 _PROGRAM = (
     "import sys; sys.path[:] = [path for path in sys.path if path]; "
     f"from {__name__} import main; main()"
@@ -178,114 +191,46 @@ _PROGRAM = (
 
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 
-_END_SECONDS = 10  # that a process has to end by itself
+_END_SECONDS = 10  # for a process to end
 
-_START_SECONDS = 300  # that a process with limits has to start, and to load its function
+_START_SECONDS = 300  # for a process to start and to load its function
 
-_START_CPU_SECONDS = 30  # of processor time, for the same
+_START_CPU_SECONDS = 30  # the same in processor time
 
-_WAITING = 12  # times the processor time that a call may take on a busy machine
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """Limit each call, of functions that may crash, hang or grow, or read what may be hostile.
-
-    A process that takes too long or ends is replaced, and the call is made once more where it
-    did not take too long. What comes back is plain data, and what is printed is dropped.
-
-    Attributes:
-        seconds: How much processor time a call may take (not on Windows). In any case it ends
-            after twelve times as long.
-        memory_bytes: How much memory a process may take (not on Windows).
-    """
-
-    seconds: float
-    memory_bytes: int
-
-
-class ProcessWorkers(RemoteWorkers):
-    """Run transforms and embedding models in processes of this machine.
-
-    ``graph.build(..., workers=8)`` makes one and closes it. Choose this to keep the processes,
-    and the models that they have loaded, for several builds.
-
-    A process imports what the program has imported, and not the program itself, which needs no
-    ``if __name__ == "__main__"``. Libraries that compute in threads of their own get a share of
-    the cores, unless ``OMP_NUM_THREADS`` and the like say otherwise. What a transform prints goes
-    to stderr.
-
-    Args:
-        count: How many processes.
-        limits: How long a call may take, and how much memory.
-
-    Raises:
-        ValueError: If the number is below 1.
-
-    Example:
-        >>> from nodekin.nodegraph import NodeGraph
-        >>> graph = NodeGraph()
-        >>> _ = graph.add(["Tea is a drink.", "Rivers run."])
-        >>> graph.create_node_group("word", lambda text: text.split())
-        >>> with ProcessWorkers(2) as workers:
-        ...     graph.build("word", workers=workers)
-        []
-    """
-
-    def __init__(self, count: int, limits: Limits | None = None) -> None:
-        if limits is None:
-            super().__init__(count)
-        else:
-            super().__init__(count, attempts=2, loads=plain_loads)
-        self._limits = limits
-
-    def start(self) -> _Process:
-        """Start a process."""
-        return _Process(self.count, self._limits)
-
-
-def as_workers(workers: int | Workers) -> Workers:
-    """Return processes of this machine for their number.
-
-    Raises:
-        TypeError: If it is neither a number nor something that processes are started by.
-        ValueError: If the number is below 1.
-    """
-    if isinstance(workers, bool) or not isinstance(workers, int | Workers):
-        raise TypeError(
-            f"workers is how many processes, or what starts them (ProcessWorkers(8), "
-            f"nodekin.adapters.engines.ray.RayWorkers()), not {workers!r:.80}"
-        )
-    return ProcessWorkers(workers) if isinstance(workers, int) else workers
+_WAITING = 12  # real time per processor time, on a busy machine
 
 
 class _Process:
-    """A process that a pipe leads to."""
+    """A process, connected by pipes."""
 
-    def __init__(self, count: int, limits: Limits | None) -> None:
+    def __init__(self, count: int, limits: Limits) -> None:
         paths = os.pathsep.join(path or os.getcwd() for path in sys.path)
         share = str(max(1, available_cores() // count))
-        arguments = [str(limits.seconds), str(limits.memory_bytes)] if limits else []
+        self.has_function = False
         self._limits = limits
-        self._seconds = max(_START_SECONDS, _WAITING * limits.seconds) if limits else None
+        self._seconds = max(_START_SECONDS, _WAITING * limits.seconds)
         self._process = subprocess.Popen(
-            [sys.executable, "-c", _PROGRAM, *arguments],
+            [sys.executable, "-c", _PROGRAM, str(limits.seconds), str(limits.memory_bytes)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL if limits else None,
+            stderr=subprocess.DEVNULL,
             env={**dict.fromkeys(_THREADS, share), **os.environ, "PYTHONPATH": paths},
-            # Who interrupts the program from the keyboard interrupts the program alone.
+            # Ctrl-C interrupts the program only.
             start_new_session=True,
         )
         self._requests = cast("IO[bytes]", self._process.stdin)
         self._replies = cast("IO[bytes]", self._process.stdout)
 
     def exchange(self, message: bytes) -> bytes:
-        """Send a message and return the reply."""
+        """Send a message and return the reply.
+
+        Raises:
+            WorkerEndedError: If the process has ended.
+        """
         reply = None
         with (
             _killed_after(self._seconds, self._process) as killed,
-            contextlib.suppress(OSError, ValueError),  # it has ended, or was closed
+            contextlib.suppress(OSError, ValueError),  # the process has ended, or was closed
         ):
             _write(self._requests, message)
             reply = _read(self._replies)
@@ -293,40 +238,30 @@ class _Process:
             raise WorkerTimeoutError(f"it took more than {self._seconds:g} seconds")
         if reply is None:
             status = self._end()
-            if self._limits and -status == getattr(signal, "SIGPROF", None):
+            if -status == getattr(signal, "SIGPROF", None):
                 raise WorkerTimeoutError(f"it took more than {self._limits.seconds:g} seconds")
             raise WorkerEndedError(f"the process that worked on it ended {_how(status)}")
-        self._seconds = _WAITING * self._limits.seconds if self._limits else None
+        self._seconds = _WAITING * self._limits.seconds
         return reply
 
     def close(self) -> None:
-        """End the process."""
+        """End the process, also during a call."""
         self._end()
         with contextlib.suppress(OSError):
             self._replies.close()
 
     def _end(self) -> int:
-        """Close the pipe, so that the process ends; return its status."""
-        if self._limits:  # it may hang
-            self._process.kill()
+        """Kill the process; return its status."""
+        self._process.kill()
         with contextlib.suppress(OSError):
             self._requests.close()
-        try:
-            return self._process.wait(_END_SECONDS)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            return self._process.wait()
+        return self._process.wait()
 
 
 @contextlib.contextmanager
-def _killed_after(
-    seconds: float | None, process: subprocess.Popen[bytes]
-) -> Iterator[threading.Event]:
-    """Kill a process where the block takes too long. The event says so."""
+def _killed_after(seconds: float, process: subprocess.Popen[bytes]) -> Iterator[threading.Event]:
+    """Kill a process if the block takes too long, and set the event."""
     killed = threading.Event()
-    if seconds is None:
-        yield killed
-        return
 
     def kill() -> None:
         killed.set()
@@ -342,7 +277,7 @@ def _killed_after(
 
 
 def available_cores() -> int:
-    """Return how many cores this process may use."""
+    """Return the number of cores that this process may use."""
     affinity = getattr(os, "sched_getaffinity", None)
     return len(affinity(0)) if affinity else os.cpu_count() or 1
 
@@ -370,15 +305,31 @@ def _read(stream: IO[bytes] | BinaryIO) -> bytes | None:
     return message if len(message) == int.from_bytes(size, "big") else None
 
 
+# In the process
+
+
+_exchange: Callable[[tuple[str, Any]], Any] | None = None  # sends a question to the caller
+
+
+def ask_caller(question: object) -> Any:
+    """Return the answer of the process that called the function.
+
+    Raises:
+        RuntimeError: If the caller's ``answer`` raises.
+    """
+    if _exchange is None:
+        raise RuntimeError("ask_caller works only in a function that ProcessWorkers call")
+    return _exchange(("question", question))
+
+
 def main() -> None:
-    """Serve calls until the pipe is closed, which also ends a call that is running."""
-    seconds, memory_bytes = map(float, sys.argv[1:] or (0, 0))
+    """Serve calls until the pipe is closed, which also ends a running call."""
+    seconds, memory_bytes = map(float, sys.argv[1:])
     requests, replies = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     with open(os.devnull, "rb") as nothing:
         os.dup2(nothing.fileno(), 0)
-    os.dup2(2, 1)  # what a transform prints is no reply
-    if memory_bytes:
-        _limit_memory(int(memory_bytes))
+    os.dup2(2, 1)  # printed text is not a reply
+    _limit_memory(int(memory_bytes))
     messages: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
     received = sent = 0
 
@@ -393,19 +344,37 @@ def main() -> None:
 
     def receive() -> bytes | None:
         message = messages.get()
-        if seconds:
-            cpu_seconds = seconds if sent else max(_START_CPU_SECONDS, seconds)
-            _end_after(cpu_seconds, 2 * _WAITING * seconds + _END_SECONDS)
+        cpu_seconds = seconds if sent else max(_START_CPU_SECONDS, seconds)
+        _end_after(cpu_seconds, 2 * _WAITING * seconds + _END_SECONDS)
         return message
 
-    def send(message: bytes) -> None:
+    def send(reply: tuple[str, Any]) -> None:
         nonlocal sent
         _end_after(0, 0)
-        _write(replies, message)
+        _write(replies, pickle.dumps(reply))
         sent += 1
 
+    def exchange(question: tuple[str, Any]) -> Any:
+        send(question)
+        answer = receive()
+        if answer is None:
+            raise EOFError("the process that called has ended")
+        return _result(pickle.loads(answer))
+
+    global _exchange
+    _exchange = exchange
     threading.Thread(target=read, daemon=True).start()
-    CallServer(receive, send).serve()
+    function: Callable[[Any], Any] | None = None
+    while (message := receive()) is not None:
+        try:
+            argument = pickle.loads(message)
+            if function is None:
+                function, value = argument, None
+            else:
+                value = function(argument)
+            send(("value", value))
+        except BaseException as error:  # some parsers' errors do not derive from Exception
+            send(_error_message(error))
 
 
 def _limit_memory(limit: int) -> None:
@@ -417,7 +386,7 @@ def _limit_memory(limit: int) -> None:
 
 
 def _end_after(cpu_seconds: float, seconds: float) -> None:
-    """End this process after some seconds, also if it hangs outside of Python; 0 is never."""
+    """End this process after some seconds, even if it hangs outside of Python. 0: never."""
     if hasattr(signal, "setitimer"):  # not on Windows
         signal.setitimer(signal.ITIMER_PROF, cpu_seconds)
         signal.setitimer(signal.ITIMER_REAL, seconds)

@@ -1,8 +1,5 @@
-import sys
-
 import pytest
 
-from nodekin.adapters.engines.ray import RayWorkers
 from nodekin.adapters.extras import extra
 
 
@@ -25,9 +22,3 @@ def test_nothing_happens_where_the_framework_is_there():
     with extra("langchain", "json"):
         import json
     assert json
-
-
-def test_ray_is_missed_when_it_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(ImportError, match=r'^ray is not installed; get it with: pip install "node'):
-        RayWorkers(2)

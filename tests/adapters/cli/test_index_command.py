@@ -1,10 +1,7 @@
-import os
 from contextlib import closing
-from functools import partial
 
 import pytest
 
-from nodekin.nodegraph import Embedder
 from nodekin.nodegraph.sqlite.sqlite_store import SQLiteStore
 
 
@@ -174,46 +171,6 @@ def test_an_empty_folder_gives_nothing(nodekin, here):
     ran = nodekin("index", "empty")
     assert ran.status == 1
     assert "0 documents" in ran.out
-
-
-def test_workers_split_documents_and_embed_in_processes_and_make_the_same(
-    nodekin, here, monkeypatch
-):
-    calls = here / "calls"
-
-    def noted(call, what):
-        def function(text):
-            with calls.open("a", encoding="utf-8") as file:
-                file.write(f"{what} {os.getpid()}\n")
-            return call(text)
-
-        return function
-
-    def model(name, url, requests=1):
-        letters = partial(map, lambda text: [len(text), text.count("a") + 1])
-        embed = noted(lambda texts: [*letters(texts)], "embed")
-        return Embedder(embed, "letters", embed_queries=lambda texts: [*letters(texts)])
-
-    monkeypatch.setattr("nodekin.adapters.cli.index_command.embedding_model", model)
-    monkeypatch.setattr("nodekin.adapters.cli.search_command.embedding_model", model)
-    monkeypatch.setattr(
-        "nodekin.adapters.cli.workspace.PassageSplitter",
-        noted(lambda text: text.split("\n\n"), "split"),
-    )
-    results = []
-    for workers in (1, 2):
-        ran = nodekin("index", "docs", "--rebuild", "--embed", "letters", "--workers", workers)
-        assert ran.status == 0, ran.err
-        ran = nodekin("search", "Yangtze", "--json")
-        assert ran.status == 0, ran.err
-        results.append(ran.json["results"])
-        done = {tuple(line.split()) for line in calls.read_text(encoding="utf-8").splitlines()}
-        here_done = {what for what, process in done if process == str(os.getpid())}
-        assert here_done == ({"split", "embed"} if workers == 1 else set())
-        assert {what for what, _ in done} == {"split", "embed"}
-        calls.unlink()
-    assert results[0] == results[1]
-    assert results[0][0]["document"] == "docs/river.txt"
 
 
 def test_an_embedding_model_that_is_not_there_changes_nothing(nodekin, here):

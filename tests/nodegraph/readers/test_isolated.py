@@ -81,11 +81,10 @@ def children() -> set[str]:
 
 
 def test_a_process_that_was_killed_between_two_calls_is_replaced() -> None:
-    with ProcessWorkers(1, Limits(300, 2_000_000_000)) as workers:
-        call = workers.remote(process_of, "it", "don't")
-        first = call(())
+    with ProcessWorkers(process_of, 1, Limits(300, 2_000_000_000)) as workers:
+        first = workers.call(())
         os.kill(first, signal.SIGKILL)
-        assert call(()) != first
+        assert workers.call(()) != first
 
 
 def process_of(_: object) -> int:
@@ -106,10 +105,9 @@ def send_harmful(_: object) -> object:
 def test_nothing_that_a_limited_process_sends_is_executed(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    with ProcessWorkers(1, Limits(300, 2_000_000_000)) as workers:
-        call = workers.remote(send_harmful, "it", "don't")
-        with pytest.raises(pickle.UnpicklingError, match=r"more than plain data: builtins\.print"):
-            call(())
+    refused = pytest.raises(pickle.UnpicklingError, match=r"more than plain data: builtins\.print")
+    with ProcessWorkers(send_harmful, 1, Limits(300, 2_000_000_000)) as workers, refused:
+        workers.call(())
     assert capsys.readouterr().out == ""
 
 
