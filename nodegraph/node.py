@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field, fields, make_dataclass
-from functools import wraps
+from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol
 
 from .search_text import DEFAULT, SearchText, as_stored_search_text, file_name_of, headings_of
 
@@ -98,37 +97,6 @@ class Kin(Protocol):
         """Return a node's vector, (dimension,)."""
 
 
-T = TypeVar("T")
-
-
-def quickly_made(cls: type[T]) -> type[T]:
-    """Let objects of a frozen dataclass with slots be made in a third of the time.
-
-    Each field of a frozen object is set by a call. These are set by assignments, while the object
-    is of a class that has the same slots and is not frozen.
-    """
-    of_class: Any = cls
-    given = [
-        (f.name, Any, field(default=f.default, default_factory=f.default_factory))
-        for f in fields(of_class)
-    ]
-    methods = {"__post_init__": getattr(cls, "__post_init__", lambda self: None)}
-    open_class: Any = make_dataclass(
-        cls.__name__, given, namespace=methods, slots=True, repr=False, eq=False
-    )
-    fill, become = open_class.__init__, object.__setattr__
-
-    @wraps(of_class.__init__)
-    def init(self: Any, *values: Any, **named: Any) -> None:
-        become(self, "__class__", open_class)
-        fill(self, *values, **named)
-        self.__class__ = cls
-
-    of_class.__init__ = init
-    return cls
-
-
-@quickly_made
 @dataclass(frozen=True, slots=True, eq=False)
 class Node:
     """Hold a piece of content and its place in the graph.

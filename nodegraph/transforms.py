@@ -10,7 +10,7 @@ from fnmatch import fnmatchcase
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from .document import declared_search_text
-from .node import NO_METADATA, LinkedText, Node, quickly_made
+from .node import NO_METADATA, LinkedText, Node
 from .search_text import SearchText, file_name_of, source_of
 from .splitters.chunking import Span, locate
 
@@ -26,7 +26,6 @@ class Splitter(Protocol):
         """Return the begin and end of each piece, in characters."""
 
 
-@quickly_made
 @dataclass(frozen=True, slots=True)
 class Draft:
     """A node to be: what a transform made of one parent.
