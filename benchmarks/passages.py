@@ -2,7 +2,8 @@
 
 Questions of our own (``passage_questions.jsonl``: how-tos and facts) over three kinds of text in
 one corpus: Python's reference as every installation has it (``pydoc_data``), this project's
-guides, CMRC 2018's Chinese paragraphs; and CMRC's own 1,002 questions over its paragraphs.
+guides (``corpus/pages``), CMRC 2018's Chinese paragraphs; and CMRC's own 1,002 questions over its
+paragraphs.
 
 And the default retriever beside what it is made of, on every set that there is data for: MRR@10 of
 the paragraph that answers (CMRC 2018, XQuAD); the share of questions with all gold passages among
@@ -92,7 +93,7 @@ def texts(data: Path) -> Iterator[Document]:
     for name, text in topics.items():
         if name not in CONTAIN_OTHERS:
             yield Document(text, id=f"pydoc/{name}")
-    for file in (HERE.parent / "docs").glob("*.md"):
+    for file in (HERE / "corpus" / "pages").glob("*.md"):
         yield Document(file.read_text(encoding="utf-8"), id=f"docs/{file.name}")
     folder = data / "cmrc2018"
     if not folder.is_dir():

@@ -16,7 +16,8 @@ model. Below each table, each combination is compared with the best of its parts
 Other languages, programs, documentation (``--only languages``), by words, beside the peers.
 XQuAD's 240 paragraphs and 1,190 questions in each language of which there is a file, each alone
 and all in one corpus; Wikipedia in Japanese and Thai; functions of the standard library by the
-first line of what documents them; sections of Python's reference and of this project's guides,
+first line of what documents them; sections of Python's reference and of this project's guides
+(as they were at one commit, in ``corpus/pages``),
 whose headings name no things that others mention: the heading as text, and as a title. Their
 questions are synthetic: every other word of a sentence that is taken out of its section.
 """
@@ -538,7 +539,7 @@ def documentation() -> Iterator[LanguageTask]:
 
 def _sections() -> Iterator[tuple[str, str]]:
     """Yield the heading and the text of sections of 200 characters or more."""
-    guides = (Path(__file__).parents[1] / "docs").glob("*.md")
+    guides = (Path(__file__).parent / "corpus" / "pages").glob("*.md")
     texts = [path.read_text(encoding="utf-8") for path in sorted(guides)]
     marked = [(r"(?m)^#{1,4} (.+)$", text) for text in texts]
     marked += [(r"(?m)^(\S[^\n]+)\n[*=\-]{3,}\n", text) for text in topics.values()]

@@ -107,7 +107,8 @@ def test_the_source_distribution_has_tests_documentation_and_examples(
         names = {name.partition("/")[2] for name in packed.getnames()}
     for folder in ("tests", "docs", "examples", "benchmarks", "packaging"):
         for path in (source / folder).rglob("*.*"):
-            if path.is_file() and "__pycache__" not in path.parts and path.suffix != ".pyc":
+            left_out = path.suffix == ".pyc" or {"__pycache__", "corpus"} & {*path.parts}
+            if path.is_file() and not left_out:
                 assert path.relative_to(source).as_posix() in names
     assert {"CHANGELOG.md", "CITATION.cff", "CONTRIBUTING.md", "LICENSE", "Makefile"} <= names
     assert {"README.md", "SECURITY.md"} <= names
