@@ -8,8 +8,7 @@ unexport PYTHONDONTWRITEBYTECODE  # without bytecode every process compiles 300 
 OLDEST := .venv/oldest/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
-.PHONY: demo test test-all test-oldest stress mutants first-hour release-check one suites test-models test-milvus test-opensearch inspector lint docs \
-	fix bench clean
+.PHONY: demo test test-all test-oldest stress mutants first-hour release-check one suites test-models inspector lint docs fix bench clean
 
 demo: .venv/.demo  ## the main job on real text, quicker the second time; DOCS=folder ASK="question" for your own
 	@$(BIN)/python examples/quickstart.py "$(DOCS)" "$(ASK)"
@@ -26,7 +25,7 @@ test-oldest: .venv/oldest/.dev  ## the adapters on the oldest frameworks that th
 		$(OLDEST)/python -m pytest -n auto -m "not models and not slow" --data="$(DATA)" \
 		-W "ignore:AgentStatePydantic has been moved" -W "ignore:Call to deprecated method" \
 		-W "ignore::pydantic.warnings.PydanticDeprecatedSince20" $(ARGS) \
-		tests/adapters/langchain tests/adapters/llama_index tests/suites
+		tests/adapters/langchain tests/adapters/llama_index tests/adapters/test_engines.py tests/suites
 
 stress: .venv/.ci  ## what should be unbreakable, for hours; each test says how much it tried and what failed
 	NODEKIN_STRESS=1 $(BIN)/python -m pytest -n 0 -s -m "not models" --data="$(DATA)" $(ARGS)
@@ -53,22 +52,6 @@ test-models: .venv/.ci  ## what real models do; OPENAI_BASE_URL and OPENAI_MODEL
 
 mutants: .venv/.ci  ## change 200 random lines; the tests that belong to them should fail (hours)
 	$(BIN)/python tests/support/mutants.py 200 $(or $(SEED),1)
-
-test-milvus: .venv/.ci .venv/milvus/.done  ## the tests of engines on a real Milvus server, without a network
-	unshare -rnm sh -c 'mount -t tmpfs milvus /run && ip link set lo up && \
-		MILVUS_SERVER=.venv/milvus/bin/milvus-server \
-		$(BIN)/python -m pytest -n 0 -k "milvus" --data="$(DATA)" $(ARGS) \
-		tests/retrievers tests/nodegraph tests/stress/test_killed_server.py'
-
-test-opensearch: .venv/.ci  ## the tests of engines on a real OpenSearch: OPENSEARCH=opensearch://localhost:9200
-	OPENSEARCH_SERVER="$(OPENSEARCH)" $(BIN)/python -m pytest -n 0 -k "opensearch or real_server" \
-		--data="$(DATA)" $(ARGS) tests/retrievers tests/nodegraph
-
-.venv/milvus/.done: | .venv/.dev  # the last version that is a wheel; Linux
-	$(PYTHON) -m venv .venv/milvus
-	.venv/milvus/bin/python -m pip install --quiet milvus==2.3.5 setuptools
-	$(PIP) install -c constraints.txt wordllama  # vectors of the test of recall
-	touch $@
 
 inspector: build/inspector/.done  ## the MCP Inspector and its conformance suite, for their tests
 

@@ -29,7 +29,6 @@ from .node import Node as Node
 from .readers.formats import register_reader as register_reader
 from .readers.source_files import ReadOptions as ReadOptions
 from .readers.source_files import ReadReport as ReadReport
-from .search_tables import VectorTable as VectorTable
 from .search_text import SearchText as SearchText
 from .splitters.chunking import RecursiveSplitter as RecursiveSplitter
 from .splitters.chunking import count_tokens as count_tokens

@@ -15,7 +15,7 @@ from .corpus import Corpus, Refresh
 from .document import as_document, flatten
 from .document_files import report_changed_files, stable_document
 from .errors import DiskFullError, explain_names, nearest_names
-from .graph_reader import GraphReader, ImportedGroups, OnError, SearchEngine, as_engine
+from .graph_reader import GraphReader, ImportedGroups, OnError
 from .groups import PREDEFINED_STRUCTURE, GroupRegistry, GroupSummary, Scope, make_group
 from .hashing import digest
 from .locking import Access
@@ -58,9 +58,6 @@ class NodeGraph:
         store: Where the graph is kept: the path of a file, to be opened again later; memory by
             default. Or the address of a PostgreSQL server
             (``"postgresql://user@host/database?schema=name"``), or a ``NodeStore``.
-        index: The address of an engine that searches vectors, and words where it can, beside the
-            store, so that no process has to hold them: ``"milvus://host:19530"``. None for the
-            store's own (pgvector), else the memory of each process.
         on_error: What a failing transform or an unreadable file does: ``"raise"``, or ``"skip"``
             to go on without the document and list it in ``failures``.
         search_text: What is searched and embedded of nodes, in all groups that declare nothing
@@ -90,7 +87,6 @@ class NodeGraph:
         *,
         embed: object = None,
         store: str | Path | NodeStore | None = None,
-        index: str | SearchEngine | None = None,
         on_error: OnError = "raise",
         search_text: SearchTextOption = None,
         reading: ReadOptions | None = None,
@@ -102,7 +98,6 @@ class NodeGraph:
         self.on_error: OnError = on_error
         self.progress = progress
         self._store = as_store(store)
-        self._engine = as_engine(index)
         self._embedders = as_embedders(embed)
         self._registry = GroupRegistry(PREDEFINED_STRUCTURE)
         self._set_up()
@@ -125,8 +120,7 @@ class NodeGraph:
             self._store, self._access, lambda node: self.reader.attach(node), self.progress
         )
         self.reader: GraphReader = GraphReader(
-            *(self, self._store, self._access, self._builder),
-            *(self._registry, self._search_text, self._engine),
+            *(self, self._store, self._access, self._builder, self._registry, self._search_text)
         )
         self._corpus: Corpus = Corpus(self._store, self._access, self._read_options, self.progress)
         self.imports: ImportedGroups = ImportedGroups(
@@ -268,8 +262,7 @@ class NodeGraph:
 
     def compact(self) -> None:
         """Give back the space of what was removed: also the vectors of texts that are gone, and
-        the answers of models, of which the nodes were made that are there; and what an engine has
-        of models and groups that nobody has searched by for a day.
+        the answers of models, of which the nodes were made that are there.
 
         Declare first the groups that have a ``search_text`` of their own: by it their vectors
         are known.
@@ -280,7 +273,6 @@ class NodeGraph:
         """
         self._check_outside()
         used = self._searched_digests() if self.embeddings.stored() else set()
-        self._engine.compact(self._store)
 
         def delete_unused() -> None:
             with self._access.changing():
@@ -294,7 +286,6 @@ class NodeGraph:
     def close(self) -> None:
         """Keep the indexes beside the store, and close it; the next use opens it again."""
         self.reader.close()
-        self._engine.close()
         self._store.close()
 
     # Groups

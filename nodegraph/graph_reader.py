@@ -1,4 +1,4 @@
-"""What stands behind a graph for indexes and adapters: its reader, its engine, imported groups."""
+"""What stands behind a graph for indexes and adapters: its reader and imported groups."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeVar
 from .builder import GroupBuilder
 from .codec import decode, encode
 from .corpus import unchanged_file
-from .errors import StoreError, nearest_names
+from .errors import StoreError
 from .groups import (
     DeclaredSearchText,
     GroupRegistry,
@@ -33,7 +33,7 @@ from .store import Changes, NodeStore, StreamedNodes
 
 if TYPE_CHECKING:
     from .derivation import Stamp
-    from .search_tables import VectorTable, WordTable
+    from .vector_table import VectorTable
 
 logger = logging.getLogger(__name__)
 
@@ -64,7 +64,6 @@ class GraphReader:
         builder: Builds its groups.
         registry: Its groups.
         search_text: What is searched of nodes; None for what the documents declare.
-        engine: Where vectors and words of groups are searched.
     """
 
     def __init__(
@@ -75,14 +74,12 @@ class GraphReader:
         builder: GroupBuilder,
         registry: GroupRegistry,
         search_text: SearchTextRule | None,
-        engine: SearchEngine,
     ) -> None:
         self._graph = graph
         self._store = store
         self._access = access
         self._builder = builder
         self._registry = registry
-        self._engine = engine
         self._search_texts = SearchTextRegistry(search_text, self.lineage)
         self._lineages: dict[str, list[NodeGroup]] = {}  # of groups as they are declared now
         self._declared_searches: dict[str, DeclaredSearchText] = {}
@@ -373,25 +370,13 @@ class GraphReader:
         self._access.forget()
 
     def vector_table(self, group: str, *names: str) -> VectorTable | None:
-        """Return where an engine has the vectors of a group; None where there is none.
+        """Return the store's table of the vectors of a group; None if the store has none.
 
         Args:
             group: The group.
-            names: What tells apart the tables of a group.
+            names: Distinguish the tables of a group.
         """
-        return self._engine.vector_table(self._store, group, *names)
-
-    def word_table(self, group: str, *names: str) -> WordTable | None:
-        """Return where an engine has the words of a group; None where each process searches them.
-
-        Args:
-            group: The group.
-            names: What tells apart the tables of a group.
-
-        Raises:
-            TransientStoreError: If the engine can't be reached.
-        """
-        return self._engine.word_table(self._store, group, *names)
+        return self._store.vector_table(group, *names)
 
     def index_file(self, name: str) -> Path | None:
         """Return where an index that can be made again may be kept, None where nothing lasts."""
@@ -418,88 +403,6 @@ class GraphReader:
                     self._shared[key] = make()
                 value = self._shared[key]
         return value  # type: ignore[no-any-return]
-
-
-class SearchEngine(Protocol):
-    """Tables of vectors and words; can be pickled, connects when it is first used.
-
-    ``IndexEngine`` in ``nodekin.adapters.engines`` is a base class that gives the tables to an
-    engine which does no more than store and compare rows.
-    """
-
-    def vector_table(self, store: NodeStore, group: str, *names: str) -> VectorTable | None:
-        """Return the table of the vectors of a group; None where each process searches them.
-
-        Args:
-            store: The graph's store.
-            group: The group.
-            names: What tells apart the tables of a group.
-        """
-
-    def word_table(self, store: NodeStore, group: str, *names: str) -> WordTable | None:
-        """Return the table of the words of a group; None where each process searches them.
-
-        Raises:
-            TransientStoreError: If the engine has to be asked, and can't be reached.
-        """
-
-    def compact(self, store: NodeStore) -> None:
-        """Free the space of tables that nobody uses any more."""
-
-    def close(self) -> None:
-        """Close connections; the next use opens them again."""
-
-
-class StoreEngine:
-    """What a graph without an engine of its own has: the tables of its store."""
-
-    def vector_table(self, store: NodeStore, group: str, *names: str) -> VectorTable | None:
-        """Return the store's table."""
-        return store.vector_table(group, *names)
-
-    def word_table(self, store: NodeStore, group: str, *names: str) -> WordTable | None:
-        """Return None: each process searches words."""
-        return None
-
-    def compact(self, store: NodeStore) -> None:
-        """Do nothing: the store is compacted by itself."""
-
-    def close(self) -> None:
-        """Do nothing."""
-
-
-def as_engine(index: Any) -> SearchEngine:
-    """Take an engine, or its address, for one; None for the tables of the store.
-
-    Engines are found by the scheme of the address among the entry points ``nodekin.engines``.
-
-    Raises:
-        ImportError: If the engine's client is not installed.
-        TypeError: If it is neither.
-        ValueError: If no engine is registered for the scheme, or it can't read the address.
-    """
-    if index is None:
-        return StoreEngine()
-    if isinstance(index, str):
-        from .plugins import ENGINES, load_plugin, plugins  # most graphs have no engine
-
-        scheme, colon, _ = index.partition(":")
-        if not colon or scheme not in plugins(ENGINES):
-            raise ValueError(
-                f"index={scheme!r:.40} names no engine that searches vectors; write an address "
-                f"that begins with one of {nearest_names(scheme, plugins(ENGINES))}, like "
-                "'milvus://host:19530'"
-            )
-        engine: SearchEngine = load_plugin(ENGINES, scheme)(index)
-        return engine
-    if not callable(getattr(index, "vector_table", None)) or isinstance(index, type):
-        raise TypeError(
-            "index is the address of an engine that searches vectors, a SearchEngine, or None for "
-            f"none beside the store, not {index!r:.80}; write "
-            'NodeGraph(store="graph.db", index="milvus://host:19530")'
-        )
-    checked: SearchEngine = index
-    return checked
 
 
 _GROUPS, _NODES = "imported groups", "imported nodes of "  # kinds of values in the store

@@ -395,10 +395,9 @@ def as_store(store: str | Path | NodeStore | None) -> NodeStore:
     if isinstance(store, NodeStore):
         return store
     if not isinstance(store, str | Path):
-        remedy = "**store_options(conf)" if isinstance(store, Mapping) else 'store="graph.db"'
         raise TypeError(
             f"store is the path of a file, the address of a server, a NodeStore, or "
-            f"None for memory, not {store!r:.80}; write NodeGraph({remedy})"
+            f"None for memory, not {store!r:.80}; write NodeGraph(store='graph.db')"
         )
     scheme, separator, _ = store.partition("://") if isinstance(store, str) else ("", "", "")
     if separator:

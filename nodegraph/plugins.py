@@ -1,4 +1,4 @@
-"""What packages register for the core, by entry points: stores, engines, readers, models, commands.
+"""What packages register for the core, by entry points: stores, readers, models, commands.
 
 A group of entry points belongs to one contract; the name of an entry is what users write: the
 scheme of an address, a file format, a command.
@@ -16,9 +16,6 @@ if TYPE_CHECKING:
 
 STORES = "nodekin.stores"
 """``NodeStore`` by the scheme of its address; called with the address."""
-
-ENGINES = "nodekin.engines"
-"""``SearchEngine`` by the scheme of its address; called with the address."""
 
 READERS = "nodekin.readers"
 """A reader by its suffix without the dot, or a tuple of ``FileFormat`` by any name."""

@@ -34,7 +34,7 @@ from .locking import Lock
 from .node import ROOT, Link, Node
 
 if TYPE_CHECKING:
-    from .search_tables import VectorTable
+    from .vector_table import VectorTable
 
 
 _locks: WeakKeyDictionary[NodeStore, dict[str, Lock]] = WeakKeyDictionary()
@@ -207,11 +207,11 @@ class NodeStore(ABC):
         return _locks.setdefault(self, {}).setdefault(purpose, lock).held(wait=wait)
 
     def vector_table(self, group: str, *names: str) -> VectorTable | None:
-        """Return a table of vectors that the store's engine searches; None where it can't.
+        """Return a table of vectors that the store searches; None if it can't.
 
         Args:
             group: The group whose nodes have the vectors.
-            names: What tells apart the tables of a group: the model, what is embedded.
+            names: Distinguish the tables of a group: the model, the search text.
         """
         return None
 

@@ -14,7 +14,6 @@ from ..nodegraph.errors import nearest_names
 from ..nodegraph.graph import NodeGraph
 from ..nodegraph.navigation import kin, path_to
 from ..nodegraph.node import Kin, Node
-from ..nodegraph.search_tables import StaleSnapshotError, engine_disabled
 from .filters import Filter
 from .protocols import Index, Similarity
 from .ranking import Lift, fuse, lift, lift_all, merge_hits, merge_results
@@ -27,21 +26,8 @@ GraphT = TypeVar("GraphT", bound=Kin)
 
 T = TypeVar("T")
 
-_ATTEMPTS = 5  # to search a table that another process is changing
-
 MAX_QUERIES = 64
 """Queries that are searched while the graphs are held once."""
-
-
-def in_a_newer_state(search: Callable[[], T]) -> T:
-    """Search; again where another process has gone on meanwhile with what an engine has."""
-    for _ in range(_ATTEMPTS):
-        try:
-            return search()
-        except StaleSnapshotError:
-            pass
-    with engine_disabled():  # the caller may hold the graph: there is no newer state
-        return search()
 
 
 def reading(groups: Mapping[GraphT, Iterable[str]]) -> AbstractContextManager[None]:
@@ -335,36 +321,24 @@ def search_held(searches: Sequence[Search], work: Callable[[Sequence[SearchPlan]
         searches: The searches.
         work: Gets the plan of each.
     """
-
-    def attempt() -> T:
-        plans = [search.plans.latest for search in searches]
-        known = [
-            plan
-            for plan, search in zip(plans, searches, strict=True)
-            if plan is not None and plan.serves(search)
-        ]
-        if len(known) == len(searches):
-            with reading(_groups_of(known)):
-                if all(plan.is_current() for plan in known):
-                    return work(known)
-        known = []
-        for search in searches:
-            search.plans.latest = search.ready()
-            known.append(search.plans.latest)
+    plans = [search.plans.latest for search in searches]
+    known = [
+        plan
+        for plan, search in zip(plans, searches, strict=True)
+        if plan is not None and plan.serves(search)
+    ]
+    if len(known) == len(searches):
         with reading(_groups_of(known)):
-            for plan in known:
-                plan.sync()
-            return work(known)
-
-    def forgetting() -> T:
-        try:
-            return attempt()
-        except StaleSnapshotError:
-            for search in searches:
-                search.plans.latest = None
-            raise
-
-    return in_a_newer_state(forgetting)
+            if all(plan.is_current() for plan in known):
+                return work(known)
+    known = []
+    for search in searches:
+        search.plans.latest = search.ready()
+        known.append(search.plans.latest)
+    with reading(_groups_of(known)):
+        for plan in known:
+            plan.sync()
+        return work(known)
 
 
 def _groups_of(plans: Sequence[SearchPlan]) -> Mapping[NodeGraph, Sequence[str]]:

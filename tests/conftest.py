@@ -11,12 +11,9 @@ from typing import Any
 import pytest
 from engines import ENGINES, Engine
 from hypothesis import HealthCheck, settings
-from milvus_server import RunningMilvus, running_milvus
-from opensearch_double import OpenSearchDouble, running_double
 from postgres_server import RunningServer, running_server
 from stress import amount
 
-from nodekin.nodegraph import plugins as plugin_groups
 from nodekin.nodegraph.plugins import STORES, plugins
 
 # No test depends on the clock: it passes on a busy machine, too. Everyone's runs look for new
@@ -79,38 +76,11 @@ def postgres_server() -> Iterator[RunningServer]:
         yield server
 
 
-@pytest.fixture(scope="session")
-def milvus_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningMilvus]:
-    """Yield a Milvus server that all tests of this process share, where one is to be had."""
-    with running_milvus(tmp_path_factory.mktemp("milvus")) as server:
-        yield server
-
-
-@pytest.fixture
-def opensearch_double(socket_enabled: None) -> Iterator[OpenSearchDouble]:
-    """Yield a server that speaks OpenSearch's protocol."""
-    pytest.importorskip("opensearchpy", reason="no opensearchpy: pip install nodekin[opensearch]")
-    with running_double() as double:
-        yield double
-
-
-@pytest.fixture
-def opensearch_server(socket_enabled: None) -> str:
-    """Return the address of a real server, where somebody runs one for the tests."""
-    pytest.importorskip("opensearchpy", reason="no opensearchpy: pip install nodekin[opensearch]")
-    address = os.environ.get("OPENSEARCH_SERVER")
-    if not address:
-        pytest.skip(
-            "no OpenSearch: `make test-opensearch OPENSEARCH=opensearch://...` tests on one"
-        )
-    return address
-
-
 @pytest.fixture(params=ENGINES)
 def engine(request: pytest.FixtureRequest, tmp_path: Path) -> Engine:
     """Yield every engine that a graph can be on: a test of a contract runs over all."""
     scheme = {"pgvector": "postgresql"}.get(request.param, request.param.split()[0])
-    if scheme not in {"memory", "sqlite", *plugins(STORES), *plugins(plugin_groups.ENGINES)}:
+    if scheme not in {"memory", "sqlite", *plugins(STORES)}:
         pytest.skip(f"no installed package has {scheme}")
     return ENGINES[request.param](request, tmp_path)
 

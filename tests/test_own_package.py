@@ -21,9 +21,6 @@ version = "1.0"
 [project.entry-points."nodekin.stores"]
 own = "own_package:OwnStore"
 
-[project.entry-points."nodekin.engines"]
-own = "own_package:OwnEngine"
-
 [project.entry-points."nodekin.readers"]
 rows = "own_package:read_rows"
 broken = "own_package:no_such_reader"
@@ -33,12 +30,11 @@ shout = "own_package:shout"
 """
 
 PACKAGE = '''
-"""A store, an engine, a reader and a command of one's own."""
+"""A store, a reader and a command of one's own."""
 
 import os
 
 import click
-from memory_engine import MemoryEngine
 from nodekin.nodegraph import Document, MemoryStore
 
 
@@ -46,14 +42,6 @@ class OwnStore(MemoryStore):
     def __init__(self, address):
         super().__init__()
         self.address = address
-
-
-class OwnEngine(MemoryEngine):
-    made = []
-
-    def __init__(self, address):
-        super().__init__()
-        self.made.append(self)
 
 
 @click.command()
@@ -141,25 +129,20 @@ SEARCH = """
 import json
 from nodekin.nodegraph import NodeGraph
 from nodekin.retrievers import Retriever
-from own_package import OwnEngine, OwnStore
 
-letters = lambda texts: [[text.count(letter) + 0.1 for letter in "abcdefg"] for text in texts]
-store, engine = "own://store", "own://engine"
-graph = NodeGraph("docs", store=store, index=engine, embed=letters, progress=False)
-results = Retriever(graph, "ROOT", "cosine", top_k=1)("black")
-engines = [collected for collected in OwnEngine.made if collected.collections]
-print(json.dumps([type(graph._store).__name__, graph._store.address, len(engines),
+graph = NodeGraph("docs", store="own://store", progress=False)
+results = Retriever(graph, "ROOT", top_k=1)("black")
+print(json.dumps([type(graph._store).__name__, graph._store.address,
                   [result.node.text for result in results]]))
 """
 
 
-def test_its_store_holds_a_graph_and_its_engine_searches_it(site: Path, tmp_path: Path) -> None:
+def test_address_of_own_store_opens_it(site: Path, tmp_path: Path) -> None:
     docs = tmp_path / "docs"
     docs.mkdir()
     (docs / "tea.rows").write_text("green\nblack\n")
-    (store, address, engines, texts), _ = run(site, SEARCH)
+    (store, address, texts), _ = run(site, SEARCH)
     assert (store, address) == ("OwnStore", "own://store")
-    assert engines == 1
     assert texts == ["black"]
 
 
@@ -181,6 +164,6 @@ def test_its_command_is_one_of_nodekin_with_defaults_in_nodekin_toml(
     (tmp_path / "nodekin.toml").write_text('[shout]\nmark = "!"\n')
     (help, out, wrong), _ = run(site, COMMAND)
     (line,) = (line for line in help.splitlines() if line.startswith("  shout"))
-    assert line.split(maxsplit=1)[1] == "A store, an engine, a reader and a command of one's own."
+    assert line.split(maxsplit=1)[1] == "A store, a reader and a command of one's own."
     assert out == "TEA!TEA!\n"
     assert wrong == 2

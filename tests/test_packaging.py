@@ -20,8 +20,8 @@ REPO = Path(__file__).parents[1]
 ROOMS = ("nodegraph", "retrievers", "adapters")
 FRAMEWORKS = {
     *("langchain", "langchain_core", "langchain_text_splitters", "langchain_community"),
-    *("llama_index", "openai", "sentence_transformers", "torch", "transformers", "pymilvus"),
-    *("chromadb", "opensearchpy", "pandas", "jieba", "pydantic"),
+    *("llama_index", "openai", "sentence_transformers", "torch", "transformers"),
+    *("chromadb", "pymilvus", "pandas", "jieba", "pydantic"),
 }
 
 

@@ -1,4 +1,4 @@
-"""Engines that search a graph's vectors and words beside its store: Milvus, Chroma, OpenSearch."""
+"""PostgreSQL as the store of a graph."""
 
 from ...nodegraph.lazy_names import attach_stub
 

@@ -31,7 +31,6 @@ from ..protocols import RetrieverProtocol, Similarity
 from ..ranking import fuse_ids
 from ..results import Hits, OutputOptions, QueryVariant, Results
 from ..retriever import Retriever, RetrieverSettings
-from ..search import in_a_newer_state
 from ..similarities.bm25 import Bm25
 from ..similarities.registry import DEFAULT, MakeIndex, get_similarity
 from ..token_budget import BUDGET, TokenBudget
@@ -380,7 +379,7 @@ class DefaultRetriever(PlannedRetriever):
                     queries, passages_within(budget), filters, measured, weights, links
                 )
                 search = partial(self._windows, queries, passages, budget, weights[2:])
-                return (yield from Work(partial(in_a_newer_state, search)))
+                return (yield from Work(search))
             return (
                 yield from self._without_copies(queries, limit, filters, measured, weights, links)
             )
@@ -434,7 +433,7 @@ class DefaultRetriever(PlannedRetriever):
         retriever = self._retriever(weights, links)
         rankings = yield from Find(retriever, queries, max(limit, COMPARED), filters)
         score = partial(self._scored, queries, rankings, measured)
-        scored = yield from Work(partial(in_a_newer_state, score))
+        scored = yield from Work(score)
         return [results[:limit] for results in scored]
 
     def _search_together(

@@ -22,7 +22,6 @@ from ..plans.plan import Plan
 from ..protocols import RetrieverLike
 from ..results import Evidence, OutputOptions, Results, ScoredNode
 from ..retrieval_conditions import HitConditions
-from ..search import in_a_newer_state
 from ..similarities.bm25 import Bm25
 from ..token_budget import without_budget
 from ..tracing import start_span
@@ -186,9 +185,7 @@ class LinkRetriever(PlannedRetriever):
     ) -> Results:
         """Rank hits and the passages that are linked to the first of them."""
         with start_span(self.name, query=query, via=self.via, hits=len(hits)) as span:
-            results = in_a_newer_state(
-                lambda: self._ranked(query, hits, limit, conditions, span.attributes)
-            )
+            results = self._ranked(query, hits, limit, conditions, span.attributes)
             span.attributes["results"] = len(results)
         return results
 

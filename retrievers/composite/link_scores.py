@@ -15,7 +15,7 @@ from ...nodegraph.node import Node
 from ..indexes.bm25_scores import Floats, Passages, WordSearch
 from ..indexes.synced_index import SyncedIndex
 from ..results import Results, ScoredNode
-from ..similarities.bm25 import Bm25, warn_of_memory
+from ..similarities.bm25 import Bm25
 from .link_graph import LinkMatrix, PassageLink
 
 SAME_TITLE = 2
@@ -303,20 +303,13 @@ class _NameInQuery(NamedTuple):
 class TitleIndex(SyncedIndex):
     """Look up the passages that an entity named in a text is the title of.
 
-    Entities say so in their metadata, ``about``; others are not kept. Each process has an index of
-    its own, also where an engine searches words.
+    Entities say so in their metadata, ``about``; others are not kept.
     """
 
     @classmethod
     def open(cls, graph: NodeGraph, group: str) -> TitleIndex:
         """Return the index of a group of entities, shared by all who use it."""
-
-        def make() -> TitleIndex:
-            remedy = "LinkOptions(named=0, repetition=0) does without them"
-            warn_of_memory(graph, group, f"the titles among {group!r} are held", remedy)
-            return cls(graph, group)
-
-        return graph.reader.shared(("title index", group), make)
+        return graph.reader.shared(("title index", group), lambda: cls(graph, group))
 
     def clear(self) -> None:
         """Remove everything."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import math
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Sequence
@@ -23,8 +22,6 @@ Terms = Iterable[tuple[str | tuple[str, ...], float]]
 _Weigh = Callable[[str, Callable[[str], int], int], Terms]
 
 DEFAULT_ANALYZER = TextAnalyzer()
-
-logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,21 +69,12 @@ class Bm25:
     def open(self, graph: NodeGraph, group: str, key: str | None = None) -> WordSearch:
         """Return the index of a group, shared by all settings that analyse texts alike.
 
-        Where an engine beside the store searches words, the index is there; except for
-        ``method="okapi"``, which needs the frequencies of all terms.
-
         Args:
             graph: The node graph.
             group: The group to search.
             key: Not used: texts are compared, not embeddings.
-
-        Raises:
-            TransientStoreError: If there is an engine, and it can't be reached.
         """
-        if self.method == "okapi":
-            reason = 'method="okapi" weighs by all terms'
-            return open_postings(graph, group, self.analyzer, reason)
-        return open_words(graph, group, self.analyzer)
+        return open_postings(graph, group, self.analyzer)
 
     def prepare(self, query: str, indexes: Sequence[WordSearch]) -> TermWeights:
         """Analyse a query and weigh its terms by the statistics of all indexes together.
@@ -162,45 +150,12 @@ def _frequency(statistics: Sequence[TermStatistics]) -> Callable[[str], int]:
     return cache(lambda term: sum(batch.frequency(term) for batch in statistics))
 
 
-def open_words(graph: NodeGraph, group: str, analyzer: Analyzer) -> WordSearch:
-    """Return the index of a group's words, shared by all who analyse texts alike.
-
-    Where the graph has an engine that searches words, it is there.
-
-    Raises:
-        TransientStoreError: If there is an engine, and it can't be reached.
-    """
-    if graph.reader.word_table(group) is None:
-        return open_postings(graph, group, analyzer)
-    from ..indexes.engine_text_index import EngineTextIndex
-
-    name = ("words in an engine", group, _identity(analyzer))
-    return graph.reader.shared(name, lambda: EngineTextIndex(graph, group, analyzer))
-
-
-def open_postings(graph: NodeGraph, group: str, analyzer: Analyzer, reason: str = "") -> TextIndex:
-    """Return the index of a group's words that this process has, with all postings.
-
-    Args:
-        graph: The node graph.
-        group: The group.
-        analyzer: Turns texts into terms.
-        reason: Why, for the log, where an engine searches words.
-    """
+def open_postings(graph: NodeGraph, group: str, analyzer: Analyzer) -> TextIndex:
+    """Return the index of a group's words, shared by all users of an equal analyzer."""
     from ..indexes.text_index import TextIndex
 
-    def make() -> TextIndex:
-        if reason:
-            warn_of_memory(graph, group, f"the words of group {group!r} are indexed", reason)
-        return TextIndex(graph, group, analyzer)
-
-    return graph.reader.shared(("words", group, _identity(analyzer)), make)
-
-
-def warn_of_memory(graph: NodeGraph, group: str, what: str, reason: str) -> None:
-    """Log what each process holds although the graph has an engine that searches words."""
-    if graph.reader.word_table(group) is not None:
-        logger.warning("%s in this process, and not in the engine: %s", what, reason)
+    name = ("words", group, _identity(analyzer))
+    return graph.reader.shared(name, lambda: TextIndex(graph, group, analyzer))
 
 
 def _identity(analyzer: Analyzer) -> object:

@@ -56,20 +56,20 @@ class Cosine:
     def open(self, graph: NodeGraph, group: str, key: str | None = None) -> Index[Vector]:
         """Return the index of a group's embeddings of one key, shared by all retrievers.
 
-        Where an engine searches the graph's vectors, the index is there.
+        If the store searches vectors (pgvector), the index is there.
 
         Raises:
             LookupError: If the graph has no such embedding.
         """
-        from ..indexes.engine_index import EngineVectorIndex
+        from ..indexes.table_vector_index import TableVectorIndex
         from ..indexes.vector_index import VectorIndex
 
         key = "default" if key is None else key
         graph.embeddings.embedder(key)
 
-        def make() -> VectorIndex | EngineVectorIndex:
+        def make() -> VectorIndex | TableVectorIndex:
             is_local = graph.reader.vector_table(group, key) is None
-            return (VectorIndex if is_local else EngineVectorIndex)(graph, group, key)
+            return (VectorIndex if is_local else TableVectorIndex)(graph, group, key)
 
         return graph.reader.shared(("vector index", group, key), make)
 

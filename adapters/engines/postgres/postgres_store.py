@@ -15,8 +15,7 @@ from ....nodegraph.hashing import digest
 from ....nodegraph.journal import Journal
 from ....nodegraph.locking import retried
 from ....nodegraph.node import ROOT, Link, Node
-from ....nodegraph.search_tables import VectorTable
-from ..index_engine import ValueNumbers
+from ....nodegraph.vector_table import VectorTable
 from .graph_database import GraphDatabase
 from .pgvector_table import PostgresVectorTable, drop_outdated, find_pgvector
 from .server_connection import (
@@ -34,6 +33,7 @@ from .server_connection import (
     to_link,
     to_metadata,
 )
+from .value_numbers import ValueNumbers
 
 _CONTEXTS = 100_000  # in memory, above which reading begins anew
 

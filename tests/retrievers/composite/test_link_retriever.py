@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import pytest
 from fixed_retriever import FixedRetriever, ids, scored
-from memory_engine import MemoryEngine
 
 from nodekin.nodegraph import Document, Node, NodeGraph
 from nodekin.nodegraph.extractors.entity_extractor import EntityExtractor
@@ -35,11 +34,10 @@ def fill(graph: NodeGraph) -> NodeGraph:
     return graph
 
 
-@pytest.fixture(params=["memory", "file", "words in an engine"])
+@pytest.fixture(params=["memory", "file"])
 def graph(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[NodeGraph]:
     store = None if request.param == "memory" else tmp_path / "graph"
-    engine = MemoryEngine(words=True) if request.param == "words in an engine" else None
-    with NodeGraph(store=store, index=engine, progress=False) as graph:
+    with NodeGraph(store=store, progress=False) as graph:
         yield fill(graph)
 
 

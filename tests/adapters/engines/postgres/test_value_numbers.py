@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nodekin.adapters.engines import index_engine
-from nodekin.adapters.engines.index_engine import ValueNumbers
+from nodekin.adapters.engines.postgres import value_numbers
+from nodekin.adapters.engines.postgres.value_numbers import ValueNumbers
 from nodekin.nodegraph import MemoryStore, NodeStore
-from nodekin.nodegraph.search_tables import VectorRow
 from nodekin.nodegraph.sqlite.sqlite_store import SQLiteStore
+from nodekin.nodegraph.vector_table import VectorRow
 
 
 def row(number: int, **metadata: Any) -> VectorRow:
@@ -26,7 +26,7 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> NodeStore:
 
 @pytest.fixture(autouse=True)
 def short_pages(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(index_engine, "_PAGE", 3)
+    monkeypatch.setattr(value_numbers, "_PAGE", 3)
 
 
 def test_equal_values_of_a_field_have_one_number(store: NodeStore) -> None:

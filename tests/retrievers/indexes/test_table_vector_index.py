@@ -18,8 +18,8 @@ from nodekin.adapters.engines.postgres.pgvector_table import PostgresVectorTable
 from nodekin.adapters.engines.postgres.server_connection import PostgresAddress, ServerConnection
 from nodekin.nodegraph import Document, Embedder, EmbeddingError, NodeGraph, StoreError
 from nodekin.retrievers import Retriever
-from nodekin.retrievers.indexes import engine_index
-from nodekin.retrievers.indexes.engine_index import EngineVectorIndex
+from nodekin.retrievers.indexes import table_vector_index
+from nodekin.retrievers.indexes.table_vector_index import TableVectorIndex
 from nodekin.retrievers.indexes.vector_index import VectorIndex
 
 FILTERS: list[dict[str, Any] | None] = [None, {"part": 3}, {"part": {"lt": 6}}, {"part": {"ne": 1}}]
@@ -34,8 +34,8 @@ def address(postgres_server: RunningServer) -> str:
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let some hundred nodes be many."""
     monkeypatch.setattr(postgres_table, "HNSW_FROM", 51)
-    monkeypatch.setattr(engine_index, "_FEW", 60)
-    monkeypatch.setattr(engine_index, "_BATCH", 64)
+    monkeypatch.setattr(table_vector_index, "_FEW", 60)
+    monkeypatch.setattr(table_vector_index, "_BATCH", 64)
 
 
 @pytest.fixture
@@ -206,7 +206,7 @@ def test_what_the_table_has_missed_is_compared_beside_it(address: str, small: No
     table = other.reader.vector_table("line", "x")
     assert table is not None
     Retriever(other, "line", "cosine")("x")
-    (index,) = (i for i in other.reader._shared.values() if isinstance(i, EngineVectorIndex))
+    (index,) = (i for i in other.reader._shared.values() if isinstance(i, TableVectorIndex))
     with index._table().updating() as free:  # another process is at it
         assert free
         for each in (graph, expected):
@@ -227,14 +227,14 @@ def test_a_search_does_not_follow_changes_for_ever(
     graph = opened(address)
     graph.add(documents(3))
     retriever = Retriever(graph, "line", "cosine")
-    update, updates = EngineVectorIndex._update, []
+    update, updates = TableVectorIndex._update, []
 
-    def overtaken(self: EngineVectorIndex) -> None:
+    def overtaken(self: TableVectorIndex) -> None:
         update(self)
         updates.append(graph.add(Document(f"new {len(updates)}", id=f"new {len(updates)}")))
         assert len(updates) < 10
 
-    monkeypatch.setattr(EngineVectorIndex, "_update", overtaken)
+    monkeypatch.setattr(TableVectorIndex, "_update", overtaken)
     results = retriever("new 2")
     assert len(updates) == 3
     assert results[0].node.text == "new 2"  # compared beside the table
@@ -359,10 +359,10 @@ def test_the_address_says_where_vectors_are_searched(postgres_server: RunningSer
             assert len(retriever("x")) == 1
             (kinds[vectors],) = map(type, graph.reader._shared.values())
     assert [*kinds.values()] == [
-        EngineVectorIndex,
-        EngineVectorIndex,
+        TableVectorIndex,
+        TableVectorIndex,
         VectorIndex,
-        EngineVectorIndex,
+        TableVectorIndex,
     ]
 
 

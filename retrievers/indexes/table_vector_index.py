@@ -1,0 +1,353 @@
+"""The vector index of a group in a table of the store, which the store searches (pgvector)."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from ...nodegraph.concurrency import track
+from ...nodegraph.graph import NodeGraph
+from ...nodegraph.locking import mutex
+from ...nodegraph.node import Node
+from ...nodegraph.vector_table import Nearest, TableState, ValueMatch, VectorRow, VectorTable
+from ..filters import Filter
+from ..results import Hits
+from .nearest_vectors import Floats, cosines, unit
+from .value_matcher import ValueMatcher
+from .vector_index import check_dimension
+
+_BATCH = 1_000  # nodes per write
+
+_MAX_UPDATES = 3  # before a search; what others write later is compared here
+
+_LONG = 1_000  # nodes from which a progress bar is shown
+
+_FEW = 10_000  # matching rows up to which all are compared
+
+_MANY = 1_000  # requested rows above which all are compared
+
+_MARGIN = 2e-6  # bound of the difference between 32-bit dot products and rounded scores
+
+_RECOUNT = 1.1  # growth of a table after which a filter's rows are counted again
+
+_MAX_COUNTS = 256
+
+Version = tuple[int, tuple[str, ...]]  # a group's revision and its search version
+
+Numbers = npt.NDArray[np.int64]
+
+Scores = npt.NDArray[np.float64]
+
+
+class TableVectorIndex:
+    """Search the nodes of a group by the cosine of their embedding, in a table of the store.
+
+    Results are those of ``VectorIndex``: scores are computed again from the vectors, ties are in
+    document order. They are exact up to 10,000 nodes, and if a filter leaves at most 10,000;
+    above, HNSW may miss a node. Nodes that are not in the table yet are compared here, so that a
+    search sees the graph as it is.
+
+    Call ``ready`` before the graph is held: it embeds new nodes and updates the table, for all
+    processes. Call ``search`` while the graph is held.
+
+    Args:
+        graph: The node graph.
+        group: The group of nodes.
+        key: The key of the embedding.
+
+    Raises:
+        LookupError: If the graph has no such embedding.
+        ValueError: If the store does not search vectors.
+    """
+
+    uses_search_text = True
+
+    def __init__(self, graph: NodeGraph, group: str, key: str) -> None:
+        self._graph = graph
+        self._group = group
+        self._key = key
+        self._model = graph.embeddings.embedder(key).name
+        self._tables: dict[str, VectorTable] = {}  # by search text
+        self._lock = mutex()
+        self._missing: tuple[object, _Missing] | None = None  # of the latest states
+        self._counts: dict[Hashable, tuple[int, int]] = {}  # by filter: table size, row count
+        self._matcher = ValueMatcher(lambda *args: self._table().values(*args))
+        self._table()
+
+    # Following the graph
+
+    def ready(self) -> None:
+        """Update the table, before the graph is held.
+
+        Raises:
+            EmbeddingError: If the model fails, or returns no usable vectors.
+            StoreError: If the store can't be reached or written to.
+            TransformError: If the group has to be built and its transform raises.
+        """
+        for _ in range(_MAX_UPDATES):
+            if (outdated := self._outdated()) is None:
+                break
+            table, state = outdated
+            # What another process is writing is compared here, unless the table is empty.
+            with table.updating(wait=state is None) as acquired:
+                if not acquired:
+                    return
+                if self._outdated() is not None:
+                    self._update()
+        self._table().build_hnsw()
+
+    def sync(self) -> None:
+        """Do nothing: a search reads the state of the table itself."""
+
+    def _table(self) -> VectorTable:
+        """Return the table of the group's current search text."""
+        text = self._graph.reader.search_version(self._group)[0]
+        if text not in self._tables:
+            table = self._graph.reader.vector_table(self._group, self._model, text)
+            if table is None:
+                raise ValueError(f"the store of {self._graph!r:.80} does not search vectors")
+            self._tables[text] = table
+        return self._tables[text]
+
+    def _outdated(self) -> tuple[VectorTable, TableState | None] | None:
+        """Return the table and its state; None if it is up to date."""
+        with self._graph.reader.reading(*self._graph.reader.searched_groups(self._group)):
+            table = self._table()
+            state = table.state()
+            return None if _is_current(state, self._version()) else (table, state)
+
+    def _version(self) -> Version:
+        reader = self._graph.reader
+        return reader.revision(self._group), reader.search_version(self._group)
+
+    def _update(self) -> None:
+        """Write the changes since the table's revision."""
+        with self._graph.reader.reading(*self._graph.reader.searched_groups(self._group)):
+            table, (_, version) = self._table(), self._version()
+            state = table.state()
+            changes = self._graph.reader.changes(self._group, _since(state, version), stream=True)
+            ids = self._graph.reader.ids(self._group) if changes.complete else []
+        if changes.complete:
+            self._write_all(table, ids, TableState(changes.revision, version, 0, 0))
+            return
+        dimension = 0 if state is None else state.dimension
+        new = TableState(changes.revision, version, 0, dimension)
+        rows = self._rows(changes.added)
+        if rows and len(rows[0].vector) != dimension:
+            table.clear()
+        else:
+            table.write(changes.removed, rows, new)
+
+    def _write_all(self, table: VectorTable, ids: Sequence[str], state: TableState) -> None:
+        """Write all nodes in batches; an interruption costs one batch."""
+        existing = set(ids)
+        if others := [i for i in table.ids() if i not in existing]:
+            table.write(others, [], None)
+        batches = range(0, len(ids), _BATCH)
+        show = self._graph.progress if len(ids) >= _LONG else False
+        dimension = 0
+        for start in track(batches, len(batches), f"vectors of {self._group}", " batches", show):
+            rows = self._rows(self._graph.reader.existing_nodes(ids[start : start + _BATCH]))
+            if rows and not dimension:
+                dimension = len(rows[0].vector)
+                if table.dimension() not in (0, dimension):
+                    table.clear()
+            table.write([], rows, None)
+        table.write([], [], state._replace(dimension=dimension))
+
+    def _rows(self, nodes: Sequence[Node]) -> list[VectorRow]:
+        return [
+            VectorRow(node.id, node.order, node.document_id, node.metadata, vector)
+            for node, vector in zip(nodes, self._vectors(nodes), strict=True)
+        ]
+
+    def _vectors(self, nodes: Sequence[Node]) -> Floats:
+        """Return the unit vectors of nodes, (nodes, dimension)."""
+        texts = self._graph.reader.searched_texts(nodes)
+        return unit(self._graph.embeddings.vectors(texts, self._key, what=self._group))
+
+    # Searching
+
+    def search(self, query: Floats, limit: int | None, filter: Filter) -> Hits:
+        """Return the nearest nodes, ties in document order; call it while the graph is held.
+
+        Args:
+            query: The query's vector, (dimension,). A zero vector matches nothing.
+            limit: Maximum number of nodes; None for all.
+            filter: The filter, applied before ranking.
+
+        Raises:
+            StoreError: If the store fails.
+        """
+        return self.search_many([query], limit, filter)[0]
+
+    def search_many(
+        self, queries: Sequence[Floats], limit: int | None, filter: Filter
+    ) -> list[Hits]:
+        """Return the result of ``search`` for each query."""
+        view = self._view()
+        for query in queries:
+            check_dimension(query, view.dimension, self._group, self._model, self._key)
+        match = None if view.table is None else self._matcher.match(filter)
+        return [self._hits(view, query, limit, filter, match) for query in queries]
+
+    def _hits(
+        self,
+        view: _View,
+        query: Floats,
+        limit: int | None,
+        filter: Filter,
+        match: ValueMatch | None,
+    ) -> Hits:
+        if not query.any():
+            return Hits([], [])
+        query = unit(query)
+        parts: list[_Scored] = []
+        if view.table is not None:
+            exact = match is not None and self._leaves_few(view, view.table, filter, match)
+            parts.append(_nearest(view.table, query, limit, match, view.removed, exact))
+        if view.missing is not None:
+            nodes = view.missing.nodes
+            rows = [row for row, node in enumerate(nodes) if filter.matches(node)]
+            scores = cosines(view.missing.vectors, np.array(rows, np.intp), query)
+            orders = np.array([nodes[row].order for row in rows], np.int64)
+            parts.append(_Scored([nodes[row].id for row in rows], orders, scores))
+        if not parts:
+            return Hits([], [])
+        ids = [node_id for part in parts for node_id in part.ids]
+        scores = np.concatenate([part.scores for part in parts])
+        ranking = np.lexsort((np.concatenate([part.orders for part in parts]), -scores))[:limit]
+        return Hits([ids[row] for row in ranking.tolist()], scores[ranking].tolist())
+
+    def _view(self) -> _View:
+        """Return what to search in the state that this thread reads."""
+        table, version = self._table(), self._version()
+        state = table.state()
+        missing = None if _is_current(state, version) else self._read_missing(state, version)
+        removed = frozenset[str]() if missing is None else missing.removed
+        is_searched = (
+            state is not None
+            and bool(state.size and state.dimension)
+            and (missing is None or not missing.complete)
+        )
+        size = state.size if is_searched and state is not None else 0
+        dimension = state.dimension if is_searched and state is not None else 0
+        if missing is not None and missing.nodes:
+            dimension = missing.vectors.shape[1]
+        return _View(table if is_searched else None, size, dimension, missing, removed)
+
+    def _read_missing(self, state: TableState | None, version: Version) -> _Missing:
+        key = state, version
+        with self._lock:
+            if self._missing is not None and self._missing[0] == key:
+                return self._missing[1]
+        changes = self._graph.reader.changes(self._group, _since(state, version[1]))
+        nodes = list(changes.added)
+        removed = frozenset([*changes.removed, *(node.id for node in nodes)])
+        missing = _Missing(removed, nodes, changes.complete, self._vectors(nodes))
+        with self._lock:
+            self._missing = key, missing
+        return missing
+
+    def _leaves_few(
+        self, view: _View, table: VectorTable, filter: Filter, match: ValueMatch
+    ) -> bool:
+        """Return whether a filter leaves so few rows that comparing all of them is fast."""
+        size, count = self._counts.get(filter.key, (0, 0))
+        if not size or not 1 / _RECOUNT < view.size / size < _RECOUNT:
+            if len(self._counts) >= _MAX_COUNTS:
+                self._counts = {}
+            count = table.count(match, _FEW + 1)
+            self._counts[filter.key] = view.size, count
+        return count <= _FEW
+
+
+@dataclass(frozen=True, slots=True)
+class _Missing:
+    """Nodes that are not in the table yet.
+
+    Attributes:
+        removed: Ids of removed and changed nodes.
+        nodes: New and changed nodes.
+        complete: Whether these are all nodes, and the table is not searched.
+        vectors: The unit vectors of the nodes, (nodes, dimension).
+    """
+
+    removed: frozenset[str]
+    nodes: Sequence[Node]
+    complete: bool
+    vectors: Floats
+
+
+class _View(NamedTuple):
+    """What a thread searches.
+
+    Attributes:
+        table: The table; None if it is empty or outdated as a whole.
+        size: Number of rows.
+        dimension: Length of the vectors; 0 if there is none.
+        missing: Nodes that are not in the table; None if it is up to date.
+        removed: Rows to leave out.
+    """
+
+    table: VectorTable | None
+    size: int
+    dimension: int
+    missing: _Missing | None
+    removed: frozenset[str]
+
+
+class _Scored(NamedTuple):
+    """Nodes with their positions in document order and their scores."""
+
+    ids: list[str]
+    orders: Numbers
+    scores: Scores
+
+
+def _is_current(state: TableState | None, version: Version) -> bool:
+    return state is not None and (state.revision, state.version) == version
+
+
+def _since(state: TableState | None, version: tuple[str, ...]) -> int:
+    """Return the revision after which changes count; 0 if everything has to be written."""
+    return 0 if state is None or state.version != version else state.revision
+
+
+def _nearest(
+    table: VectorTable,
+    query: Floats,
+    limit: int | None,
+    match: ValueMatch | None,
+    removed: frozenset[str],
+    exact: bool,
+) -> _Scored:
+    """Return the nearest rows of a table, including all that tie with the last of them."""
+    requested = None if limit is None else limit + limit // 4 + 4
+    while True:
+        exact = exact or (requested is not None and requested > _MANY)
+        found = _collected(table.nearest(query, requested, match, removed, exact), query)
+        if requested is None or limit is None:
+            return found
+        if len(found.ids) < requested:
+            if exact:
+                return found
+            exact = True  # HNSW found too few
+        elif found.scores.min() < np.partition(found.scores, -limit)[-limit] - _MARGIN:
+            return found
+        else:  # more rows may tie with the last
+            requested *= 4
+
+
+def _collected(batches: Iterator[Nearest], query: Floats) -> _Scored:
+    ids: list[str] = []
+    orders, scores = [np.zeros(0, np.int64)], [np.zeros(0)]
+    for batch in batches:
+        ids += batch.ids
+        orders.append(batch.orders)
+        scores.append(cosines(batch.vectors, np.arange(len(batch.ids)), query))
+    return _Scored(ids, np.concatenate(orders), np.concatenate(scores))
