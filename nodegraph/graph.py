@@ -14,7 +14,7 @@ from .builder import GroupBuilder
 from .corpus import Corpus, Refresh
 from .document import as_document, flatten
 from .document_files import report_changed_files, stable_document
-from .errors import DiskFullError, explain_names, nearest_names
+from .errors import explain_names, nearest_names
 from .graph_reader import GraphReader, ImportedGroups, OnError
 from .groups import PREDEFINED_STRUCTURE, GroupRegistry, GroupSummary, Scope, make_group
 from .hashing import digest
@@ -217,18 +217,7 @@ class NodeGraph:
                         self._corpus.remove_source(item)
                 self._corpus.remove(ids)
 
-        try:
-            self._with_reserve(lambda: self._access.change(remove))
-        except DiskFullError as error:
-            raise DiskFullError(f"{error}, or remove fewer at once") from error
-
-    def _with_reserve(self, work: Callable[[], None]) -> None:
-        """Call what makes room, on a full disk once more with the room that was kept for it."""
-        try:
-            work()
-        except DiskFullError:
-            self._store.free_reserve()
-            work()
+        self._access.change(remove)
 
     def refresh(self) -> Refresh:
         """Read the source folders and files again; add, update and remove what has changed.
@@ -273,13 +262,9 @@ class NodeGraph:
         """
         self._check_outside()
         used = self._searched_digests() if self.embeddings.stored() else set()
-
-        def delete_unused() -> None:
-            with self._access.changing():
-                self.embeddings.delete_unused(used)
-                self._builder.answers.clear()
-
-        self._with_reserve(delete_unused)
+        with self._access.changing():
+            self.embeddings.delete_unused(used)
+            self._builder.answers.clear()
         with self._store.writing():
             self._store.compact()
 

@@ -174,7 +174,7 @@ class GraphReader:
                             raise StoreError(
                                 f"{', '.join(groups)} was built {_MAX_BUILDS} times, and is still "
                                 "not there: another process builds it by other rules, or the store "
-                                "is damaged, which nodekin doctor finds"
+                                "is damaged (nodekin status --check)"
                             )
             yield
 
@@ -225,16 +225,6 @@ class GraphReader:
         for node in changes.added:
             self.attach(node)
         return changes
-
-    def verify(self) -> list[str]:
-        """Read all that is stored; return what is not as it was written.
-
-        What was derived of it is made again by the next build of its group.
-        """
-        with self._access.changing():
-            damaged = self._store.verify()
-        self._access.forget()
-        return damaged
 
     # Nodes
 

@@ -39,9 +39,6 @@ if TYPE_CHECKING:
 
 _locks: WeakKeyDictionary[NodeStore, dict[str, Lock]] = WeakKeyDictionary()
 
-LASTING_KINDS = ("imported ", "source")
-"""How the kinds of values begin that nobody can make again: damaged ones are named, not deleted."""
-
 _STATE = "state"  # the kind and key of the value that counts all writes
 
 
@@ -222,17 +219,6 @@ class NodeStore(ABC):
     def compact(self) -> None:
         """Free the space of what was removed."""
         return
-
-    def free_reserve(self) -> None:
-        """Give up room that was kept for removals on a full disk."""
-        return
-
-    def verify(self) -> list[str]:
-        """Return what is not as it was written; where it was derived, the next build derives it.
-
-        A store whose engine has checksums has nothing to say.
-        """
-        return []
 
     def check(self, nodes: Sequence[Node]) -> None:
         """Check nodes before they are written.

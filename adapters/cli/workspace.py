@@ -305,6 +305,11 @@ class Workspace:
         return cls(folder)
 
     @property
+    def graph_file(self) -> Path:
+        """The file of the graph."""
+        return self.folder / _GRAPH
+
+    @property
     def exists(self) -> bool:
         """Whether there is an index."""
         return (self.folder / _SETTINGS).is_file()
@@ -417,7 +422,7 @@ def open_graph(
         NodeGraph(
             list(folders) or None,
             embed=model,
-            store=None if home is None else home.folder / _GRAPH,
+            store=None if home is None else home.graph_file,
             on_error="skip",
             reading=ReadOptions(
                 encoding=settings.encoding or None, strict=strict, ocr=_ocr(settings)

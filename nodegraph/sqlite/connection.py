@@ -7,11 +7,10 @@ import threading
 import time
 import weakref
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing
 from math import inf
 from pathlib import Path
 from typing import Any
-from zlib import crc32
 
 from ..errors import DiskFullError, StoreError
 
@@ -29,7 +28,11 @@ CREATE TABLE documents (key INTEGER PRIMARY KEY AUTOINCREMENT, id NOT NULL UNIQU
 INSERT INTO documents VALUES (0, '');
 
 -- What documents held, unchangeable; kept as long as something that was made from it is.
-CREATE TABLE versions (key INTEGER PRIMARY KEY AUTOINCREMENT, metadata);
+CREATE TABLE versions (
+    key INTEGER PRIMARY KEY AUTOINCREMENT,
+    metadata,
+    search_text INTEGER
+);
 -- Their texts in pages, so that to cut a node out of a long one reads little of it.
 CREATE TABLE pages (key INTEGER PRIMARY KEY, text NOT NULL);
 
@@ -85,21 +88,32 @@ CREATE TABLE nodes (
     shift INTEGER,
     metadata,
     inherited,
-    sequence INTEGER NOT NULL
+    sequence INTEGER NOT NULL,
+    search_text INTEGER,
+    inherited_search_text INTEGER
 );
 CREATE INDEX nodes_of_parent ON nodes (derivation, parent);
 
+-- What of the metadata is searched with a text: of a document, of a node's own, of its parent's
+-- if it differs from the document's (0 for none). Nothing is deleted: there are few.
+CREATE TABLE search_texts (key INTEGER PRIMARY KEY, value TEXT NOT NULL UNIQUE);
+
+-- A link leads to a node's id. A link that a transform derived belongs to what it derived: it stays
+-- while its target is away. Other links go with their target.
 CREATE TABLE links (
     key INTEGER PRIMARY KEY,
     source INTEGER NOT NULL REFERENCES nodes ON DELETE CASCADE,
-    target INTEGER NOT NULL REFERENCES nodes ON DELETE CASCADE,
+    target NOT NULL,
     type TEXT NOT NULL,
     weight REAL NOT NULL,
     metadata,
-    made INTEGER NOT NULL,
+    derived INTEGER NOT NULL,
     UNIQUE (source, target, type)
 );
 CREATE INDEX links_to ON links (target);
+CREATE TRIGGER links_go AFTER DELETE ON nodes BEGIN
+    DELETE FROM links WHERE target = OLD.id AND derived = 0;
+END;
 
 -- Vectors, answers of models, source files: whatever is kept by kind and key.
 CREATE TABLE kinds (key INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
@@ -111,152 +125,10 @@ CREATE TABLE memory (
 );
 """
 
-_LINKS_TO_IDS = """
--- A link leads to a node's id. One that a transform derived belongs to what it derived: it stays
--- while its target is away. Others go with their target.
-CREATE TABLE newer_links (
-    key INTEGER PRIMARY KEY,
-    source INTEGER NOT NULL REFERENCES nodes ON DELETE CASCADE,
-    target NOT NULL,
-    type TEXT NOT NULL,
-    weight REAL NOT NULL,
-    metadata,
-    derived INTEGER NOT NULL,
-    UNIQUE (source, target, type)
-);
-INSERT INTO newer_links
-    SELECT links.key, links.source, nodes.id, links.type, links.weight, links.metadata, links.made
-    FROM links JOIN nodes ON nodes.key = links.target;
-DROP TABLE links;
-ALTER TABLE newer_links RENAME TO links;
-CREATE INDEX links_to ON links (target);
-CREATE TRIGGER links_go AFTER DELETE ON nodes BEGIN
-    DELETE FROM links WHERE target = OLD.id AND derived = 0;
-END;
-"""
-
-_SEARCH_TEXTS = """
--- What of the metadata is searched with a text: of a document, of a node's own, of its parent's
--- where that is not the document's (0 for none). Nothing is deleted: there are few.
-CREATE TABLE search_texts (key INTEGER PRIMARY KEY, value TEXT NOT NULL UNIQUE);
-ALTER TABLE versions ADD COLUMN search_text INTEGER;
-ALTER TABLE nodes ADD COLUMN search_text INTEGER;
-ALTER TABLE nodes ADD COLUMN inherited_search_text INTEGER;
-"""
-
-_CHECKSUMS = """
--- CRC-32 of the text and of the metadata; null where they were written before there were any.
-ALTER TABLE pages ADD COLUMN checksum INTEGER;
-ALTER TABLE versions ADD COLUMN checksum INTEGER;
-"""
-
-_COMPARE_LINKS = """
--- Where processes built in turns, links could be lost, or stay for good. What was made of a whole
--- group, and has links, counts as out of date: the next build compares all of it.
-UPDATE derivations SET source = '' WHERE document = 0 AND EXISTS (
-    SELECT 1 FROM nodes JOIN links ON links.source = nodes.key
-    WHERE nodes.derivation = derivations.key AND links.derived = 1
-);
-UPDATE groups SET built_for = 0 WHERE key IN (
-    SELECT grp FROM derivations WHERE document = 0 AND source = ''
-);
-"""
-
-_ROW_CHECKSUMS = """
--- CRC-32 of what is read of a node, with its document and group, and of a link; null where they
--- were written before there were any.
-ALTER TABLE nodes ADD COLUMN checksum INTEGER;
-ALTER TABLE links ADD COLUMN checksum INTEGER;
-"""
-
-_CHECKSUM_OF_EVERY_ROW = """
--- From here on no checksum is null, and each includes what the row is found by. Search texts and
--- values have one, too. Those that don't fit stay as they are: they are of damaged rows.
-ALTER TABLE search_texts ADD COLUMN checksum INTEGER;
-ALTER TABLE memory ADD COLUMN checksum INTEGER;
-UPDATE search_texts SET checksum = checksum(value, key);
-UPDATE memory SET checksum = checksum(value, checksum(key, 0));
-UPDATE pages SET checksum = checksum(text, key) WHERE checksum IS NULL
-    OR checksum = checksum(text, CASE typeof(text) WHEN 'text' THEN 0 ELSE -1 END);
-UPDATE versions SET checksum = row_checksum(key, metadata, search_text) WHERE checksum IS NULL
-    OR checksum = checksum(metadata, CASE typeof(metadata) WHEN 'text' THEN 0 ELSE -1 END);
-UPDATE nodes SET checksum = (
-    SELECT row_checksum(nodes.id, nodes.text, nodes.content, nodes.begin, nodes.size, nodes.shift,
-        nodes.metadata, nodes.inherited, nodes.parent, nodes.place, d.version, d.document, docs.id,
-        groups.name, nodes.search_text, nodes.inherited_search_text)
-    FROM derivations d JOIN documents docs ON docs.key = d.document
-    JOIN groups ON groups.key = d.grp WHERE d.key = nodes.derivation
-) WHERE checksum IS NULL;
-UPDATE links SET checksum = (
-    SELECT row_checksum(s.id, links.target, links.type, links.weight, links.metadata, links.derived)
-    FROM nodes s WHERE s.key = links.source
-) WHERE checksum IS NULL;
-"""
-
-MIGRATIONS = [
-    *(_TABLES, _LINKS_TO_IDS, _SEARCH_TEXTS, _CHECKSUMS, _COMPARE_LINKS, _ROW_CHECKSUMS),
-    _CHECKSUM_OF_EVERY_ROW,
-]
-"""What makes a file of version n from one of version n - 1; its length is today's version."""
-
-
-_STRUCTURE = """
-    SELECT m.type, m.name, c.name, c.type, c."notnull", c.dflt_value, c.pk
-    FROM sqlite_master m LEFT JOIN pragma_table_xinfo(m.name) c
-    WHERE m.name NOT LIKE 'sqlite_%' ORDER BY m.type, m.name, c.cid
-"""
+FORMAT = 1
+"""The format of the file, in SQLite's ``user_version``."""
 
 Row = tuple[Any, ...]
-
-_Stamps = list[tuple[int, int] | None]
-
-
-def checksum(value: Any, key: int) -> int:
-    """Return a number by which a damaged value is recognised: its CRC-32, from its key's on.
-
-    Bytes have another one than the text that they spell: one bit of a row tells them apart.
-    Numbers are never written: they are damage, whose checksum is some other one.
-    """
-    if isinstance(value, str):
-        return crc32(value.encode(), key & 0xFFFFFFFF)
-    if isinstance(value, int | float):
-        value = str(value).encode()
-    return crc32(value or b"", ~key & 0xFFFFFFFF)
-
-
-def row_checksum(*values: Any) -> int:
-    """Return a number by which a damaged row is recognised: the CRC-32 of its values."""
-    form = str if _SIMPLE.issuperset(map(type, values)) else _stored
-    return crc32("\0".join(map(form, values)).encode())
-
-
-def is_intact(row: Row) -> bool:
-    """Tell whether a row is as it was written, by its checksum, which is its last value."""
-    values, written = row[:-1], row[-1]
-    # What ``row_checksum`` is but for some numbers, in half the time: each row read pays for it.
-    quick = crc32((_FORMS[len(values)] % values).encode())
-    return bool(quick == written or row_checksum(*values) == written)
-
-
-_FORMS = ["\0".join(["%s"] * size) for size in range(20)]
-
-_SIMPLE = frozenset({str, int, bytes, type(None)})  # SQLite returns these as they were given
-
-
-def _stored(value: Any) -> str:
-    """Return a value as SQLite returns it: enums as what they are, -0.0 as 0, 1 as 1.0."""
-    if isinstance(value, str):
-        return str.__str__(value)
-    if isinstance(value, float):
-        return str(int(value)) if value.is_integer() else float.__repr__(value)
-    return str(int(value)) if isinstance(value, int) else str(value)
-
-
-def _add_functions(db: sqlite3.Connection) -> None:
-    """Let migrations compute checksums."""
-    db.create_function("checksum", 2, checksum)
-    db.create_function("row_checksum", -1, row_checksum)
-
 
 opening = threading.Lock()
 """Held while a connection is opened, or the process forks."""
@@ -278,7 +150,6 @@ class Connection:
         path: The file; made where it is missing and ``write`` is given.
         write: Whether this connection may change it.
         timeout: Seconds to wait for another process that is writing.
-        frozen: Whether this user can't write to the folder.
         opened: Gets the connection before it is used.
 
     Raises:
@@ -294,16 +165,11 @@ class Connection:
         *,
         write: bool,
         timeout: float,
-        frozen: bool = False,
         opened: weakref.WeakSet[Connection] | None = None,
     ) -> None:
         self._path = path
         self._write = write
         self._timeout = timeout
-        self._frozen = frozen
-        self._log = path.with_name(f"{path.name}-wal")
-        self._fixed: _Stamps | None = None  # of a file that was taken for unchanging
-        self._is_malformed: bool | None = None  # None until something asks
         self._lock = threading.RLock()  # held while a statement runs
         self.retired = False
         self._waits = True  # for the disk when a transaction is committed
@@ -311,42 +177,6 @@ class Connection:
         self._db_now: sqlite3.Connection | None = None
         self._closing: sqlite3.Connection | None = None
         self._open()
-
-    @property
-    def is_outdated(self) -> bool:
-        """Whether somebody has written to a file that was taken for unchanging, or may soon."""
-        return self._fixed is not None and self._fixed != self._stamps()
-
-    def _stamps(self) -> _Stamps:
-        """Return when the file and its log were written to, and their sizes."""
-        return [_stamp(self._path), _stamp(self._log)]
-
-    def _connected(self) -> tuple[sqlite3.Connection, _Stamps | None]:
-        """Open the file; what can't be written to with its log, or as one that nobody changes.
-
-        The stamps of the second are returned, too.
-        """
-        if not self._frozen:
-            return self._opened_as("rwc" if self._write else "rw"), None
-        stamps = self._stamps()
-        if self._log.exists():
-            db = self._opened_as("ro")
-            try:
-                db.execute("PRAGMA schema_version").fetchone()
-            except sqlite3.Error:  # nobody has it open, and a log is there all the same
-                db.close()
-            else:
-                return db, None
-        return self._opened_as("ro&immutable=1"), stamps
-
-    def _opened_as(self, mode: str) -> sqlite3.Connection:
-        return sqlite3.connect(
-            f"{self._path.absolute().as_uri()}?mode={mode}",
-            uri=True,
-            timeout=self._timeout,
-            isolation_level=None,
-            check_same_thread=False,
-        )
 
     def _open(self) -> sqlite3.Connection:
         with opening:  # all of it: who forks has to know of each connection that is open
@@ -357,12 +187,17 @@ class Connection:
 
     def _set_up(self) -> sqlite3.Connection:
         try:
-            db, self._fixed = self._connected()
+            db = sqlite3.connect(
+                f"{self._path.absolute().as_uri()}?mode={'rwc' if self._write else 'rw'}",
+                uri=True,
+                timeout=self._timeout,
+                isolation_level=None,
+                check_same_thread=False,
+            )
         except sqlite3.Error as error:
             raise StoreError(f"{self._path} can't be opened: {error}") from error
         try:
-            if not self._frozen:
-                db.execute("PRAGMA journal_mode = WAL")
+            db.execute("PRAGMA journal_mode = WAL")
             db.execute("PRAGMA foreign_keys = ON")
             # What was acknowledged is on the disk, whatever stops the machine.
             db.execute("PRAGMA synchronous = FULL")
@@ -452,11 +287,11 @@ class Connection:
         except _FAILURES as error:
             raise self._explained(error) from error
 
-    def version(self) -> int:
-        """Return the version of the file's tables, 0 where there are none.
+    def check_format(self) -> bool:
+        """Return whether the file has tables.
 
         Raises:
-            StoreError: If the file is another program's, damaged, or of a newer version.
+            StoreError: If the file belongs to another program, is damaged, or has another format.
         """
         (application,) = self.row("PRAGMA application_id") or (0,)
         (version,) = self.row("PRAGMA user_version") or (0,)
@@ -465,53 +300,32 @@ class Connection:
                 f"{self._path} is an SQLite file, but not a nodekin graph; give the graph a path "
                 "of its own"
             )
-        if version > len(MIGRATIONS):
+        if version not in (0, FORMAT):
             raise StoreError(
-                f"{self._path} was written by a newer nodekin (format {version}, this one reads up "
-                f"to {len(MIGRATIONS)}); upgrade nodekin, or give another path"
+                f"{self._path} has format {version}, but this nodekin reads only format {FORMAT}; "
+                "index the documents again, into another file"
             )
-        return int(version)
+        return bool(version)
 
-    def migrate(self) -> None:
-        """Make the tables of today's version, in one piece.
+    def create_tables(self) -> None:
+        """Create the tables of an empty file.
 
         Raises:
-            StoreError: If the file is another program's, damaged, or of a newer version.
+            StoreError: If the file belongs to another program, is damaged, or has another format.
         """
-        if self.version() == len(MIGRATIONS):
+        if self.check_format():
             return
-        with self._lock:
-            _add_functions(self._db)
         self.run("BEGIN IMMEDIATE")
         try:
-            for script in MIGRATIONS[self.version() :]:  # another may have been quicker
-                for statement in _statements(script):
+            if not self.check_format():  # another process may have been faster
+                for statement in _statements(_TABLES):
                     self.run(statement)
-            self.run(f"PRAGMA application_id = {APPLICATION}")
-            self.run(f"PRAGMA user_version = {len(MIGRATIONS)}")
+                self.run(f"PRAGMA application_id = {APPLICATION}")
+                self.run(f"PRAGMA user_version = {FORMAT}")
             self.run("COMMIT")
         except BaseException:
             self.roll_back()
             raise
-
-    @contextmanager
-    def lenient(self) -> Iterator[None]:
-        """Return texts that are not UTF-8 as bytes, in a transaction that looks for damage."""
-        self._db.text_factory = _text_or_bytes
-        try:
-            yield
-        finally:
-            self._db.text_factory = str
-
-    def faults(self) -> list[str]:
-        """Let SQLite compare the file's tables and indexes; return what is wrong."""
-        faults = [text for (text,) in self.rows("PRAGMA integrity_check(10)") if text != "ok"]
-        with closing(sqlite3.connect(":memory:")) as new:
-            _add_functions(new)
-            new.executescript("".join(MIGRATIONS))
-            if new.execute(_STRUCTURE).fetchall() != self.rows(_STRUCTURE):
-                faults.append("the tables are not those that were made")
-        return [f"SQLite: {fault}" for fault in faults]
 
     def _has_tables(self) -> bool:
         return self.row("SELECT 1 FROM sqlite_master") is not None
@@ -550,32 +364,15 @@ class Connection:
                 return
 
     def damaged(self, why: str) -> StoreError:
-        """Return the error that says how the file is damaged, and what to do."""
-        return StoreError(f"{self._path} is damaged, since {why}; {self._remedy_of_damage()}")
-
-    def _remedy_of_damage(self) -> str:
-        """Advise to delete the file only where SQLite itself finds it damaged."""
-        if self._is_malformed is None:  # which takes long in a large file: once is enough
-            try:
-                with closing(self._connected()[0]) as db:
-                    row = db.execute("PRAGMA integrity_check(1)").fetchone()
-                self._is_malformed = row != ("ok",)
-            except _FAILURES as error:
-                self._is_malformed = _is_damage(error)
-        if self._is_malformed:
-            return "restore a backup, or delete it and build the graph again from its sources"
-        return (
-            "SQLite finds its file intact, so don't delete it; try again, then let nodekin doctor, "
-            "or graph.reader.verify(), find what is damaged, and update those documents from their "
-            "sources, or restore a backup"
-        )
+        """Return the error for a damaged file."""
+        return StoreError(f"{self._path} is damaged, since {why}; {DAMAGE_REMEDY}")
 
     def _explained(self, error: Exception) -> StoreError:
         text = str(error) or "an error whose text is damaged"
         if "not a database" in text:
             remedy = "it is no nodekin graph; give the graph a path of its own"
         elif _is_damage(error):
-            remedy = f"the file is damaged; {self._remedy_of_damage()}"
+            remedy = f"the file is damaged; {DAMAGE_REMEDY}"
         elif "full" in text or "disk I/O" in text:
             remedy = "nothing was changed; make room on the disk and try again"
             return DiskFullError(f"{self._path}: {text}: {remedy}")
@@ -588,7 +385,24 @@ class Connection:
         return StoreError(f"{self._path}: {text}: {remedy}")
 
 
-_DAMAGE = ("malformed", "disk image", "decode", "user-defined function")  # of a migration
+DAMAGE_REMEDY = "restore a backup, or delete it and build the graph again from its sources"
+
+
+def integrity_faults(path: Path) -> list[str]:
+    """Return at most ten faults that SQLite's ``PRAGMA integrity_check`` finds in a file."""
+    try:
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=rw", uri=True)) as db:
+            faults = [text for (text,) in db.execute("PRAGMA integrity_check(10)")]
+            faults += [
+                f"row {row} of {table!r} belongs to no row of {owner!r}"
+                for table, row, owner, _ in db.execute("PRAGMA foreign_key_check").fetchmany(10)
+            ]
+    except _FAILURES as error:
+        return [str(error) or "an error whose text is damaged"]
+    return [str(fault) for fault in faults if fault != "ok"]
+
+
+_DAMAGE = ("malformed", "disk image", "decode")
 
 
 def _is_damage(error: BaseException) -> bool:
@@ -596,21 +410,6 @@ def _is_damage(error: BaseException) -> bool:
     if isinstance(error, UnicodeDecodeError) or not str(error):  # of Python 3.10
         return isinstance(error, _FAILURES)
     return any(word in str(error) for word in _DAMAGE)
-
-
-def _stamp(path: Path) -> tuple[int, int] | None:
-    try:
-        status = path.stat()
-    except OSError:
-        return None
-    return status.st_mtime_ns, status.st_size
-
-
-def _text_or_bytes(value: bytes) -> str | bytes:
-    try:
-        return value.decode()
-    except UnicodeDecodeError:
-        return value
 
 
 def _statements(script: str) -> Iterator[str]:

@@ -16,11 +16,7 @@ from pathlib import Path
 from ..database import Database, StateCache
 from ..errors import DiskFullError, StoreError
 from ..locking import FORK_WAIT, WAIT_LIMIT, Lock, mutex
-from .connection import MIGRATIONS, Connection, opening
-
-_RESERVE = 5 << 20  # bytes that are kept on the disk for removals: more than the log usually has
-
-_RESERVED_FROM = 8 << 20  # bytes of a graph's file
+from .connection import Connection, opening
 
 _CHECKPOINT_WAIT = 100  # milliseconds
 
@@ -42,7 +38,6 @@ class GraphFile(Database[Connection]):
 
     def __init__(self, path: Path, timeout: float, on_undone: Callable[[], None]) -> None:
         self.path = path
-        self._reserve = path.with_name(f"{path.name}-reserve")
         self._timeout = timeout
         self._on_undone = on_undone
         if path.is_dir():
@@ -73,13 +68,6 @@ class GraphFile(Database[Connection]):
             lock.leave()
         super().after_fork()
 
-    @property
-    def frozen(self) -> bool:
-        """Whether the graph can only be read, since its file or folder can't be written to."""
-        if not self.path.exists():
-            return False
-        return not (os.access(self.path, os.W_OK) and os.access(self.path.parent, os.W_OK))
-
     # Connections
 
     @property
@@ -91,7 +79,7 @@ class GraphFile(Database[Connection]):
         if (snapshot := self._snapshots.get(thread)) is not None:
             return snapshot.connection
         reader: Connection | None = getattr(self._local, "reader", None)
-        if reader is not None and (reader.retired or reader.is_outdated):
+        if reader is not None and reader.retired:
             reader.close()  # a statement may have opened it again
             reader = None
         if reader is None:
@@ -99,17 +87,9 @@ class GraphFile(Database[Connection]):
         return reader
 
     def _reading_connection(self) -> Connection:
-        frozen = self.frozen
-        if not frozen and not self._is_ready:
-            self._writing_connection()  # makes the tables
-        reader = Connection(
-            self.path, write=False, timeout=self._timeout, frozen=frozen, opened=self._opened
-        )
-        if frozen and reader.version() < len(MIGRATIONS):
-            raise StoreError(
-                f"{self.path} was written by an older nodekin and can't be written to here; "
-                "open it once where it can"
-            )
+        if not self._is_ready:
+            self._writing_connection()  # creates the tables
+        reader = Connection(self.path, write=False, timeout=self._timeout, opened=self._opened)
         with self._listing:
             self._readers.add(reader)
         return reader
@@ -118,19 +98,13 @@ class GraphFile(Database[Connection]):
         with self._mutex.held():
             writer = self._writer
             if writer is None or (writer.retired and not writer.in_transaction):
-                if self.frozen:
-                    raise StoreError(
-                        f"{self.path} can only be read, since it or its folder can't be written "
-                        "to; nothing was changed"
-                    )
                 if not self.path.parent.is_dir():
                     raise StoreError(f"there is no folder {self.path.parent}; make it first")
                 writer = Connection(
                     self.path, write=True, timeout=self._timeout, opened=self._opened
                 )
-                writer.migrate()
+                writer.create_tables()
                 self._writer, self._is_ready = writer, True
-                self._keep_reserve()
             return writer
 
     # Reading
@@ -162,7 +136,7 @@ class GraphFile(Database[Connection]):
         Not the writing one, for which this thread would have to wait, in a snapshot for which
         others wait.
         """
-        if threading.current_thread() not in self._snapshots or self.frozen:
+        if threading.current_thread() not in self._snapshots:
             return self.db
         newest = self._newest
         if newest is None or newest.retired:
@@ -249,7 +223,7 @@ class GraphFile(Database[Connection]):
         writer.wait_for_disk(not getattr(self._local, "is_made_again", False))
         writer.run("BEGIN IMMEDIATE")
         try:
-            writer.version()  # another process may have brought the tables to a newer version
+            writer.check_format()  # another process may have replaced the tables
         except BaseException:
             writer.roll_back()
             raise
@@ -259,7 +233,6 @@ class GraphFile(Database[Connection]):
         if touched:
             connection.run("UPDATE state SET number = number + 1")
         connection.run("COMMIT")
-        self._keep_reserve()
 
     def _undo(self) -> None:
         if self._writer is not None:
@@ -270,21 +243,6 @@ class GraphFile(Database[Connection]):
         if self._writer is not None and self._writer.retired:
             self._writer.close()
 
-    def _keep_reserve(self) -> None:
-        """Keep room on the disk, beside a file that is not small, to remove something by."""
-        if self._reserve.exists() or self.path.stat().st_size < _RESERVED_FROM:
-            return
-        try:
-            self._reserve.write_bytes(bytes(_RESERVE))
-        except OSError:  # the disk is full already
-            self._reserve.unlink(missing_ok=True)
-
-    def free_reserve(self) -> None:
-        """Give up the room, and write the log into the file, so that its room is free, too."""
-        with self._mutex.held():
-            self._reserve.unlink(missing_ok=True)
-            self._write_log(self._writing_connection(), "RESTART")
-
     def compact(self) -> None:
         """Write the file again, without what was removed.
 
@@ -293,26 +251,20 @@ class GraphFile(Database[Connection]):
         """
         with self._mutex.held():
             writer = self._writing_connection()
-            self._write_log(writer, "TRUNCATE")  # the new file may need its room
+            self._write_log(writer)  # the new file may need its room
             try:
                 writer.run("VACUUM")
-            except DiskFullError as error:
-                raise DiskFullError(
-                    f"{self.path} can't be written anew, for which the disk is too full; it is as "
-                    "large as before, and what is added uses the room of what was removed; make "
-                    "room on the disk and try again"
-                ) from error
             finally:
-                self._write_log(writer, "TRUNCATE")
+                self._write_log(writer)
 
-    def _write_log(self, writer: Connection, then: str) -> None:
-        """Write the log into the file, then begin it again, or make it empty."""
+    def _write_log(self, writer: Connection) -> None:
+        """Write the log into the file, and make the log empty."""
         with suppress(DiskFullError):
             # Nobody may write while it waits for readers. What they keep it from is done by a
             # later write, or when the file is closed.
             writer.run(f"PRAGMA busy_timeout = {_CHECKPOINT_WAIT}")
             try:
-                writer.run(f"PRAGMA wal_checkpoint({then})")
+                writer.run("PRAGMA wal_checkpoint(TRUNCATE)")
             finally:
                 writer.run(f"PRAGMA busy_timeout = {int(self._timeout * 1000)}")
 

@@ -10,11 +10,10 @@ from typing import Any, NamedTuple
 from ..codec import encode
 from ..database import DatabaseStore
 from ..derivation import CORPUS, DOCUMENT_STRIDE, Amendment, Derivation, Stamp
-from ..errors import StoreError
 from ..hashing import digest
 from ..node import NO_METADATA, ROOT, Link, Node
 from . import tables
-from .connection import Connection, Row, is_intact, row_checksum
+from .connection import Connection, Row
 from .file import GraphFile
 from .tables import (
     NODE,
@@ -29,18 +28,17 @@ from .tables import (
     to_json,
     to_key,
 )
-from .verification import Verification, damaged_node
 
 _PUT_NODE = """
     INSERT INTO nodes (id, derivation, place, parent, text, content, begin, size, shift, metadata,
-        inherited, sequence, search_text, inherited_search_text, checksum)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+        inherited, sequence, search_text, inherited_search_text)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
     ON CONFLICT (id) DO UPDATE SET derivation = excluded.derivation, place = excluded.place,
         parent = excluded.parent, text = excluded.text, content = excluded.content,
         begin = excluded.begin, size = excluded.size, shift = excluded.shift,
         metadata = excluded.metadata, inherited = excluded.inherited, sequence = excluded.sequence,
         search_text = excluded.search_text,
-        inherited_search_text = excluded.inherited_search_text, checksum = excluded.checksum
+        inherited_search_text = excluded.inherited_search_text
 """
 
 _STAMP = """
@@ -69,13 +67,11 @@ class SQLiteStore(DatabaseStore[GraphFile]):
 
     Args:
         path: The file; made where it is missing. SQLite keeps ``-wal`` and ``-shm`` beside it
-            while it is open, and a ``.lock`` lets one process write at a time, and a
-            ``-reserve`` keeps 5 MB for removals on a full disk. In a folder that can't be
-            written to the graph can be read.
+            while it is open, and a ``.lock`` lets one process write at a time.
         timeout: Seconds to wait while another process writes.
 
     Raises:
-        StoreError: If the file can't be opened, is not a nodekin graph, or a newer one.
+        StoreError: If the file can't be opened, is not a nodekin graph, or has another format.
     """
 
     def __init__(self, path: str | Path, *, timeout: float = 60.0) -> None:
@@ -119,10 +115,6 @@ class SQLiteStore(DatabaseStore[GraphFile]):
         """
         self._database.compact()
 
-    def free_reserve(self) -> None:
-        """Delete the file beside the graph's that keeps room on the disk."""
-        self._database.free_reserve()
-
     # Writing
 
     def write_derivations(
@@ -158,7 +150,7 @@ class SQLiteStore(DatabaseStore[GraphFile]):
             derivation = self._put_stamp(db, key, share, version, stamp, sequence)
             removed = ([to_key(node_id)] for node_id in amendment.removed)
             db.run_many("DELETE FROM nodes WHERE id = ?", removed)
-            context = derivation, share.document, version
+            context = derivation, version
             self._put_nodes(db, context, amendment.nodes, sequence, {})
 
     def _place(self, document_id: str) -> int:
@@ -203,7 +195,7 @@ class SQLiteStore(DatabaseStore[GraphFile]):
         if len(unchanged) == len(new.nodes) and share.sequence is not None:
             sequence = share.sequence
         derivation = self._put_stamp(db, group, share, version, new.stamp, sequence)
-        context = derivation, share.document, version
+        context = derivation, version
         self._put_nodes(db, context, new.nodes, sequence, unchanged)
         if share.version != version:
             self._versions.drop_unused(db, [share.version])
@@ -233,13 +225,13 @@ class SQLiteStore(DatabaseStore[GraphFile]):
     def _put_nodes(
         self,
         db: Connection,
-        context: tuple[int, int, int | None],
+        context: tuple[int, int | None],
         nodes: Sequence[Node],
         sequence: int,
         unchanged: Mapping[bytes | str, int],
     ) -> None:
-        """Write nodes of a derivation, by its key, that of its document and of the version."""
-        derivation, document, version = context
+        """Write nodes of a derivation, by its key and the key of the version."""
+        derivation, version = context
         shared, search_text = (
             (NO_METADATA, None) if version is None else self._versions.document(version)
         )
@@ -267,16 +259,8 @@ class SQLiteStore(DatabaseStore[GraphFile]):
                 None if node.group == ROOT else to_json(node.own_metadata),
                 beyond,
             )
-            name = to_column(node.document_id)
-            checksum = row_checksum(  # of a row as ``NODE`` reads it
-                *(key, *values, parent, position, version, document, name, node.group, own, above)
-            )
-            rows.append(
-                (
-                    *(key, derivation, position, parent, *values),
-                    *(unchanged.get(key, sequence), own, above, checksum),
-                )
-            )
+            changed = unchanged.get(key, sequence)
+            rows.append((key, derivation, position, parent, *values, changed, own, above))
         db.run_many(_PUT_NODE, rows)
 
     # Reading
@@ -313,12 +297,8 @@ class SQLiteStore(DatabaseStore[GraphFile]):
         """Return the nodes of a group."""
         with self._database.snapshot():
             query = f"{NODE} WHERE d.grp = ? ORDER BY d.document, n.place"
-            key, state = self._journal.row(group)
-            number = 0
-            for node in self._nodes_of(self._database.db.stream(query, [key])):
-                number += 1
-                yield node
-            self._check_size(group, number, state.size)
+            key, _ = self._journal.row(group)
+            yield from self._nodes_of(self._database.db.stream(query, [key]))
 
     def ids(self, group: str) -> list[str]:
         """Return the ids of the nodes of a group."""
@@ -327,15 +307,8 @@ class SQLiteStore(DatabaseStore[GraphFile]):
                 "SELECT n.id FROM nodes n JOIN derivations d ON d.key = n.derivation "
                 "WHERE d.grp = ? ORDER BY d.document, n.place"
             )
-            key, state = self._journal.row(group)
-            ids = [from_key(i) for (i,) in self._database.db.rows(query, [key])]
-            self._check_size(group, len(ids), state.size)
-            return ids
-
-    def _check_size(self, group: str, number: int, size: int) -> None:
-        if number != size:
-            why = f"group {group!r} has {number} nodes of {size} in it"
-            raise self._database.db.damaged(why)
+            key, _ = self._journal.row(group)
+            return [from_key(i) for (i,) in self._database.db.rows(query, [key])]
 
     def node_ids(self, group: str, document_id: str) -> list[str]:
         """Return the ids of the nodes of a derivation."""
@@ -398,9 +371,7 @@ class SQLiteStore(DatabaseStore[GraphFile]):
         above: Mapping[str, Any] = NO_METADATA
         for row in rows:
             node_id, text, content, start, size, shift, own, inherited, parent, position = row[:10]
-            version, document, document_id, group, own_key, above_key = row[10:16]
-            if not is_intact(row):
-                raise self._database.db.damaged(damaged_node(row))
+            version, document, document_id, group, own_key, above_key = row[10:]
             shared, search_text = NO_METADATA, None
             if version is not None:
                 shared, search_text = versions.document(version)
@@ -442,25 +413,6 @@ class SQLiteStore(DatabaseStore[GraphFile]):
                 own_search_text,
                 above_search_text,
             )
-
-    def verify(self) -> list[str]:
-        """Compare what is stored with its checksums; see ``NodeStore.verify``.
-
-        SQLite compares its own indexes with the rows. They are made again where they differ.
-        """
-        with self.transaction():
-            damaged = Verification(self._database.db, self._is_readable).run()
-            (self._database.group_cache() or {}).clear()  # it writes what the journal does
-            if damaged:
-                self.touch()
-        return damaged
-
-    def _is_readable(self, row: Row) -> bool:
-        """Tell whether the text and the metadata of a document are what was written."""
-        try:
-            return bool([*self._nodes_of([row])])
-        except (StoreError, UnicodeError):
-            return False
 
     # Links
 

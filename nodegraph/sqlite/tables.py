@@ -13,7 +13,7 @@ from ..errors import StoreError
 from ..journal import TOKENS, GroupState, Journal, entry_size
 from ..node import NO_METADATA, Link, Node
 from ..search_text import SearchText
-from .connection import Connection, Row, checksum, is_intact, row_checksum
+from .connection import DAMAGE_REMEDY, Connection, Row
 from .file import GraphFile
 
 _HEXADECIMAL = re.compile("[0-9a-f]{24}")
@@ -54,10 +54,7 @@ def from_column(value: str | bytes) -> str:
         return value
     if isinstance(value, bytes):
         return value[len(_SURROGATES) :].decode("utf-8", "surrogatepass")
-    raise StoreError(
-        f"the graph's file is damaged, since a text is {value!r:.40}; nodekin doctor finds what "
-        "else is; update the documents from their sources, or restore a backup"
-    )
+    raise StoreError(f"the graph's file is damaged, since a text is {value!r:.40}; {DAMAGE_REMEDY}")
 
 
 def to_json(metadata: Mapping[str, Any]) -> str | bytes | None:
@@ -82,9 +79,7 @@ def put_search_text(db: Connection, search_text: SearchText | None) -> int | Non
     row = db.row("SELECT key FROM search_texts WHERE value = ?", [value])
     if row:
         return int(row[0])
-    key = db.run("INSERT INTO search_texts (value) VALUES (?)", [value])
-    db.run("UPDATE search_texts SET checksum = ? WHERE key = ?", [checksum(value, key), key])
-    return key
+    return db.run("INSERT INTO search_texts (value) VALUES (?)", [value])
 
 
 def portions(values: Iterable[Any]) -> Iterator[list[Any]]:
@@ -102,31 +97,30 @@ def placeholders(values: Sequence[Any]) -> str:
 NODE = """
     SELECT n.id, n.text, n.content, n.begin, n.size, n.shift, n.metadata, n.inherited, n.parent,
         n.place, d.version, d.document, docs.id, groups.name, n.search_text,
-        n.inherited_search_text, n.checksum
+        n.inherited_search_text
     FROM nodes n JOIN derivations d ON d.key = n.derivation
     JOIN documents docs ON docs.key = d.document JOIN groups ON groups.key = d.grp
 """
-"""What is read of nodes; the last column is the checksum of the others."""
+"""The columns of a node."""
 
-LINK = "s.id, links.target, links.type, links.weight, links.metadata, links.derived, links.checksum"
-"""What is read of links, likewise."""
+LINK = "s.id, links.target, links.type, links.weight, links.metadata, links.derived"
+"""The columns of a link."""
 
 
 def put_links(db: Connection, links: Iterable[Link]) -> None:
     """Put those links whose source exists."""
     db.run_many(
-        "INSERT INTO links (source, target, type, weight, metadata, derived, checksum) "
-        "SELECT key, ?, ?, ?, ?, ?, ? FROM nodes WHERE id = ? "
+        "INSERT INTO links (source, target, type, weight, metadata, derived) "
+        "SELECT key, ?, ?, ?, ?, ? FROM nodes WHERE id = ? "
         "ON CONFLICT (source, target, type) DO UPDATE SET weight = excluded.weight, "
-        "metadata = excluded.metadata, derived = excluded.derived, checksum = excluded.checksum",
-        ((*row, row_checksum(source, *row), source) for source, row in map(_row, links)),
+        "metadata = excluded.metadata, derived = excluded.derived",
+        map(_row, links),
     )
 
 
-def _row(link: Link) -> tuple[bytes | str, Row]:
-    metadata, derived = to_json(link.metadata), int(link.derived)
-    row = (to_key(link.target), link.type, float(link.weight), metadata, derived)
-    return to_key(link.source), row
+def _row(link: Link) -> Row:
+    values = link.type, float(link.weight), to_json(link.metadata), int(link.derived)
+    return to_key(link.target), *values, to_key(link.source)
 
 
 def derived_links(db: Connection, derivation: int) -> list[Link]:
@@ -136,7 +130,7 @@ def derived_links(db: Connection, derivation: int) -> list[Link]:
         "WHERE s.derivation = ? AND links.derived = 1 ORDER BY links.key",
         [derivation],
     )
-    return [_link(db, row) for row in rows]
+    return [_link(row) for row in rows]
 
 
 def delete_links(db: Connection, links: Iterable[Link]) -> None:
@@ -153,35 +147,27 @@ def read_links(
 ) -> list[list[Link]]:
     """Return the links from (or to) each id, of all or of those whose target exists."""
     links: dict[str, list[Link]] = {i: [] for i in ids}
-    side, join = ("links.target", "LEFT JOIN") if incoming else ("s.id", "JOIN")
+    side = "links.target" if incoming else "s.id"
+    target = "JOIN nodes t ON t.id = links.target" if existing else ""
     for keys in portions(to_key(i) for i in links):
-        rows = db.rows(  # also of links to nodes that don't exist, which may be damaged
-            f"SELECT t.key IS NOT NULL, {LINK} FROM links {join} nodes s ON s.key = links.source "
-            "LEFT JOIN nodes t ON t.id = links.target "
+        rows = db.rows(
+            f"SELECT {LINK} FROM links JOIN nodes s ON s.key = links.source {target} "
             f"WHERE {side} IN ({placeholders(keys)}) ORDER BY links.key",
             keys,
         )
-        for exists, *row in rows:
-            if row[0] is None:
-                raise db.damaged(f"a node is missing that links to {from_key(row[1])!r}")
-            link = _link(db, tuple(row))
-            if exists or not existing:
-                links[link.target if incoming else link.source].append(link)
-            elif not link.derived:  # it goes with its target
-                raise db.damaged(f"node {link.target!r} is missing, to which {link.source!r} links")
+        for link in map(_link, rows):
+            links[link.target if incoming else link.source].append(link)
     return [links[i] for i in ids]
 
 
-def _link(db: Connection, row: Row) -> Link:
-    source, target, kind, weight, metadata, derived, _ = row
-    if not is_intact(row):
-        raise db.damaged(f"a link of node {from_key(source)!r} is not what was written")
+def _link(row: Row) -> Link:
+    source, target, kind, weight, metadata, derived = row
     more = NO_METADATA if metadata is None else from_json(metadata)
     return Link(from_key(source), from_key(target), kind, weight, more, bool(derived))
 
 
 _VALUES = """
-    SELECT memory.key, value, checksum FROM memory
+    SELECT memory.key, value FROM memory
     WHERE kind = (SELECT key FROM kinds WHERE name = ?)
 """
 
@@ -195,12 +181,7 @@ def get_values(db: Connection, kind: str, keys: Collection[str] | None) -> dict[
         for batch in portions(to_key(i) for i in keys):
             query = f"{_VALUES} AND memory.key IN ({placeholders(batch)})"
             rows += db.rows(query, [kind, *batch])
-    values: dict[str, bytes] = {}
-    for key, value, written in rows:
-        if written != checksum(value, checksum(key, 0)):
-            raise db.damaged(f"a value of {kind!r} is not what was written")
-        values[from_key(key)] = value
-    return values
+    return {from_key(key): value for key, value in rows}
 
 
 def put_values(db: Connection, kind: str, values: Mapping[str, bytes]) -> None:
@@ -208,13 +189,9 @@ def put_values(db: Connection, kind: str, values: Mapping[str, bytes]) -> None:
     row = db.row("SELECT key FROM kinds WHERE name = ?", [kind])
     kind_key = row[0] if row else db.run("INSERT INTO kinds (name) VALUES (?)", [kind])
     db.run_many(
-        "INSERT INTO memory VALUES (?, ?, ?, ?) "
-        "ON CONFLICT (kind, key) DO UPDATE SET value = excluded.value, "
-        "checksum = excluded.checksum",
-        (
-            (kind_key, key, value, checksum(value, checksum(key, 0)))
-            for key, value in zip(map(to_key, values), values.values(), strict=True)
-        ),
+        "INSERT INTO memory VALUES (?, ?, ?) "
+        "ON CONFLICT (kind, key) DO UPDATE SET value = excluded.value",
+        ((kind_key, to_key(key), value) for key, value in values.items()),
     )
 
 
@@ -263,17 +240,12 @@ class Versions:
         version = db.run(
             "INSERT INTO versions (metadata, search_text) VALUES (?, ?)", [metadata, search_text]
         )
-        db.run(
-            "UPDATE versions SET checksum = ? WHERE key = ?",
-            [row_checksum(version, metadata, search_text), version],
-        )
         starts = range(0, max(len(document.text), 1), _PAGE)
         db.run_many(
-            "INSERT INTO pages (key, text, checksum) VALUES (?, ?, ?)",
+            "INSERT INTO pages (key, text) VALUES (?, ?)",
             (
-                (key, page, checksum(page, key))
+                (key, to_column(document.text[at : at + _PAGE]))
                 for key, at in enumerate(starts, _page_key(version, 0))
-                for page in [to_column(document.text[at : at + _PAGE])]
             ),
         )
         return version
@@ -303,17 +275,12 @@ class Versions:
         self.search_text_by_key.cache_clear()
 
     def _read_page(self, key: int) -> str:
-        text, written = self._row("SELECT text, checksum FROM pages WHERE key = ?", key)
-        if written != checksum(text, key):
-            raise self._file.db.damaged("a part of a text is not what was written")
+        (text,) = self._row("SELECT text FROM pages WHERE key = ?", key)
         return from_column(text)
 
     def _read_document(self, version: int) -> tuple[Mapping[str, Any], SearchText | None]:
-        query = "SELECT key, metadata, search_text, checksum FROM versions WHERE key = ?"
-        row = self._row(query, version)
-        if not is_intact(row):
-            raise self._file.db.damaged("a document's metadata are not what was written")
-        _, metadata, key, _ = row
+        query = "SELECT metadata, search_text FROM versions WHERE key = ?"
+        metadata, key = self._row(query, version)
         return (
             NO_METADATA if metadata is None else from_json(metadata),
             None if key is None else self.search_text_by_key(key),
@@ -322,9 +289,7 @@ class Versions:
     def _read_search_text_by_key(self, key: int) -> SearchText | None:
         if key == NO_SEARCH_TEXT:
             return None
-        value, written = self._row("SELECT value, checksum FROM search_texts WHERE key = ?", key)
-        if written != checksum(value, key):
-            raise self._file.db.damaged("a text to search with is not what was written")
+        (value,) = self._row("SELECT value FROM search_texts WHERE key = ?", key)
         return SearchText.from_row(from_json(value))
 
     def _row(self, query: str, key: int) -> Row:
@@ -365,9 +330,6 @@ class SQLiteJournal(Journal):
         row = (-1, GroupState())
         if values is not None:
             key, size, sequence, token, journal_size, rules, built_for = values
-            numbers = (size, sequence, token, journal_size, built_for)
-            if not all(isinstance(number, int) for number in numbers):
-                raise self._file.db.damaged(f"group {group!r} has no revision")
             state = GroupState(
                 size, sequence, token, journal_size, rules=rules, built_for=built_for
             )

@@ -97,7 +97,6 @@ def test_damaged_indexes_are_built_anew(
 
 @pytest.mark.slow
 def test_a_damaged_file_is_an_error_as_far_as_sqlite_can_tell(whole: Path, tmp_path: Path) -> None:
-    """Texts, metadata, nodes and links have checksums; SQLite's own indexes have none."""
     with opened(whole / "graph") as graph:
         right = answers(graph)
     choose, tally = random.Random(3), Tally("damaged graphs")

@@ -91,43 +91,15 @@ CREATE TABLE memory (
 CREATE TABLE journal (
     kind bytea NOT NULL, key bytea NOT NULL, value bytea NOT NULL, PRIMARY KEY (kind, key)
 );
-"""
 
-# Where processes built in turns, links could be lost, or stay for good. What was made of a whole
-# group, and has links, counts as out of date: the next build compares all of it. The seventh value
-# of a group's state is up to which revision it is built.
-_COMPARE_LINKS = """
-UPDATE derivations SET source = '' WHERE document = '' AND EXISTS (
-    SELECT FROM nodes JOIN links ON links.source = nodes.id
-    WHERE nodes.derivation = derivations.key AND links.derived
-);
-UPDATE journal SET value = convert_to(
-    jsonb_set(convert_from(value, 'UTF8')::jsonb, '{6}', '0')::text, 'UTF8'
-) WHERE kind = 'group' AND key IN (
-    SELECT grp FROM derivations WHERE document = '' AND source = ''
-);
-"""
-
-# The tables of vectors: what they contain, and who has written them last.
-# Before, values of metadata had numbers in a table. Vectors with such numbers are written again.
-_VECTOR_TABLES = r"""
-CREATE TABLE IF NOT EXISTS vector_tables (
+-- The tables of vectors: what they contain, and who has written them last.
+CREATE TABLE vector_tables (
     name text PRIMARY KEY, grp bytea NOT NULL, writer text NOT NULL, state bytea,
     size bigint NOT NULL, seen timestamptz NOT NULL
 );
-DO $$
-DECLARE old text;
-BEGIN
-    FOR old IN DELETE FROM vector_tables WHERE name LIKE 'vectors\_%' RETURNING name LOOP
-        EXECUTE format('DROP TABLE IF EXISTS %I', old);
-    END LOOP;
-END $$;
-DROP TABLE IF EXISTS field_values;
 """
 
-MIGRATIONS = [_TABLES, _COMPARE_LINKS, _VECTOR_TABLES]
-"""What makes tables of version n from those of version n - 1; its length is today's version."""
-
+FORMAT = 1
 
 _PERIOD = 0.02  # seconds between attempts to get the lock, or to reach a server that restarts
 
@@ -156,7 +128,7 @@ class GraphDatabase(Database[ServerConnection]):
 
     Raises:
         ServerLostError: If the server can't be reached.
-        StoreError: If the tables are of another version, or can't be made.
+        StoreError: If the tables have another format, or can't be created.
     """
 
     def __init__(self, address: PostgresAddress, timeout: float) -> None:
@@ -197,46 +169,43 @@ class GraphDatabase(Database[ServerConnection]):
         return connection
 
     def _check_tables(self, connection: ServerConnection) -> None:
-        """Make the tables where there are none, and today's from older ones.
+        """Create the tables if there are none.
 
         Raises:
-            StoreError: If the tables are of a newer or an unknown version.
+            StoreError: If the tables have another format.
         """
-        if self._version(connection) == len(MIGRATIONS):
+        if self._check_format(connection):
             return
         schema = self.address.schema.replace('"', '""')
         lock = f"SELECT pg_advisory_xact_lock({self.address.lock('transaction')})"
         try:
             connection.run_script(f"BEGIN; {lock}")
-            version = self._version(connection)  # another process may have been quicker
-            if not version:
+            if not self._check_format(connection):  # another process may have been faster
                 name = [f'"{schema}"']
                 ((exists,),) = connection.rows("SELECT to_regnamespace(%s) IS NOT NULL", name)
                 if not exists:
                     connection.run_script(f'CREATE SCHEMA "{schema}"')
-            for script in MIGRATIONS[version:]:
-                connection.run_script(script)
-            connection.run_script(f"UPDATE nodekin_graph SET format = {len(MIGRATIONS)}; COMMIT")
+                connection.run_script(_TABLES)
+            connection.run_script("COMMIT")
         except BaseException:
             connection.roll_back()
             raise
 
-    def _version(self, connection: ServerConnection) -> int:
-        """Return the version of the tables, 0 where there are none."""
+    def _check_format(self, connection: ServerConnection) -> bool:
+        """Return whether there are tables.
+
+        Raises:
+            StoreError: If the tables have another format.
+        """
         if not connection.rows(_HAS_TABLES)[0][0]:
-            return 0
+            return False
         ((version,),) = connection.rows("SELECT format FROM nodekin_graph")
-        if version > len(MIGRATIONS):
+        if version != FORMAT:
             raise StoreError(
-                f"{self.address.shown} was written by a newer nodekin (format {version}, this one "
-                f"reads up to {len(MIGRATIONS)}); upgrade nodekin, or give another schema"
+                f"{self.address.shown} has format {version}, but this nodekin reads only format "
+                f"{FORMAT}; index the documents again, into another schema"
             )
-        if version < 1:
-            raise StoreError(
-                f"{self.address.shown} has tables of format {version}, which no nodekin has "
-                "written; restore a backup, or give another schema"
-            )
-        return int(version)
+        return True
 
     def _borrowed(self) -> tuple[ServerConnection, bool]:
         """Return a connection, and whether it is a new one."""
@@ -427,9 +396,9 @@ class GraphDatabase(Database[ServerConnection]):
             "SELECT format FROM nodekin_graph"
         )
         writer, rows = self._on_writer(lambda db: db.run_script(script))
-        if int(rows[0][0]) != len(MIGRATIONS):  # another process has changed the tables
+        if int(rows[0][0]) != FORMAT:  # another process has changed the tables
             writer.roll_back()
-            self._version(writer)
+            self._check_format(writer)
         return writer
 
     def _on_writer(self, work: Callable[[ServerConnection], T]) -> tuple[ServerConnection, T]:

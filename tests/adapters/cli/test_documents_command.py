@@ -160,7 +160,7 @@ def test_a_folder_is_removed_with_its_source(indexed, here):
         "removed": 3,
         "documents": 0,
     }
-    assert indexed("stats", "--json").json["sources"] == []
+    assert indexed("status", "--json").json["sources"] == []
     (here / "docs" / "new.txt").write_text("Coffee.", "utf-8")
     assert indexed("index").status == 1
 

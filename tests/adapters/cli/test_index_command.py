@@ -152,7 +152,7 @@ def test_a_folder_inside_an_indexed_one(nodekin, here):
     (here / "docs" / "deep" / "sea.txt").write_text("Salt water.", encoding="utf-8")
     ran = nodekin("index", "docs/deep", "--json")
     assert (ran.status, ran.json["added"]) == (0, ["docs/deep/sea.txt"])
-    assert nodekin("stats", "--json").json["sources"] == [str(here / "docs")]
+    assert nodekin("status", "--json").json["sources"] == [str(here / "docs")]
     assert "holds" in nodekin("index", ".").err
     assert nodekin("index", ".", "--rebuild").status == 0
 

@@ -2,13 +2,12 @@
 
 import json
 import os
-import re
 import shlex
 import subprocess
 import sys
 
 import pytest
-from foreign_files import KEY, allow_as_told, recording_server, reranking, somebody_else, write
+from foreign_files import KEY, allow_as_told, recording_server, somebody_else, write
 
 from nodekin.adapters.cli.trust import permissions, permissions_file
 
@@ -229,33 +228,6 @@ def test_the_model_of_an_index_of_others_is_not_opened_until_it_is_allowed(index
         ran = indexed(*command)
         assert ran.status == 4, command
         assert "which may bring programs that run here" in ran.err
-
-
-@pytest.mark.parametrize("models", ["0", "[1]", '"x"', "{a = 1}"])
-def test_doctor_names_a_file_of_set_ups_whose_models_are_no_tables(indexed, here, models):
-    file = write(here / "setups.toml", f"models = {models}\n")
-    told = indexed("doctor")
-    assert told.status == 3
-    assert f"{file}: models is no table of tables" in told.out
-
-
-def test_doctor_says_what_was_read_from_where(indexed, here, recording_server):
-    file = write(here / "nodekin.toml", f'[ask]\nbase_url = "{recording_server.url}"\n')
-    setups = write(
-        here / "setups.toml", reranking(recording_server, 'api_key_env = "OPENAI_API_KEY"')
-    )
-    told = indexed("doctor").out
-    assert f"settings: {file}" in told
-    assert f"setups: {setups}, which nodekin serve opens" in told
-    command = f"nodekin trust {{}} {recording_server.url} --key OPENAI_API_KEY"
-    for path in (file, setups):
-        (line,) = (x for x in told.splitlines() if x.endswith(command.format(path)))
-        assert line.startswith("missing")
-        indexed(*shlex.split(command.format(path))[1:])
-        assert f"server: {recording_server.url}, which {path} names" in indexed("doctor").out
-    assert re.search(rf"documents, .* in {re.escape(str(here / '.nodekin'))}", told)
-    listed = indexed("trust").out.splitlines()
-    assert listed == [f"{p}  {recording_server.url}  OPENAI_API_KEY" for p in (file, setups)]
 
 
 def test_damaged_permissions_allow_nothing(nodekin, here, recording_server, tmp_path_factory):

@@ -637,14 +637,14 @@ def test_a_connection_that_opens_or_closes_meanwhile_keeps_a_process_from_forkin
     graph.add(["tea"])
     file = graph._store._database  # type: ignore[attr-defined]
     graph.close()
-    opening, go_on, migrate = threading.Event(), threading.Event(), SQLiteConnection.migrate
+    opening, go_on, create = threading.Event(), threading.Event(), SQLiteConnection.create_tables
 
     def slow(connection: SQLiteConnection) -> None:
         opening.set()
         assert go_on.wait(60)
-        migrate(connection)
+        create(connection)
 
-    monkeypatch.setattr(SQLiteConnection, "migrate", slow)
+    monkeypatch.setattr(SQLiteConnection, "create_tables", slow)
     thread = threading.Thread(target=graph.add, args=["cup"])
     thread.start()
     assert opening.wait(60)

@@ -3,6 +3,7 @@
 import math
 from datetime import date, datetime, timezone
 from decimal import Decimal
+from enum import Enum
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -122,3 +123,23 @@ def test_a_number_that_is_none_comes_back(path: Path) -> None:
         (word,) = graph.nodes("word")
         assert math.isnan(word.metadata["score"])
         assert math.isnan(word.metadata["in"][0])
+
+
+class Name(str, Enum):
+    """A text that is written in another way than it is shown."""
+
+    CITES = "cites"
+    ID = "an id"
+
+
+def test_texts_of_enums_and_negative_zero_come_back(path: Path) -> None:
+    with NodeGraph(store=path, progress=False) as graph:
+        graph.add([Document("Tea.", id=Name.ID), Document("Water.", id="b")])
+        graph.link("an id", "b", Name.CITES, weight=1)
+        graph.link("b", "an id", "sim", weight=-0.0)
+        graph.create_node_group(Name.CITES, str.split)
+        graph.build("cites")
+    with NodeGraph(store=path, progress=False) as graph:
+        assert [node.id for node in graph.nodes("ROOT")] == ["an id", "b"]
+        assert [link.type for link in graph.links("an id")] == ["cites"]
+        assert [link.weight for link in graph.links("b")] == [0.0]

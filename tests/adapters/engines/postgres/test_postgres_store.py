@@ -12,20 +12,16 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from entity_links import WITH_ANNA, WITHOUT, changed_in_turns, of_anna
-from entity_links import fill as fill_entities
-from entity_links import opened as opened_entities
+from entity_links import WITH_ANNA, WITHOUT, changed_in_turns
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import run_state_machine_as_test
-from old_graphs import check_old, declared, embed, formats, write_schema
 from postgres_server import RunningServer
 from store_machine import StoreMachine
 from stress import amount
 
-from nodekin.adapters.engines.postgres.graph_database import MIGRATIONS
 from nodekin.adapters.engines.postgres.postgres_store import PostgresStore
 from nodekin.adapters.engines.postgres.server_connection import PostgresAddress
-from nodekin.nodegraph import Document, Embedder, NodeGraph, NodeStore, StoreError
+from nodekin.nodegraph import Document, NodeGraph, NodeStore, StoreError
 from nodekin.nodegraph.testing import check_store
 from nodekin.retrievers import Retriever
 
@@ -194,7 +190,6 @@ FORKED = """
 import os, sys, warnings
 warnings.simplefilter("ignore")
 from nodekin.nodegraph import Document
-from nodekin.adapters.engines.postgres.graph_database import MIGRATIONS
 from nodekin.adapters.engines.postgres.postgres_store import PostgresStore
 store = PostgresStore(sys.argv[1])
 store.change_documents([Document("x", id="a")])
@@ -233,25 +228,16 @@ def test_without_psycopg_the_error_names_the_extra(monkeypatch: pytest.MonkeyPat
         NodeGraph(store="postgresql://db/x")
 
 
-def test_tables_of_a_newer_version_are_refused(address: str) -> None:
+def test_tables_of_another_format_raise(address: str) -> None:
     store, older = PostgresStore(address), PostgresStore(address)
     with store._database.transaction() as db:
         db.run("UPDATE nodekin_graph SET format = 9")
     store.close()
-    with pytest.raises(StoreError, match="written by a newer nodekin \\(format 9"):
+    with pytest.raises(StoreError, match=r"format 9, .* only format 1; index the documents again"):
         PostgresStore(address)
-    with pytest.raises(StoreError, match="written by a newer nodekin \\(format 9"):
+    with pytest.raises(StoreError, match=r"format 9, .* only format 1; index the documents again"):
         older.change_documents([Document("tea", id="a")])
     older.close()
-
-
-def test_tables_of_no_version_are_refused(address: str) -> None:
-    store = PostgresStore(address)
-    with store._database.transaction() as db:
-        db.run("UPDATE nodekin_graph SET format = 0")
-    store.close()
-    with pytest.raises(StoreError, match="format 0, which no nodekin has written"):
-        PostgresStore(address)
 
 
 @pytest.mark.parametrize(
@@ -262,52 +248,6 @@ def test_graphs_that_build_in_turns_see_each_others_links(
     address: str, first: str, then: str, expected: list[str]
 ) -> None:
     assert changed_in_turns(address, first, then) == [expected] * 3
-
-
-def test_links_that_older_tables_have_lost_are_mended(address: str) -> None:
-    with opened_entities(address) as graph:
-        fill_entities(graph)
-    store = PostgresStore(address)
-    with store._database.transaction() as db:
-        db.run("DELETE FROM links WHERE target = 'three'")
-        db.run("UPDATE nodekin_graph SET format = 1")
-    store.close()
-    with opened_entities(address) as graph:
-        graph.build("entity")
-        assert sorted(of_anna(graph)) == ["one", "three", "two"]
-
-
-@pytest.mark.parametrize("version", formats("postgres"))
-def test_tables_of_each_format_are_read_searched_and_written(
-    postgres_server: RunningServer, address: str, version: int
-) -> None:
-    schema = PostgresAddress.parse(address).schema
-    tables = "SELECT table_name FROM information_schema.tables WHERE table_schema = %s"
-    with psycopg.connect(postgres_server.uri, autocommit=True) as db:
-        db.execute("CREATE EXTENSION IF NOT EXISTS vector SCHEMA public")
-        write_schema(db.execute, schema, version)
-        embedded = list[str]()
-
-        def count(texts: list[str]) -> list[list[float]]:
-            embedded.extend(texts)
-            return embed(texts)
-
-        with NodeGraph(store=address, embed=Embedder(count, "letters")) as graph:
-            results = Retriever(declared(graph), "line", "cosine")("The tea of Anna is green")
-            assert results[0].node.text == "The tea of Anna is green."
-            assert embedded == ["The tea of Anna is green"]
-        names = {name for (name,) in db.execute(tables, [schema])}
-        assert "field_values" not in names
-        # A table of what an earlier version searched (without heads of tables) may stay.
-        vectors = [name for name in names if name.startswith("vectors")]
-        assert 1 <= len(vectors) <= 2
-        assert all(name.startswith("vectors2_") for name in vectors)
-        assert db.execute(f"SELECT format FROM {schema}.nodekin_graph").fetchall() == [(3,)]
-    check_old(address)
-
-
-def test_there_are_tables_of_each_format() -> None:
-    assert formats("postgres") == [*range(1, len(MIGRATIONS))]
 
 
 def test_a_schema_of_another_program_is_refused(postgres_server: RunningServer) -> None:
