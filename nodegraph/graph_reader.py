@@ -478,6 +478,10 @@ class ImportedGroups:
             yield from (self._group(name, *rows[name]) for name in ready)
             waiting = [name for name in waiting if name not in ready]
 
+    def exclusively(self) -> AbstractContextManager[bool]:
+        """Lock the documents and imported nodes: other threads wait to change them."""
+        return self._access.change_lock.held()
+
     def add(
         self, name: str, families: Iterable[Family], parent: str = ROOT, *, id_field: str
     ) -> None:

@@ -44,6 +44,7 @@ from .document_graph import (
 from .import_export import (
     EMBEDDED_NODES,
     NODES,
+    delete_flat,
     import_flat,
     import_nodes,
     put_documents,
@@ -413,18 +414,13 @@ class NodeGraphIndex:
     def insert_nodes(self, nodes: Sequence[BaseNode]) -> None:
         """Add nodes to an index of nodes, or replace those with their ids.
 
-        Vectors that they carry are searched if the index was made of nodes with vectors, or its
-        model embeds images. Else the log warns of them.
+        The other nodes of their documents stay. Vectors that the nodes carry are searched if the
+        index was made of nodes with vectors, or its model embeds images. Otherwise the log warns.
 
         Raises:
             TypeError: If the index was made of documents, which are split into its nodes.
         """
-        if CHUNKS in self.graph.groups:
-            raise TypeError(
-                "the index was made of documents, whose nodes its transformations make; add "
-                "documents: insert(document), refresh_ref_docs(documents)"
-            )
-        group = next((name for name in (NODES, EMBEDDED_NODES) if name in self.graph.groups), None)
+        group = self._flat_group("add documents: insert(document), refresh_ref_docs(documents)")
         with_vectors = group == EMBEDDED_NODES
         carrying = [node.node_id for node in nodes if node.embedding is not None]
         if with_vectors:
@@ -440,6 +436,39 @@ class NodeGraphIndex:
         else:
             import_flat(self.graph, nodes, use_vectors=with_vectors)
         self._keep_in(self._storage_context, nodes)
+
+    def delete_nodes(self, node_ids: Sequence[str], delete_from_docstore: bool = False) -> None:
+        """Delete nodes from an index of nodes by their ids; unknown ids are skipped.
+
+        The other nodes of their documents stay. A document without nodes is deleted.
+
+        Args:
+            node_ids: The ids.
+            delete_from_docstore: Whether to delete the nodes also from the docstore of a given
+                ``storage_context``.
+
+        Raises:
+            TypeError: If the index was not made of nodes.
+        """
+        group = self._flat_group("delete documents: delete_ref_doc(ref_doc_id)")
+        if group is None:
+            raise TypeError(
+                "the index searches a graph, whose nodes follow from its documents; delete "
+                "documents: delete_ref_doc(ref_doc_id)"
+            )
+        delete_flat(self.graph, node_ids, use_vectors=group == EMBEDDED_NODES)
+        self._keep_in(self._storage_context)
+        docstore = getattr(self._storage_context, "docstore", None)
+        if delete_from_docstore and docstore and not isinstance(docstore, NodeGraphDocstore):
+            for node_id in node_ids:
+                docstore.delete_document(node_id, raise_error=False)
+
+    def _flat_group(self, remedy: str) -> str | None:
+        if CHUNKS in self.graph.groups:
+            raise TypeError(
+                f"the index was made of documents, whose nodes its transformations make; {remedy}"
+            )
+        return next((name for name in (NODES, EMBEDDED_NODES) if name in self.graph.groups), None)
 
     def refresh_ref_docs(self, documents: Sequence[Document]) -> list[bool]:
         """Add documents that are new, replace those that have changed; all or none.
@@ -479,6 +508,8 @@ class NodeGraphIndex:
     ainsert = aupdate_ref_doc = in_thread(insert)
     arefresh_ref_docs = in_thread(refresh_ref_docs)
     adelete_ref_doc = in_thread(delete_ref_doc)
+    ainsert_nodes = in_thread(insert_nodes)
+    adelete_nodes = in_thread(delete_nodes)
 
 
 _REPLACED = {

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import logging
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from graphlib import CycleError, TopologicalSorter
 from itertools import pairwise
 from typing import Any
@@ -29,6 +29,8 @@ from ...nodegraph.graph import NodeGraph
 from ...nodegraph.graph_reader import Family
 from ...nodegraph.node import ROOT, Node
 from ...nodegraph.search_text import SearchText
+from ...retrievers.filters import Filter
+from ...retrievers.indexes.exact_index import Exact
 from ..frameworks import is_start, own_metadata
 from .nodes import (
     IMPORT_FIELDS,
@@ -37,6 +39,7 @@ from .nodes import (
     NODE_CLASSES,
     TEMPLATES,
     NodeWithEvidence,
+    all_relationships,
     fixed_relationships,
     from_text_node,
     hidden_fields,
@@ -54,6 +57,115 @@ GroupName = Callable[[BaseNode], str]
 """Returns the name of a node's group."""
 
 
+@dataclass(frozen=True, slots=True)
+class StoredNodes:
+    """The imported nodes of some documents that a graph has already.
+
+    Attributes:
+        nodes: The nodes by their ids in LlamaIndex.
+        groups: The group of each node.
+        texts: The searched text of each node.
+        parents: The id of each node's parent.
+        documents: The documents, without those that were rebuilt from their nodes.
+        document_ids: The ids of all these documents.
+        kept: The ids of the nodes that no given node replaces.
+    """
+
+    nodes: dict[str, BaseNode] = field(default_factory=dict)
+    groups: dict[str, str] = field(default_factory=dict)
+    texts: dict[str, str] = field(default_factory=dict)
+    parents: dict[str, str] = field(default_factory=dict)
+    documents: dict[str, Document] = field(default_factory=dict)
+    document_ids: list[str] = field(default_factory=list)
+    kept: set[str] = field(default_factory=set)
+
+    def merged(self, nodes: Iterable[BaseNode]) -> list[BaseNode]:
+        """Return the stored nodes and the given ones, which replace those with their ids."""
+        given = [*nodes]
+        by_id = {node.node_id: node for node in given}
+        self.kept.update(self.nodes.keys() - by_id.keys())
+        return [*(by_id.get(i, node) for i, node in self.nodes.items()), *given]
+
+
+def stored_nodes(
+    graph: NodeGraph,
+    nodes: Sequence[BaseNode],
+    *,
+    is_flat: bool,
+    documents: Sequence[BaseNode] = (),
+    others: Collection[str] = (),
+    without: Collection[str] = (),
+) -> StoredNodes:
+    """Return what a graph has of the documents that nodes are of.
+
+    Args:
+        graph: The node graph.
+        nodes: The nodes that are imported now.
+        is_flat: Whether the flat groups are read, else those of hierarchies.
+        documents: The documents that are imported now. One whose text differs replaces the stored
+            document with its nodes.
+        others: Groups that are not read.
+        without: Ids of nodes to leave out.
+    """
+    imported = [name for name in graph.groups if name in graph.imports]
+    stored = StoredNodes()
+    if not imported:
+        return stored
+    sources = [node.source_node.node_id for node in nodes if node.source_node is not None]
+    ids = dict.fromkeys([*sources, *(node.node_id for node in nodes), *without])
+    given = {document.node_id: document.get_content() for document in documents}
+    with graph.reader.reading(*imported):
+        for root in _roots(graph, imported, [*ids]):
+            if given.get(root.id, root.text) != root.text:
+                continue
+            found = [node for name in imported for node in graph.find(name)(root)]
+            here = [n for n in found if (n.group in _FLAT) == is_flat and n.group not in others]
+            document = Document(root.text, root.own_metadata, id=root.id)
+            text_nodes = {id_in_llama_index(node): _restored(node) for node in here}
+            hierarchy = NodeHierarchy(text_nodes.values(), is_flat=is_flat)
+            if len(here) < len(found) or not _is_rebuilt(document, text_nodes.values(), is_flat):
+                stored.documents[root.id] = document
+            if here:
+                stored.document_ids.append(root.id)
+            stored.parents.update(hierarchy.parents)
+            stored.groups.update((id_in_llama_index(node), node.group) for node in here)
+            stored.texts.update(zip(text_nodes, graph.reader.searched_texts(here), strict=True))
+            stored.nodes.update((i, n) for i, n in text_nodes.items() if i not in without)
+    return stored
+
+
+def _roots(graph: NodeGraph, groups: Iterable[str], ids: Sequence[str]) -> list[Node]:
+    """Return the documents with some ids in LlamaIndex, and those of nodes with these ids."""
+    found = graph.reader.existing_nodes(ids)
+    for group in groups:
+        index = Exact(LLAMA_INDEX_ID, normalize=False).open(graph, group)
+        index.sync()
+        matches = [match for i in ids for match in index.search(i, 1, Filter()).ids]
+        found += graph.reader.existing_nodes(matches)
+    document_ids = dict.fromkeys(node.document_id or node.id for node in found)
+    return graph.reader.existing_nodes([*document_ids])
+
+
+def _restored(node: Node) -> BaseNode:
+    """Return an imported node as it was given, with no record of the graph."""
+    text_node = to_text_node(node, all_relationships(node))
+    text_node.relationships[NodeRelationship.SOURCE] = related(node.document_id, ROOT)
+    return text_node
+
+
+def _is_rebuilt(document: Document, nodes: Iterable[BaseNode], is_flat: bool) -> bool:
+    """Return whether a document is the one that is made of its nodes if none is given."""
+    without_starts = [node.model_copy() for node in nodes]
+    for node in without_starts:
+        if isinstance(node, TextNode):
+            node.start_char_idx = None  # the graph knows positions also of nodes without them
+    for variant in (nodes, without_starts):
+        made = NodeHierarchy(variant, is_flat=is_flat).documents.get(document.id)
+        if made is not None and (made.text, made.metadata) == (document.text, document.metadata):
+            return True
+    return False
+
+
 class NodeHierarchy:
     """Hold LlamaIndex nodes by their ids, with their parents and documents.
 
@@ -62,6 +174,8 @@ class NodeHierarchy:
         documents: The documents.
         is_flat: Whether all nodes stand side by side below their documents, whatever they refer
             to. Then a node without a document has its own, and nothing has to be complete.
+        stored: What the graph already has of the nodes' documents. Given nodes replace stored
+            nodes with their ids.
 
     Attributes:
         nodes: The nodes below the documents.
@@ -81,15 +195,18 @@ class NodeHierarchy:
         documents: Iterable[BaseNode] = (),
         *,
         is_flat: bool = False,
+        stored: StoredNodes | None = None,
     ) -> None:
         self.is_flat = is_flat
         self.nodes: dict[str, BaseNode] = {}
         self.documents: dict[str, Document] = {}
         self.blank: list[str] = []
+        self.stored = stored = stored or StoredNodes()
         for document in documents:
             self._add(document, is_document=True)
-        for node in nodes:
+        for node in stored.merged(nodes):
             self._add(node)
+        self.documents = {**stored.documents, **self.documents}
         self.parents: dict[str, str] = {}
         self._related: dict[str, dict[str, Any]] = {}
         if is_flat:
@@ -150,13 +267,16 @@ class NodeHierarchy:
         for document_id in self.nodes.keys() & self.parents.values():
             self.documents[document_id] = document_of(self.nodes[document_id])
             if isinstance(self.nodes[document_id], LlamaIndexDocument):
+                if document_id in self.stored.nodes:
+                    continue  # it is a result already
                 below = [i for i, parent in self.parents.items() if parent == document_id]
                 if len(below) > 1:  # it is found by its nodes
                     del self.nodes[document_id], self.parents[document_id]
         highest = {i: parent for i, parent in self.parents.items() if above[i] is None}
         self._rebuild_documents(highest)
         self._rebuild_documents(self.parents)
-        self.documents = {i: self.documents[i] for i in dict.fromkeys(self.parents.values())}
+        ids = dict.fromkeys([*self.parents.values(), *self.stored.documents])
+        self.documents = {i: self.documents[i] for i in ids}
         siblings: dict[str, list[BaseNode]] = defaultdict(list)
         for node_id, parent in self.parents.items():
             siblings[parent].append(self.nodes[node_id])
@@ -191,6 +311,11 @@ class NodeHierarchy:
                 joined_text(nodes), shared, id=document_id, search_text=search_text
             )
 
+    def new_documents(self) -> list[Document]:
+        """Return the documents to add to the graph, without those that it has already."""
+        stored = self.stored.documents
+        return [document for i, document in self.documents.items() if document is not stored.get(i)]
+
     def _node_depths(self) -> dict[str, int]:
         """Return how many levels each node is below its document."""
         order = TopologicalSorter({node_id: [parent] for node_id, parent in self.parents.items()})
@@ -211,7 +336,9 @@ class NodeHierarchy:
         Raises:
             ValueError: If there are not as many names as levels.
         """
-        deepest = max(self._depths.values(), default=0)
+        stored = self.stored.groups
+        given = [node_id for node_id in self.nodes if node_id not in self.stored.kept]
+        deepest = max(map(self._depths.__getitem__, given), default=0)
         if isinstance(groups, str) or (isinstance(groups, Sequence) and len(groups) != deepest):
             count = 1 if isinstance(groups, str) else len(groups)
             raise ValueError(
@@ -221,6 +348,8 @@ class NodeHierarchy:
 
         def name(node_id: str) -> str:
             node, depth = self.nodes[node_id], self._depths[node_id]
+            if node_id in self.stored.kept:
+                return stored[node_id]
             if callable(groups):
                 return groups(node)
             return groups[depth - 1] if groups else exported_group(node) or f"level {depth}"
@@ -258,6 +387,9 @@ class NodeHierarchy:
             if not child.text.strip():
                 self.blank.append(node_id)
             by_group[group].setdefault(parent_id, {})[node_id] = child
+        for node_id, parent_id in self.stored.parents.items():  # its child may have moved
+            if parent_id in parents:
+                by_group[self.stored.groups[node_id]].setdefault(parent_id, {})
         return {
             group: [
                 Family(parent, parents[parent].text, self._siblings(by_id))
@@ -385,6 +517,12 @@ def document_of(node: BaseNode) -> Document:
     return Document(source.text, metadata, id=node.node_id, search_text=search_text)
 
 
+def _is_document(node: BaseNode) -> bool:
+    """Return whether an import of levels takes a node for a document."""
+    has_parent = node.source_node is not None or node.parent_node is not None
+    return isinstance(node, LlamaIndexDocument) or exported_group(node) == ROOT or not has_parent
+
+
 def exported_group(node: BaseNode) -> str | None:
     """Return the group that a node was exported from, None if it was not."""
     record = read_record(node)
@@ -446,15 +584,18 @@ def joined_text(siblings: Sequence[BaseNode]) -> str:
 
 
 def ordered_ids(nodes: Sequence[BaseNode]) -> list[str]:
-    """Return siblings' ids in the order of NEXT and PREVIOUS, or of their starts, or as given."""
+    """Return siblings' ids by their starts, unless NEXT and PREVIOUS differ; else as given."""
     ids = [node.node_id for node in nodes]
     existing = set(ids)
     next_id = {n.node_id: n.next_node.node_id for n in nodes if n.next_node is not None}
     next_id.update({n.prev_node.node_id: n.node_id for n in nodes if n.prev_node is not None})
-    if not any(i in next_id and next_id[i] in existing for i in ids):
-        starts = {node.node_id: getattr(node, "start_char_idx", None) for node in nodes}
-        if None not in starts.values() and len(set(starts.values())) == len(ids):
-            ids.sort(key=lambda node_id: starts[node_id] or 0)
+    links = [(before, after) for before, after in next_id.items() if {before, after} <= existing]
+    starts = {node.node_id: getattr(node, "start_char_idx", None) for node in nodes}
+    if None not in starts.values() and len(set(starts.values())) == len(ids):
+        positions = {node_id: start or 0 for node_id, start in starts.items()}
+        if all(positions[before] < positions[after] for before, after in links):
+            return sorted(ids, key=positions.__getitem__)
+    if not links:
         return ids
     followers = {after for before, after in next_id.items() if before in existing}
     ordered: dict[str, None] = {}
@@ -506,7 +647,9 @@ def import_nodes(
     if the texts agree, with the metadata that all have. A node without any of these is a document
     itself. Positions of nodes in their document are checked, and searched for if they are wrong.
 
-    Importing more, or again, adds to the groups; a document with an existing id is replaced.
+    Importing more, or again, adds to the groups: the other nodes of a document stay, and a node
+    replaces the one with its id. A given document whose text has changed is replaced with its
+    nodes.
     Documents that are added to the graph in other ways have no nodes in these groups, nor has a
     document whose text is changed in other ways. The groups are part of the graph: one that is
     opened from its file has them, and the original nodes are not needed again.
@@ -546,8 +689,30 @@ def import_nodes(
         >>> [(node.text, node.start, node.metadata["window"]) for node in graph.nodes("sentence")]
         [('One.', 0, 'One. Two.'), ('Two.', 5, 'One. Two. Three.'), ('Three.', 10, 'Two. Three.')]
     """
-    hierarchy = NodeHierarchy(nodes, documents)
-    names = hierarchy.group_names(groups)
+    nodes, documents = [*nodes], [*documents]
+    with graph.imports.exclusively():
+        return _import_levels(graph, nodes, documents, groups, embed_key)
+
+
+def _import_levels(
+    graph: NodeGraph,
+    nodes: Sequence[BaseNode],
+    documents: Sequence[BaseNode],
+    groups: Sequence[str] | GroupName | None,
+    embed_key: str | None,
+) -> ImportResult:
+    for node in (*nodes, *documents):
+        _check(node)
+    given = [*documents, *(node for node in nodes if _is_document(node))]
+    others: set[str] = set()  # groups that have given nodes under another name
+    while True:
+        stored = stored_nodes(graph, nodes, is_flat=False, documents=given, others=others)
+        hierarchy = NodeHierarchy(nodes, documents, stored=stored)
+        names = hierarchy.group_names(groups)
+        known = {stored.groups[i] for i in names if stored.groups.get(i, names[i]) != names[i]}
+        if not known:
+            break
+        others |= known
     families = hierarchy.families(names)
     parents = _parent_groups(hierarchy, names)
     for name in parents:
@@ -558,7 +723,8 @@ def import_nodes(
             )
     if embed_key is not None:
         embed_key = graph.embeddings.key(embed_key)
-    ids = graph.add(list(hierarchy.documents.values()))
+    ids = [*hierarchy.documents]
+    graph.add(hierarchy.new_documents())
     for name, parent in parents.items():
         graph.imports.add(name, families[name], parent, id_field=LLAMA_INDEX_ID)
     graph.build(*parents)
@@ -568,6 +734,8 @@ def import_nodes(
 
 NODES, EMBEDDED_NODES = "node", "embedded node"
 """The group of an index of nodes; of those that came with vectors, which are searched then."""
+
+_FLAT = (NODES, EMBEDDED_NODES)
 
 
 def put_documents(graph: NodeGraph, documents: Sequence[LlamaIndexDocument]) -> list[str]:
@@ -638,7 +806,26 @@ def import_flat(
         ValueError: If two nodes differ under one id.
         EmbeddingError: If the vectors can't be of that model.
     """
-    hierarchy = NodeHierarchy(nodes, is_flat=True)
+    with graph.imports.exclusively():
+        return _import_flat(graph, nodes, use_vectors)
+
+
+def delete_flat(graph: NodeGraph, ids: Collection[str], *, use_vectors: bool) -> None:
+    """Delete nodes of the flat group by their ids, and documents that have no nodes left."""
+    with graph.imports.exclusively():
+        _import_flat(graph, [], use_vectors, ids)
+
+
+def _import_flat(
+    graph: NodeGraph,
+    nodes: Sequence[BaseNode],
+    use_vectors: bool | None,
+    deleted: Collection[str] = (),
+) -> str:
+    for node in nodes:
+        _check(node)
+    stored = stored_nodes(graph, nodes, is_flat=True, without=deleted)
+    hierarchy = NodeHierarchy(nodes, is_flat=True, stored=stored)
     if use_vectors is None:
         use_vectors = any(node.embedding is not None for node in hierarchy.nodes.values())
     embed_keys = [*graph.embeddings.embedders] if use_vectors else []
@@ -646,7 +833,9 @@ def import_flat(
     families = hierarchy.families(dict.fromkeys(hierarchy.nodes, group))
     if hierarchy.blank:
         logger.warning("left out, as they have no text: %s", ", ".join(hierarchy.blank))
-    graph.add(list(hierarchy.documents.values()))
+    graph.add(hierarchy.new_documents())
+    if emptied := [i for i in stored.document_ids if i not in hierarchy.documents]:
+        graph.remove(emptied)
     graph.imports.add(group, families.get(group, []), id_field=LLAMA_INDEX_ID)
     graph.build(group)
     for embed_key in embed_keys:
@@ -659,16 +848,23 @@ def _take_vectors(
 ) -> int:
     """Store the vectors of imported nodes; return how many."""
     vectors: dict[str, list[float]] = {}
+    moved: dict[str, str] = {}
     for group in groups:
         nodes = graph.nodes(group)
         for node, text in zip(nodes, graph.reader.searched_texts(nodes), strict=True):
             original = hierarchy.nodes.get(id_in_llama_index(node))
+            before = hierarchy.stored.texts.get(id_in_llama_index(node), text)
+            if id_in_llama_index(node) in hierarchy.stored.kept and before != text:
+                moved[text] = before
             if original is None or original.embedding is None:
                 continue
             # The same fields may stand in another order.
             embedded = original.get_content(MetadataMode.EMBED)
             if sorted(embedded.split("\n")) == sorted(text.split("\n")):
                 vectors[text] = original.embedding
+    if moved:  # the fields stand in another order since the document has changed
+        kept = graph.embeddings.vectors([*moved.values()], embed_key)
+        graph.embeddings.put([*moved], [*kept], embed_key)
     graph.embeddings.put([*vectors], [*vectors.values()], embed_key)
     return len(vectors)
 

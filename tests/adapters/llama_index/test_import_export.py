@@ -336,12 +336,13 @@ def test_more_is_added_to_the_groups(tmp_path: Path) -> None:
         assert [n.text for n in graph.nodes("part")] == ["one", "two", "three"]
         assert graph.node("a").text == "one\n\ntwo"
         import_nodes(graph, nodes("a", "four"), groups=["part"])
-        assert [n.text for n in graph.nodes("part")] == ["four", "three"]
+        assert [n.text for n in graph.nodes("part")] == ["one", "two", "four", "three"]
+        assert graph.node("a").text == "one\n\ntwo\n\nfour"
         graph.add("A document of another kind.")
-        assert len(graph.nodes("part")) == 2
+        assert len(graph.nodes("part")) == 4
     with NodeGraph(store=tmp_path / "graph.db") as graph:
         import_nodes(graph, [*nodes("a", "four"), *nodes("b", "three")], groups=["part"])
-        assert [n.text for n in graph.nodes("part")] == ["four", "three"]
+        assert [n.text for n in graph.nodes("part")] == ["one", "two", "four", "three"]
 
 
 def below(parent: str, kind: NodeRelationship = NodeRelationship.SOURCE) -> dict[Any, Any]:
