@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
@@ -25,7 +25,7 @@ from .groups import (
 )
 from .hashing import digest
 from .locations import LAYOUTS, Layout, Location
-from .locking import Access, Lock, current_observation, retried
+from .locking import Access, Lock, retried
 from .navigation import locations_of
 from .node import MEMBER, NO_METADATA, ROOT, Kin, Link, Node
 from .search_text import DEFAULT, SearchText, SearchTextRule, rule_sources
@@ -150,8 +150,6 @@ class GraphReader:
     @contextmanager
     def building(self, groups: tuple[str, ...], on_error: OnError) -> Iterator[None]:
         """Hold a state in which the groups are built, with other settings than the graph's."""
-        if (observation := current_observation.get()) is not None:
-            observation.note_groups(self, *groups)
         with self._access.reading():
             if self._are_built(groups):
                 yield
@@ -297,6 +295,10 @@ class GraphReader:
     def document_stamp(self, document_id: str) -> Stamp | None:
         """Return hashes of a document's text and metadata; None if it is not there."""
         return self._store.stamps(ROOT, [document_id]).get(document_id)
+
+    def existing_documents(self, ids: Collection[str]) -> Collection[str]:
+        """Return the ids of the documents that exist."""
+        return self._store.stamps(ROOT, ids).keys()
 
     def unchanged_file(self, document_id: str) -> tuple[Path, str]:
         """Return the file that a document is, and a hash of its bytes.

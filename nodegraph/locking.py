@@ -14,8 +14,7 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, wait
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
-from contextvars import ContextVar
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from traceback import walk_stack
 from types import FrameType
 from typing import Any, Protocol, TypeVar
@@ -25,13 +24,6 @@ from .errors import TransientStoreError
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
-
-
-class Holdable(Protocol):
-    """What can be held in one state: a graph."""
-
-    def reading(self, *groups: str) -> AbstractContextManager[None]:
-        """Hold one state in which the groups are built."""
 
 
 class StateStore(Protocol):
@@ -51,89 +43,6 @@ class StateStore(Protocol):
 
     def in_transaction(self) -> bool:
         """Return whether this thread has a transaction open."""
-
-
-class OutsideHoldError(BaseException):
-    """A graph or group is read that is not held; not for an ``except Exception`` on the way."""
-
-
-class Observation:
-    """Tell whether all that is read in a block is of one state of each graph.
-
-    The first state that is read of a graph is noted. If it is still the newest at the end, no
-    other one has been read (the rule of a sequence lock). What the block itself builds changes
-    nothing that it has read.
-    """
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()  # the block may read in several threads
-        self._states: dict[Access, int] = {}
-        self._groups: dict[Holdable, set[str]] = {}
-        self._holds = False
-
-    def note(self, access: Access, state: int) -> None:
-        """Note that a state of a graph is read."""
-        with self._lock:
-            self._states.setdefault(access, state)
-
-    def note_groups(self, graph: Holdable, *groups: str) -> None:
-        """Note that groups of a graph are read.
-
-        Raises:
-            OutsideHoldError: If they had to be held with the others, and are not.
-        """
-        with self._lock:
-            existing = self._groups.get(graph)
-            new = self._holds and (existing is None or not existing.issuperset(groups))
-            self._groups.setdefault(graph, set()).update(groups)
-        if new:
-            raise OutsideHoldError
-
-    def advance(self, access: Access, before: int, after: int) -> None:
-        """Go on from the state that a build in the block has made of the one that was read."""
-        with self._lock:
-            if self._states.get(access) == before:
-                self._states[access] = after
-
-    def is_current(self) -> bool:
-        """Return whether the states that were read are the newest."""
-        return all(access.newest() == state for access, state in list(self._states.items()))
-
-    @contextmanager
-    def hold(self) -> Iterator[None]:
-        """Hold all graphs that were read, with their groups built; nobody writes meanwhile."""
-        groups = {graph: tuple(names) for graph, names in self._groups.items()}
-        graphs = sorted(groups, key=id)  # in one order: two threads can't wait for each other
-        for graph in graphs:  # built before any is held
-            with graph.reading(*groups[graph]):
-                pass
-        with ExitStack() as lease:
-            for graph in graphs:
-                lease.enter_context(graph.reading(*groups[graph]))
-            self._holds = True
-            try:
-                yield
-            finally:
-                self._holds = False
-
-
-current_observation: ContextVar[Observation | None] = ContextVar("observation", default=None)
-"""What notes the states that are read now; None where nothing does."""
-
-
-@contextmanager
-def observing(observation: Observation | None = None) -> Iterator[Observation]:
-    """Note what is read in the block, also in the threads and tasks that are started in it.
-
-    Args:
-        observation: What notes it; None for a new one.
-    """
-    observation = observation or Observation()
-    token = current_observation.set(observation)
-    try:
-        yield observation
-    finally:
-        current_observation.reset(token)
 
 
 class _Blocks(threading.local):
@@ -458,8 +367,6 @@ class Access:
         while True:
             with self._lock.read(), self._store.snapshot() as state:
                 if state == self.state.number:
-                    if (observation := current_observation.get()) is not None:
-                        observation.note(self, state)
                     blocks, block = _thread.open, object()
                     try:
                         blocks.add(block)
@@ -469,11 +376,6 @@ class Access:
                     return
             with self._lock.write(), self._store.snapshot() as newest:
                 self._see(newest)
-
-    def newest(self) -> int:
-        """Return the number of the newest state; wait for who is writing."""
-        with self._lock.read(), self._store.snapshot() as state:
-            return state
 
     def cached(self, key: object, compute: Callable[[], T]) -> T:
         """Return what a function of the state returns, called once for the state being read."""
@@ -500,11 +402,10 @@ class Access:
         self.state = State(self.state.number)
 
     @contextmanager
-    def writing(self, *, builds: bool = True, lasting: bool = True) -> Iterator[None]:
+    def writing(self, *, lasting: bool = True) -> Iterator[None]:
         """Change the store while nobody else reads or writes; all or nothing.
 
         Args:
-            builds: Whether only derived data is written, so that current readers stay valid.
             lasting: Whether it survives a power cut; what does not is to be made again at once.
 
         Raises:
@@ -518,27 +419,19 @@ class Access:
             self._store.writing(),
             self._lock.write(),
         ):
-            observation = current_observation.get() if builds else None
-            before = -1
-            if observation is not None:
-                with self._store.snapshot() as before:
-                    pass
             try:
                 with self._store.transaction():
                     yield
             finally:
-                self._look_again(observation, before)
+                self._look_again()
 
-    def _look_again(self, observation: Observation | None, before: int) -> None:
+    def _look_again(self) -> None:
         """See the state after a transaction. If that fails, what was written stays written."""
         try:
             with self._store.snapshot() as state:
                 self._see(state)
         except TransientStoreError:  # the next reader looks, or is told
             self.forget()
-        else:
-            if observation is not None:
-                observation.advance(self, before, state)
 
     @contextmanager
     def changing(self) -> Iterator[None]:
@@ -548,7 +441,7 @@ class Access:
         a build.
         """
         self.check_write()
-        with self.change_lock.held(), self.writing(builds=False):
+        with self.change_lock.held(), self.writing():
             yield
 
     def change(self, work: Callable[[], T]) -> T:

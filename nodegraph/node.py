@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -63,6 +63,9 @@ class KinReader(Protocol):
 
     def locations(self, node: Node) -> list[Location]:
         """Return where a node stands in its file."""
+
+    def existing_documents(self, ids: Collection[str]) -> Collection[str]:
+        """Return the ids of the documents that exist."""
 
 
 class Kin(Protocol):

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict
 
-from ..nodegraph.node import Node
+from ..nodegraph.node import Kin, Node
 from .conditions import SEVERAL, plain
 from .filters import Filters
 
@@ -253,6 +253,22 @@ def _json_value(value: Any) -> Any:
 
 Results = list[ScoredNode]
 """What a query returns: scored nodes, best first."""
+
+
+def without_removed(results: Results) -> Results:
+    """Leave out results of documents that were removed after the search."""
+    ids: dict[Kin, set[str]] = {}
+    for result in results:
+        if result.node.graph is not None and result.node.document_id:
+            ids.setdefault(result.node.graph, set()).add(result.node.document_id)
+    removed = {
+        (id(graph), i)
+        for graph, of_graph in ids.items()
+        for i in of_graph.difference(graph.reader.existing_documents(of_graph))
+    }
+    if not removed:
+        return results
+    return [r for r in results if (id(r.node.graph), r.node.document_id) not in removed]
 
 
 class Hits(NamedTuple):

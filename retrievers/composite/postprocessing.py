@@ -17,7 +17,7 @@ from ..plans.effects import Compute, Find, fetch_until_full
 from ..plans.plan import Plan
 from ..protocols import RetrieverLike
 from ..ranking import joined_span, merge
-from ..results import OutputOptions, Results, ScoredNode
+from ..results import OutputOptions, Results, ScoredNode, without_removed
 from ..retrieval_conditions import HitConditions
 from ..token_budget import without_budget
 from ..tracing import start_span
@@ -89,7 +89,10 @@ class PostprocessRetriever(PlannedRetriever):
         ) -> Plan[list[tuple[Results, bool]]]:
             hit_counts.update(zip(queries, map(len, hits), strict=True))
             results = yield from Compute(
-                lambda: [self.postprocess(query_hits, limit, conditions) for query_hits in hits]
+                lambda: [
+                    self.postprocess(without_removed(query_hits), limit, conditions)
+                    for query_hits in hits
+                ]
             )
             return [(created, limit is not None and len(created) < limit) for created in results]
 

@@ -34,7 +34,7 @@ from ..filters import Filters
 from ..protocols import RetrieverProtocol
 from ..results import Results
 from ..tracing import ASKS, Span, start_span
-from .plan import TURN, Effect, Plan, apaid, arun, paid, run
+from .plan import TURN, Effect, Plan, arun, run
 
 if TYPE_CHECKING:
     from ...nodegraph.models.llm import LLM
@@ -79,22 +79,16 @@ class Ask(Effect[str]):
             ModelError: If it fails.
         """
         with self._span() as span:
-            ask = partial(run_with_timeout, self._complete, self.timeout)
-            span.attributes["answer"] = answer = paid(self._key(), ask)
+            answer = run_with_timeout(self._complete, self.timeout)
+            span.attributes["answer"] = answer
         return answer
 
     async def arun(self) -> str:
         """Async version of ``run``."""
         with self._span() as span:
-            answer = await apaid(self._key(), self._awaited)
+            answer = await asyncio.wait_for(self._acomplete(), self.timeout)
             span.attributes["answer"] = answer
         return answer
-
-    async def _awaited(self) -> str:
-        return await asyncio.wait_for(self._acomplete(), self.timeout)
-
-    def _key(self) -> tuple[object, ...]:
-        return "ask", id(self.llm), self.prompt, repr(self.schema)
 
     def stream(self) -> Generator[str, None, str]:
         """Yield the answer as it comes. Return all that the model wrote."""

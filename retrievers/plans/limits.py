@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import pickle
 import threading
 import time
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from concurrent.futures import TimeoutError as FutureTimeout
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeVar
@@ -16,7 +15,7 @@ from ...nodegraph.errors import ModelError
 from ...nodegraph.models.model_objects import finish, is_async
 from ..tracing import start_span
 from .effects import Ask, Each, Work, run_with_timeout
-from .plan import Effect, Plan, apaid, interpose, paid
+from .plan import Effect, Plan, interpose
 
 T = TypeVar("T")
 
@@ -56,31 +55,16 @@ class Call(Effect[Any]):
     def run(self) -> Any:
         """Return what the function returns."""
         with start_span("call", function=repr(self.function)):
-            return paid(self._key(), self._call)
+            result = self.function(*self.arguments)
+            return finish(_await, result) if inspect.isawaitable(result) else result
 
     async def arun(self) -> Any:
         """Async version of ``run``."""
         with start_span("call", function=repr(self.function)):
-            return await apaid(self._key(), self._acall)
-
-    def _key(self) -> Hashable:
-        """Return what the call depends on. None where that can't be told: nothing is remembered."""
-        try:
-            return "call", id(self.function), pickle.dumps(self.arguments)
-        except Exception:  # a result may hold anything
-            return None
-
-    def _call(self) -> Any:
-        result = self.function(*self.arguments)
-        if not inspect.isawaitable(result):
-            return result
-        return finish(_await, result)
-
-    async def _acall(self) -> Any:
-        if is_async(self.function):
-            return await self.function(*self.arguments)
-        result = await asyncio.to_thread(self.function, *self.arguments)
-        return await result if inspect.isawaitable(result) else result
+            if is_async(self.function):
+                return await self.function(*self.arguments)
+            result = await asyncio.to_thread(self.function, *self.arguments)
+            return await result if inspect.isawaitable(result) else result
 
 
 class Budget:

@@ -2,8 +2,7 @@
 
 A plan is a generator that yields effects (a model's answer, a retrieval) and is sent their
 results, or has their errors raised where it waits. The decisions are in the plan. How its effects
-are waited for is decided here. What a model has said once is not paid for again where a plan is run
-again.
+are waited for is decided here.
 """
 
 from __future__ import annotations
@@ -11,10 +10,8 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import itertools
-import threading
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Hashable
-from contextvars import ContextVar
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from functools import partial
 from types import coroutine
 from typing import Any, Generic, TypeVar
@@ -196,74 +193,3 @@ def _run_effect(effect: Effect[T]) -> Generator[str, None, T]:
 
 def _stream_effect(effect: Effect[T]) -> Generator[str, None, T]:
     return (yield from effect.stream()) if effect.streamed else effect.run()
-
-
-class UnpaidError(BaseException):
-    """A model is needed while graphs are held. Not for an ``except Exception`` on the way."""
-
-    def __init__(self, pay: Callable[[], None]) -> None:
-        super().__init__("a model is needed while graphs are held")
-        self.pay = pay
-
-
-class Payments:
-    """Remember what models have said in a retrieval that is run several times."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._values: dict[Hashable, list[Any]] = {}
-        self._used: dict[Hashable, int] = {}
-        self.graphs_locked = False
-
-    def start(self, graphs_locked: bool) -> None:
-        """Start another run."""
-        self._used = {}
-        self.graphs_locked = graphs_locked
-
-    def take(self, key: Hashable) -> list[Any]:
-        """Return what was said to the same in an earlier run, if this time is not a further one."""
-        with self._lock:
-            position = self._used.get(key, 0)
-            self._used[key] = position + 1
-            return self._values.get(key, [])[position : position + 1]
-
-    def add(self, key: Hashable, value: Any) -> None:
-        """Remember what was said."""
-        with self._lock:
-            self._values.setdefault(key, []).append(value)
-
-
-current_payments: ContextVar[Payments | None] = ContextVar("payments", default=None)
-
-
-def paid(key: Hashable, function: Callable[[], T]) -> T:
-    """Call a model, or return what it said in an earlier run of the same retrieval.
-
-    Args:
-        key: The model, and what it is given. None to remember nothing.
-        function: Calls it.
-    """
-    payments = current_payments.get()
-    if payments is None or key is None:
-        return function()
-    for value in payments.take(key):
-        existing: T = value
-        return existing
-    if payments.graphs_locked:
-        raise UnpaidError(lambda: payments.add(key, function()))
-    value = function()
-    payments.add(key, value)
-    return value
-
-
-async def apaid(key: Hashable, function: Callable[[], Awaitable[T]]) -> T:
-    """Async version of ``paid``."""
-    payments = current_payments.get()
-    if payments is None or key is None:
-        return await function()
-    for value in payments.take(key):
-        existing: T = value
-        return existing
-    value = await function()
-    payments.add(key, value)
-    return value

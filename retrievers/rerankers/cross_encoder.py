@@ -20,7 +20,7 @@ from ...nodegraph.models.model_objects import check_is_model, is_async
 from ...nodegraph.plugins import MODELS, load_plugin, plugins
 from ...nodegraph.splitters.chunking import Length, Measure
 from ..plans.effects import Compute
-from ..plans.plan import Plan, apaid, paid, run
+from ..plans.plan import Plan, run
 from ..protocols import RerankError
 
 if TYPE_CHECKING:
@@ -86,10 +86,8 @@ class CrossEncoder:
     ) -> Plan[list[float]]:
         if not pairs:
             return []
-        key = "scores", id(self.score), tuple((pair.query, pair.text) for pair in pairs)
-        call = Compute(partial(paid, key, score), ascore and partial(apaid, key, ascore))
         try:
-            return _checked_scores((yield from call), len(pairs))
+            return _checked_scores((yield from Compute(score, ascore)), len(pairs))
         except RerankError:
             raise
         except Exception as error:

@@ -13,11 +13,11 @@ from ...nodegraph.errors import check_integer
 from ..filters import Filters
 from ..foreign.coercion import as_retriever
 from ..planned_retriever import PlannedRetriever
-from ..plans.effects import fetch_until_full, gather
+from ..plans.effects import Work, fetch_until_full, gather
 from ..plans.plan import Plan
 from ..protocols import RerankerProtocol, RetrieverLike
 from ..ranking import cut_scores
-from ..results import Evidence, OutputFormat, Results
+from ..results import Evidence, OutputFormat, Results, without_removed
 from ..search import MAX_QUERIES
 from ..tracing import start_span
 from ..validation import check_top_k, choice
@@ -135,6 +135,8 @@ class RerankRetriever(PlannedRetriever):
         def select(
             queries: Sequence[str], candidates: Sequence[Results]
         ) -> Plan[list[tuple[Results, bool]]]:
+            existing = Work(lambda: [*map(without_removed, candidates)])
+            candidates = yield from existing
             reranked = yield from self._reranked(candidates, queries)
             asked = zip(queries, reranked, candidates, strict=True)
             return [(results[:limit], short(query, results, of)) for query, results, of in asked]
