@@ -60,64 +60,14 @@ def check(seed: int, limit: int | None, density: float | None, lowest: float) ->
 
 
 @pytest.mark.parametrize("sparse", [0, 1])
-@pytest.mark.parametrize("few", [0, 30_000])
 @pytest.mark.parametrize("cost", [0, 16])
 @settings(max_examples=amount(33, 100))
 @given(SEEDS, LIMITS, DENSITIES, st.sampled_from([1e-9, 0.1, 0.0, -0.5]))
-def test_the_best_are_those_of_brute_force(sparse, few, cost, seed, limit, density, low) -> None:
+def test_best_rows_equal_brute_force(sparse, cost, seed, limit, density, low) -> None:
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(bm25_scores, "_SPARSE", sparse)
-        patched.setattr(bm25_scores, "_FEW", few)
         patched.setattr(bm25_scores, "_LOOK_UP_COST", cost)
         check(seed, limit, density, low)
-
-
-def test_a_rare_term_decides_and_the_common_one_is_only_looked_up(monkeypatch) -> None:
-    monkeypatch.setattr(bm25_scores, "_FEW", 0)
-    added = []
-    common = np.arange(1000, dtype=np.int32), np.ones(1000, np.uint8)
-    rare = np.array([7, 500], np.int32), np.array([1, 2], np.uint8)
-    saturation = Saturation(1.0, 0.0, 1.0)
-    lengths = RowLengths(np.ones(1000, np.int32))
-    query = QueryPostings([rare, common], np.array([5.0, 0.001]), saturation, lengths)
-    add = bm25_scores._Bounds.add
-
-    def noted(bounds, terms: range) -> None:
-        added.extend(terms)
-        add(bounds, terms)
-
-    monkeypatch.setattr(bm25_scores._Bounds, "add", noted)
-    rows, scores = best_rows(query, 2, None, np.arange(1000))
-    assert rows.tolist() == [500, 7]
-    assert scores.tolist() == [5.0 * (4 / 3) + 0.001, 5.0 + 0.001]
-    assert added == [0]
-    rows, _ = best_rows(query, 4, None, np.arange(1000))
-    assert rows.tolist() == [500, 7, 0, 1]  # ties by order
-
-
-def test_no_count_is_too_high_for_the_bounds(monkeypatch) -> None:
-    monkeypatch.setattr(bm25_scores, "_FEW", 0)
-    first = np.array([3, 4], np.int32), np.array([200, 1], np.uint8)
-    second = np.array([4], np.int32), np.array([4], np.uint8)
-    common = np.arange(1000, dtype=np.int32), np.ones(1000, np.uint8)
-    saturation, lengths = Saturation(10.0, 0.0, 1.0), RowLengths(np.ones(1000, np.int32))
-    weights = np.array([1.0, 1.0, 0.001])
-    query = QueryPostings([first, second, common], weights, saturation, lengths)
-    rows, _ = best_rows(query, 1, None, np.arange(1000))
-    assert rows.tolist() == [3]
-
-
-def test_the_steps_of_lengths_follow_what_is_added_and_the_average() -> None:
-    lengths = RowLengths(np.array([1, 40, 90], np.int32))
-    step, steps = lengths.steps()
-    assert (step, steps.tolist()) == (2, [0, 20, 45])  # of 43
-    lengths.extend(np.array([3, 700], np.int32))
-    step, steps = lengths.steps()
-    assert (step, steps[: len(lengths)].tolist()) == (8, [0, 5, 11, 0, 63])  # of 166
-    lengths.extend(np.array([16], np.int32))  # is not twice as many
-    step, steps = lengths.steps()
-    assert (step, steps[: len(lengths)].tolist()) == (8, [0, 5, 11, 0, 63, 2])
-    assert lengths.values.tolist() == [1, 40, 90, 3, 700, 16]
 
 
 def test_counts_of_any_settings_are_weighed_as_numbers() -> None:
