@@ -341,7 +341,7 @@ class VectorScorer:
 def scorer_of(retriever: Retriever, known: int) -> Callable[[], Scorer] | None:
     """Return what makes a scorer of new texts for a retriever, None where there is none."""
     (graph,), group, similarity = retriever.graphs, retriever.group_name, retriever.similarity
-    if type(similarity) is Bm25 and similarity.method == "lucene":
+    if type(similarity) is Bm25:
         index = similarity.open(graph, group)
         analyzer = similarity.analyzer
         plain = isinstance(analyzer, TextAnalyzer) or not hasattr(analyzer, "weigh")

@@ -280,13 +280,6 @@ class TermStatistics(Protocol):
     def frequency(self) -> Callable[[str], int]:
         """Returns in how many nodes a term is."""
 
-    def mean_inverse_frequency(self) -> float:
-        """Return the average over all terms of Okapi's inverse document frequency.
-
-        Raises:
-            TypeError: If no process has the frequencies of all terms.
-        """
-
 
 class Passages(Protocol):
     """What is looked up of nodes for one query, while the graph is held."""

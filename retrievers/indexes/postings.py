@@ -420,11 +420,6 @@ class Postings:
             self.vocabulary = Vocabulary.of(self.vocabulary.terms())
         self._state = merged, _Later()
 
-    def document_frequencies(self, alive: Mask) -> npt.NDArray[np.int64]:
-        """Return for every term in how many living rows it is; terms of none are left out."""
-        frequencies = self.frequencies(alive)
-        return frequencies[frequencies > 0]
-
     def frequencies(self, alive: Mask) -> npt.NDArray[np.int64]:
         """Return in how many living rows each term is, by its number."""
         lists, later = self._state

@@ -25,7 +25,6 @@ from .bm25_scores import Floats, Meets, QueryPostings, RowLengths, TermWeights, 
 from .node_table import Mask, NodeTable
 from .postings import (
     MAX_TEXTS,
-    Ints,
     InvertedTexts,
     Postings,
     PostingsByTerm,
@@ -85,7 +84,6 @@ class TextIndex(SyncedIndex):
     def _state_changed(self) -> None:
         self.state = object()
         self._statistics: QueryStatistics | None = None
-        self._mean_idf: float | None = None
         self._latest: _Latest = None, [], np.zeros(0, np.int64)
 
     @property
@@ -120,18 +118,6 @@ class TextIndex(SyncedIndex):
         """
         every = np.append(self._postings.frequencies(self.table.alive), 0)
         return every[np.where(numbers < 0, len(every) - 1, numbers)]
-
-    def document_frequencies(self) -> Ints:
-        """Return that for every term of the index, ascending."""
-        return np.sort(self._postings.document_frequencies(self.table.alive))
-
-    def mean_inverse_frequency(self) -> float:
-        """Return the average over all terms of Okapi's inverse document frequency."""
-        if self._mean_idf is None:
-            frequencies = self.document_frequencies()
-            others = self.size - frequencies
-            self._mean_idf = float(np.mean(np.log(others + 0.5) - np.log(frequencies + 0.5)))
-        return self._mean_idf
 
     def search(self, query: TermWeights, limit: int | None, filter: Filter) -> Hits:
         """Return the best nodes, ties in document order.
@@ -286,10 +272,6 @@ class QueryStatistics(PostingsByTerm):
         super().__init__(postings, alive)
         self._index, self.size, self.total_length = index, index.size, index.total_length
         self._state = index.state
-
-    def mean_inverse_frequency(self) -> float:
-        """Return the average over all terms of Okapi's inverse document frequency."""
-        return self._index.mean_inverse_frequency()
 
     def is_of(self, index: TextIndex) -> bool:
         """Return whether it is of an index as it is now."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from ...nodegraph.graph import NodeGraph
 from ..analysis.text_analyzer import Analyzer, TextAnalyzer
-from ..validation import choice, number
+from ..validation import number
 
 if TYPE_CHECKING:
     from ..indexes.bm25_scores import TermStatistics, TermWeights, WordSearch
@@ -29,17 +29,13 @@ class Bm25:
     """Score nodes by the query's terms in them: rare terms weigh more, long nodes less.
 
     Each term of the query adds ``idf * tf * (k1 + 1) / (tf + k1 * (1 - b + b * length /
-    average_length))``, with ``tf`` its count in the node. Statistics are those of the whole group
+    average_length))``, with ``tf`` its count in the node and ``idf = log(1 + (N - n + 0.5) / (n +
+    0.5))`` for a term in ``n`` of ``N`` nodes. Statistics are those of the whole group
     as it is now, over all graphs that are searched together; filters don't change them.
 
     Args:
         k1: How much further occurrences of a term still count; 0 counts only whether it occurs.
         b: How much the scores of long nodes are lowered, from 0 to 1.
-        method: The inverse document frequency: ``"lucene"`` is ``log(1 + (N - n + 0.5) / (n +
-            0.5))``, always positive; ``"okapi"`` that of ``rank_bm25.BM25Okapi``, which is
-            ``log((N - n + 0.5) / (n + 0.5))``, or where that is negative ``epsilon`` times the
-            average over all terms.
-        epsilon: For ``"okapi"``.
         analyzer: Turns a text into terms; its method ``query``, where it has one, a query. Any
             callable from text to words will do: ``jieba.lcut``.
 
@@ -52,8 +48,6 @@ class Bm25:
 
     k1: float = 1.5
     b: float = 0.75
-    method: Literal["lucene", "okapi"] = "lucene"
-    epsilon: float = 0.25
     analyzer: Analyzer = DEFAULT_ANALYZER
     name: str = "bm25"
     mode: ClassVar[Literal["text"]] = "text"
@@ -62,7 +56,6 @@ class Bm25:
         number(self.k1, "k1")
         if not 0 <= self.b <= 1:
             raise ValueError(f"b must be from 0 to 1, not {self.b!r}")
-        choice(self.method, "method", ("lucene", "okapi"))
         if not callable(self.analyzer):
             raise TypeError(f"analyzer is a callable from text to terms, not {self.analyzer!r:.80}")
 
@@ -77,26 +70,15 @@ class Bm25:
         return open_postings(graph, group, self.analyzer)
 
     def prepare(self, query: str, indexes: Sequence[WordSearch]) -> TermWeights:
-        """Analyse a query and weigh its terms by the statistics of all indexes together.
-
-        Raises:
-            ValueError: If several indexes are to be searched by ``method="okapi"``.
-        """
+        """Analyze a query and weigh its terms by the statistics of all indexes together."""
         from ..indexes.bm25_scores import Saturation, TermWeights
 
         statistics = [index.statistics(query) for index in indexes]
         size = sum(batch.size for batch in statistics)
         length = sum(batch.total_length for batch in statistics)
         frequency = _frequency(statistics)
-        if len(statistics) > 1 and self.method == "okapi":
-            raise ValueError(
-                "method='okapi' needs the average over all terms of one graph; search several "
-                "graphs with method='lucene'"
-            )
         weights: dict[str, float] = {}
         idf = partial(lucene_idf, size)
-        if self.method == "okapi":
-            idf = partial(self._okapi_idf, size, statistics[0])
         highest = idf(0) if size else 0.0
         missing = 0.0
         silent: set[str] = set()
@@ -132,10 +114,6 @@ class Bm25:
             return weigh(query, frequency, size)
         analyze: Callable[[str], Iterable[str]] = getattr(self.analyzer, "query", self.analyzer)
         return Counter(analyze(query)).items()
-
-    def _okapi_idf(self, size: int, statistics: TermStatistics, frequency: int) -> float:
-        idf = math.log(size - frequency + 0.5) - math.log(frequency + 0.5)
-        return idf if idf >= 0 else self.epsilon * statistics.mean_inverse_frequency()
 
 
 def lucene_idf(size: int, frequency: int) -> float:

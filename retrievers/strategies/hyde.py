@@ -2,127 +2,22 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING
 
-from ...nodegraph.graph import NodeGraph
-from ...nodegraph.models.embedder import Vectors
 from ...nodegraph.models.output.free_text import parse_passage
-from ..filters import Filters
 from ..plans.effects import Each
-from ..plans.plan import Effect, Plan
+from ..plans.plan import Plan
 from ..plans.prompting import Prompt
 from ..protocols import RetrieverLike
 from ..ranking import Mode
-from ..results import OutputOptions, Results, ScoredNode
-from ..retriever import Retriever
+from ..results import OutputOptions
 from ..validation import whole
 from .model_prompt import QueryTransform, QueryVariants, StrategySettings, model_or
-from .transform_retriever import TransformRetriever, VariantResults, Variants
+from .transform_retriever import TransformRetriever
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
-
-Pairs = list[tuple[str, Sequence[str]]]
-
-
-@dataclass(frozen=True, slots=True)
-class FindMean(Effect[list[Results]]):
-    """Search a retriever that compares embeddings for the mean of each query's texts. An effect.
-
-    Attributes:
-        retriever: The retriever.
-        queries: The queries.
-        texts: What is averaged for each query: the query itself, embedded as a query, and
-            passages.
-        weight: The weight of the query itself. Each passage has 1.
-        top_k: How many results of each query.
-        filters: Conditions, checked before ranking.
-    """
-
-    retriever: Retriever
-    queries: Sequence[str]
-    texts: Sequence[Sequence[str]]
-    weight: float = 1.0
-    top_k: int | None = None
-    filters: Filters | None = None
-
-    def run(self) -> list[list[ScoredNode]]:
-        """Return the results of each query. For a blank one what meets the filters."""
-        pairs = self._pairs()
-
-        def means(graph: NodeGraph, key: str) -> Vectors:
-            vectors = graph.embeddings.query_vectors(_queries(pairs), key)
-            return self._means(graph, key, pairs, vectors)
-
-        names = [mean_name(*pair) for pair in pairs]
-        results = self.retriever.batch_vectors(names, means, top_k=self.top_k, filters=self.filters)
-        blank = self.retriever.batch(self._blank(), top_k=self.top_k, filters=self.filters)
-        return self._by_query(results, blank)
-
-    async def arun(self) -> list[list[ScoredNode]]:
-        """Async version of ``run``."""
-        pairs = self._pairs()
-
-        async def means(graph: NodeGraph, key: str) -> Vectors:
-            vectors = await graph.embeddings.aquery_vectors(_queries(pairs), key)
-            return await asyncio.to_thread(self._means, graph, key, pairs, vectors)
-
-        names = [mean_name(*pair) for pair in pairs]
-        results = await self.retriever.abatch_vectors(
-            names, means, top_k=self.top_k, filters=self.filters
-        )
-        blank = await self.retriever.abatch(self._blank(), top_k=self.top_k, filters=self.filters)
-        return self._by_query(results, blank)
-
-    def _pairs(self) -> Pairs:
-        """Return the queries that are not blank, and their texts."""
-        pairs = zip(self.queries, self.texts, strict=True)
-        return [(query, texts) for query, texts in pairs if query.strip()]
-
-    def _means(self, graph: NodeGraph, key: str, pairs: Pairs, query_vectors: Vectors) -> Vectors:
-        """Return the mean of the unit vectors of each query's texts, (queries, dimension)."""
-        import numpy as np
-
-        by_query = dict(zip(_queries(pairs), query_vectors, strict=True))
-        texts = dict.fromkeys(text for query, texts in pairs for text in texts if text != query)
-        vectors = graph.embeddings.embedder(key).passages(list(texts)) if texts else ()
-        by_text = dict(zip(texts, vectors, strict=True))
-
-        def unit(query: str, text: str) -> Any:
-            vector = by_query[text] if text == query else by_text[text]
-            length = float(np.linalg.norm(vector))
-            weight = self.weight if text == query else 1.0
-            return weight * (vector / length if length else vector)
-
-        means = [sum(unit(query, text) for text in texts) for query, texts in pairs]
-        return np.array(means, np.float32)
-
-    def _blank(self) -> list[str]:
-        return [query for query in self.queries if not query.strip()]
-
-    def _by_query(
-        self, results: Sequence[list[ScoredNode]], blank: Sequence[list[ScoredNode]]
-    ) -> list[list[ScoredNode]]:
-        """Return the results in the order of the queries."""
-        results_iterator, blank_iterator = iter(results), iter(blank)
-        return [
-            next(results_iterator if query.strip() else blank_iterator) for query in self.queries
-        ]
-
-
-def mean_name(query: str, texts: Sequence[str]) -> str:
-    """Return what evidence calls a mean: the passages, or the query if there are none."""
-    return "\n".join(text for text in texts if text != query) or query
-
-
-def _queries(pairs: Pairs) -> list[str]:
-    """Return the queries that are themselves among their texts."""
-    return [query for query, texts in pairs if query in texts]
-
 
 PROMPT = Prompt(
     zh="""\
@@ -189,10 +84,8 @@ class HyDE(QueryTransform):
 class HyDERetriever(TransformRetriever):
     """Search for passages that a model imagines: they resemble the documents more than a question.
 
-    If the inner retriever is a ``Retriever`` that compares embeddings, the mean of the vectors of
-    the passages (as passages) and the query is searched for, as published. Any other inner
-    retriever searches for the passages and the query, and their results are fused, an addition to
-    the published method.
+    The inner retriever searches for the passages and the query, and the results are fused. (The
+    published method searches for the mean of their vectors.)
 
     Choose it for questions that share few words with the documents, with a model that knows
     something of the field: what it imagines wrongly is searched for as well.
@@ -201,16 +94,11 @@ class HyDERetriever(TransformRetriever):
         inner: Any retriever.
         llm: The model, in any form that ``LLM`` takes, or a ``HyDE``.
         count: How many passages to ask for. None for 1.
-        mean: Whether to search for the mean of vectors. None for True if the inner retriever can.
-        mode: How results are fused otherwise. See ``fuse``.
-        query_weight: The weight of the query itself, in the mean or in the fusion. Each passage
-            has 1.
+        mode: How results are fused. See ``fuse``.
+        query_weight: The weight of the query itself in the fusion. Each passage has 1.
         settings: How the model is asked. See ``StrategySettings``.
         top_k: How many results at most, also of each query. None for the inner retriever's own.
         **output: ``output_format`` and ``join``, see ``OutputOptions``.
-
-    Raises:
-        ValueError: If ``mean`` is True for a retriever that compares no embeddings.
 
     Example:
         >>> from nodekin.nodegraph import NodeGraph
@@ -235,7 +123,6 @@ class HyDERetriever(TransformRetriever):
         llm: object,
         *,
         count: int | None = None,
-        mean: bool | None = None,
         mode: Mode = "rrf",
         query_weight: float = 1.0,
         settings: StrategySettings | None = None,
@@ -251,25 +138,3 @@ class HyDERetriever(TransformRetriever):
             top_k=top_k,
             **output,
         )
-        retriever = self.inner
-        able = isinstance(retriever, Retriever) and retriever.similarity.mode == "embedding"
-        if mean and not able:
-            raise ValueError(
-                "mean=True wants a Retriever that compares embeddings as the inner one, not "
-                f"{inner!r:.80}; leave it out, and what the passages find is fused"
-            )
-        self.mean = able if mean is None else bool(mean)
-
-    def search_variants(
-        self, variants: Variants, limit: int | None, filters: Filters | None
-    ) -> Plan[list[list[VariantResults]]]:
-        """Search for the mean of each query's variants, or for all of them."""
-        if not self.mean:
-            return (yield from super().search_variants(variants, limit, filters))
-        queries, texts = [q for q, _ in variants], [group.queries for _, group in variants]
-        inner = cast("Retriever", self.inner)
-        rankings = yield from FindMean(inner, queries, texts, self.query_weight, limit, filters)
-        return [
-            [VariantResults(mean_name(query, group), ranking)]
-            for query, group, ranking in zip(queries, texts, rankings, strict=True)
-        ]

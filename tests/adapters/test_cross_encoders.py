@@ -101,7 +101,7 @@ def test_the_order_gets_better(model, cmrc) -> None:
     jieba = pytest.importorskip("jieba", reason="the weak retrieval needs: pip install jieba")
     graph, questions = cmrc
     asked = [question["question"] for question in questions]
-    inner = Retriever(graph, "chunk", Bm25(analyzer=jieba.lcut, method="okapi"), top_k=FETCHED)
+    inner = Retriever(graph, "chunk", Bm25(analyzer=jieba.lcut), top_k=FETCHED)
     retriever = RerankRetriever(
         inner, "ModuleReranker", model=model, top_k=FETCHED, fetch=FETCHED, on_error="raise"
     )

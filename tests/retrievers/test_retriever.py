@@ -57,10 +57,7 @@ def test_an_empty_corpus() -> None:
         graph = NodeGraph(progress=False)
         graph.create_node_group("line", str.splitlines)
         graph.add(texts)
-        for method in ("lucene", "okapi"):
-            assert (
-                Retriever(graph, "line", Bm25(method=method), target="ROOT").retrieve("tea") == []
-            )
+        assert Retriever(graph, "line", Bm25(), target="ROOT").retrieve("tea") == []
 
 
 def test_nodes_without_terms_count_but_are_not_found() -> None:

@@ -92,16 +92,6 @@ def test_the_same_document_in_two_graphs_is_found_once() -> None:
     assert [r.node.document_id for r in Retriever(graphs, "line", top_k=2)("tea")] == ["1", "2"]
 
 
-def test_okapi_is_for_one_graph() -> None:
-    graphs = [graph_of([Document("tea", id="1")]), graph_of([Document("sea\nriver\nlake", id="2")])]
-    retriever = Retriever(graphs, "line", Bm25(method="okapi"))
-    for query in ("tea", "nothing"):
-        with pytest.raises(
-            ValueError, match="one graph; search several graphs with method='lucene'"
-        ):
-            retriever(query)
-
-
 def test_every_graph_has_the_groups() -> None:
     with pytest.raises(UnknownGroupError, match="no node group 'line'"):
         Retriever([graph_of([]), NodeGraph()], "line")

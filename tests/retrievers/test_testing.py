@@ -29,7 +29,7 @@ from nodekin.retrievers.testing import check_index, check_retriever
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "similarity",
-    ["bm25", Bm25(method="okapi"), Bm25(analyzer=str.split), "cosine", "exact"],
+    ["bm25", Bm25(analyzer=str.split), "cosine", "exact"],
     ids=str,
 )
 def test_built_in_similarities(similarity: Any) -> None:

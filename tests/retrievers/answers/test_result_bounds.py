@@ -280,7 +280,6 @@ def test_a_new_process_goes_on_where_another_one_stopped(similarity, way, tmp_pa
     "retriever",
     [
         lambda graph: Retriever(graph, "line", target="ROOT"),
-        lambda graph: Retriever(graph, "line", Bm25(method="okapi")),
         lambda graph: Retriever([graph, NodeGraph()], "ROOT"),
         lambda graph: QueryEngine(graph, no_model).retriever,
     ],

@@ -146,22 +146,6 @@ def test_gaps_are_closed() -> None:
         assert index.frequency(str(turn - 1)) == 0
 
 
-def test_okapi_is_the_same_to_the_last_bit_after_changes() -> None:
-    random = Random(1)
-    words = [f"w{int(random.paretovariate(0.4)) % 97}" for _ in range(1000)]
-    texts = {
-        str(i): Document(" ".join(["a", *random.choices(words, k=9)]), id=str(i)) for i in range(99)
-    }
-    graph = new_graph(dict(reversed(texts.items())))
-    similarity = Bm25(method="okapi", analyzer=str.split)
-    Retriever(graph, "line", similarity)("a")
-    graph.remove(list(texts))
-    graph.add(list(texts.values()))
-    for query in ("a", "a w1", "a w5 w7"):
-        fresh = Retriever(new_graph(texts), "line", similarity).retrieve(query)
-        assert seen(Retriever(graph, "line", similarity).retrieve(query)) == seen(fresh)
-
-
 def test_a_number_that_is_no_term_is_in_no_node() -> None:
     graph = NodeGraph(progress=False)
     graph.add(["green tea", "tea"])
