@@ -98,7 +98,7 @@ class NodeGraph:
         self.on_error: OnError = on_error
         self.progress = progress
         self._store = as_store(store)
-        self._embedders = as_embedders(embed)
+        self._embedders = as_embedders(embed, stored=bool(self._store.place))
         self._registry = GroupRegistry(PREDEFINED_STRUCTURE)
         self._set_up()
         for name, (size, overlap) in PREDEFINED.items():

