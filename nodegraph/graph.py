@@ -29,6 +29,7 @@ from .search_text import SearchTextOption, as_search_text
 from .splitters.sentences import SentenceSplitter
 from .store import NodeStore
 from .stored_answers import AnswerStore
+from .transforms import check_model_names
 
 if TYPE_CHECKING:
     from .models.embedder import Vectors
@@ -320,10 +321,14 @@ class NodeGraph:
             ValueError: If the group exists with another rule and ``replace`` is not given, or
                 the group would be its own ancestor.
             TypeError: If the transform can't be one.
+            ValueError: If the transform's language model is a function without a name and the
+                graph is stored in a file.
         """
         group = make_group(
             name, transform, parent, trans_node, num_workers, version, settings, scope, search_text
         )
+        if self._store.place:
+            check_model_names(group.rule)
         self.reader.declare(group, replace)
         if replace and name in self.imports:
             self.imports.drop(name)

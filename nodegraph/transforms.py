@@ -10,6 +10,7 @@ from fnmatch import fnmatchcase
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from .document import declared_search_text
+from .models.model_objects import check_named
 from .node import NO_METADATA, LinkedText, Node
 from .search_text import SearchText, file_name_of, source_of
 from .splitters.chunking import Span, locate
@@ -219,6 +220,22 @@ def _pattern_rule(
     if not rules:
         raise TypeError("a list of transforms by file pattern is empty; give at least one pair")
     return PatternRule(tuple(rules))
+
+
+def check_model_names(rule: AnyRule | None) -> None:
+    """Check that the language model of a transform, its ``llm``, is not a function without a name.
+
+    Raises:
+        ValueError: If the function has no name.
+    """
+    if isinstance(rule, PatternRule):
+        for _, inner in rule.rules:
+            check_model_names(inner)
+    elif rule is not None:
+        name = getattr(getattr(rule.call, "llm", None), "name", None)
+        if isinstance(name, str):
+            kind = type(rule.call).__name__
+            check_named(name, f'{kind}(LLM({{function}}, name="my-model"), ...)')
 
 
 def _callable(transform: object) -> Transform:

@@ -1,4 +1,4 @@
-"""Cache models' answers by model and prompt, so that no prompt is paid for twice."""
+"""Cache the answers of language models by model and prompt."""
 
 from __future__ import annotations
 
@@ -22,41 +22,39 @@ _KIND = "answers"
 
 
 class AnswerCache:
-    """Keep answers in a store. Who asks what another one is asking waits for its answer.
-
-    See ``SingleFlight``.
+    """A cache of answers in a store. Concurrent callers with one key share a call.
 
     Args:
-        store: Where the answers are: a store, or the path of a file. None for memory.
+        store: A store, or the path of a file. None: in memory.
     """
 
     def __init__(self, store: str | Path | NodeStore | None = None) -> None:
-        self._store = as_store(store)
+        self.store = as_store(store)
         self._closes_store = not isinstance(store, NodeStore)
         self._flight: SingleFlight[str, Any] = SingleFlight()
 
     def get(self, key: str) -> Any:
         """Return a stored answer, or None."""
-        stored = self._store.get_values(_KIND, [key]).get(key)
+        stored = self.store.get_values(_KIND, [key]).get(key)
         return None if stored is None else json.loads(stored)
 
     def put(self, key: str, answer: Any) -> None:
-        """Store an answer, of any type that JSON has."""
-        self._store.put_values(_KIND, {key: json.dumps(answer).encode()})
+        """Store an answer of any JSON type."""
+        self.store.put_values(_KIND, {key: json.dumps(answer).encode()})
 
     def clear(self) -> None:
         """Delete all answers."""
-        self._store.delete_values(_KIND)
+        self.store.delete_values(_KIND)
 
     def close(self) -> None:
-        """Close the file, if there is one of its own. The next use opens it again."""
+        """Close the file, unless a store was given. The next use opens the file again."""
         if self._closes_store:
-            self._store.close()
+            self.store.close()
 
     def ask(self, key: str, call: Callable[[], Any]) -> Any:
-        """Return the answer that is stored, or that another thread gets now, or that of a call.
+        """Return the stored answer, the answer of a concurrent call, or the call's answer.
 
-        What a call raises is raised. Those who waited for it call themselves.
+        If the concurrent call fails, the waiting callers make their calls.
         """
         while other := self._flight.claim([key])[1].get(key):
             if (answer := awaited(other, "another thread that asks a model")) is not None:
@@ -91,7 +89,7 @@ class AnswerCache:
 
 
 def answer_key(model: str, prompt: str, schema: Mapping[str, Any] | None = None) -> str:
-    """Return the key of the answer of a model to a prompt."""
+    """Return the key of a model's answer to a prompt."""
     request = json.dumps([model, prompt, schema], sort_keys=True, default=str)
     return hashlib.sha256(request.encode("utf-8", "surrogatepass")).hexdigest()
 
@@ -100,12 +98,12 @@ _current: ContextVar[AnswerCache | None] = ContextVar("answers", default=None)
 
 
 def keep_answers(cache: AnswerCache) -> AbstractContextManager[AnswerCache | None]:
-    """Let transforms that ask models in the block keep their answers in a graph's cache."""
+    """Use a graph's cache for transforms in the block."""
     return context_value(_current, cache)
 
 
 def cached_answer(model: str, prompt: str, call: Callable[[], str]) -> str:
-    """Return the graph's answer to a prompt, in a transform. Elsewhere that of the call."""
+    """Return the answer to a prompt, from the graph's cache inside a transform."""
     cache = _current.get()
     if cache is None:
         return call()
@@ -114,26 +112,24 @@ def cached_answer(model: str, prompt: str, call: Callable[[], str]) -> str:
 
 
 class CachedLLM:
-    """Ask a language model each prompt once, and answer from memory or a file after that.
+    """A language model with a cache of answers, in memory or in a file.
 
-    Threads, and tasks of an event loop, that have the same prompt at the same time ask once.
-
-    It is a model itself, and can be used like one. Answers are stored by the model's name,
-    the prompt and the schema: where the name of a model does not show its settings, give it one
-    that does (``LLM(model, "name")``). Failures and streams that were not read to their end are not
-    stored.
+    It can be used like any model. Concurrent calls with one prompt share a call of the model.
+    The key of an answer is the model's name, the prompt and the schema. If the name does not
+    include the model's settings, choose a name that does: ``LLM(model, "name")``. Failures and
+    streams that were not read to the end are not stored.
 
     Args:
-        llm: The model, in any form that ``LLM`` takes.
-        store: Where answers are cached: the path of a file, for later runs and other processes. A
-            store. None for memory, as long as this object lives.
+        llm: The model, in any form that ``LLM`` accepts.
+        store: The path of a file, or a store. None: in memory.
 
     Attributes:
-        hits: How many prompts were answered without the model.
-        misses: How many went to the model.
+        hits: Number of prompts that were answered from the cache.
+        misses: Number of prompts that were sent to the model.
 
     Raises:
-        TypeError: If there is no model.
+        TypeError: If the model is not supported.
+        ValueError: If the model is a function without a name and ``store`` is a file.
         StoreError: If the file can't be opened.
 
     Example:
@@ -144,12 +140,13 @@ class CachedLLM:
     """
 
     def __init__(self, llm: object, store: str | Path | NodeStore | None = None) -> None:
-        self.llm: LLM = as_llm(llm)
         self._answers = AnswerCache(store)
+        stored = "CachedLLM({model}, ...)" if self._answers.store.place else ""
+        self.llm: LLM = as_llm(llm, stored=stored)
         self._lock = mutex()
         self.hits = 0
         self.misses = 0
-        if self.llm.structured:  # else the caller should know that it can't be held to a schema
+        if self.llm.structured:  # the methods exist only if the model supports schemas
             self.complete_json = partial(self._answer, self.llm.json)
             self.acomplete_json = partial(self._aanswer, self.llm.ajson)
 
@@ -158,11 +155,11 @@ class CachedLLM:
 
     @property
     def name(self) -> str:
-        """The model's name: nodes made with stored answers count as its own."""
+        """The model's name, so that groups do not depend on the cache."""
         return self.llm.name
 
     def complete(self, prompt: str) -> str:
-        """Return the model's answer to a prompt.
+        """Return the answer to a prompt.
 
         Raises:
             ModelError: If the model fails.
@@ -176,7 +173,7 @@ class CachedLLM:
         return answer
 
     def stream(self, prompt: str) -> Iterator[str]:
-        """Yield the answer as it comes. A stored one as a whole."""
+        """Yield the parts of the answer. A stored answer is one part."""
         cached = self._get(prompt)
         chunks = []
         for chunk in self.llm.stream(prompt) if cached is None else [cached]:
@@ -198,40 +195,39 @@ class CachedLLM:
         await in_thread(self._answers.put, answer_key(self.llm.name, prompt), "".join(chunks))
 
     def clear(self) -> None:
-        """Delete all stored answers, of this model and others."""
+        """Delete all stored answers, of all models."""
         self._answers.clear()
 
     def close(self) -> None:
-        """Close the file, if there is one of its own. The next use opens it again."""
+        """Close the file, unless a store was given. The next use opens the file again."""
         self._answers.close()
 
     def _answer(self, ask: Callable[..., Any], *request: Any) -> Any:
-        """Return the stored answer to a request, or ask for one and store it."""
-        asks = []
+        """Return the answer to a request, and count a hit or a miss."""
+        calls: list[bool] = []
 
         def call() -> Any:
-            asks.append(request)
+            calls.append(True)
             return ask(*request)
 
         try:
             return self._answers.ask(answer_key(self.llm.name, *request), call)
         finally:
-            self._count(hit=not asks)
+            self._count(hit=not calls)
 
     async def _aanswer(self, ask: Callable[..., Awaitable[Any]], *request: Any) -> Any:
-        asks = []
+        calls: list[bool] = []
 
-        async def call() -> Any:
-            asks.append(request)
-            return await ask(*request)
+        def call() -> Awaitable[Any]:
+            calls.append(True)
+            return ask(*request)
 
         try:
             return await self._answers.aask(answer_key(self.llm.name, *request), call)
         finally:
-            self._count(hit=not asks)
+            self._count(hit=not calls)
 
     def _get(self, prompt: str) -> Any:
-        """Return the stored answer to a prompt, or None."""
         stored = self._answers.get(answer_key(self.llm.name, prompt))
         self._count(hit=stored is not None)
         return stored

@@ -1,4 +1,4 @@
-"""Hold a language model of any framework, and call it."""
+"""Adapt language models of all frameworks, and call them."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from ..errors import ModelError, ModelTimeoutError, NoJsonError
 from .model_objects import (
     attribute,
     check_is_model,
+    check_named,
     finish,
     has,
     in_thread,
@@ -32,9 +33,9 @@ _CHAT = 'OpenAIChat("model-name", {}), from nodekin.adapters.openai_chat'
 
 @dataclass(frozen=True, slots=True)
 class LLMCalls:
-    """Hold the calls that a model offers. Each takes a prompt and returns an answer of any kind.
+    """The functions of a model, from a prompt to an answer in any form.
 
-    ``structured`` takes a prompt and a JSON schema, and returns a value by that schema.
+    ``structured`` takes a prompt and a JSON schema, and returns a value of that schema.
     """
 
     complete: Callable[[str], Any]
@@ -46,15 +47,15 @@ class LLMCalls:
 
 
 def adapt_llm(model: Any) -> LLMCalls:
-    """Return how to call a model of any supported kind.
+    """Return the functions of a model of any supported kind.
 
     Raises:
-        TypeError: If it is of none. The error says what to give instead.
+        TypeError: If the model is not supported. The message contains the remedy.
     """
     _check_model(model)
     if has(model, "invoke"):  # LangChain
         return _langchain(model)
-    if has(model, "complete"):  # LlamaIndex, and those in nodekin.adapters
+    if has(model, "complete"):  # LlamaIndex and nodekin.adapters
         streams = (("stream_complete", "stream"), ("astream_complete", "astream"))
         others = (("acomplete",), *streams, ("complete_json",), ("acomplete_json",))
         return LLMCalls(model.complete, *(_first(model, *names) for names in others))
@@ -71,13 +72,12 @@ def adapt_llm(model: Any) -> LLMCalls:
 
 
 def text_of(answer: Any) -> str:
-    """Return the text of what a model answered: a text, a message, a completion.
+    """Return the text of an answer: a text, a message or a completion.
 
-    Of a message in parts the texts are joined. What the model thought, and tools it would call,
-    are left out.
+    The text parts of a message are joined. Reasoning and tool calls are left out.
 
     Raises:
-        TypeError: If there is no text in it.
+        TypeError: If the answer has no text.
     """
     text = _text(answer)
     if text is None:
@@ -86,14 +86,14 @@ def text_of(answer: Any) -> str:
 
 
 def stream_texts(stream: Any) -> Iterator[str]:
-    """Yield the texts of a stream, whatever its chunks are."""
+    """Yield the texts of a stream of chunks in any form."""
     for chunk in stream:
         if text := _chunk_text(chunk):
             yield text
 
 
 async def astream_texts(stream: Any) -> AsyncIterator[str]:
-    """Yield the texts of an asynchronous stream, which may have to be awaited first."""
+    """Yield the texts of an async stream, or of a coroutine that returns a stream."""
     if inspect.isawaitable(stream):  # LlamaIndex
         stream = await stream
     async for chunk in stream:
@@ -121,14 +121,15 @@ def _with_messages(call: Callable[..., Any] | None) -> Callable[[str], Any] | No
 
 
 def _input(prompt: str) -> str | list[tuple[str, str]]:
-    """Return what a model of LangChain takes: the messages of a prompt that has some."""
+    """Return the input of a LangChain model: a text, or the messages of a ``ChatPrompt``."""
     return list(prompt.messages) if isinstance(prompt, ChatPrompt) else prompt
 
 
 def _supports_schema(model: Any) -> bool:
-    """Tell whether a model of LangChain can be held to a schema: all have the method, some raise.
+    """Return whether a LangChain model supports JSON schemas.
 
-    The base class of chat models does it by tools, which a model has to bind in a way of its own.
+    All models have the method. The base class of chat models implements it with tools, and
+    requires that the model overrides ``bind_tools``.
     """
     if not has(model, "with_structured_output"):
         return False
@@ -139,7 +140,7 @@ def _supports_schema(model: Any) -> bool:
 
 
 def _titled(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a schema with the fields that LangChain requires."""
+    """Add the fields that LangChain requires to a schema."""
     return {"title": "answer", "description": "The answer.", **schema}
 
 
@@ -190,7 +191,7 @@ def _text(answer: Any) -> str | None:
 
 
 def _part(part: Any) -> str | None:
-    """Return the text of a part of a message, None where it is of another kind."""
+    """Return the text of a message part, None for other kinds of parts."""
     if isinstance(part, str):
         return part
     kind, text = _field(part, "type"), _field(part, "text")
@@ -200,7 +201,7 @@ def _part(part: Any) -> str | None:
 
 
 def _chunk_text(chunk: Any) -> str | None:
-    delta = _field(chunk, "delta")  # LlamaIndex: what has been added to the text so far
+    delta = _field(chunk, "delta")  # LlamaIndex: the added text
     return delta if isinstance(delta, str) else _text(chunk)
 
 
@@ -208,29 +209,26 @@ def _field(value: Any, name: str) -> Any:
     return value.get(name) if isinstance(value, Mapping) else getattr(value, name, None)
 
 
-_UNSUPPORTED: Any = object()
-
-
 @dataclass(frozen=True, slots=True)
 class LLM:
-    """Hold a language model: how it is called, and its name.
+    """A language model with a name. It can be called as a function from a prompt to a text.
 
-    Every parameter for a language model accepts the model itself too. Choose this class to name
-    the model, or to add an async form. It can be called like a function from a prompt to a text.
+    Parameters for language models also accept bare models. Use ``LLM`` to name the model, or to
+    add an async model.
 
     Args:
-        model: A function from a prompt to its answer, also an async one. A model of LangChain or
-            LlamaIndex, ``OpenAIChat``, or any object with ``complete`` (and ``acomplete``,
-            ``stream``, ``astream``, ``complete_json`` where it has them). An async function that
-            is called from code that is not runs in an event loop of its own each time.
-        name: Names the model. What is made with it is kept under this name: under another name it
-            is made again. By default it comes from the model's class, name and settings, or from
-            a function's code and what it uses, not from keys, addresses and counters. Give one if
-            that does not tell two models apart.
-        amodel: The same model in an async form, where that is another object.
+        model: A function from a prompt to an answer, also an async function, a LangChain or
+            LlamaIndex model, ``OpenAIChat``, or an object with ``complete`` and optionally
+            ``acomplete``, ``stream``, ``astream`` and ``complete_json``. Sync calls of an async
+            function run in a new event loop each time.
+        name: The cache key of answers, and the identity of the model in node groups: groups are
+            rebuilt if the name changes. Required for a function if answers are stored in a file.
+            Defaults to the model's name, or its class, model name and settings without keys,
+            addresses and counters. Set a name if these do not distinguish two models.
+        amodel: A second model object for async calls.
 
     Raises:
-        TypeError: If there is no model in it. The error says what to give instead.
+        TypeError: If the model is not supported. The message contains the remedy.
 
     Example:
         >>> llm = LLM(lambda prompt: prompt.upper(), "loud")
@@ -261,11 +259,11 @@ class LLM:
         object.__setattr__(self, "_calls", calls)
 
     def __call__(self, prompt: str) -> str:
-        """Ask the model. See ``complete``."""
+        """Return the answer to a prompt. See ``complete``."""
         return self.complete(prompt)
 
     def __reduce__(self) -> tuple[type[LLM], tuple[None, str]]:
-        # What fingerprints take it for: a group made with the same model is the same group.
+        # For fingerprints: the name identifies the model.
         return LLM, (None, self.name)
 
     def __reduce_ex__(self, protocol: object) -> tuple[Callable[..., LLM], tuple[Any, ...]]:
@@ -273,11 +271,11 @@ class LLM:
 
     @property
     def structured(self) -> bool:
-        """Whether the model can be held to a JSON schema."""
+        """Whether the model supports JSON schemas."""
         return self._calls.structured is not None
 
     def complete(self, prompt: str) -> str:
-        """Return the model's answer to a prompt.
+        """Return the answer to a prompt.
 
         Raises:
             ModelError: If the model fails, or its answer has no text.
@@ -286,21 +284,17 @@ class LLM:
             return text_of(self._calls.complete(prompt))
 
     async def acomplete(self, prompt: str) -> str:
-        """Async version of ``complete``, in a thread if there is no async form.
-
-        Raises:
-            ModelError: If the model fails, or its answer has no text.
-        """
+        """Async version of ``complete``. Uses a thread if the model has no async function."""
         if self._calls.acomplete is None:
             return await in_thread(self.complete, prompt)
         with self._failing(prompt):
             return text_of(await self._calls.acomplete(prompt))
 
     def stream(self, prompt: str) -> Iterator[str]:
-        """Yield the answer as it comes. As a whole where the model can't stream.
+        """Yield the parts of the answer, or the whole answer if the model does not stream.
 
         Raises:
-            ModelError: If the model fails, also in the middle of its answer.
+            ModelError: If the model fails, possibly in the middle of the answer.
         """
         if self._calls.stream is None:
             yield self.complete(prompt)
@@ -309,11 +303,7 @@ class LLM:
             yield from stream_texts(self._calls.stream(prompt))
 
     async def astream(self, prompt: str) -> AsyncIterator[str]:
-        """Yield the answer as it comes without blocking. As a whole where it can't stream so.
-
-        Raises:
-            ModelError: If the model fails, also in the middle of its answer.
-        """
+        """Async version of ``stream``."""
         if self._calls.astream is None:
             yield await self.acomplete(prompt)
             return
@@ -322,82 +312,74 @@ class LLM:
                 yield chunk
 
     def json(self, prompt: str, schema: Mapping[str, Any]) -> Any:
-        """Return a JSON value: by the schema where the model offers that, else as it answers.
+        """Return a JSON value, which follows the schema if the model supports schemas.
 
-        The prompt should describe the value all the same. Check the result.
+        The prompt should describe the value, and the caller should check the result.
 
         Raises:
-            ModelError: If the model fails, or there is no JSON in its answer.
+            ModelError: If the model fails, or its answer has no JSON.
         """
-        from .output.json_values import parse_json  # which most programs don't need
+        from .output.json_values import parse_json  # rarely needed
 
         with self._failing(prompt):
             return parse_json(self.json_text(prompt, schema))
 
     async def ajson(self, prompt: str, schema: Mapping[str, Any]) -> Any:
-        """Async version of ``json``.
-
-        Raises:
-            ModelError: If the model fails, or there is no JSON in its answer.
-        """
+        """Async version of ``json``."""
         from .output.json_values import parse_json
 
         with self._failing(prompt):
             return parse_json(await self.ajson_text(prompt, schema))
 
     def json_text(self, prompt: str, schema: Mapping[str, Any]) -> str:
-        """Return an answer in JSON, as a text, where the model offers that, else its own words.
+        """Return JSON as a text, or the plain answer if the model does not support schemas.
 
         Raises:
             ModelError: If the model fails.
         """
         try:
             value = self._structured(prompt, schema)
-        except NoJsonError as error:  # to ask again would be to pay again
+        except NoJsonError as error:  # a second call would cost as much again
             return error.answer
-        return self.complete(prompt) if value is _UNSUPPORTED else _json_text(value)
+        return self.complete(prompt) if value is None else _json_text(value)
 
     async def ajson_text(self, prompt: str, schema: Mapping[str, Any]) -> str:
-        """Async version of ``json_text``.
-
-        Raises:
-            ModelError: If the model fails.
-        """
+        """Async version of ``json_text``."""
         try:
             value = await self._astructured(prompt, schema)
         except NoJsonError as error:
             return error.answer
-        return await self.acomplete(prompt) if value is _UNSUPPORTED else _json_text(value)
+        return await self.acomplete(prompt) if value is None else _json_text(value)
 
     def _structured(self, prompt: str, schema: Mapping[str, Any]) -> Any:
-        """Return a value by a schema, ``_UNSUPPORTED`` where the model can't be held to one."""
+        """Return a value of a schema, None if the model does not support schemas.
+
+        LangChain returns None if the model called no tool, and some models raise
+        NotImplementedError.
+        """
         if self._calls.structured is not None:
-            # All models of LangChain have the method, and some raise this error.
             with suppress(NotImplementedError), self._failing(prompt):
-                value = self._calls.structured(prompt, schema)
-                # LangChain returns None if the model answered in words and called no tool.
-                return _UNSUPPORTED if value is None else value
-        return _UNSUPPORTED
+                return self._calls.structured(prompt, schema)
+        return None
 
     async def _astructured(self, prompt: str, schema: Mapping[str, Any]) -> Any:
         if self._calls.astructured is None:
             return await in_thread(self._structured, prompt, schema)
         with suppress(NotImplementedError), self._failing(prompt):
-            value = await self._calls.astructured(prompt, schema)
-            return _UNSUPPORTED if value is None else value
-        return _UNSUPPORTED
+            return await self._calls.astructured(prompt, schema)
+        return None
 
     @contextmanager
     def _failing(self, prompt: str) -> Iterator[None]:
-        """Raise errors of the block as a ``ModelError`` with the model's name and the prompt."""
+        """Convert errors to ``ModelError`` with the model's name and the prompt."""
         try:
             yield
         except (ModelError, NotImplementedError):
             raise
         except Exception as error:
-            # With a StopIteration as its cause contextlib would take it for that.
+            # contextlib would treat a StopIteration as the end of this generator.
             cause = RuntimeError("the model ended") if isinstance(error, StopIteration) else error
-            # Clients have errors of their own for it: APITimeoutError, ReadTimeout.
+            # Clients have other timeout classes: APITimeoutError, ReadTimeout.
             late = isinstance(error, TimeoutError) or "Timeout" in type(error).__name__
             raise (ModelTimeoutError if late else ModelError)(
                 f"the language model {self.name!r} failed: {type(error).__name__}: {error} (on the "
@@ -405,21 +387,29 @@ class LLM:
             ) from cause
 
 
-def as_llm(model: object) -> LLM:
-    """Return a language model of any supported kind, or the one of a name, as an ``LLM``.
+def as_llm(model: object, *, stored: str = "") -> LLM:
+    """Return a model of any supported kind, or the model with a name, as an ``LLM``.
+
+    Args:
+        model: The model, or its name.
+        stored: If answers are stored in a file: the expression that stores them, with
+            ``{model}`` for the model. A function then needs a name.
 
     Raises:
-        TypeError: If it is no model. The error says what to give instead.
-        ModelError: If a name needs a server, and none is known.
+        TypeError: If the model is not supported. The message contains the remedy.
+        ModelError: If the named model needs a server and none is configured.
+        ValueError: If a function has no name and needs one.
 
     Example:
         >>> as_llm(str.upper).complete("tea")
         'TEA'
     """
     model = named_model(model, "chat")
-    return model if isinstance(model, LLM) else LLM(model)
+    llm = model if isinstance(model, LLM) else LLM(model)
+    if stored:
+        check_named(llm.name, stored.replace("{model}", 'LLM({function}, name="my-model")'))
+    return llm
 
 
 def _json_text(value: Any) -> str:
-    """Return a JSON value as text. A value that JSON has no type for as its ``str``."""
     return json.dumps(value, ensure_ascii=False, default=str)

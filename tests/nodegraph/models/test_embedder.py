@@ -240,9 +240,6 @@ def test_settings_that_are_refused(settings, error, says):
         Embedder(lengths, **settings)
 
 
-# The name
-
-
 # The vectors
 
 
@@ -307,10 +304,6 @@ BAD = {
     "texts": ([["a"], ["b"]], "'a'"),
     "mapping": ({"data": [[1.0]]}, "'data'"),
     "complex": (np.array([[1j], [1j]]), "1.j"),
-    "NaN": ([[1, 2], [np.nan, 1]], "NaN.*for 1 of 2 texts, first 'b'.*leave such texts out"),
-    "infinite": ([[np.inf, 2], [1, 1]], "infinite.*first 'a'"),
-    "too large": ([[1e300, 2], [1, 1]], "infinite.*first 'a'"),
-    "zeros": ([[1, 2], [0, 0]], "zeros.*first 'b'"),
 }
 
 
@@ -319,6 +312,37 @@ def test_unusable_vectors(what):
     made, says = BAD[what]
     with pytest.raises(EmbeddingError, match=f"the embedding model 'm' .*{says}"):
         check_vectors(made, ["a", "b"], "m")
+
+
+UNUSABLE = {
+    "NaN": [[1, 2], [np.nan, 1]],
+    "infinite": [[1, 2], [np.inf, 2]],
+    "too large": [[1, 2], [1e300, 2]],
+    "zeros": [[1, 2], [0, 0]],
+}
+
+
+@pytest.mark.parametrize("what", UNUSABLE)
+async def test_unusable_vectors_of_passages_become_zeros(what):
+    async def aembed(texts):
+        return UNUSABLE[what]
+
+    embedder = Embedder(lambda texts: UNUSABLE[what], "m", aembed=aembed)
+    assert embedder.passages(["a", "b"]).tolist() == [[1, 2], [0, 0]]
+    assert (await embedder.apassages(["a", "b"])).tolist() == [[1, 2], [0, 0]]
+
+
+@pytest.mark.parametrize("what", UNUSABLE)
+async def test_unusable_vectors_of_queries_raise(what):
+    async def aembed(texts):
+        return UNUSABLE[what]
+
+    embedder = Embedder(lambda texts: UNUSABLE[what], "m", aembed_queries=aembed)
+    message = r"'m' gave no usable vector \(zeros or NaN\) for 1 of 2 texts, first 'b'"
+    with pytest.raises(EmbeddingError, match=message):
+        embedder.queries(["a", "b"])
+    with pytest.raises(EmbeddingError, match=message):
+        await embedder.aqueries(["a", "b"])
 
 
 def test_a_coroutine_in_place_of_vectors_is_closed():

@@ -139,7 +139,7 @@ def test_another_dimension_under_the_same_name_is_refused():
     store = MemoryStore()
     make(Model(), store).vectors(["tea"], "default")
     longer = make(Model(dimension=3), store)
-    says = r"gives vectors of 3 numbers, and those kept under its name have 2; .*another name"
+    says = r"gives vectors of 3 numbers, and vectors stored under its name have 2; .*another name"
     with pytest.raises(EmbeddingError, match=says):
         longer.vectors(["tea", "water"], "default")
     with pytest.raises(EmbeddingError, match=says):

@@ -221,7 +221,7 @@ async def test_a_chat_model_that_calls_no_tool_is_read_in_words():
 def test_names():
     assert as_llm(Own()).name == "own model"
     assert LLM(Own(), "other").name == "other"
-    assert as_llm(shout).name.startswith("shout ")
+    assert as_llm(shout).name.startswith("unnamed function shout ")
     small, large = LlamaIndexModel(), LlamaIndexModel(model="large")
     assert as_llm(small).name == as_llm(LlamaIndexModel()).name != as_llm(large).name
 

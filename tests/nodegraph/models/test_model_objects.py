@@ -1,4 +1,5 @@
 import functools
+import re
 import subprocess
 import sys
 from dataclasses import dataclass, field
@@ -19,7 +20,7 @@ from langchain_core.embeddings import DeterministicFakeEmbedding
 from llama_index.core import MockEmbedding
 from pydantic import BaseModel, SecretStr
 
-from nodekin.nodegraph import Embedder
+from nodekin.nodegraph import LLM, CachedLLM, Embedder, LLMExtractor, NodeGraph
 from nodekin.nodegraph.models.embedder import as_embedder
 
 
@@ -93,49 +94,14 @@ def scaled(by):
     return lambda texts: [[len(text), by] for text in texts]
 
 
-def documents_of(model):
-    return lambda texts: model.embed_documents(texts)
-
-
-def counted(start):
-    made = start
-
-    def embed(texts):
-        nonlocal made
-        made += len(texts)
-        return lengths(texts)
-
-    return embed
-
-
-def logged(log):
-    def embed(texts):
-        calls.append(texts)
-        return lengths(texts)
-
-    calls = log
-    return embed
-
-
 def used(model):
     _ = getattr(model, "session_of_its_own", None)
     return model
 
 
-global_model = LangChainModel("one")
-
-
-def by_global(texts):
-    return global_model.embed_documents(texts)
-
-
 DIFFERENT = {
     "code": lambda: (lengths, of_queries),
-    "captured": lambda: (scaled(1), scaled(2)),
-    "captured models": lambda: (
-        documents_of(LangChainModel("a")),
-        documents_of(LangChainModel("b")),
-    ),
+    "closures": lambda: (scaled(1), scaled(1)),
     "partials": lambda: (functools.partial(lengths, a=1), functools.partial(lengths, a=2)),
     "methods of": lambda: (Call(1).__call__, Call(2).__call__),
     "methods": lambda: (Own().embed, Own().embed_queries),
@@ -153,17 +119,15 @@ DIFFERENT = {
     "llama_index": lambda: (MockEmbedding(8), MockEmbedding(9)),
     "llama_index models": lambda: (MockEmbedding(8, model_name="a"), MockEmbedding(8)),
     "llama_index settings": lambda: (LlamaIndexModel(), LlamaIndexModel(dimensions=3)),
-    "arrays": lambda: (scaled(np.zeros(3)), scaled(np.ones(3))),
+    "arrays": lambda: (Call(np.zeros(3)), Call(np.ones(3))),
+    "wrapped functions": lambda: (Wrapper(scaled(1)), Wrapper(scaled(2))),
 }
 
 
 SAME = {
-    "captured": lambda: (scaled(1), scaled(1)),
     "keys and addresses": lambda: (LangChainModel(), LangChainModel(api_key="b", base_url="y")),
     "clients and limits": lambda: (Settings(), Settings(timeout=9, secret="t")),
     "what was asked": lambda: (Settings(), Settings(asked=["tea"])),
-    "logs": lambda: (logged([]), logged(["tea"])),
-    "what it assigns to": lambda: (counted(0), counted(9)),
     "pydantic": lambda: (
         Pydantic(),
         Pydantic(hidden=SecretStr("y"), request_timeout=4, max_retries=9),
@@ -191,16 +155,57 @@ def test_the_name_is_legible_and_keeps_secrets():
     name = as_embedder(LangChainModel("text-embedding-9", api_key="sk-12345")).name
     assert name.startswith("LangChainModel text-embedding-9 ")
     assert "sk-" not in name
-    assert as_embedder(lengths).name.startswith("lengths ")
-    assert as_embedder(Call().__call__).name.startswith("Call.__call__ ")
-    assert Embedder(lengths, None).name.startswith("lengths ")
+    assert re.fullmatch(r"Call [0-9a-f]{16}\.__call__", as_embedder(Call().__call__).name)
 
 
-def test_a_model_in_a_global_counts(monkeypatch):
-    before = as_embedder(by_global).name
-    assert as_embedder(by_global).name == before
-    monkeypatch.setitem(globals(), "global_model", LangChainModel("two"))
-    assert as_embedder(by_global).name != before
+def test_a_function_has_one_name_in_a_process():
+    name = as_embedder(lengths).name
+    assert re.fullmatch(r"unnamed function lengths \d+", name)
+    assert as_embedder(lengths).name == Embedder(lengths, None).name == name
+    assert as_embedder(functools.partial(lengths)).name != name
+
+
+@pytest.mark.parametrize(
+    "model",
+    [lengths, scaled(1), functools.partial(lengths), str.split, Wrapper(scaled(1))],
+    ids=["function", "lambda", "partial", "built-in", "object with a lambda"],
+)
+def test_a_function_in_a_file_requires_a_name(model, tmp_path):
+    path = tmp_path / "graph.nodekin"
+    with pytest.raises(ValueError, match=r'NodeGraph\(embed=Embedder\(\w+, name="my-model"\)\)'):
+        NodeGraph(embed=model, store=path)
+    with pytest.raises(ValueError, match=r"NodeGraph\(embed=\{'a': Embedder\(\w+, name="):
+        NodeGraph(embed={"a": Embedder(model, num_workers=2)}, store=path)
+    NodeGraph(embed=Embedder(model, "named"), store=path).close()
+    NodeGraph(embed=model).close()
+
+
+@pytest.mark.parametrize(
+    "model",
+    [LangChainModel(), LlamaIndexModel(), Call(), Own(), Own().embed, Lazy()],
+    ids=lambda model: type(model).__name__,
+)
+def test_a_model_object_in_a_file_requires_no_name(model, tmp_path):
+    NodeGraph(embed=model, store=tmp_path / "graph.nodekin").close()
+
+
+def test_an_llm_function_in_a_file_requires_a_name(tmp_path):
+    def answer(prompt):
+        return "tea"
+
+    def declare(graph, llm):
+        graph.create_node_group("a", [("*.md", None), ("*", LLMExtractor(llm))])
+
+    path = tmp_path / "graph.nodekin"
+    declare(NodeGraph(), answer)
+    with NodeGraph(store=path) as graph:
+        with pytest.raises(ValueError, match=r'LLMExtractor\(LLM\(\w+, name="my-model"\), \.\.\.'):
+            declare(graph, answer)
+        declare(graph, LLM(answer, name="my-model"))
+    with pytest.raises(ValueError, match=r'CachedLLM\(LLM\(\w+, name="my-model"\), \.\.\.\)'):
+        CachedLLM(answer, path)
+    assert CachedLLM(answer).complete("a") == "tea"
+    assert CachedLLM(LLM(answer, "my-model"), path).complete("a") == "tea"
 
 
 def test_use_does_not_change_the_name():
@@ -212,7 +217,6 @@ def test_use_does_not_change_the_name():
 
 
 IN_ANOTHER_PROCESS = """
-import functools
 from langchain_core.embeddings import DeterministicFakeEmbedding
 from llama_index.core import MockEmbedding
 from nodekin.nodegraph.models.embedder import as_embedder
@@ -224,9 +228,7 @@ class Model:
         self.handle = id(self)
     def encode(self, texts): ...
 
-words = {"tea", "water", "river"}
-def count(texts): return [[text.count(word) for word in words] for text in texts]
-for model in (Model(), count, functools.partial(count), Model().encode,
+for model in (Model(), Model().encode,
               DeterministicFakeEmbedding(size=4), MockEmbedding(4)):
     print(as_embedder(model).name)
 """
@@ -245,4 +247,4 @@ def test_the_name_is_the_same_in_another_process():
         for seed in ("1", "2")
     }
     assert len(names) == 1
-    assert len(set(names.pop().split("\n"))) == 7  # six names, and what follows the last line
+    assert len(set(names.pop().split("\n"))) == 5  # four names, and what follows the last line

@@ -1,4 +1,4 @@
-"""Vectors are paid for once: under a name that changes, in threads, and after a failure."""
+"""Passages are embedded once: in threads, in event loops, after failures."""
 
 import asyncio
 import gc
@@ -12,72 +12,108 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
-from nodekin.nodegraph import Embedder, EmbeddingError, MemoryStore, NodeGraph
+from nodekin.nodegraph import Document, Embedder, EmbeddingError, MemoryStore, NodeGraph
 from nodekin.nodegraph.errors import VectorLengthError
 from nodekin.nodegraph.hashing import digest
-from nodekin.nodegraph.models.model_objects import model_name
 from nodekin.nodegraph.models.passage_vectors import DIMENSION, PassageVectors
-from nodekin.retrievers import Retriever
+from nodekin.retrievers import Retriever, as_retriever
 
 TEXTS = [f"Passage number {n} is about {'tea' if n % 2 else 'rice'}." for n in range(50)]
 
 
-def vector(text: str, first_number: float = 1.0) -> list[float]:
-    return [first_number, text.count("tea"), text.count("rice"), len(text) / 10]
+def vector(text: str) -> list[float]:
+    return [1.0, text.count("tea"), text.count("rice"), len(text) / 10]
 
 
-def with_memo(embedded: list[str], first_number: float = 1.0) -> Callable[[list[str]], Any]:
-    """Return a function that remembers: its memo is part of what its name is made of."""
-    memo: dict[str, list[float]] = {}
-
+def remembering(embedded: list[str]) -> Callable[[list[str]], Any]:
     def embed(texts: list[str]) -> list[list[float]]:
         embedded.extend(texts)
-        memo.update({text: vector(text, first_number) for text in texts})
-        return [memo[text] for text in texts]
+        return [vector(text) for text in texts]
 
     return embed
 
 
-def asked(store: Path, embed: Any) -> list[str]:
+def search(store: Path | None, embed: Any) -> list[str]:
     with NodeGraph(store=store, embed=embed, progress=False) as graph:
         if not len(graph.nodes("ROOT")):
             graph.add(TEXTS)
         return [r.node.text for r in Retriever(graph, "ROOT", "cosine")("Which tea?")]
 
 
-def test_a_memo_that_fills_costs_no_vectors(tmp_path: Path, caplog: Any) -> None:
+def test_a_named_function_embeds_each_text_once(tmp_path: Path) -> None:
     embedded: list[str] = []
-    embed = with_memo(embedded)
-    before = model_name(embed)
-    first = asked(tmp_path / "graph", embed)
+    first = search(tmp_path / "graph", Embedder(remembering(embedded), name="named"))
     assert len(embedded) == 51
-    assert model_name(embed) != before
+    assert search(tmp_path / "graph", Embedder(remembering(embedded), name="named")) == first
+    assert len(embedded) == 52  # the query
+
+
+def test_another_name_embeds_all_texts(tmp_path: Path) -> None:
+    embedded: list[str] = []
+    search(tmp_path / "graph", Embedder(remembering(embedded), name="one"))
+    search(tmp_path / "graph", Embedder(remembering(embedded), name="two"))
+    assert len(embedded) == 102
+
+
+# Texts without a usable vector
+
+
+def flawed(texts: list[str]) -> list[list[float]]:
+    """Return no usable vectors for two of the texts."""
+    flaws = {TEXTS[3]: [0.0] * 4, TEXTS[5]: [1.0, float("nan"), 1.0, 1.0]}
+    return [flaws.get(text) or vector(text) for text in texts]
+
+
+async def aflawed(texts: list[str]) -> list[list[float]]:
+    return flawed(texts)
+
+
+@pytest.mark.parametrize("in_loop", [False, True])
+async def test_texts_without_usable_vectors_are_left_out(
+    in_loop: bool, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    embedder = Embedder(flawed, "flawed", aembed=aflawed, batch_size=1)
     for _ in range(2):
-        embedded.clear()
-        assert asked(tmp_path / "graph", embed) == first
-        assert len(embedded) <= 4  # three to compare, one query
-    assert "takes them over" in caplog.text
+        with NodeGraph(store=tmp_path / "graph", embed=embedder, progress=False) as graph:
+            graph.add(TEXTS)
+            retriever = Retriever(graph, "ROOT", "cosine", top_k=100)
+            results = await retriever.aretrieve("tea") if in_loop else retriever("tea")
+            assert {r.node.text for r in results} == {*TEXTS} - {TEXTS[3], TEXTS[5]}
+            assert not graph.embeddings.vectors([TEXTS[3], TEXTS[5]], "default").any()
+    messages = [r.getMessage() for r in caplog.records if r.levelname == "WARNING"]
+    assert messages == [
+        "the embedding model 'flawed' gave no usable vector (zeros or NaN) for 2 texts, first "
+        f"{TEXTS[3]!r}; vector search leaves them out"
+    ]
 
 
-def test_another_model_of_the_same_name_embeds_anew(tmp_path: Path) -> None:
-    embedded: list[str] = []
-    asked(tmp_path / "graph", with_memo(embedded))
-    embedded.clear()
-    asked(tmp_path / "graph", with_memo(embedded, first_number=9.0))
-    assert len(embedded) == 51
-    assert len(set(embedded)) == 51  # what was compared is not embedded twice
+def test_the_default_search_uses_the_vectors_of_other_texts(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    embedder = Embedder(flawed, "flawed", embed_queries=remembering([]))
+    graph = NodeGraph(embed=embedder, progress=False)
+    graph.add(TEXTS)
+    search = as_retriever(graph)
+    for query in ("tea", "Which passage?", TEXTS[3]):
+        results = search.retrieve(query)
+        assert any(e.embed_key == "default" for r in results for e in r.evidence)
+        assert not any("without vectors" in e.similarity for r in results for e in r.evidence)
+    assert search.retrieve(TEXTS[3])[0].node.text == TEXTS[3]  # by words
+    assert len([r for r in caplog.records if "no usable vector" in r.getMessage()]) == 1
 
 
-def test_a_group_that_has_no_vectors_yet_does_not_lose_those_of_others(tmp_path: Path) -> None:
-    embedded: list[str] = []
-    embed = with_memo(embedded)
-    asked(tmp_path / "graph", embed)
-    embedded.clear()
-    with NodeGraph(store=tmp_path / "graph", embed=embed, progress=False) as graph:
-        graph.create_node_group("word", lambda text: [text.split()[2]])
-        Retriever(graph, "word", "cosine")("7")
-        Retriever(graph, "ROOT", "cosine")("7")
-    assert len(embedded) <= 50 + 1 + 3
+def test_a_text_changed_to_an_unusable_vector_leaves_the_index() -> None:
+    graph = NodeGraph(embed=Embedder(flawed, "flawed"), progress=False)
+    graph.add([Document(TEXTS[0], id="a"), Document(TEXTS[2], id="b")])
+    retriever = Retriever(graph, "ROOT", "cosine")
+    assert {r.node.id for r in retriever("tea")} == {"a", "b"}
+    graph.add(Document(TEXTS[3], id="a"))
+    assert {r.node.id for r in retriever("tea")} == {"b"}
+    graph.add(Document(TEXTS[1], id="a"))
+    assert {r.node.id for r in retriever("tea")} == {"a", "b"}
+
+
+# Batches
 
 
 @pytest.mark.parametrize("num_workers", [0, 1, 2, 8])
@@ -145,9 +181,9 @@ async def test_an_async_batch_starts_when_another_ends_and_is_kept_at_once() -> 
     assert embedded.count(TEXTS[2]) == 2
 
 
-def test_workers_are_a_whole_number() -> None:
+def test_negative_num_workers_raise() -> None:
     with pytest.raises(ValueError, match="num_workers"):
-        Embedder(with_memo([]), num_workers=-1)
+        Embedder(remembering([]), num_workers=-1)
 
 
 class _Encoder:
@@ -184,7 +220,7 @@ async def test_a_model_gets_passages_of_like_lengths_together(in_loop: bool) -> 
 
 def test_a_function_gets_passages_in_the_order_of_the_documents() -> None:
     embedded: list[str] = []
-    graph = NodeGraph(embed=with_memo(embedded), progress=False)
+    graph = NodeGraph(embed=remembering(embedded), progress=False)
     graph.embeddings.vectors(_MIXED, "default")
     assert embedded == list(dict.fromkeys(_MIXED))
 
@@ -212,72 +248,57 @@ def test_a_build_embeds_windows_of_texts_and_characters(monkeypatch: pytest.Monk
     assert graph.embeddings.vectors(texts, "default")[:, 0].tolist() == [*map(len, texts)]
 
 
-class _SlowStore(MemoryStore):
-    """Stores the first vectors when the model has been called so many times, and notes all."""
-
-    def __init__(self, calls: int) -> None:
-        super().__init__()
-        self.missing = calls
-        self.computed = threading.Event()
-        self.stored: list[int] = []
-
-    def called(self) -> None:
-        self.missing -= 1
-        if not self.missing:
-            self.computed.set()
-
-    def put_values(self, kind: str, values: Mapping[str, bytes]) -> None:
-        if not self.stored:
-            assert self.computed.wait(300)
-        self.stored.append(len(values) - 1)  # beside the length of the vectors
-        super().put_values(kind, values)
-
-
-def _slowly(calls: int, num_workers: int, of: Any = vector) -> tuple[_SlowStore, PassageVectors]:
-    store = _SlowStore(calls)
-
+def test_a_batch_of_another_dimension_is_left_out() -> None:
     def embed(texts: list[str]) -> list[list[float]]:
-        store.called()
-        return [of(text) for text in texts]
+        return [[1.0] * (3 if text == TEXTS[2] else 2) for text in texts]
 
-    async def aembed(texts: list[str]) -> list[list[float]]:
-        return embed(texts)
-
-    settings: Any = {"batch_size": 1, "num_workers": num_workers, "aembed": aembed}
-    embedder = Embedder(embed, "slow store", **settings)
-    return store, PassageVectors(store, {"slow store": embedder}, False)
-
-
-@pytest.mark.parametrize(("calls", "num_workers"), [(3, 0), (8, 4)])
-async def test_the_next_batches_are_computed_while_one_is_stored(
-    calls: int, num_workers: int
-) -> None:
-    texts = {digest(text): text for text in TEXTS}
-    for in_loop in (False, True):
-        store, vectors = _slowly(calls, num_workers)
-        (embedder,) = vectors._embedders.values()
-        if in_loop:
-            await vectors.aembed(embedder, texts)
-        else:
-            list(vectors.vectors(embedder, texts, "texts"))
-        assert sum(store.stored) == len(texts)
-        fewest = 2 if num_workers else 1  # what waits is stored in one transaction
-        assert fewest <= max(store.stored) <= max(3, 4 * num_workers)
-        assert dict(vectors.vectors(embedder, texts, "texts")).keys() == texts.keys()
-
-
-def test_of_what_is_stored_together_what_can_not_be_is_left_out_alone() -> None:
-    def of(text: str) -> list[float]:
-        return [1.0] * (3 if text == TEXTS[2] else 2)
-
-    store, vectors = _slowly(8, 8, of)
-    (embedder,) = vectors._embedders.values()
+    store = MemoryStore()
+    embedder = Embedder(embed, "two", batch_size=1)
+    vectors = PassageVectors(store, {"two": embedder}, False)
     with pytest.raises(VectorLengthError, match="vectors of 3 numbers"):
         list(vectors.vectors(embedder, {digest(text): text for text in TEXTS[:8]}, "texts"))
     assert vectors.dimension(embedder) == 2
     (kind,) = store.kinds()
-    expected = {digest(text) for text in TEXTS[:8] if text != TEXTS[2]}
-    assert store.get_values(kind).keys() == {*expected, DIMENSION}
+    assert store.get_values(kind).keys() == {*map(digest, TEXTS[:2]), DIMENSION}
+
+
+async def test_a_canceled_search_ends_the_embedding() -> None:
+    embedded: list[str] = []
+    begun = asyncio.Event()
+
+    async def embed(texts: list[str]) -> list[list[float]]:
+        if texts != ["tea"]:
+            embedded.extend(texts)
+            begun.set()
+            await asyncio.sleep(0.01)
+        return [vector(text) for text in texts]
+
+    with NodeGraph(embed=Embedder(embed, "canceled", batch_size=1), progress=False) as graph:
+        graph.add(TEXTS)
+        task = asyncio.create_task(Retriever(graph, "ROOT", "cosine").aretrieve("tea"))
+        await begun.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        await asyncio.sleep(0.1)
+    assert len(embedded) <= 2
+
+
+async def test_a_sync_search_in_the_event_loop_does_not_wait_for_an_async_search() -> None:
+    begun = asyncio.Event()
+
+    async def embed(texts: list[str]) -> list[list[float]]:
+        begun.set()
+        await asyncio.sleep(0.01)
+        return [vector(text) for text in texts]
+
+    with NodeGraph(embed=Embedder(embed, "both", batch_size=10), progress=False) as graph:
+        graph.add(TEXTS)
+        retriever = Retriever(graph, "ROOT", "cosine")
+        task = asyncio.create_task(retriever.aretrieve("tea"))
+        await begun.wait()
+        results = retriever("tea")
+        assert results == await task
 
 
 @pytest.mark.parametrize("num_workers", [0, 2])
