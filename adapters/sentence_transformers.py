@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,13 +12,7 @@ import numpy as np
 
 from ..nodegraph.errors import check_integer
 from ..nodegraph.locking import Lock
-from ..nodegraph.models.encoder import (
-    CPU_BATCH_TOKENS,
-    GPU_BATCH_TOKENS,
-    Batch,
-    Encoder,
-    padded_batches,
-)
+from ..nodegraph.models.encoder import Batch, Encoder, padded_batches
 from ..nodegraph.models.model_objects import model_name
 from ..retrievers.rerankers.cross_encoder import Tokens
 from .extras import extra
@@ -128,7 +123,17 @@ class SentenceTransformerEmbedder:
         return self._encoder.embed_queries(list(texts))
 
 
-_TOKENIZED_AT_ONCE = 1_024
+CPU_BATCH_TOKENS = 1_024
+"""Tokens per batch, with padding: the data of a layer fits into a processor's cache."""
+
+GPU_BATCH_TOKENS = 32_768
+"""Tokens per batch on a GPU: 64 texts of 512 tokens."""
+
+_TOKENIZED_AT_ONCE = 1_024  # texts
+
+_TOKENIZED_CHARACTERS = 1 << 17  # characters whose tokens are in memory
+
+_AHEAD = 2  # batches that a GPU computes while the next texts are tokenized
 
 _ATTENTION = Lock("another thread that starts a model on a GPU")
 
@@ -155,6 +160,11 @@ class _DirectTransformer:
 
     def __init__(self, model: Any) -> None:
         self._model = model
+
+    @property
+    def _batch_tokens(self) -> int:
+        on_cpu = str(getattr(self._model, "device", "cpu")) == "cpu"
+        return CPU_BATCH_TOKENS if on_cpu else GPU_BATCH_TOKENS
 
     def _is_text_model(self, task: str) -> bool:
         """Whether the first module is a transformer that reads texts as they are tokenized."""
@@ -189,9 +199,7 @@ class _DirectTransformer:
 
     def _batches(self, tokens: Sequence[Tokens]) -> list[list[int]]:
         """Return which texts to compute together, the longest first."""
-        on_cpu = self._model.device.type == "cpu"
-        lengths = [len(row["input_ids"]) for row in tokens]
-        return padded_batches(lengths, CPU_BATCH_TOKENS if on_cpu else GPU_BATCH_TOKENS)
+        return padded_batches([len(row["input_ids"]) for row in tokens], self._batch_tokens)
 
     def _output(self, batch: Sequence[Tokens], output: str) -> Any:
         """Return what the model makes of a batch. On a GPU it may still be computing."""
@@ -271,6 +279,10 @@ class TransformerVectors(_DirectTransformer):
         model: The model.
     """
 
+    def __init__(self, model: Any) -> None:
+        super().__init__(model)
+        self._lock = Lock("another thread that tokenizes")
+
     def is_usable(self, prompt: str) -> bool:
         """Whether it is a transformer of sentence-transformers 6, pooling, and normalization.
 
@@ -290,9 +302,58 @@ class TransformerVectors(_DirectTransformer):
             and not (flattens and flattens())  # with flash attention ``encode`` pads nothing
         )
 
+    def batches(
+        self, texts: Sequence[str], prompts: Sequence[str], settings: dict[str, Any]
+    ) -> Iterator[Batch] | None:
+        """Return the vectors of texts in batches, the longest first. None: use ``encode``.
+
+        Args:
+            texts: The texts.
+            prompts: The names of prompts, in order of preference.
+            settings: ``prompt`` and ``normalize_embeddings``, as in ``encode``.
+        """
+        model, prompt = self._model, settings.get("prompt")
+        if prompt is None:
+            name = next((n for n in prompts if n in model.prompts), model.default_prompt_name)
+            prompt = model.prompts.get(name) or ""
+        if not self.is_usable(prompt):
+            return None
+        normalize = settings.get("normalize_embeddings", False)
+        return self._computed([prompt + text for text in texts], normalize)
+
+    def _computed(self, texts: Sequence[str], normalize: bool) -> Iterator[Batch]:
+        """Tokenize some texts at a time, while a GPU computes earlier batches."""
+        ahead = 0 if self._batch_tokens == CPU_BATCH_TOKENS else _AHEAD
+        parts = deque(padded_batches([*map(len, texts)], _TOKENIZED_CHARACTERS))
+        tokens: dict[int, Tokens] = {}  # of texts that wait for texts of similar length
+        computing: deque[Batch] = deque()
+        while parts or tokens:
+            if parts:
+                part = parts.popleft()
+                tokenized = _outcome(self.tokenized, [texts[at] for at in part])
+                if not isinstance(tokenized, Exception):
+                    tokens |= zip(part, tokenized, strict=True)
+                elif len(part) > 1:  # for example a lone surrogate in one of the texts
+                    parts.extendleft([at] for at in part)
+                else:
+                    yield part, tokenized
+            waiting, batches = list(tokens), self._batches([*tokens.values()])
+            for rows in batches[:-1] if parts else batches:
+                batch = [waiting[row] for row in rows]
+                of_batch = [tokens.pop(at) for at in batch]
+                computing.append((batch, _outcome(self.begun, of_batch, normalize)))
+                if len(computing) > ahead:
+                    yield self._ended(*computing.popleft())
+        for batch, begun in computing:
+            yield self._ended(batch, begun)
+
+    def _ended(self, batch: list[int], begun: Any) -> Batch:
+        return batch, begun if isinstance(begun, Exception) else _outcome(self.ended, begun)
+
     def tokenized(self, texts: Sequence[str]) -> list[Tokens]:
         """Tokenize texts, with the tokens that the model adds to them."""
-        return self._tokenized(texts)
+        with self._lock.held():
+            return self._tokenized(texts)
 
     def begun(self, tokens: Sequence[Tokens], normalize: bool) -> Any:
         """Return the vectors of texts on the model's device. A GPU may still be computing them."""
@@ -305,3 +366,11 @@ class TransformerVectors(_DirectTransformer):
     def ended(self, vectors: Any) -> Any:
         """Wait for vectors, and return them as an array."""
         return vectors.float().cpu().numpy()
+
+
+def _outcome(call: Callable[..., Any], *args: object) -> Any:
+    """Return the result of a call, or the exception that it raises."""
+    try:
+        return call(*args)
+    except Exception as error:
+        return error

@@ -8,10 +8,10 @@ import pytest
 
 from nodekin.adapters.sentence_transformers import (
     SentenceTransformerEmbedder,
+    TransformerVectors,
     _attention_without_plans,
 )
 from nodekin.nodegraph import NodeGraph
-from nodekin.nodegraph.errors import EmbeddingError
 from nodekin.nodegraph.models.embedder import as_embedder
 from nodekin.nodegraph.models.encoder import Encoder
 
@@ -114,76 +114,12 @@ def test_vectors_can_be_normalized():
     assert np.linalg.norm(vectors) == pytest.approx(1)
 
 
-class Tokenizer:
-    """Counts a token a word, as the tokenizers below do."""
-
-    is_fast = True
-
-    def __init__(self):
-        self.counted = []
-
-    def __call__(self, texts, *, padding, truncation, max_length, **returned):
-        assert padding
-        assert truncation
-        assert returned == {"return_tensors": "np", "return_attention_mask": True}
-        "".join(texts).encode()  # else it is no text that a tokenizer takes
-        self.counted.append(len(texts) * max(map(len, texts)))
-        counts = [min(max_length, len(text.split())) for text in texts]
-        mask = np.zeros((len(texts), max(counts)), np.int64)
-        for row, count in zip(mask, counts, strict=True):
-            row[:count] = 1
-        return {"attention_mask": mask}
-
-
-def test_a_model_that_counts_tokens_gets_batches_by_them():
-    batches = []
-
-    class Watched(Model):
-        def encode(self, sentences, prompt_name=None, batch_size=32):
-            batches.append([len(text.split()) for text in sentences])
-            assert batch_size == len(sentences)
-            return np.array([[len(text), 1] for text in sentences])
-
-    model = Watched(tokenizer=Tokenizer())
-    texts = ["word " * (1 + 7 * at % 400) for at in range(300)] + ["x" * 200_000, "y" * 200_000]
-    with NodeGraph(embed=SentenceTransformerEmbedder(model), progress=False) as graph:
-        vectors = graph.embeddings.vectors(texts, "default")
-    assert vectors[:, 0].tolist() == [*map(len, texts)]
-    computed = [len(counts) * min(256, max(counts)) for counts in batches]
-    assert max(computed) <= 1_024
-    seen = sum(min(256, len(text.split())) for text in dict.fromkeys(texts))
-    assert seen <= sum(computed) <= 1.1 * seen
-    assert max(model.tokenizer.counted) <= 200_000  # tokens take much memory
-    batches.clear()
+def test_a_batch_size_decides_batches_of_a_model_without_direct_computation():
+    model = Model()
     model.encode = lambda sentences, batch_size: np.ones((len(sentences), 1)) * batch_size
     fixed = as_embedder(SentenceTransformerEmbedder(model, batch_size=5))
-    assert fixed.passages(texts).tolist() == [[5]] * len(texts)
-
-
-def test_a_text_that_has_no_tokens_fails_alone():
-    class Strict(Model):
-        def encode(self, sentences, **settings):
-            "".join(sentences).encode()
-            return super().encode(sentences)
-
-    model = Strict(tokenizer=Tokenizer())
-    texts = [f"{'tea ' * 9}{at}" for at in range(64)]
-    with NodeGraph(embed=model, progress=False) as graph:
-        with pytest.raises(EmbeddingError, match="surrogates not allowed"):
-            graph.embeddings.vectors([*texts, "\ud800"], "default")
-        model.encode = None  # called no more
-        assert len(graph.embeddings.vectors(texts, "default")) == 64
-
-
-def test_a_model_without_a_limit_of_tokens():
-    class Unbounded(Tokenizer):
-        def __call__(self, texts, **settings):
-            assert "max_length" not in settings
-            return super().__call__(texts, max_length=999, **settings)
-
-    model = Model(tokenizer=Unbounded(), max_seq_length=int(1e30))
-    made = SentenceTransformerEmbedder(model).embed_batches(["tea", "black tea"])
-    assert [batch for batch, _ in made] == [[1, 0]]
+    assert fixed.passages(["tea", "rice"]).tolist() == [[5], [5]]
+    assert SentenceTransformerEmbedder(model).embed_batches(["tea"]) is None
 
 
 @pytest.mark.parametrize(
@@ -373,9 +309,13 @@ def test_vectors_are_those_of_encode(tiny, monkeypatch, pooling, settings):
     bare = tiny(pooling, **settings)
     texts = ["", "tea", "Ä 茶 \n", "z" * 80, "a b " * 5_000]
     texts += ["word " * (1 + 7 * at % 60) + chr(97 + at % 26) for at in range(90)]
-    batches = [batch for batch, _ in SentenceTransformerEmbedder(bare).embed_batches(texts)]
-    assert sorted(at for batch in batches for at in batch) == [*range(len(texts))]
-    assert len(batches) > 1
+    direct = settings.get("include_prompt", True)  # else by ``encode``
+    made = SentenceTransformerEmbedder(bare).embed_batches(texts)
+    assert (made is not None) == direct
+    if made is not None:
+        batches = [batch for batch, _ in made]
+        assert sorted(at for batch in batches for at in batch) == [*range(len(texts))]
+        assert len(batches) > 1
     for dtype, tolerance in (("float32", 1e-5), ("float16", 1e-3)):
         if dtype == "float16":  # few texts: a CPU computes these numbers slowly
             bare.half()
@@ -383,7 +323,7 @@ def test_vectors_are_those_of_encode(tiny, monkeypatch, pooling, settings):
         passages, queries = bare.encode_document(texts), bare.encode_query(texts)
         models = bare, SentenceTransformerEmbedder(bare, normalize=True)
         embedders = [*map(as_embedder, models)]
-        if settings.get("include_prompt", True):  # else by ``encode``
+        if direct:
             monkeypatch.setattr(type(bare), "encode", None)
         for embedder in embedders:
             with NodeGraph(embed=embedder, progress=False) as graph:
@@ -424,7 +364,7 @@ def test_on_a_gpu_attention_is_not_planned_for_each_shape():
 def test_a_gpu_computes_while_texts_are_tokenized_and_vectors_stored(device, expected):
     events = []
 
-    class Direct:
+    class Direct(TransformerVectors):
         def is_usable(self, prompt):
             return True
 
@@ -441,8 +381,7 @@ def test_a_gpu_computes_while_texts_are_tokenized_and_vectors_stored(device, exp
             events.append(f"w{number}")
             return [[float(number), 1.0]]
 
-    encoder = Encoder(Model(device=device, prompts={}))
-    encoder._direct = Direct()
+    encoder = encoder_of(Direct, device)
     for batch, vectors in encoder.embed_batches([str(at) * 140_000 for at in range(4)]):
         assert batch == [int(vectors[0][0])]
         events.append(f"k{batch[0]}")
@@ -450,8 +389,15 @@ def test_a_gpu_computes_while_texts_are_tokenized_and_vectors_stored(device, exp
     assert len(events) == 16
 
 
-def test_of_texts_that_are_tokenized_together_a_bad_one_fails_alone():
-    class Direct:
+def encoder_of(direct, device):
+    model = Model(device=device, prompts={})
+    encoder = Encoder(model)
+    encoder._direct = direct(model)
+    return encoder
+
+
+def test_a_text_that_can_not_be_tokenized_fails_alone():
+    class Direct(TransformerVectors):
         def is_usable(self, prompt):
             return True
 
@@ -465,8 +411,7 @@ def test_of_texts_that_are_tokenized_together_a_bad_one_fails_alone():
         def ended(self, vectors):
             return vectors
 
-    encoder = Encoder(Model(device="cpu", prompts={}))
-    encoder._direct = Direct()
+    encoder = encoder_of(Direct, "cpu")
     outcomes = list(encoder.embed_batches(["tea", "\ud800", "rice and tea"]))
     failed = [(batch, error) for batch, error in outcomes if isinstance(error, Exception)]
     assert [batch for batch, _ in failed] == [[1]]
