@@ -239,6 +239,7 @@ class StoreIndex(FilterIndex):
             return Hits([], [])
         rows = self._candidates(direction, limit, allowed, count)
         scores = self._cosines(rows, direction)
+        rows, scores = rows[scores > -np.inf], scores[scores > -np.inf]
         ranking = np.lexsort((table.orders[rows], -scores))[:limit]
         return Hits([table.ids[row] for row in rows[ranking].tolist()], scores[ranking].tolist())
 
@@ -272,11 +273,12 @@ class StoreIndex(FilterIndex):
         return every
 
     def _cosines(self, rows: Rows, query: Vectors) -> npt.NDArray[np.float64]:
-        """Return what the built-in index computes, to the last bit."""
+        """Return the same cosines as the built-in index, -inf without a usable vector."""
         ids = [self._table.ids[row] for row in rows.tolist()]
         units = unit(self._vectors(self._graph.reader.nodes_by_id(ids)))
         cosines = (units * query.astype(np.float64)).sum(axis=1)
         scores: npt.NDArray[np.float64] = np.clip(np.round(cosines, _DECIMALS), -1, 1) + 0.0
+        scores[~units.any(axis=1)] = -np.inf
         return scores
 
     def _vectors(self, nodes: Sequence[Node]) -> Vectors:
@@ -322,7 +324,9 @@ class StoreIndex(FilterIndex):
             self._stored.update((node.id, "") for node in batch)  # perhaps, if it fails
             added = {node.id: fingerprints[node.id] for node in batch}
             rows = zip(batch, texts, vectors, added.values(), strict=True)
-            self._backend.add([EmbeddedNode(*row) for row in rows])
+            usable = [EmbeddedNode(*row) for row in rows if row[2].any()]
+            if usable:
+                self._backend.add(usable)
             self._stored.update(added)
 
 

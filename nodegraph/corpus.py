@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 import os
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from .build_writer import Failure
 from .codec import decode, encode
@@ -26,6 +27,8 @@ from .store import NodeStore
 if TYPE_CHECKING:
     from .readers.folder_scan import FolderScan  # which is imported when a folder is read
 
+OnError: TypeAlias = Literal["raise", "skip"]
+
 _SOURCES = "source"  # path -> b"folder", b"file", or _EXCLUDED for a part of a folder
 
 _EXCLUDED = b"left out"
@@ -37,6 +40,10 @@ _LEFT_OUT = "file left out"  # file id, or path of a source -> why
 _PARSED = "parsed file"  # hash of a file's content -> what it holds, until it is in the graph
 
 _BATCH_SIZE = 8  # parsed files that are stored together
+
+_LISTED = 20  # skipped files in a warning
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +133,19 @@ def _left_out_from_bytes(value: bytes) -> tuple[Path, Failure]:
     return Path(path), Failure(name, ROOT, error)
 
 
+def _warn(errors: Sequence[ReadError]) -> None:
+    """Log a warning that lists skipped files."""
+    if errors:
+        files = "1 file was" if len(errors) == 1 else f"{len(errors):,} files were"
+        more = [f"and {len(errors) - _LISTED:,} more"] if len(errors) > _LISTED else []
+        logger.warning(
+            '%s skipped; graph.failures has the reasons, and NodeGraph(..., on_error="raise") '
+            "makes this an error:\n- %s",
+            files,
+            "\n- ".join([*map(str, errors[:_LISTED]), *more]),
+        )
+
+
 class Corpus:
     """Read files into a store, and read them again.
 
@@ -154,12 +174,12 @@ class Corpus:
         return [_left_out_from_bytes(values[name])[1] for name in sorted(values)]
 
     def add(
-        self, documents: list[Document], paths: list[Path], *, skip_errors: bool
+        self, documents: list[Document], paths: list[Path], *, on_error: OnError | None
     ) -> list[list[str]]:
         """Put documents, and those of files and folders; return the ids of each path.
 
         Raises:
-            ReadError: If a file can't be read, and errors are not skipped.
+            ReadError: If a file can't be read, and is not skipped.
             ValueError: If different documents, or different files, have the same id.
         """
         paths = [path.expanduser().absolute() for path in paths]
@@ -182,7 +202,7 @@ class Corpus:
             existing.update(scan.files)
             reading = self._read(scan.files, records)
             readings.append(reading)
-            left_out |= self._left_out(reading.errors, scan.files, [scan], skip_errors)
+            left_out |= self._left_out(reading.errors, scan.files, [scan], on_error)
         put: dict[str, Document] = {}
         from_files = [d for reading in readings for d in reading.documents.values()]
         for document in (*documents, *from_files):
@@ -233,19 +253,19 @@ class Corpus:
         if any(p != path and _below(path, p) for p in sources):
             self._store.put_values(_SOURCES, {str(path): _EXCLUDED})
 
-    def follow(self, source: Path, *, skip_errors: bool) -> Refresh | None:
+    def follow(self, source: Path, *, on_error: OnError | None) -> Refresh | None:
         """Bring the documents of one source up to date. None if it was never read before."""
         path = source.expanduser().absolute()
         if path not in self.sources():
             return None
-        return self.refresh(skip_errors=skip_errors, only=path)
+        return self.refresh(on_error=on_error, only=path)
 
     def sources(self) -> list[Path]:
         """Return the folders and files that are read again."""
         kinds = self._store.get_values(_SOURCES)
         return [Path(path) for path, kind in kinds.items() if kind != _EXCLUDED]
 
-    def refresh(self, *, skip_errors: bool, only: Path | None = None) -> Refresh:
+    def refresh(self, *, on_error: OnError | None, only: Path | None = None) -> Refresh:
         """Read all sources again (or one), and add, update and remove documents.
 
         Raises:
@@ -257,7 +277,7 @@ class Corpus:
         records = self._records()
         left_out: dict[str, bytes] = {}
         scans, files, lost = self._scan_sources(records, left_out)
-        if lost and not skip_errors:
+        if lost and on_error != "skip":
             raise ReadError(
                 f"the folder {lost[0]} is gone; bring it back, or remove its documents: "
                 "graph.remove(ids)"
@@ -268,7 +288,7 @@ class Corpus:
         for path in lost:
             left_out[str(path)] = _left_out_to_bytes(str(path), path, ReadError(f"{path} is gone"))
         reading = self._read(files, records)
-        left_out |= self._left_out(reading.errors, files, scans, skip_errors)
+        left_out |= self._left_out(reading.errors, files, scans, on_error)
         retained = {
             i
             for i, file in records.items()
@@ -483,24 +503,27 @@ class Corpus:
         errors: Mapping[str, ReadError],
         files: Mapping[str, Path],
         scans: Sequence[FolderScan],
-        skip_errors: bool,
+        on_error: OnError | None,
     ) -> dict[str, bytes]:
-        """Return what is to be stored of files that can't be read.
+        """Return the records of unreadable files that are skipped, and warn about new ones.
 
         Raises:
-            ReadError: If they are not to be skipped: all of them are counted, the first is named
-                in full.
+            ReadError: If a file is not to be skipped. The message contains the number of files.
         """
         left_out: dict[str, bytes] = {}
         raised: list[ReadError] = []
+        skipped: dict[str, ReadError] = {}
         in_folders = {i for scan in scans if scan.is_folder for i in scan.files}
         for file_id, error in ((i, errors[i]) for i in files if i in errors):
             self.report.skipped[str(files[file_id])] = error
-            is_passed_over = error.skippable and file_id in in_folders
-            if self._options.strict or not (skip_errors or is_passed_over):
+            in_folder = file_id in in_folders
+            is_skipped = in_folder and (error.skippable or on_error is None)
+            if self._options.strict or not (on_error == "skip" or is_skipped):
                 raised.append(error)
-            else:
-                left_out[file_id] = _left_out_to_bytes(file_id, files[file_id].absolute(), error)
+                continue
+            left_out[file_id] = _left_out_to_bytes(file_id, files[file_id].absolute(), error)
+            if on_error is None and not error.skippable:
+                skipped[file_id] = error
         if len(raised) > 1:
             raise ReadError(
                 f"{raised[0]}; nor can {len(raised) - 1:,} other files be read ({self.report}); "
@@ -509,6 +532,8 @@ class Corpus:
             ) from raised[0]
         if raised:
             raise raised[0]
+        known = self._store.get_values(_LEFT_OUT, list(skipped)) if skipped else {}
+        _warn([error for i, error in skipped.items() if known.get(i) != left_out[i]])
         return left_out
 
     def _put_left_out(self, new: Mapping[str, bytes], read: Iterable[Path] | None) -> None:

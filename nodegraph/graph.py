@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 from .build_writer import Failure
 from .builder import GroupBuilder
-from .corpus import Corpus, Refresh
+from .corpus import Corpus, OnError, Refresh
 from .document import as_document, flatten
 from .document_files import report_changed_files, stable_document
 from .errors import explain_names, nearest_names
-from .graph_reader import GraphReader, ImportedGroups, OnError
+from .graph_reader import GraphReader, ImportedGroups
 from .groups import PREDEFINED_STRUCTURE, GroupRegistry, GroupSummary, Scope, make_group
 from .hashing import digest
 from .locking import Access
@@ -59,8 +59,10 @@ class NodeGraph:
         store: Where the graph is kept: the path of a file, to be opened again later; memory by
             default. Or the address of a PostgreSQL server
             (``"postgresql://user@host/database?schema=name"``), or a ``NodeStore``.
-        on_error: What a failing transform or an unreadable file does: ``"raise"``, or ``"skip"``
-            to go on without the document and list it in ``failures``.
+        on_error: ``"raise"``: an unreadable file or a failing transform raises. ``"skip"``: the
+            document is left out and listed in ``failures``. None: unreadable files of folders are
+            skipped with a warning, unreadable files that are named raise, and failing transforms
+            raise.
         search_text: What is searched and embedded of nodes, in all groups that declare nothing
             else: a metadata field, a list of them, a ``SearchText``, a function from a node to a
             text; False for the text alone. None for what the documents declare: all metadata but
@@ -88,7 +90,7 @@ class NodeGraph:
         *,
         embed: object = None,
         store: str | Path | NodeStore | None = None,
-        on_error: OnError = "raise",
+        on_error: OnError | None = None,
         search_text: SearchTextOption = None,
         reading: ReadOptions | None = None,
         progress: bool | None = None,
@@ -96,7 +98,7 @@ class NodeGraph:
         _check_on_error(on_error)
         self._read_options = reading or ReadOptions()
         self._search_text = as_search_text(search_text)
-        self.on_error: OnError = on_error
+        self.on_error: OnError | None = on_error
         self.progress = progress
         self._store = as_store(store)
         self._embedders = as_embedders(embed, stored=bool(self._store.place))
@@ -111,7 +113,7 @@ class NodeGraph:
                 raise TypeError(
                     f"source takes paths, not {path!r:.80}; add texts and documents with add()"
                 )
-            if self._corpus.follow(Path(path), skip_errors=self.on_error == "skip") is None:
+            if self._corpus.follow(Path(path), on_error=self.on_error) is None:
                 self.add(Path(path))
 
     def _set_up(self) -> None:
@@ -172,7 +174,8 @@ class NodeGraph:
 
         Raises:
             TypeError: If an item is none of these.
-            ReadError: If a file can't be read, unless the graph skips such files.
+            ReadError: If a named file can't be read, or a file of a folder with
+                ``on_error="raise"``.
             ValueError: If two different documents in the call, or two files, have the same id; or
                 if a text is the path of a file or folder that there is.
         """
@@ -180,7 +183,7 @@ class NodeGraph:
         self._check_outside()
         documents = [source for source in sources if not isinstance(source, Path)]
         paths = [source for source in sources if isinstance(source, Path)]
-        of_paths = iter(self._corpus.add(documents, paths, skip_errors=self.on_error == "skip"))
+        of_paths = iter(self._corpus.add(documents, paths, on_error=self.on_error))
         report_changed_files(self._store, documents)
         ids = [next(of_paths) if isinstance(source, Path) else [source.id] for source in sources]
         return [i for batch in ids for i in batch]
@@ -227,12 +230,12 @@ class NodeGraph:
         with it. Documents that came from no file stay.
 
         Raises:
-            ReadError: If a source folder is gone, or a file can't be read, unless the graph skips
-                such files; nothing has changed then.
+            ReadError: If a source folder is gone, unless ``on_error`` is ``"skip"``, or if a file
+                can't be read, as in ``add``. Nothing has changed.
             ValueError: If two files have come to have the same id; nothing has changed then.
         """
         self._check_outside()
-        return self._corpus.refresh(skip_errors=self.on_error == "skip")
+        return self._corpus.refresh(on_error=self.on_error)
 
     def _check_documents(self, ids: Iterable[str]) -> None:
         requested = list(ids)
@@ -345,8 +348,9 @@ class NodeGraph:
 
     @property
     def failures(self) -> list[Failure]:
-        """The documents that were left out because of ``on_error="skip"``, and why. Files that
-        were left out are in the store, until they can be read or are gone.
+        """The documents that were left out, and why: unreadable files, and with
+        ``on_error="skip"`` documents with a failing transform. Failures of files are stored until
+        the files can be read or are gone.
 
         Of a folder some files are passed over whatever ``on_error`` says, unless it is read
         strictly (``ReadOptions``). Of those without a reader there is one entry for each folder,
@@ -377,7 +381,7 @@ class NodeGraph:
 
         Args:
             groups: The groups; those above them are built first.
-            on_error: What a failing transform does; None for what the graph says.
+            on_error: ``"raise"`` or ``"skip"`` for failing transforms. None: the graph's setting.
             embed: Whether the groups are embedded, too, by all embeddings of the graph; or by
                 which of them.
 
@@ -397,8 +401,8 @@ class NodeGraph:
             >>> graph.build("word", embed=True)
             []
         """
-        mode = self.on_error if on_error is None else on_error
-        _check_on_error(mode)
+        _check_on_error(on_error)
+        mode = on_error or self.on_error or "raise"
         keys = self._embedding_keys(embed)
         for name in groups:
             self._builder.retry(self.reader.lineage(name))
@@ -625,6 +629,6 @@ def _id(node: Node | str) -> str:
     return node if isinstance(node, str) else as_node(node).id
 
 
-def _check_on_error(on_error: str) -> None:
-    if on_error not in ("raise", "skip"):
-        raise ValueError(f'on_error is "raise" or "skip", not {on_error!r}')
+def _check_on_error(on_error: str | None) -> None:
+    if on_error not in (None, "raise", "skip"):
+        raise ValueError(f'on_error must be "raise" or "skip", got {on_error!r}')

@@ -10,11 +10,11 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, nullco
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from .builder import GroupBuilder
 from .codec import decode, encode
-from .corpus import unchanged_file
+from .corpus import OnError, unchanged_file
 from .errors import StoreError
 from .groups import (
     DeclaredSearchText,
@@ -40,7 +40,6 @@ logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-OnError = Literal["raise", "skip"]
 
 _MAX_BUILDS = 20  # of groups for one revision of the documents
 
@@ -48,7 +47,7 @@ _MAX_BUILDS = 20  # of groups for one revision of the documents
 class Graph(Kin, Protocol):
     """The graph that a reader is of."""
 
-    on_error: OnError
+    on_error: OnError | None
 
 
 class GraphReader:
@@ -145,7 +144,7 @@ class GraphReader:
             UnknownGroupError: If there is no such group.
             TransformError: If a transform raises while a group is built.
         """
-        return self.building(groups, self._graph.on_error)
+        return self.building(groups, self._graph.on_error or "raise")
 
     @contextmanager
     def building(self, groups: tuple[str, ...], on_error: OnError) -> Iterator[None]:

@@ -12,6 +12,7 @@ from typing import Any
 from langchain_core.document_loaders import BaseLoader
 from langchain_core.documents import Document
 
+from ...nodegraph.corpus import OnError
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.node import ROOT, Node
 from ...nodegraph.readers.source_files import ReadOptions, ReadReport
@@ -131,30 +132,39 @@ class FileLoader(BaseLoader):
             ``"table"`` or ``"symbol"``, whose metadata say where it stands (``place``,
             ``page_label``).
         reading: How files are read.
+        on_error: As in ``NodeGraph``. None: unreadable files of a folder are skipped with a
+            warning.
 
     Attributes:
         report: What became of the files, after they were loaded.
     """
 
     def __init__(
-        self, file_path: str | Path, group: str = ROOT, *, reading: ReadOptions | None = None
+        self,
+        file_path: str | Path,
+        group: str = ROOT,
+        *,
+        reading: ReadOptions | None = None,
+        on_error: OnError | None = None,
     ) -> None:
         self.file_path = Path(file_path)
         self.group = group
         self.reading = reading
+        self.on_error = on_error
         self.report = ReadReport()
 
     def lazy_load(self) -> Iterator[Document]:
         """Read the files. Yield their documents.
 
-        What is no document (a picture, an encrypted file) is passed over in a folder, and named
-        in ``report``.
+        Pictures, archives and encrypted files of a folder are skipped, and named in ``report``.
 
         Raises:
-            ReadError: If there is no such file or folder, or a file is damaged.
-            LookupError: If there is no such group.
+            ReadError: If the file or folder is missing, or a named file can't be read.
+            LookupError: If the group is unknown.
         """
-        graph = NodeGraph(self.file_path, reading=self.reading, progress=False)
+        graph = NodeGraph(
+            self.file_path, reading=self.reading, on_error=self.on_error, progress=False
+        )
         self.report = graph.read_report
         for node in graph.nodes(self.group):
             document = to_document(node)

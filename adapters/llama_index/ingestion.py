@@ -28,6 +28,7 @@ from llama_index.core.schema import (
 )
 from llama_index.core.schema import Document as LlamaIndexDocument
 
+from ...nodegraph.corpus import OnError
 from ...nodegraph.document import Document
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.hashing import fingerprint
@@ -357,11 +358,20 @@ class FileReader(BaseReader):
             ``"table"`` or ``"symbol"``, whose metadata say where it stands (``place``,
             ``page_label``).
         reading: How files are read.
+        on_error: As in ``NodeGraph``. None: unreadable files of a folder are skipped with a
+            warning.
     """
 
-    def __init__(self, group: str = ROOT, *, reading: ReadOptions | None = None) -> None:
+    def __init__(
+        self,
+        group: str = ROOT,
+        *,
+        reading: ReadOptions | None = None,
+        on_error: OnError | None = None,
+    ) -> None:
         self.group = group
         self.reading = reading
+        self.on_error = on_error
 
     def load_data(
         self, file: str | Path, extra_info: dict[str, Any] | None = None
@@ -373,10 +383,10 @@ class FileReader(BaseReader):
             extra_info: More metadata. It replaces fields of the same name.
 
         Raises:
-            ReadError: If there is no such file or folder, or a file can't be read.
-            LookupError: If there is no such group.
+            ReadError: If the file or folder is missing, or a named file can't be read.
+            LookupError: If the group is unknown.
         """
-        graph = NodeGraph(Path(file), reading=self.reading, progress=False)
+        graph = NodeGraph(Path(file), reading=self.reading, on_error=self.on_error, progress=False)
         documents = []
         for node in graph.nodes(self.group):
             document = to_document(node)

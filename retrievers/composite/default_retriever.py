@@ -612,10 +612,11 @@ class DefaultRetriever(PlannedRetriever):
             if (children := self.graph.reader.children_in(self.sentences, target))
         ]
         keys = [branch.embed_keys[0] for branch in self._vectors] if sentences else []
-        return {
+        vectors = {
             key: unit(np.array([node.embedding(key) for node in sentences], np.float32))
             for key in keys
         }
+        return {key: rows[rows.any(axis=1)] for key, rows in vectors.items()}
 
     def _probes(self, targets: Sequence[Node]) -> list[Node]:
         """Return a sentence of each of some targets that have three or more."""

@@ -6,6 +6,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import compress
 from typing import Any, ClassVar, Literal
 
 from ...nodegraph.graph import NodeGraph
@@ -188,9 +189,12 @@ class ScanIndex(FilterIndex):
             filter: What their metadata must meet.
         """
         nodes = [self._nodes[node_id] for node_id in self._matching_ids(filter)]
+        vectors = self._vectors(nodes) if nodes and self._key is not None else None
+        if vectors is not None:  # a vector of zeros is not usable
+            usable = vectors.any(axis=1)
+            vectors, nodes = vectors[usable], list(compress(nodes, usable))
         if not nodes:
             return Hits([], [])
-        vectors = None if self._key is None else self._vectors(nodes)
         scored = [
             (score, node)
             for score, node in zip(query(nodes, vectors), nodes, strict=True)

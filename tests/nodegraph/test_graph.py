@@ -21,7 +21,7 @@ pytestmark = pytest.mark.usefixtures("every_store")
 
 
 def test_the_constructor_checks() -> None:
-    with pytest.raises(ValueError, match='on_error is "raise" or "skip", not \'ignore\''):
+    with pytest.raises(ValueError, match='on_error must be "raise" or "skip", got \'ignore\''):
         NodeGraph(on_error="ignore")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="not 'ignore'"):
         NodeGraph().build("FineChunk", on_error="ignore")  # type: ignore[arg-type]

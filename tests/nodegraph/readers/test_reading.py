@@ -3,10 +3,18 @@ import logging
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from nodekin.nodegraph import Document, NodeGraph, ReadError, UnsupportedFilesError, register_reader
+from nodekin.nodegraph import (
+    Document,
+    NodeGraph,
+    ReadError,
+    TransformError,
+    UnsupportedFilesError,
+    register_reader,
+)
 from nodekin.nodegraph.readers import formats
 from nodekin.nodegraph.readers.formats import supported_suffixes
 
@@ -86,7 +94,7 @@ def test_text_files(docs: Path, name: str, content: bytes, text: str) -> None:
 def test_not_utf8(docs: Path, content: bytes, byte: str, offset: int) -> None:
     path = write(docs / "a.txt", content)
     with pytest.raises(ReadError) as error:
-        NodeGraph(docs)
+        NodeGraph(docs, on_error="raise")
     assert f"{path} is not UTF-8: byte {byte} at offset {offset};" in str(error.value)
     assert '@register_reader(".txt")' in str(error.value)
 
@@ -132,7 +140,7 @@ def test_json_lines(docs: Path) -> None:
 def test_bad_json_lines(docs: Path, lines: list[str], message: str) -> None:
     path = write(docs / "a.jsonl", "\n".join(lines))
     with pytest.raises(ReadError) as error:
-        NodeGraph(docs)
+        NodeGraph(docs, on_error="raise")
     assert str(path) in str(error.value)
     assert message in str(error.value)
 
@@ -254,7 +262,7 @@ def test_a_reader_that_fails_names_the_file(docs: Path, read, message: str) -> N
     register_reader(".bad")(read)
     path = write(docs / "a.bad", "x")
     with pytest.raises(ReadError) as error:
-        NodeGraph(docs)
+        NodeGraph(docs, on_error="raise")
     assert str(error.value).startswith(f"can't read {path}: {message}")
     assert error.value.__cause__ is not None
     graph = NodeGraph(docs, on_error="skip")
@@ -272,6 +280,75 @@ def test_two_files_with_one_id(docs: Path, tmp_path: Path) -> None:
     assert str(other) in str(error.value)
     assert texts(graph) == {"docs/a.txt": "one"}
     assert graph.add(docs) == ["docs/a.txt"]  # the same file is no other
+
+
+def test_unreadable_files_of_a_folder_are_skipped_with_a_warning(
+    docs: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    def warnings() -> list[str]:
+        messages = [r.getMessage() for r in caplog.records if "skipped" in r.getMessage()]
+        caplog.clear()
+        return messages
+
+    write(docs / "a.txt", "a")
+    bad = write(docs / "b.txt", b"\xff")
+    graph = NodeGraph(docs)
+    assert texts(graph) == {"docs/a.txt": "a"}
+    assert [failure.document for failure in graph.failures] == ["docs/b.txt"]
+    (message,) = warnings()
+    assert message.startswith(
+        '1 file was skipped; graph.failures has the reasons, and NodeGraph(..., on_error="raise") '
+        f"makes this an error:\n- {bad} is not UTF-8"
+    )
+    graph.refresh()
+    assert warnings() == []  # it is known
+    for number in range(22):
+        write(docs / f"c{number:02}.jsonl", "{")
+    graph.refresh()
+    (message,) = warnings()
+    assert message.startswith("22 files were skipped;")
+    assert message.count("\n- ") == 21
+    assert message.endswith("\n- and 2 more")
+    with pytest.raises(ReadError, match=r"and 22|22 other files"):
+        NodeGraph(docs, on_error="raise")
+
+
+def test_an_unreadable_file_that_is_named_raises(docs: Path) -> None:
+    bad = write(docs / "b.txt", b"\xff")
+    for on_error in (None, "raise"):
+        with pytest.raises(ReadError, match="not UTF-8"):
+            NodeGraph(bad, on_error=on_error)
+        with pytest.raises(ReadError, match="not UTF-8"):
+            NodeGraph(on_error=on_error).add(bad)
+    assert NodeGraph(on_error="skip").add(bad) == []
+
+
+def test_a_failing_transform_raises_by_default(docs: Path) -> None:
+    write(docs / "a.txt", "a")
+    graph = NodeGraph(docs)
+    graph.create_node_group("bad", lambda text: 1 / 0)
+    with pytest.raises(TransformError):
+        graph.nodes("bad")
+    assert len(graph.build("bad", on_error="skip")) == 1
+
+
+@pytest.mark.parametrize("framework", ["langchain", "llama_index"])
+def test_readers_of_frameworks_skip_unreadable_files(
+    docs: Path, framework: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    from nodekin.adapters import langchain, llama_index
+
+    def load(**settings: Any) -> list[Any]:
+        if framework == "langchain":
+            return langchain.FileLoader(docs, **settings).load()
+        return llama_index.FileReader(**settings).load_data(docs)
+
+    write(docs / "a.txt", "a")
+    write(docs / "b.txt", b"\xff")
+    assert len(load()) == 1
+    assert "1 file was skipped" in caplog.text
+    with pytest.raises(ReadError, match="not UTF-8"):
+        load(on_error="raise")
 
 
 def test_skip_collects_what_cannot_be_read(docs: Path) -> None:
@@ -339,7 +416,7 @@ def test_refresh(docs: Path) -> None:
 def test_a_refresh_that_fails_changes_nothing(docs: Path) -> None:
     write(docs / "a.txt", "a")
     write(docs / "b.txt", "b")
-    graph = NodeGraph(docs)
+    graph = NodeGraph(docs, on_error="raise")
     write(docs / "a.txt", "new")
     write(docs / "b.txt", b"\xff")
     with pytest.raises(ReadError, match="not UTF-8"):

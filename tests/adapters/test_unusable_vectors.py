@@ -1,0 +1,97 @@
+"""A text without a usable vector is left out of vector search, in both frameworks."""
+
+from typing import Any
+
+import pytest
+from langchain_core.embeddings import Embeddings
+from langchain_core.vectorstores import InMemoryVectorStore
+from llama_index.core.base.embeddings.base import BaseEmbedding
+
+from nodekin.adapters import langchain, llama_index
+from nodekin.nodegraph import NodeGraph
+from nodekin.retrievers import Retriever
+from nodekin.retrievers.similarities.registry import CustomSimilarity
+
+TEXTS = ["green tea", "no vector", "black tea", "rice"]
+
+
+def vector(text: str) -> list[float]:
+    if text == "no vector":
+        return [0.0, 0.0, 0.0]
+    return [1.0, float("tea" in text), float(len(text))]
+
+
+class LangChainModel(Embeddings):
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        return [vector(text) for text in texts]
+
+    def embed_query(self, text: str) -> list[float]:
+        return vector(text)
+
+
+class LlamaIndexModel(BaseEmbedding):
+    def _get_text_embedding(self, text: str) -> list[float]:
+        return vector(text)
+
+    def _get_query_embedding(self, query: str) -> list[float]:
+        return vector(query)
+
+    async def _aget_query_embedding(self, query: str) -> list[float]:
+        return vector(query)
+
+
+@pytest.fixture
+def warnings(caplog: pytest.LogCaptureFixture) -> Any:
+    def messages() -> list[str]:
+        return [r.getMessage() for r in caplog.records if "no usable vector" in r.getMessage()]
+
+    return messages
+
+
+async def test_langchain_vector_store(warnings: Any) -> None:
+    store = langchain.NodeGraphVectorStore.from_texts(TEXTS, LangChainModel())
+    for _ in range(2):
+        found = store.similarity_search("tea", k=4)
+        assert {document.page_content for document in found} == {*TEXTS} - {"no vector"}
+        assert await store.asimilarity_search("tea", k=4) == found
+    (message,) = warnings()
+    assert "for 1 text, first 'no vector'" in message
+
+
+async def test_llama_index_retriever(warnings: Any) -> None:
+    from llama_index.core.schema import TextNode
+
+    nodes = [TextNode(text=text) for text in TEXTS]
+    graph = NodeGraph(embed=LlamaIndexModel(), progress=False)
+    graph.add([node.text for node in nodes])
+    retriever = llama_index.NodeGraphRetriever(Retriever(graph, "ROOT", "cosine", top_k=4))
+    for _ in range(2):
+        found = retriever.retrieve("tea")
+        assert {result.node.text for result in found} == {*TEXTS} - {"no vector"}
+        again = await retriever.aretrieve("tea")
+        assert [result.node.text for result in again] == [result.node.text for result in found]
+    (message,) = warnings()
+    assert "for 1 text, first 'no vector'" in message
+
+
+def test_external_vector_store(warnings: Any) -> None:
+    graph = NodeGraph(embed=LangChainModel(), progress=False)
+    graph.add(TEXTS)
+    index = langchain.as_index(InMemoryVectorStore(LangChainModel()))
+    for top_k in (4, 3):
+        found = Retriever(graph, "ROOT", "cosine", index=index, top_k=top_k)("tea")
+        assert {result.node.text for result in found} == {*TEXTS} - {"no vector"}
+    assert len(warnings()) == 1
+
+
+def test_own_similarity_gets_usable_vectors(warnings: Any) -> None:
+    def first_number(query: Any, node: Any, vector: Any) -> float:
+        assert vector.any()
+        return float(vector[0])
+
+    graph = NodeGraph(embed=LangChainModel(), progress=False)
+    graph.add(TEXTS)
+    own = CustomSimilarity(first_number, "first number", "embedding")
+    found = Retriever(graph, "ROOT", own, top_k=4)("tea")
+    assert {result.node.text for result in found} == {*TEXTS} - {"no vector"}
+    assert len(warnings()) == 1
