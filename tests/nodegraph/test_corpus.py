@@ -153,8 +153,8 @@ def test_a_file_that_can_not_be_read_keeps_its_document(docs: Path, tmp_path: Pa
     opened(docs, tmp_path).close()
     (docs / "a.txt").write_bytes(b"\xff\xfe\xff")
     with pytest.raises(ReadError, match="is not utf-16: byte 0xff at offset 2"):
-        opened(docs, tmp_path)
-    graph = NodeGraph(docs, store=tmp_path / "graph", on_error="skip")
+        NodeGraph(docs, store=tmp_path / "graph", on_error="raise")
+    graph = NodeGraph(docs, store=tmp_path / "graph")
     assert [failure.document for failure in graph.failures] == ["docs/a.txt"]
     assert graph.node("docs/a.txt").text.startswith("a one")
     graph.close()
@@ -221,20 +221,20 @@ def test_a_removed_file_comes_back_with_refresh(folder: Path) -> None:
 
 
 def test_an_unreadable_file_changes_nothing(folder: Path) -> None:
-    graph = NodeGraph(folder, progress=False)
+    graph = NodeGraph(folder, progress=False, on_error="raise")
     (folder / "a.txt").unlink()
     (folder / "b.txt").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(ReadError, match="is not utf-16: byte 0x00 at offset 2"):
         graph.refresh()
     assert len(graph.nodes("ROOT")) == 3
     with pytest.raises(ReadError, match="is not utf-16: byte 0x00 at offset 2"):
-        NodeGraph(folder)
+        NodeGraph(folder, on_error="raise")
 
 
 def test_an_unreadable_file_is_skipped_and_keeps_what_it_gave_until_it_is_gone(
     folder: Path,
 ) -> None:
-    graph = NodeGraph(folder, on_error="skip", progress=False)
+    graph = NodeGraph(folder, progress=False)
     (folder / "b.txt").write_bytes(b"\xff\xfe\x00")
     assert graph.refresh().removed == []
     (failure,) = graph.failures

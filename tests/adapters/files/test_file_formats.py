@@ -170,8 +170,8 @@ def test_a_truncated_file_is_an_error_that_names_it(tmp_path: Path, name: str) -
     (tmp_path / name).write_bytes(whole[: len(whole) // 2])
     (tmp_path / "b.txt").write_text("Tea.")
     with pytest.raises(ReadError, match=name):
-        NodeGraph(tmp_path, progress=False)
-    graph = NodeGraph(tmp_path, progress=False, on_error="skip")
+        NodeGraph(tmp_path, progress=False, on_error="raise")
+    graph = NodeGraph(tmp_path, progress=False)
     assert len(graph.nodes("ROOT")) == 1
     assert str(graph.read_report) == "1 read, 1 skipped: 1 damaged"
 

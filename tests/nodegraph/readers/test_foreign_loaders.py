@@ -235,7 +235,7 @@ def test_what_is_no_reader_is_refused(reader, message: str) -> None:
 def test_a_loader_that_fails_names_the_file(folder: Path) -> None:
     register_reader("*.msg", lambda path: MessageLoader(str(path.parent / "nowhere")))
     with pytest.raises(ReadError, match=r"can't read .*a\.msg: .*No such file"):
-        NodeGraph(folder, progress=False)
+        NodeGraph(folder, progress=False, on_error="raise")
 
 
 def texts_of(folder: Path, **options) -> dict[str, str]:
@@ -278,4 +278,4 @@ def test_what_no_other_process_can_have_runs_here_and_is_said_once(
     assert not caplog.records
     register_reader("*.msg", reader, isolated=True)
     with pytest.raises((TypeError, ReadError), match=r"process of its own|can't load its reader"):
-        NodeGraph(folder, progress=False)
+        NodeGraph(folder, progress=False, on_error="raise")
