@@ -21,7 +21,7 @@ needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 
 SET_UP = """
 import faulthandler, itertools, os, random, signal, sys, threading, time, traceback, warnings
-from nodekin.nodegraph import Document, NodeGraph, StoreError
+from nodekin.nodegraph import Document, Embedder, NodeGraph, StoreError
 from nodekin.retrievers import Retriever
 
 warnings.simplefilter("ignore")  # of forks beside threads, which is what is tried
@@ -34,7 +34,7 @@ def documents(turn=0):
     return [Document(f"tea {n} of turn {turn}\\nleaf number {n}", id=f"d{n}") for n in range(50)]
 
 def open_graph(embed=embed):
-    graph = NodeGraph(store=store, embed=embed, progress=False)
+    graph = NodeGraph(store=store, embed=Embedder(embed, "lengths"), progress=False)
     graph.create_node_group("line", str.splitlines, replace=True)
     return graph
 

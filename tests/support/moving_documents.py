@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from nodekin.nodegraph import Document, EntityExtractor, NodeGraph
+from nodekin.nodegraph import Document, Embedder, EntityExtractor, NodeGraph
 from nodekin.retrievers import (
     AutoMergeRetriever,
     DocumentCompletionRetriever,
@@ -41,7 +41,7 @@ def documents(state: int) -> list[Document]:
 
 def moving_graph(state: int = 0, store: Any = None) -> NodeGraph:
     """Return a graph of one state."""
-    graph = NodeGraph(store=store, progress=False, embed=letters)
+    graph = NodeGraph(store=store, progress=False, embed=Embedder(letters, "letters"))
     graph.create_node_group("line", str.splitlines)
     graph.create_node_group("word", str.split, parent="line")
     graph.create_node_group("entity", EntityExtractor(), scope="group")

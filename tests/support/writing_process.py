@@ -16,7 +16,7 @@ from typing import Any
 
 from built_anew import GROUPS, Declaration, declare, whole
 
-from nodekin.nodegraph import Document, EntityExtractor, NodeGraph
+from nodekin.nodegraph import Document, Embedder, EntityExtractor, NodeGraph
 from nodekin.retrievers import AutoMergeRetriever, LinkRetriever, Retriever, WindowRetriever
 
 TEXTS = [
@@ -40,7 +40,9 @@ def embed(texts: list[str]) -> list[list[float]]:
 
 
 def opened(store: str | None) -> NodeGraph:
-    graph = NodeGraph(store=store, embed=embed, on_error="skip", progress=False)
+    graph = NodeGraph(
+        store=store, embed=Embedder(embed, "lengths"), on_error="skip", progress=False
+    )
     declare(graph, groups())
     return graph
 

@@ -165,15 +165,15 @@ def test_it_is_measured_again_when_the_graph_has_grown() -> None:
 
 def test_what_was_measured_lasts_as_long_as_the_graph(tmp_path: Path) -> None:
     path = tmp_path / "graph.sqlite"
-    with NodeGraph(store=path, embed=by_topic, progress=False) as graph:
+    with NodeGraph(store=path, embed=Embedder(by_topic, "topic"), progress=False) as graph:
         graph.add(documents(titled=True))
         first = measured(graph, "default")
         results = as_retriever(graph).retrieve("tea of kind 2")
-    with NodeGraph(store=path, embed=by_topic, progress=False) as graph:
+    with NodeGraph(store=path, embed=Embedder(by_topic, "topic"), progress=False) as graph:
         assert read_settings(graph, "passage", ["default"]) == first
         graph.add([Document(f"Water is wet, and so is {n}.") for n in range(20)])
         assert measured(graph, "default") == first
-        other = NodeGraph(store=path, embed=by_topic, progress=False)
+        other = NodeGraph(store=path, embed=Embedder(by_topic, "topic"), progress=False)
         assert read_settings(other, "passage", ["default"]) == first
         other.close()
         graph.remove(
@@ -181,7 +181,7 @@ def test_what_was_measured_lasts_as_long_as_the_graph(tmp_path: Path) -> None:
         )
         again = as_retriever(graph).retrieve("tea of kind 2")
         assert [(r.node.id, r.score) for r in again] == [(r.node.id, r.score) for r in results]
-    with NodeGraph(store=path, embed=by_chance, progress=False) as graph:
+    with NodeGraph(store=path, embed=Embedder(by_chance, "chance"), progress=False) as graph:
         assert read_settings(graph, "passage", ["default"]) is None  # another model
 
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from stress import amount
 
-from nodekin.nodegraph import Document, NodeGraph, UnknownGroupError, split_sentences
+from nodekin.nodegraph import Document, Embedder, NodeGraph, UnknownGroupError, split_sentences
 from nodekin.retrievers import (
     Evidence,
     FusionRetriever,
@@ -138,7 +138,7 @@ def test_cosine_filters_several_graphs_and_files(tmp_path) -> None:
 
     graphs = []
     for name in ("one", "two"):
-        graph = NodeGraph(progress=False, embed=letters, store=tmp_path / name)
+        graph = NodeGraph(progress=False, embed=Embedder(letters, "letters"), store=tmp_path / name)
         graph.create_node_group("word", str.split)
         graph.create_node_group("head", lambda text: text[:3])
         graph.add([Document(f"banana {name}", {"year": 1}, id=f"a {name}")])

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nodekin.nodegraph import Document, Node, NodeGraph
+from nodekin.nodegraph import Document, Embedder, Node, NodeGraph
 from nodekin.retrievers import (
     Filter,
     FusionRetriever,
@@ -34,7 +34,7 @@ def letters(texts: Sequence[str]) -> np.ndarray:
 @pytest.fixture(params=["memory", "file"])
 def graph(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[NodeGraph]:
     store = tmp_path / "g" if request.param == "file" else None
-    with NodeGraph(store=store, embed=letters, progress=False) as graph:
+    with NodeGraph(store=store, embed=Embedder(letters, "letters"), progress=False) as graph:
         graph.add(
             [
                 Document("tea\ncoffee\nmilk", {"shop": 1}, id="drinks"),
