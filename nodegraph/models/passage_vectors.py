@@ -164,7 +164,7 @@ def _embedded(embedder: Embedder, texts: Mapping[str, str]) -> Generator[Batch, 
     error: BaseException | None = None
     pool = ThreadPoolExecutor(min(embedder.num_workers, len(batches)), f"embed-{embedder.name}")
     try:
-        pending: deque[tuple[Sequence[str], Future[Vectors]]] = deque()
+        pending: deque[tuple[list[str], Future[Vectors]]] = deque()
         for batch in batches:
             run = contextvars.copy_context().run
             pending.append((batch, pool.submit(run, embed, [texts[name] for name in batch])))

@@ -192,7 +192,7 @@ class ScanIndex(FilterIndex):
         vectors = self._vectors(nodes) if nodes and self._key is not None else None
         if vectors is not None:  # a vector of zeros is not usable
             usable = vectors.any(axis=1)
-            vectors, nodes = vectors[usable], list(compress(nodes, usable))
+            vectors, nodes = vectors[usable], list(compress(nodes, usable.tolist()))
         if not nodes:
             return Hits([], [])
         scored = [

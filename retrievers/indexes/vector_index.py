@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from itertools import compress
 from typing import Any
 
 import numpy as np
@@ -211,9 +212,9 @@ class VectorIndex(SyncedIndex):
             new = self._embedded(batch) if prepared is None else prepared
             if self._vectors is None:
                 self._vectors = NearestVectors(new.shape[1])
-            usable = new.any(axis=1)
+            usable = np.asarray(new.any(axis=1))
             if not usable.all():
-                batch = [node for node, is_usable in zip(batch, usable, strict=True) if is_usable]
+                batch = list(compress(batch, usable.tolist()))
                 new = new[usable]
             vectors = self._vectors.add(unit(new), show)
             self.table.add(batch)
