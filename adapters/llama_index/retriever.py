@@ -38,11 +38,11 @@ from ...retrievers.filters import Filters, all_of, metadata_key, parse_filters
 from ...retrievers.foreign.coercion import as_retriever
 from ...retrievers.foreign.foreign_retriever import configured, repr_without_top_k
 from ...retrievers.planned_retriever import PlannedRetriever
+from ...retrievers.plans.effects import Compute
 from ...retrievers.plans.plan import Plan
 from ...retrievers.protocols import RetrieverLike, RetrieverProtocol
 from ...retrievers.results import ScoredNode
 from ...retrievers.retriever import Retriever
-from ...retrievers.strategies.hyde import FindMean
 from ...retrievers.tracing import Span, trace
 from ...retrievers.validation import whole
 from ..tool_filters import pattern_within
@@ -55,6 +55,8 @@ if TYPE_CHECKING:
     from llama_index.core.indices.base import BaseIndex
     from typing_extensions import Unpack
 
+    from ...nodegraph.graph import NodeGraph
+    from ...nodegraph.models.embedder import Vectors
 
 _OPERATORS = {
     FilterOperator.NE: "ne",
@@ -453,8 +455,32 @@ class MeanRetriever(PlannedRetriever):
         self, queries: Sequence[str], limit: int | None, filters: Filters | None
     ) -> Plan[list[list[ScoredNode]]]:
         """Return the results of each query as a plan."""
-        texts = [self.texts for _ in queries]
-        return (yield from FindMean(self.inner, queries, texts, 1.0, limit, filters))
+        search = partial(self._search, limit=limit, filters=filters)
+        return (yield from Compute(lambda: [*map(search, queries)]))
+
+    def _search(self, query: str, limit: int | None, filters: Filters | None) -> list[ScoredNode]:
+        if not query.strip():
+            return self.inner.retrieve(query, top_k=limit, filters=filters)
+        others = [text for text in self.texts if text != query]
+
+        def mean(graph: NodeGraph, key: str) -> Vectors:
+            """Return the sum of the texts' unit vectors, (1, dimension)."""
+            import numpy as np
+
+            from ...retrievers.indexes.nearest_vectors import unit
+
+            embeddings = graph.embeddings
+            by_text = dict(zip(others, embeddings.embedder(key).passages(others), strict=True))
+            if query in self.texts:
+                by_text[query] = embeddings.query_vectors([query], key)[0]
+            vectors = unit([by_text[text] for text in self.texts])
+            total: Vectors = np.sum(vectors, axis=0, keepdims=True)
+            return total
+
+        (results,) = self.inner.batch_vectors(
+            ["\n".join(others) or query], mean, top_k=limit, filters=filters
+        )
+        return results
 
 
 def _searched(query_bundle: QueryBundle) -> str:
