@@ -1,0 +1,378 @@
+"""Freeze outputs of today's code in ``frozen/``, one JSON file per kind.
+
+- ``splitters``: ids and spans of the nodes of each built-in splitter on the texts in
+  ``frozen/texts``.
+- ``files``: the length and a hash of the text that is extracted from each sample file.
+- ``commands``: the JSON of each command with ``--json`` on three small files.
+- ``tools``: the schema and the results of each MCP tool on the same texts.
+- ``figures``: the figures of ``evaluate`` on the first 300 questions of CMRC 2018.
+- ``abstain``: how well scores separate a corpus's own questions from others (AUC).
+
+``python tests/support/frozen_outputs.py changes [KIND ...]`` prints what changed;
+``python tests/support/frozen_outputs.py write [KIND ...]`` prints that and regenerates the files.
+Paths, dates, sizes on disk and times are masked; scores are rounded to four digits.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import hashlib
+import json
+import os
+import runpy
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from nodekin.nodegraph import (
+    Document,
+    EntityExtractor,
+    MarkdownSplitter,
+    NodeGraph,
+    PassageSplitter,
+    RecursiveSplitter,
+    SentenceSplitter,
+    split_paragraphs,
+    split_sentences,
+)
+from nodekin.retrievers import CorpusTools, Retriever, as_retriever
+from nodekin.retrievers.evaluation import (
+    Dataset,
+    GoldPassage,
+    Matching,
+    Question,
+    evaluate,
+)
+
+FOLDER = Path(__file__).with_name("frozen")
+DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
+
+
+# Splitters
+
+SPLITTERS: dict[str, Any] = {
+    "sentences": split_sentences,
+    "paragraphs": split_paragraphs,
+    "SentenceSplitter(1024, 100)": SentenceSplitter(),
+    "SentenceSplitter(40, 10)": SentenceSplitter(40, 10),
+    "SentenceSplitter(80, 20, len)": SentenceSplitter(80, 20, length=len),
+    "RecursiveSplitter(1024, 100)": RecursiveSplitter(),
+    "RecursiveSplitter(40, 10)": RecursiveSplitter(40, 10),
+    "MarkdownSplitter()": MarkdownSplitter(),
+    "MarkdownSplitter(2, 30, 5)": MarkdownSplitter(2, chunk_size=30, chunk_overlap=5),
+    "PassageSplitter(320)": PassageSplitter(),
+    "PassageSplitter(40)": PassageSplitter(40),
+}
+
+PREDEFINED = ("CoarseChunk", "MediumChunk", "FineChunk", "section", "page", "table", "symbol")
+
+
+def splitters(data: Path) -> dict[str, Any]:
+    """Return ``id start-end`` of each node by text and splitter."""
+    made: dict[str, Any] = {}
+    for path in sorted((FOLDER / "texts").iterdir()):
+        name = "code.py" if path.name == "code.txt" else path.name
+        document = Document(path.read_bytes().decode(), {"file_name": name}, id=name)
+        with NodeGraph(progress=False) as graph:
+            graph.add(document)
+            for splitter, transform in SPLITTERS.items():
+                graph.create_node_group(splitter, transform)
+            graph.create_node_group("entity", EntityExtractor(), scope="group")
+            groups = {group: graph.nodes(group) for group in (*SPLITTERS, *PREDEFINED)}
+            made[name] = {
+                group: [f"{node.id} {node.start}-{node.end}" for node in nodes]
+                for group, nodes in groups.items()
+                if nodes
+            }
+            made[name]["entity"] = [f"{node.id} {node.text}" for node in graph.nodes("entity")]
+    return made
+
+
+# Files
+
+
+def files(data: Path) -> dict[str, Any]:
+    """Return the length and the hash of each document's text, by its id."""
+    from office_files import FIXTURES
+    from sample_files import sample_files
+
+    with tempfile.TemporaryDirectory() as folder:
+        samples = Path(folder) / "samples"
+        sample_files(samples)
+        with NodeGraph([samples, FIXTURES], progress=False, on_error="skip") as graph:
+            texts = {node.document_id: node.text for node in graph.nodes("ROOT")}
+    return {name: f"{len(text)} {hashed(text)}" for name, text in sorted(texts.items())}
+
+
+def hashed(text: str) -> str:
+    """Return 16 letters that differ between texts."""
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+# Commands and tools
+
+TEXTS = {
+    "tea.md": "# Tea\n\nGreen tea is steamed. It stays green.\n\n"
+    "## Black tea\n\nIt is fermented. Lu Yu wrote about Green tea.\n",
+    "river.txt": "The Yangtze is long.\n\nIt runs to the sea, past Wuhan. Green tea grows there.\n",
+    "茶.md": "# 茶\n\n陆羽写了《茶经》。他生活在唐代。\n\n绿茶不经过发酵。\n",
+}
+
+QUESTIONS = [
+    {"id": "1", "question": "Which tea is steamed?", "document_ids": ["docs/tea.md"]},
+    {"id": "2", "question": "Which river runs past Wuhan?", "document_ids": ["docs/river.txt"]},
+]
+
+RETRIEVER = """
+from nodekin import NodeGraph, Retriever
+
+def make_retriever():
+    return Retriever(NodeGraph("docs"), "ROOT", "bm25")
+"""
+
+COMMANDS = {
+    "index": "index docs",
+    "search": "search green tea -k 2",
+    "search, nothing found": "search xylophone",
+    "ask": "ask what is green tea -k 2",
+    "list": "list",
+    "show": "show docs/tea.md",
+    "show, lines": "show docs/tea.md:3",
+    "eval": "eval --data q.jsonl --docs docs --retriever own:make_retriever -m recall@1 -m mrr@5",
+    "remove": "remove docs/river.txt",
+}
+
+CALLS: dict[str, dict[str, Any]] = {
+    "search": {"query": "green tea"},
+    "grep": {"pattern": "Green tea"},
+    "outline": {},
+    "read": {"document": "tea.md"},
+    "cite": {"draft": 'They say that "Green tea is steamed" and "Green tea is boiled".'},
+    "related": {"document": "tea.md"},
+}
+
+LEFT_OUT = {"eval": {"results", "moved_gold"}}
+"""Fields by command whose content is not frozen."""
+
+MASKED = {"bytes", "costs", "version", "seconds", "file_size"}
+
+
+def commands(data: Path) -> dict[str, Any]:
+    """Return the masked JSON of each command."""
+    from click.testing import CliRunner
+    from scripted_server import ChatServer, serving
+
+    from nodekin.adapters.cli.app import app
+
+    made = {}
+    with serving(ChatServer()) as server, folder_of_texts() as folder:
+        server.text = "It is steamed [1]."
+        own = {"OPENAI_BASE_URL": server.url, "OPENAI_MODEL": "scripted"}
+        others = dict.fromkeys(name for name in os.environ if name.startswith("NODEKIN_"))
+        for name, arguments in COMMANDS.items():
+            ran = CliRunner(env={**others, **own}).invoke(app, [*arguments.split(), "--json"])
+            if not ran.stdout.startswith("{"):
+                raise RuntimeError(f"nodekin {arguments}: {ran.output}") from ran.exception
+            written = json.loads(ran.stdout)
+            kept = {key: written[key] for key in written if key not in LEFT_OUT.get(name, ())}
+            made[name] = masked(kept, folder)
+    return made
+
+
+@contextmanager
+def folder_of_texts() -> Iterator[str]:
+    """Enter a folder with the texts, the questions and a retriever; yield its path."""
+    before = Path.cwd()
+    with tempfile.TemporaryDirectory() as folder:
+        here = Path(folder).resolve()
+        (here / "docs").mkdir()
+        for name, text in TEXTS.items():
+            (here / "docs" / name).write_text(text, encoding="utf-8")
+        lines = "".join(f"{json.dumps(question)}\n" for question in QUESTIONS)
+        (here / "q.jsonl").write_text(lines, encoding="utf-8")
+        (here / "own.py").write_text(RETRIEVER, encoding="utf-8")
+        os.chdir(here)
+        try:
+            yield str(here)
+        finally:
+            os.chdir(before)
+            sys.modules.pop("own", None)
+
+
+def masked(value: Any, folder: str = "") -> Any:
+    """Return JSON without what differs between runs."""
+    if isinstance(value, dict):
+        return {
+            key: f"<{key}>" if key in MASKED or key.endswith("_date") else masked(part, folder)
+            for key, part in value.items()
+        }
+    if isinstance(value, list):
+        return [masked(part, folder) for part in value]
+    if isinstance(value, str) and folder:
+        return value.replace(folder, "<folder>")
+    return round(value, 4) if isinstance(value, float) else value
+
+
+def tools(data: Path) -> dict[str, Any]:
+    """Return the schema and the result of each MCP tool."""
+    return asyncio.run(called_tools())
+
+
+async def called_tools() -> dict[str, Any]:
+    """Call each tool by the protocol, in memory."""
+    from mcp import Client
+
+    from nodekin.adapters.mcp.mcp_server import CorpusServer
+
+    made = {}
+    with NodeGraph(progress=False) as graph:
+        graph.add([Document(text, {"file_name": name}, id=name) for name, text in TEXTS.items()])
+        server = CorpusServer(lambda: CorpusTools(graph))
+        async with Client(server.server) as client:
+            for tool in (await client.list_tools()).tools:
+                result = await client.call_tool(tool.name, CALLS[tool.name])
+                made[tool.name] = {
+                    "arguments": types_of(tool.input_schema["properties"]),
+                    "required": tool.input_schema.get("required", []),
+                    "is_error": bool(result.is_error),
+                    "text": [part.text for part in result.content],
+                    "data": masked(result.structured_content),
+                }
+    return made
+
+
+def types_of(properties: dict[str, Any]) -> dict[str, Any]:
+    """Return the types of arguments without their descriptions."""
+    return {
+        name: {key: part for key, part in schema.items() if key != "description"}
+        for name, schema in properties.items()
+    }
+
+
+# Figures
+
+
+def figures(data: Path) -> dict[str, Any]:
+    """Return the figures of three searches on the first 300 questions of CMRC 2018."""
+    folder = data / "cmrc2018"
+    paths = sorted(folder.glob("kb/part_*.txt"), key=lambda path: int(path.stem[5:]))
+    lines = [line for path in paths for line in path.read_text("utf-8").splitlines()]
+    texts = [line for line in lines if line.strip()]
+    rows = (folder / "questions.jsonl").read_text("utf-8").splitlines()[:300]
+    questions = [
+        Question(str(at), row["question"], (GoldPassage(row["context"]),), tuple(row["answers"]))
+        for at, row in enumerate(map(json.loads, rows))
+    ]
+    documents = [Document(text, id=str(at)) for at, text in enumerate(texts)]
+    with NodeGraph(progress=False) as graph:
+        graph.add(documents)
+        graph.create_node_group("sentence", split_sentences)
+        searches = {
+            "default": as_retriever(graph),
+            "bm25": Retriever(graph, "ROOT", "bm25"),
+            "sentence -> ROOT": Retriever(graph, "sentence", "bm25", target="ROOT"),
+        }
+        metrics = ["recall@1", "recall@3", "recall@5", "mrr@5"]
+        dataset = Dataset(questions, documents, "CMRC 2018")
+        matching = Matching("place")  # a passage is a part of a paragraph
+        measured = evaluate(searches, dataset, metrics, top_k=5, matching=matching, progress=False)
+        return {
+            name: {
+                metric: round(measured.figure(name, metric).value or 0.0, 4) for metric in metrics
+            }
+            for name in searches
+        }
+
+
+def abstain(data: Path) -> dict[str, Any]:
+    """Return the AUC of the first result's score, by data set and search."""
+    script = data.parent / "benchmarks" / "abstain.py"
+    if not script.exists():
+        raise FileNotFoundError(2, "no script", str(script))
+    measure = runpy.run_path(str(script))
+    made: dict[str, Any] = {}
+    for name, texts, own, others in measure["sets"](data):
+        with NodeGraph(progress=False) as graph:
+            # Half of a corpus is a set there, whose order differs between processes.
+            graph.add([Document(text, id=str(at)) for at, text in enumerate(sorted(texts))])
+            searches = {
+                "default": as_retriever(graph),
+                "bm25": Retriever(graph, "ROOT", "bm25"),
+            }
+            for kind, retriever in searches.items():
+                scores = [
+                    [
+                        results[0].score if (results := retriever.retrieve(q, top_k=1)) else 0.0
+                        for q in questions
+                    ]
+                    for questions in (own, others)
+                ]
+                made[f"{name}, {kind}"] = round(measure["auc"](*scores), 4)
+    return made
+
+
+# The files
+
+KINDS: dict[str, Callable[[Path], dict[str, Any]]] = {
+    "splitters": splitters,
+    "files": files,
+    "commands": commands,
+    "tools": tools,
+    "figures": figures,
+    "abstain": abstain,
+}
+
+
+def frozen(kind: str) -> dict[str, Any]:
+    """Return what a file holds; nothing if there is none yet."""
+    path = FOLDER / f"{kind}.json"
+    return json.loads(path.read_text("utf-8")) if path.exists() else {}
+
+
+def save(kind: str, outputs: dict[str, Any]) -> None:
+    """Write a file."""
+    text = json.dumps(outputs, ensure_ascii=False, indent=1)
+    (FOLDER / f"{kind}.json").write_text(f"{text}\n", encoding="utf-8")
+
+
+def differences(old: Any, new: Any, path: str = "") -> Iterator[str]:
+    """Yield the paths of values that differ, with both values."""
+    if isinstance(old, dict) and isinstance(new, dict):
+        for key in dict.fromkeys([*old, *new]):
+            if key not in old:
+                yield f"{path}/{key}: new: {new[key]!r:.200}"
+            elif key not in new:
+                yield f"{path}/{key}: gone: {old[key]!r:.200}"
+            else:
+                yield from differences(old[key], new[key], f"{path}/{key}")
+    elif isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
+        for at, (a, b) in enumerate(zip(old, new, strict=True)):
+            yield from differences(a, b, f"{path}/{at}")
+    elif isinstance(old, float) and isinstance(new, float):
+        if abs(old - new) > 1.5e-4:  # rounded otherwise
+            yield f"{path}: {old} -> {new}"
+    elif old != new:
+        yield f"{path}: {old!r:.200} -> {new!r:.200}"
+
+
+def main() -> None:
+    """Print what changed; regenerate the files if told to."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("command", choices=["changes", "write"])
+    parser.add_argument("kinds", nargs="*", metavar="KIND", help=", ".join(KINDS))
+    parser.add_argument("--data", type=Path, default=DATA, help="folder of the data sets")
+    options = parser.parse_args()
+    for kind in options.kinds or KINDS:
+        outputs = json.loads(json.dumps(KINDS[kind](options.data)))
+        for line in differences(frozen(kind), outputs, kind):
+            sys.stdout.write(f"{line}\n")
+        if options.command == "write":
+            save(kind, outputs)
+
+
+if __name__ == "__main__":
+    main()

