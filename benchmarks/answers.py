@@ -1,12 +1,4 @@
-"""How well stored answers know when they are out of date: against retrieving all of them again.
-
-``python benchmarks/answers.py stored --questions 10000 --passages 20000 --edits 1000``: passages
-and questions are drawn from a vocabulary with the frequencies of words; a question is a part of a
-passage. After each batch of random edits an oracle retrieves every question again. With ``--data``
-passages are those of files of text, one a line.
-
-And what a small model's judge is worth (``answers.py judges``): planted statements on passages,
-judged with their passage.
+"""What a small model's judge is worth (``answers.py judges``): planted statements on passages.
 
 For each of ``--passages`` questions of CMRC 2018's development set, and as many first hops of
 MuSiQue, there are four answers: the sentence of the passage that has the right answer, the same
@@ -33,15 +25,14 @@ import statistics
 import sys
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
+from itertools import accumulate
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
 from harness import arguments, cmrc_dev, show, with_cache
 
 from nodekin.adapters.openai_chat import OpenAIChat
 from nodekin.nodegraph import Document, NodeGraph, split_sentences
-from nodekin.nodegraph.stored_answers import StoredAnswer
 from nodekin.retrievers import (
     AnswerSettings,
     CorpusTools,
@@ -49,191 +40,9 @@ from nodekin.retrievers import (
     QueryEngine,
     Retriever,
 )
-from nodekin.retrievers.answers.answer import Answer, Source
-from nodekin.retrievers.answers.staleness import no_model, stored_answer
 from nodekin.retrievers.evaluation import GoldPassage, Judge, Matching, Question, judges
 from nodekin.retrievers.evaluation.matching import RetrievalCase, RetrievedItem
-from nodekin.retrievers.protocols import RetrieverProtocol
 from nodekin.retrievers.strategies.strategy_registry import make_strategy, simple_strategies
-
-_EDITS = ("add", "change", "change", "remove", "move", "rename", "metadata", "weights")
-
-_PASSAGES_PER_DOCUMENT = 4
-
-_DIMENSION = 64
-
-
-class Figures(NamedTuple):
-    """What one search came to.
-
-    Attributes:
-        named: How many of the answers were named whose fresh retrieval differs.
-        differing: How many there are.
-        others: How many were named although it does not.
-        answers: How many answers were looked at, over all batches.
-        retrievals: How many questions were retrieved again.
-        changes: How often the results of a question changed from one batch to the next.
-        seconds: What naming them took.
-        edits: How many edits there were.
-    """
-
-    named: int
-    differing: int
-    others: int
-    answers: int
-    retrievals: int
-    changes: int
-    seconds: float
-    edits: int
-
-    def __str__(self) -> str:
-        return (
-            f"named {self.named:,} of {self.differing:,} that differ, {self.others:,} others of "
-            f"{self.answers:,}; {self.retrievals:,} retrievals for {self.changes:,} changes of "
-            f"results ({self.retrievals / max(self.changes, 1):.1f} each); "
-            f"{1000 * self.seconds / max(self.edits, 1):.1f} ms an edit"
-        )
-
-
-class Corpus:
-    """Make passages and questions, and edit the documents of a graph at random."""
-
-    def __init__(self, seed: int, lines: list[str] | None = None) -> None:
-        self.random = random.Random(seed)
-        self._lines = lines
-        ranks = np.arange(1, 20_001)
-        self._weights = np.cumsum(1 / ranks).tolist()
-        self._words = [f"w{rank}" for rank in ranks]
-
-    def passage(self) -> str:
-        """Return a passage of some sixty words."""
-        if self._lines is not None:
-            return self.random.choice(self._lines)
-        count = self.random.randint(30, 90)
-        return " ".join(self.random.choices(self._words, cum_weights=self._weights, k=count))
-
-    def document(self, name: str) -> Document:
-        """Return a document of some passages, a line each."""
-        passages = [self.passage() for _ in range(_PASSAGES_PER_DOCUMENT)]
-        return Document("\n".join(passages), {"year": self.random.randint(2000, 2030)}, id=name)
-
-    def question(self, passages: list[str]) -> str:
-        """Return some words of a passage, and one of another."""
-        words = self.random.choice(passages).split()
-        return " ".join([*self.random.sample(words, min(7, len(words))), self.passage().split()[0]])
-
-    def edit(self, graph: NodeGraph, number: int) -> str:
-        """Edit a document; return what was done."""
-        kind = self.random.choice(_EDITS)
-        old = graph.node(self.random.choice(graph.reader.document_ids()))
-        lines = old.text.split("\n")
-        at = self.random.randrange(len(lines))
-        name, metadata = old.id, old.metadata
-        if kind == "add":
-            graph.add(self.document(f"new {number}"))
-            return kind
-        if kind == "weights":  # of a link, which the default search follows
-            other = self.random.choice(graph.reader.document_ids())
-            graph.link(old.id, other, weight=self.random.random())
-            return kind
-        if kind in ("remove", "rename"):
-            graph.remove(old.id)
-        if kind == "change":
-            lines[at] = self.passage() if self.random.random() < 0.5 else f"{lines[at]} w77"
-        elif kind == "move":
-            lines.insert(0, lines.pop(at))
-        elif kind == "rename":
-            name = f"renamed {number}"
-        elif kind == "metadata":
-            metadata["year"] = self.random.randint(2000, 2030)
-        if kind != "remove":
-            graph.add(Document("\n".join(lines), metadata, id=name))
-        return kind
-
-
-def searches(graph: NodeGraph) -> Iterator[tuple[str, Callable[[], RetrieverProtocol]]]:
-    """Yield the searches by name."""
-    yield "words", lambda: Retriever(graph, "line", "bm25")
-    yield "vectors", lambda: Retriever(graph, "line", "cosine")
-    yield "words and vectors", lambda: Retriever(graph, "line", "auto")
-    yield "default", lambda: QueryEngine(graph, no_model).retriever
-
-
-def embedded(texts: list[str]) -> Any:
-    """Return random projections of words: texts with the same words are near each other."""
-    vectors = np.zeros((len(texts), _DIMENSION), np.float32)
-    for vector, text in zip(vectors, texts, strict=True):
-        for word in text.split():
-            vector += np.random.default_rng(sum(map(ord, word)) * 31 + len(word)).normal(
-                size=_DIMENSION
-            )
-    return vectors
-
-
-def stored(engine: QueryEngine, question: str, filters: Any = None) -> StoredAnswer:
-    """Return an answer as an engine stores it."""
-    if getattr(engine.retriever, "has_windows", False):
-        answer = engine.query(question, filters=filters)
-    else:  # the same results, without prompts
-        results = engine.retriever.retrieve(question, filters=filters)
-        sources = tuple(
-            Source(number, result, str(result.node.content))
-            for number, result in enumerate(results, 1)
-        )
-        answer = Answer("An answer.", question, sources, searched=question)
-    return stored_answer(engine, answer, None, filters, 0, engine.conditions())
-
-
-def run(
-    name: str, questions: int, passages: int, edits: int, batch: int, seed: int, data: Path | None
-) -> Figures:
-    """Store answers, edit documents, and compare what is named with the oracle."""
-    lines = None
-    if data is not None:
-        texts = [path.read_text("utf-8") for path in sorted(data.rglob("*.txt"))]
-        lines = [line for text in texts for line in text.splitlines() if len(line) > 80]
-    corpus = Corpus(seed, lines)
-    graph = NodeGraph(embed=embedded if "vectors" in name else None)
-    graph.create_node_group("line", str.splitlines)
-    documents = max(2, passages // _PASSAGES_PER_DOCUMENT)
-    graph.add([corpus.document(f"d{number}") for number in range(documents)])
-    retriever = dict(searches(graph))[name]()
-    engine = QueryEngine(retriever, lambda prompt: "An answer [1].")
-    texts = [node.text for node in graph.nodes("line")]
-    for number in range(questions):
-        filters = {"year": {"gte": 2010}} if number % 10 == 0 else None
-        graph.answers.put(stored(engine, corpus.question(texts), filters))
-    graph.answers.stale(engine)
-    answers = list(graph.answers)
-    check = engine._bounded_check()
-    before = check.retrievals if check else 0
-    named = differing = others = looked = retrievals = 0
-    changes = 0
-    previous = [sorted(result.key for result in answer.results) for answer in answers]
-    seconds = 0.0
-    for start in range(0, edits, batch):
-        for number in range(start, min(start + batch, edits)):
-            corpus.edit(graph, number)
-        retriever.retrieve("w1")  # builds and indexes what is new
-        begin = time.process_time()
-        stale = {item.answer.key for item in graph.answers.stale(engine)}
-        seconds += time.process_time() - begin
-        again = (stored(engine, answer.question, answer.filters) for answer in answers)
-        fresh = [sorted(result.key for result in answer.results) for answer in again]
-        truth = {
-            answer.key
-            for answer, keys in zip(answers, fresh, strict=True)
-            if sorted(result.key for result in answer.results) != keys
-        }
-        changes += sum(keys != earlier for keys, earlier in zip(fresh, previous, strict=True))
-        previous = fresh
-        named += len(stale & truth)
-        differing += len(truth)
-        others += len(stale - truth)
-        looked += len(answers)
-        retrievals = check.retrievals - before if check else retrievals + len(answers)
-    return Figures(named, differing, others, looked, retrievals, changes, seconds, edits)
-
 
 SUPPORTED = {"its sentence": True, "its sentence, another answer in it": False,
              "the answer in other words": True, "another answer in other words": False}  # fmt: skip
@@ -313,20 +122,6 @@ def refuse(prompt: str) -> str:
     return json.dumps({"verdicts": [{"number": n, "quote": "", "verdict": "no"} for n in (1,)]})
 
 
-def stored_answers(passed: list[str]) -> None:
-    """Run the experiment as the command line says."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--search", default="words")
-    for option, default in (
-        *(("questions", 10_000), ("passages", 20_000), ("edits", 1_000)),
-        *(("batch", 100), ("seed", 7)),
-    ):
-        parser.add_argument(f"--{option}", type=int, default=default)
-    parser.add_argument("--data", type=Path)
-    options = vars(parser.parse_args(passed))
-    sys.stdout.write(f"{options['search']}: {run(options.pop('search'), **options)}\n")
-
-
 def judged_answers(passed: list[str]) -> None:
     """Judge all, and print the shares that are right."""
     parser = with_cache(arguments(__doc__))
@@ -368,8 +163,8 @@ def turns(passed: list[str]) -> None:
     parser = argparse.ArgumentParser(description=turns.__doc__)
     parser.add_argument("--rounds", type=int, default=7)
     rounds = parser.parse_args(passed).rounds
-    corpus, graph = Corpus(7), NodeGraph(progress=False)
-    graph.add(Document(corpus.passage(), id=str(number)) for number in range(400))
+    graph = NodeGraph(progress=False)
+    graph.add(Document(text, id=str(number)) for number, text in enumerate(_passages(400)))
     graph.create_node_group("sentence", split_sentences)
     wide, question = Retriever(graph, "ROOT", top_k=400), "w1 w2 w3"
     queries = "\n".join(f"Where does tea number {n} grow?" for n in range(3_300))  # 100 kB
@@ -402,6 +197,14 @@ def turns(passed: list[str]) -> None:
     whole = time.process_time() - start
     show("The longest turn of an event loop, ms", ["call", "no collection", "median", "most"], rows)
     sys.stdout.write(f"a collection of {len(gc.get_objects()):,} objects: {1000 * whole:.0f} ms\n")
+
+
+def _passages(count: int) -> Iterator[str]:
+    """Yield passages of some sixty words with the frequencies of words."""
+    rng, ranks = random.Random(7), range(1, 20_001)
+    words, weights = [f"w{rank}" for rank in ranks], list(accumulate(1 / rank for rank in ranks))
+    for _ in range(count):
+        yield " ".join(rng.choices(words, cum_weights=weights, k=rng.randint(30, 90)))
 
 
 class _Model:
@@ -448,7 +251,7 @@ def _longest_turn(call: Callable[[], Any], collects: bool) -> float:
     return max(seconds)
 
 
-PARTS = {"stored": stored_answers, "judges": judged_answers, "turns": turns}
+PARTS = {"judges": judged_answers, "turns": turns}
 
 
 def main() -> None:

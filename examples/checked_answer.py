@@ -1,36 +1,46 @@
-"""An answer whose quotations are looked up in a PDF, page by page, and corrected.
+"""Check an answer from a PDF: are its quotations exact, and are its sources still the same?
 
-The model's answer is written below; put one of yours in its place: OpenAIChat("gpt-4o-mini").
-Needs what reads PDF: pip install "nodekin[files]"
+The model's answer is written below; put your own model there: OpenAIChat("gpt-4o-mini").
+Needs a PDF reader: pip install "nodekin[files]"
 """
 
+import json
 from importlib.util import find_spec
 from pathlib import Path
 
 from nodekin import NodeGraph
-from nodekin.retrievers import DefaultRetriever, QueryEngine, check_quotes
+from nodekin.nodegraph import Document
+from nodekin.retrievers import Answer, DefaultRetriever, QueryEngine
 
 ANSWER = (
     "The handbook says that green tea “is poured at Eighty degrees” and “rests for two minutes” "
     "[1]. The kettle is “cleaned with lemon on Fridays” [1]. "
-    "“A new cup without a question … the head of the room” [1]. It was written by Mr Lu [1]."
+    "“A new cup without a question … the head of the room” [1]. It was written by Mr Lu."
 )
 
 
 def main() -> None:
-    """Show each quotation with its page, what is wrong, and the corrected answer."""
+    """Show each quotation with its page and what is wrong. Then change the sources."""
     graph = NodeGraph(Path(__file__).parent / "files" / "handbook.pdf", progress=False)
     engine = QueryEngine(DefaultRetriever(graph), lambda prompt: ANSWER, check="quotes")
     answer = engine.query("How is green tea poured, and the kettle cleaned?")
     for quote in answer.quotes:
         if quote.quoted:
             where = quote.spans[0].place if quote.spans else ""
-            print(f"{quote.status:<9} “{quote.text}” {where} {' '.join(quote.repairs)}".rstrip())
+            print(f"{quote.status:<12} “{quote.text}” {where}".rstrip())
             for span in quote.spans:
-                for location in span.locations:  # a line of the page each
-                    print(f"{'':<9} at {location.rectangle}")
+                for location in span.locations:  # one for each line of the page
+                    print(f"{'':<12} at {location.rectangle}")
     print("", *answer.notes, sep="\n! ")
-    print("\n" + check_quotes(answer, repair=True).text)
+
+    stored = json.dumps(answer.to_dict())  # to keep in a file or a database
+    answer = Answer.from_dict(json.loads(stored))
+    print("\nthe sources are the same:", engine.check_current(answer).is_current)
+    (document,) = graph.nodes("ROOT")
+    graph.add(Document(document.text.replace("two minutes", "three minutes"), id=document.id))
+    changes = engine.check_current(answer)
+    print("sources that changed:", [source.number for source in changes.changed])
+    print("sources that are new:", [result.text[:40] for result in changes.new])
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ def main(file: Path, quotation: str) -> None:
 
     with NodeGraph(file, progress=False) as graph:
         (quote,) = check_quotes(f"“{quotation}”", list(graph.nodes("page"))).quotes
-        print(f"{quote.status}: “{quotation}”", *quote.repairs)
+        print(f"{quote.status}: “{quotation}”")
         if not quote.spans:
             raise SystemExit(f"the nearest text is: {quote.nearest and quote.nearest.text}")
         span = quote.spans[0]

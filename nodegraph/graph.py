@@ -28,7 +28,6 @@ from .readers.source_files import ReadOptions, ReadReport
 from .search_text import SearchTextOption, as_search_text
 from .splitters.sentences import SentenceSplitter
 from .store import NodeStore
-from .stored_answers import AnswerStore
 from .transforms import check_model_names
 
 if TYPE_CHECKING:
@@ -130,10 +129,9 @@ class NodeGraph:
             self._store, self._access, self.reader, self._check_outside
         )
         self.embeddings = EmbeddingCache(self._store, self._embedders, self.progress)
-        self.answers: AnswerStore = AnswerStore(self._store)
 
     def __getstate__(self) -> dict[str, Any]:
-        derived = {"_access", "_builder", "_corpus", "answers", "embeddings", "imports", "reader"}
+        derived = {"_access", "_builder", "_corpus", "embeddings", "imports", "reader"}
         return {k: v for k, v in self.__dict__.items() if k not in derived}
 
     def __setstate__(self, state: dict[str, Any]) -> None:

@@ -60,20 +60,14 @@ def check_min_score(
     if score is None:
         return None
     check_number(score, name, "a number or None")
-    if not is_score_of(retriever, score):
-        lowest, highest = getattr(retriever, "score_range", UNBOUNDED)
+    lowest, highest = getattr(retriever, "score_range", UNBOUNDED)
+    if not lowest <= score <= highest:  # NaN is out of range, too
         of = f" from {lowest:g} to {highest:g}, as scores of {type(retriever).__name__} are"
         raise ValueError(
             f"{name} is a number{of if highest < math.inf else ''}, not {score!r}; numbers of "
             "BM25, which have no upper end, come from Retriever(graph, group, 'bm25')"
         )
     return float(score)
-
-
-def is_score_of(retriever: object, score: float) -> bool:
-    """Return whether results of a retriever may have a score."""
-    lowest, highest = getattr(retriever, "score_range", UNBOUNDED)
-    return bool(lowest <= score <= highest)  # as NaN is not
 
 
 def seconds(number: float | None, name: str) -> float | None:

@@ -24,7 +24,6 @@ _COMMANDS = {  # in the order in which one needs them
     "index": ("index_command", "Make an index of folders, or bring it up to date."),
     "search": ("search_command", "Find passages."),
     "ask": ("ask_command", "Answer a question, with sources."),
-    "answers": ("answers_command", "List stored answers, and which are out of date."),
     "list": ("documents_command", "List the documents of an index."),
     "show": ("documents_command", "Show a document, or some lines of it."),
     "remove": ("documents_command", "Take documents or folders out of an index."),

@@ -6,7 +6,6 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, TextIO
@@ -129,10 +128,10 @@ With --json: {"format": 1, "command": "ask", "question", "searched", "answer",
   "left_out": [{"document", "line", "reason"}], "notes": [...],
   "quotes": [{"text", "status", "quoted", "cited", "source", "spans", ...}]}
 where a source has what a result of "nodekin search --json" has, and "shown" is
-what the model saw of it. The status of a quotation is exact, repaired, stitched,
-elsewhere (in another source than the cited one) or nowhere. With --json-lines,
-and in a conversation, a document a line: {"type": "piece", "text"} as it comes,
-then {"type": "answer", ...}.
+what the model saw of it. The status of a quotation is exact, same_letters,
+other_source (not in the cited one) or not_found. With --json-lines, and in a
+conversation, a document a line: {"type": "piece", "text"} as it comes, then
+{"type": "answer", ...}.
 
 \b
 The model: OPENAI_MODEL, OPENAI_BASE_URL and OPENAI_API_KEY, for any server that
@@ -169,8 +168,6 @@ min_score_option = click.option(
     "each alone and then joined, or the best of one from each.",
 )
 @min_score_option
-@click.option("--keep", is_flag=True, help="Store the answer in the index: see nodekin answers.")
-@click.option("--fresh", is_flag=True, help="Ask the model, also where an answer is stored.")
 @click.option("--chat", is_flag=True, help="Go on asking; earlier questions are remembered.")
 @click.option("--json-lines", is_flag=True, help="Print JSON while the answer comes, a line each.")
 @common_options
@@ -181,8 +178,6 @@ def ask(
     strategy: str,
     mode: Any,
     min_score: float | None,
-    keep: bool,
-    fresh: bool,
     chat: bool,
     json_lines: bool,
     as_json: bool,
@@ -190,8 +185,6 @@ def ask(
     **options: Any,
 ) -> int:
     """Answer QUESTION from an index or a folder, with the sources ("-" reads standard input).
-
-    A question whose answer is stored (--keep), and not out of date, is answered at once.
 
     \b
     nodekin ask Who brought tea to Japan
@@ -201,18 +194,12 @@ def ask(
     question = " ".join(words) or None
     if question is None and not chat:
         raise CommandError("name a question, or ask several with --chat", ExitStatus.USAGE_ERROR)
-    if keep and (chat or options["folders"]):
-        other = "--chat, whose questions depend on each other" if chat else "--in, which has none"
-        raise CommandError(
-            f"--keep stores the answer in an index, and does not go with {other}; leave one out",
-            ExitStatus.USAGE_ERROR,
-        )
     with open_search(quiet=quiet, **options) as search:
         engine = engine_of(search, model, base_url, strategy, mode, min_score)
         lines = json_lines or (as_json and chat)
         output_format = "lines" if lines else "json" if as_json else "text"
         name = getattr(engine.llm.model, "model", engine.llm.name)
-        asker = _Session(engine, search, name, output_format, quiet, keep, fresh)
+        asker = _Session(engine, search, name, output_format, quiet)
         if not chat:
             return asker.ask(as_text(question or ""))
         status: int = ExitStatus.NO_RESULTS
@@ -271,8 +258,6 @@ class _Session:
     model: str
     output_format: str
     quiet: bool
-    keep: bool = False
-    fresh: bool = False
     history: list[tuple[str, str]] = field(default_factory=list)
 
     def ask(self, question: str) -> int:
@@ -280,14 +265,7 @@ class _Session:
         if not question:
             raise CommandError("the question is empty", ExitStatus.USAGE_ERROR)
         conditions = {"top_k": self.search.top_k, "filters": self.search.filters or None}
-        stored = None if self.fresh or self.history else self._stored(question, conditions)
-        if stored is not None:
-            if self.output_format == "text":
-                echo(printable(stored.text))
-            return self._show_answer(stored)
-        streaming = self.engine.stream(
-            question, history=self.history or None, keep=self.keep, **conditions
-        )
+        streaming = self.engine.stream(question, history=self.history or None, **conditions)
         with streaming as stream:  # which ends the model's work where the reader goes away
             if self.output_format == "text":
                 with AnswerOutput(self.model) as output:
@@ -300,15 +278,6 @@ class _Session:
                     if self.output_format == "lines":
                         _print_json_line({"type": "piece", "text": piece})
         return self._show_answer(stream.answer)
-
-    def _stored(self, question: str, conditions: dict[str, Any]) -> Answer | None:
-        """Return the stored answer to a question, if it is not out of date."""
-        if not len(self.search.graph.answers):
-            return None
-        with suppress(ValueError):  # such a retriever has no stored answers
-            answer: Answer | None = self.engine.stored_answer(question, **conditions)
-            return answer
-        return None
 
     def _show_answer(self, unchecked: Answer) -> int:
         """Show the answer, and remember it. Return the status that it gives."""
@@ -415,7 +384,7 @@ def source_lines(answer: Any) -> Iterator[str]:
         yield f"{styled}{'  ' + text if text else ''}{click.style(aside, dim=True)}"
 
 
-_STATUS_COLORS = {"nowhere": "red", "elsewhere": "yellow", "stitched": "yellow"}
+_STATUS_COLORS = {"not_found": "red", "other_source": "yellow"}
 
 
 def quote_lines(answer: Answer) -> Iterator[str]:
@@ -424,7 +393,9 @@ def quote_lines(answer: Answer) -> Iterator[str]:
     for quote in answer.quotes:
         if quote.quoted:
             where = place(quote.spans[0], line_numbers) if quote.spans else ""
-            status = click.style(quote.status, fg=_STATUS_COLORS.get(quote.status))
+            status = click.style(
+                quote.status.replace("_", " "), fg=_STATUS_COLORS.get(quote.status)
+            )
             line = f"“{printable(' '.join(quote.text.split()))}”  {status}"
             yield f"{line}  {click.style(where, fg='green')}" if where else line
 

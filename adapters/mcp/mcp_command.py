@@ -51,9 +51,6 @@ TOKEN = "NODEKIN_MCP_TOKEN"
     help="The budget of one call's result.",
 )
 @click.option(
-    "--notes", is_flag=True, help="Offer the tool note, too, which stores what an agent found out."
-)
-@click.option(
     "--write", is_flag=True, help="With install CLIENT: put it into the client's file, too."
 )
 @embed_url_option
@@ -66,15 +63,14 @@ def mcp(
     port: int,
     search_fetch: bool,
     max_tokens: int,
-    notes: bool,
     write: bool,
     embed_base_url: str | None,
 ) -> int:
     """Serve an index, or FOLDERs read into memory, to agents (Model Context Protocol).
 
-    The tools are search, related, grep, outline, read and cite; nothing is ever written to the
-    documents, and to the index only by the tool note (--notes). What 'nodekin index' changes
-    meanwhile is seen. Elsewhere than on this machine a token is needed: NODEKIN_MCP_TOKEN.
+    The tools are search, related, grep, outline, read and cite; they only read. Changes by
+    'nodekin index' are seen while it runs. On other addresses than this machine's a token is
+    required: NODEKIN_MCP_TOKEN.
 
     \b
     nodekin mcp                         serve the index that is found here
@@ -99,9 +95,7 @@ def mcp(
     with ExitStack() as stack:
 
         def open_tools() -> CorpusTools:
-            return stack.enter_context(
-                _opened(home, settings, folders, embed_base_url, max_tokens, notes)
-            )
+            return stack.enter_context(_opened(home, settings, folders, embed_base_url, max_tokens))
 
         refresh = SourceRefresh() if folders else None
         server = CorpusServer(open_tools, search_fetch=search_fetch, refresh=refresh)
@@ -127,14 +121,13 @@ def _opened(
     folders: tuple[Path, ...],
     embed_base_url: str | None,
     max_tokens: int,
-    notes: bool,
 ) -> Iterator[CorpusTools]:
     """Open the graph of an index or of folders, until the block ends."""
     model = embedding_model(settings.embed, embed_base_url) if settings.embed else None
     with open_graph(home, settings, folders, quiet=True, model=model) as graph:
         if home is not None:
             build_if_outdated(graph, quiet=False)
-        yield CorpusTools(graph, max_tokens=max_tokens, notes=notes)
+        yield CorpusTools(graph, max_tokens=max_tokens)
 
 
 def _install(client: str, folders: tuple[Path, ...], store: Path | None, write: bool) -> int:

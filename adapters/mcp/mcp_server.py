@@ -125,7 +125,7 @@ _OUTPUT = {
 class CorpusServer:
     """Answer the requests of a client of the Model Context Protocol.
 
-    It only reads, unless the tools have ``note``.
+    It only reads.
 
     Args:
         open_tools: Returns the tools; called once, in a thread, when they are first needed, so
@@ -175,7 +175,7 @@ class CorpusServer:
                     description=tool.description,
                     input_schema=_with_conversation(tool.parameters),
                     output_schema=_OUTPUT,
-                    annotations=_WRITES if tool.name == "note" else _READ_ONLY,
+                    annotations=_READ_ONLY,
                 )
                 for tool in tools.tools.values()
             ]
@@ -353,10 +353,6 @@ def _picture(document: Node, query: str) -> bytes:
 
 
 _READ_ONLY = types.ToolAnnotations(read_only_hint=True, open_world_hint=False)
-
-_WRITES = types.ToolAnnotations(
-    read_only_hint=False, destructive_hint=True, idempotent_hint=True, open_world_hint=False
-)
 
 
 async def _report(ctx: ServerRequestContext) -> None:

@@ -12,16 +12,13 @@ from typing import Any
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.node import ROOT, Node
 from ...nodegraph.search_text import file_name_of, source_title
-from ...nodegraph.stored_answers import AnswerChecker, StaleAnswer, StoredAnswer
 from ...retrievers.analysis.text_analyzer import TextAnalyzer
-from ...retrievers.answers.engine import QueryEngine
-from ...retrievers.answers.staleness import graph_of
 from ...retrievers.corpus_tools.reading_tools import CorpusView
 from ...retrievers.filters import Filters
 from ...retrievers.protocols import RetrieverProtocol
 from ...retrievers.results import Evidence, ScoredNode
 from ...retrievers.tracing import Span, trace
-from .markdown import GrowingMarkdown, passage_elements
+from .markdown import passage_elements
 
 _TEXT = 2_400  # characters of a result
 
@@ -357,86 +354,6 @@ def folder_of(node: Node) -> str:
 def file_name(node: Node) -> str:
     """Return the name of a node's file, or its document's id, which may be one."""
     return file_name_of(node.metadata) or node.document_id or node.id
-
-
-_ANSWERS = 20  # in one part of their list: each may take a search
-
-
-def answer_list(engines: Sequence[QueryEngine], skip: int) -> dict[str, Any]:
-    """Return some stored answers, and why those are out of date that are.
-
-    Only those that were made under the conditions of the engines.
-
-    Args:
-        engines: What tells whether they are out of date: of each the one most like its own. All
-            have the same conditions.
-        skip: How many are left out.
-    """
-    store, conditions = graph_of(engines[0].retriever).answers, engines[0].conditions()
-    answers = [answer for answer in store if answer.conditions == conditions]
-    listed = answers[skip : skip + _ANSWERS]
-    records = {
-        answer.key: record
-        for engine, of_engine in store.by_engine(engines, listed)
-        if engine is not None
-        for answer, record in zip(of_engine, _answer_records(engine, of_engine), strict=True)
-    }
-    return {"total": len(answers), "answers": [records[answer.key] for answer in listed]}
-
-
-def refreshed(engines: Sequence[QueryEngine], key: str) -> dict[str, Any]:
-    """Answer the question of a stored answer again, and return the new one.
-
-    Raises:
-        LookupError: If there is none under the conditions of the engines.
-        ValueError: If there is no model, or the answer is the note of an agent.
-    """
-    answers = graph_of(engines[0].retriever).answers
-    answer = answers.get(key)
-    if answer is None or answer.conditions != engines[0].conditions():
-        raise LookupError(f"there is no stored answer {key!r:.80}")
-    ((engine, _),) = [item for item in answers.by_engine(engines, [answer]) if item[1]]
-    if engine is None or not engine.answer_again(answer):
-        raise ValueError(
-            "it can't be answered again: it is the note of an agent, or there is no model; set "
-            "OPENAI_MODEL"
-        )
-    return _answer_records(engine, [answers.get(key) or answer])[0]
-
-
-def _answer_records(engine: AnswerChecker, answers: Sequence[StoredAnswer]) -> list[dict[str, Any]]:
-    stale = {item.answer.key: item for item in engine.stale_answers(answers)}
-    retriever = engine.setup().get("retriever")
-    return [
-        _answer_record(answer, stale.get(answer.key))
-        | {"comparable": answer.setup.get("retriever", retriever) == retriever}
-        for answer in answers
-    ]
-
-
-def _answer_record(answer: StoredAnswer, stale: StaleAnswer | None) -> dict[str, Any]:
-    """Return a stored answer; of one that is out of date the sources that it had, and new ones."""
-    markdown = GrowingMarkdown()
-    cited = {source.results[0] for source in answer.sources if source.cited}
-    sources = [r for at, r in enumerate(answer.results) if at in cited] or list(answer.results)
-    return {
-        "key": answer.key,
-        "question": answer.question,
-        "text": answer.text,
-        "blocks": [*markdown.add(answer.text), *markdown.finish()],
-        "model": answer.model,
-        "note": not answer.setup,
-        "stale": None if stale is None else list(stale.causes),
-        "sources": [{"document": r.document_id, "text": r.text[:_HIT]} for r in sources],
-        "removed": [
-            {"document": r.document_id, "text": r.text[:_TEXT]}
-            for r in (() if stale is None else stale.removed)
-        ],
-        "added": [
-            {**node_record(node), "text": node.text[:_TEXT]}
-            for node in (() if stale is None else stale.added)
-        ],
-    }
 
 
 MAX_RESULTS = 50

@@ -4,7 +4,7 @@
 (async () => {
   const byId = (id) => document.getElementById(id);
   const root = document.documentElement;
-  const VIEWS = ["ask", "search", "compare", "corpus", "answers"];
+  const VIEWS = ["ask", "search", "compare", "corpus"];
   const state = { language: "en", corpus: null, view: "ask", turns: [], running: null };
   const words = await (await fetch("words.json")).json();
 
@@ -611,58 +611,6 @@
   byId("like").addEventListener("input", () => { clearTimeout(typing); typing = setTimeout(() => listDocuments(0), 200); });
   byId("documents-form").addEventListener("submit", (event) => { event.preventDefault(); listDocuments(0); });
 
-  // Stored answers
-
-  async function listAnswers(skip = 0, turned = false) {
-    const list = byId("answers");
-    list.replaceChildren(make("p", { class: "quiet" }, say("loading")));
-    try {
-      const { answers, total } = await get("answers", { skip });
-      const last = skip + answers.length;
-      const pager = total > answers.length ? make("div", { class: "controls" },
-        button("previous", () => listAnswers(Math.max(0, skip - 20), true), { disabled: !skip }),
-        button("next", () => listAnswers(last, true), { disabled: last >= total })) : "";
-      list.replaceChildren(...(total ? answers.map(answerItem) : [say("no_answers")]), pager);
-      if (turned) list.querySelector("summary")?.focus();
-    } catch (error) {
-      list.replaceChildren(wrong(error));
-    }
-  }
-
-  function answerItem(answer) {
-    const { stale, comparable } = answer;
-    const item = make("details", { class: "stored" });
-    const status = !comparable ? "another_search" : stale ? "out_of_date" : "up_to_date";
-    const side = (word, texts, place) => make("section", { class: `side side-${place}` }, make("h3", {}, say(word)),
-      ...texts.map((one) => make("div", {}, one.id
-        ? written("button", one.title, { type: "button", class: "link", onclick: () => openPassage(one.id) })
-        : written("b", one.document), written("p", one.text, { class: "passage clipped" }))));
-    const refresh = async (event) => {
-      event.target.disabled = true;
-      try {
-        const fresh = answerItem(await post("refresh", { key: answer.key }));
-        fresh.open = true;
-        item.replaceWith(fresh);
-        fresh.firstChild.focus();
-      } catch (error) {
-        event.target.disabled = false;
-        event.target.nextSibling?.remove();
-        event.target.after(wrong(error));
-        event.target.focus();
-      }
-    };
-    item.append(
-      make("summary", {}, written("b", answer.question), " ",
-        make("span", { class: `chip ${!comparable ? "" : stale ? "quote-nowhere" : "quote-exact"}` }, say(status))),
-      markdown(answer.blocks, answer.text, { class: "answer" }), written("p", answer.model, { class: "quiet" }),
-      comparable ? "" : make("p", { class: "quiet note" }, say("another_search_hint")),
-      ...(stale ?? []).map((cause) => written("p", translated(cause), { class: "quiet note" })),
-      make("div", { class: stale ? "two" : "" }, side(stale ? "sources_before" : "sources", stale ? answer.removed : answer.sources, 0),
-        stale ? side("sources_now", answer.added, 1) : ""),
-      stale && state.corpus.model && !answer.note ? button("refresh", refresh) : "");
-    return item;
-  }
-
   // The frame
 
   function setTheme(theme = root.dataset.theme) {
@@ -698,7 +646,6 @@
     byId("view-ask").hidden = state.view !== "ask";
     byId("view-search").hidden = !["search", "compare"].includes(state.view);
     byId("view-corpus").hidden = state.view !== "corpus";
-    byId("view-answers").hidden = state.view !== "answers";
     for (const link of document.querySelectorAll("nav a")) {
       if (link.hash === `#${state.view}`) link.setAttribute("aria-current", "page");
       else link.removeAttribute("aria-current");
@@ -710,7 +657,6 @@
       else drawDifference();
     }
     if (state.corpus && state.view === "corpus" && !listing) listDocuments(0);
-    if (state.corpus && state.view === "answers") listAnswers();
   }
 
   byId("language").addEventListener("click", () => setLanguage(state.language === "zh" ? "en" : "zh"));
@@ -731,7 +677,6 @@
     state.corpus = await get("corpus", {});
     byId("state").hidden = true;
     byId("title").textContent = state.corpus.title || "nodekin";
-    byId("to-answers").hidden = !state.corpus.answers;
     try {
       state.turns = JSON.parse(sessionStorage.getItem("nodekin.turns") ?? "[]")
         .map((turn) => ({ blocks: [], pending: turn.blocks ? "" : turn.text, ...turn, state: turn.state === "running" ? "stopped" : turn.state }));

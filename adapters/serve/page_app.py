@@ -27,8 +27,7 @@ from ...nodegraph.errors import ModelError, ReadError
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.models.templates import language_of
 from ...retrievers.answers.answer import Answer
-from ...retrievers.answers.engine import QueryEngine, engines_by_strategy
-from ...retrievers.answers.staleness import no_model, stored_min_scores
+from ...retrievers.answers.engine import QueryEngine
 from ...retrievers.base_retriever import with_all_inner
 from ...retrievers.corpus_tools.tool_output import ToolError
 from ...retrievers.evaluation.setups.opening import SetupOpener
@@ -54,13 +53,11 @@ from ..server_access import (
 from .corpus_pages import (
     MAX_RESULTS,
     CorpusPages,
-    answer_list,
     explained_search,
     file_name,
     hit_in,
     node_record,
     plain_number,
-    refreshed,
     why_missing,
 )
 from .markdown import GrowingMarkdown, elements, passage_elements
@@ -79,8 +76,6 @@ _HISTORY = 20  # questions of a conversation that are passed on
 _PASSAGES = 6  # that are shown where there is no model
 
 _MAX_SOURCE = 1_200  # characters of a source
-
-_SEARCHED_BY = ("retriever", "min_score")  # of the set-up of an answer
 
 Event = Mapping[str, Any]
 
@@ -110,11 +105,20 @@ _Given = TypeVar("_Given")
 _Made = TypeVar("_Made")
 
 
+def no_model(prompt: str) -> str:
+    """Stand in for the model of a page that only shows passages.
+
+    Raises:
+        ModelError: Always.
+    """
+    raise ModelError("no language model; set OPENAI_MODEL")
+
+
 class PageApp:
     """Serve a page on which people ask a corpus and look inside it; the corpus is only read.
 
     An ASGI application, for uvicorn or any other server. It writes the file of the set-ups when
-    somebody keeps one, and a stored answer when somebody has it answered again.
+    somebody keeps one.
 
     Args:
         setups: The set-ups, and by them the graph.
@@ -155,7 +159,6 @@ class PageApp:
         self._min_score = min_score if self._engine is None else self._engine.min_score
         self._model_name = model_name
         self._title = title
-        self._checking: dict[tuple[object, ...], Sequence[QueryEngine]] = {}
         routes = [Route(f"/{name}", _file(name)) for name in _FILES]
         for method, path, answer in (
             ("GET", "corpus", self._corpus),
@@ -166,8 +169,6 @@ class PageApp:
             ("POST", "search", self._search),
             ("POST", "missing", self._missing),
             ("POST", "keep", self._keep),
-            ("GET", "answers", self._answers),
-            ("POST", "refresh", self._refreshed),
         ):
             routes.append(Route(f"/api/{path}", self._endpoint(answer), methods=[method]))
         routes.append(Route("/api/ask", self._ask, methods=["POST"]))
@@ -210,7 +211,6 @@ class PageApp:
             "setups": self.setups.declared(),
             "suggested": self.setups.suggested(),
             "file": str(self.setups.path),
-            "answers": len(self.setups.graph.answers),
         }
 
     def _documents(self, values: Mapping[str, Any]) -> dict[str, Any]:
@@ -241,39 +241,6 @@ class PageApp:
     def _keep(self, values: Mapping[str, Any]) -> dict[str, Any]:
         path = self.setups.keep(_text(values, "name"), _text(values, "setup"))
         return {"file": str(path), "setups": self.setups.declared()}
-
-    def _answers(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        return answer_list(self._engines(), _count(values, "skip", 0))
-
-    def _refreshed(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        return refreshed(self._engines(), _text(values, "key"))
-
-    def _engines(self) -> list[QueryEngine]:
-        """Return what stored answers are checked by, and answered again, the page's search first.
-
-        As by the command line: by each declared set-up, each strategy and each mode.
-        """
-        default = self.setups.retriever("")
-        engines = [self._engine] if self._engine and self._engine.retriever is default else []
-        answers = self.setups.graph.answers
-        missing = {tuple(map(answer.setup.get, _SEARCHED_BY)) for answer in answers}
-        scores = stored_min_scores(self.setups.graph)
-        for setup in [{"name": "", "toml": ""}, *self.setups.declared()]:
-            if engines and all(None in searched_by for searched_by in missing):
-                break
-            key = setup["toml"], *scores
-            try:
-                retriever = self.setups.retriever(setup["toml"])
-                known = self._checking.get(key, ())
-                if not known or known[0].retriever is not retriever:
-                    known = engines_by_strategy(retriever, self._llm, self._score_for(retriever))
-                missing -= {tuple(map(engine.setup().get, _SEARCHED_BY)) for engine in known}
-            except Exception as error:
-                _logger.warning("set-up %(name)r can't be opened", setup, exc_info=error)
-                continue
-            self._checking[key] = known
-            engines += known
-        return engines
 
     def _score_for(self, retriever: RetrieverProtocol) -> float | None:
         """Return what results have to score. None where scores are not from 0 to 1."""

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
 
+from ...nodegraph.codec import decode, encode
 from ...nodegraph.errors import ModelError
 from ...nodegraph.models.templates import language_of
 from ...nodegraph.node import Node
+from ..filters import Filters
 from ..results import ScoredNode
 from .qa import PresetAnswer
 
@@ -58,30 +61,27 @@ class OmittedResult:
     of: ScoredNode | None = None
 
 
-QuoteStatus = Literal["exact", "repaired", "stitched", "elsewhere", "nowhere"]
-"""Where a quotation stands: in the source that it cites, as it is; the same but for the case of
-letters, spaces, marks, or words that it leaves out with "…"; in parts of one source; in another
-source than the cited one; in none."""
+QuoteStatus = Literal["exact", "same_letters", "other_source", "not_found"]
+"""Where a quotation stands: literally in the source that it cites; there, but with other case,
+spaces or marks, or with words left out ("…"); in another source; in none."""
 
 
 @dataclass(frozen=True, slots=True)
 class CheckedQuote:
-    """Hold a quotation or a cited sentence of an answer, and where it stands in the sources.
+    """A quotation or a cited sentence of an answer, and its place in the sources.
 
     Attributes:
         text: The quotation without its marks, or the sentence without its citations.
-        start: Where it starts in the answer's text, in characters.
-        end: Where it ends.
-        status: ``"exact"``, ``"repaired"``, ``"stitched"``, ``"elsewhere"`` or ``"nowhere"``. A
-            cited sentence that is nowhere is in the answer's own words, which is no fault.
+        start: The start in the answer's text, in characters.
+        end: The end.
+        status: ``"exact"``, ``"same_letters"``, ``"other_source"`` or ``"not_found"``. A cited
+            sentence that is not found is in the answer's own words, which is no fault.
         quoted: Whether it stands in quotation marks or in a block quotation.
-        cited: The numbers of sources that it cites.
-        source: The number of the source that it stands in. None for nowhere.
-        spans: What it stands for in the documents: nodes with ``text``, ``document_id``,
-            ``start``, ``end``, ``place`` and ``pages``. One, or those of its parts.
-        repairs: How it differs from them: ``"case"``, ``"width"``, ``"spaces"``, ``"quotation
-            marks"``, ``"hyphens"``, ``"punctuation"``, ``"elision"``.
-        nearest: The sentence of the sources most like it, if it is nowhere and one is like it.
+        cited: The numbers of the sources that it cites.
+        source: The number of the source that contains it. None if it is not found.
+        spans: The quoted parts of the documents: nodes with ``text``, ``document_id``, ``start``,
+            ``end``, ``place`` and ``pages``. Several if the quotation leaves words out.
+        nearest: The most similar sentence of the sources, if the quotation is not found.
     """
 
     text: str
@@ -92,49 +92,44 @@ class CheckedQuote:
     cited: tuple[int, ...] = ()
     source: int | None = None
     spans: tuple[Node, ...] = ()
-    repairs: tuple[str, ...] = ()
     nearest: Node | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it as JSON values; a span has document_id, start, end, text, place and pages."""
-        return {
-            "text": self.text,
-            "start": self.start,
-            "end": self.end,
-            "status": self.status,
-            "quoted": self.quoted,
-            "cited": list(self.cited),
-            "source": self.source,
-            "repairs": list(self.repairs),
-            "spans": [_span_dict(span) for span in self.spans],
-            "nearest": None if self.nearest is None else _span_dict(self.nearest),
-        }
+        """Return JSON values; a span has document_id, start, end, text, place and pages."""
+        nearest = None if self.nearest is None else _span_dict(self.nearest)
+        spans = [_span_dict(span) for span in self.spans]
+        return {**_fields(self, "spans", "nearest"), "spans": spans, "nearest": nearest}
 
-
-def _span_dict(node: Node) -> dict[str, Any]:
-    names = ("document_id", "start", "end", "text", "place", "pages")
-    return {name: getattr(node, name) for name in names}
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> CheckedQuote:
+        """Return the quotation of ``to_dict``. Its spans belong to no graph."""
+        spans = tuple(map(_read_node, values["spans"]))
+        nearest = None if values["nearest"] is None else _read_node(values["nearest"])
+        return cls(
+            **{**values, "cited": tuple(values["cited"]), "spans": spans, "nearest": nearest}
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Hold the answer to a question.
+    """The answer to a question, with its sources.
 
     Attributes:
         text: The answer, or a sentence that says that there is no answer.
         question: The question.
         sources: The passages that the model got, by number.
-        answered: False where nothing was retrieved, or where the model says that the passages do
-            not answer the question.
+        answered: False if nothing was retrieved, or if the model says that the passages do not
+            answer the question.
         preset: The question-answer pair that the answer is from, without a model.
         omitted: The results that the model did not get, and why.
-        notes: Models that failed, passages that were cut, citations that are the number of no
-            source.
-        searched: The query of the search: the question, or what it was condensed to.
-        calls: How many model calls the engine took. Those of strategies are in the trace.
+        notes: Models that failed, passages that were cut, citations without a source.
+        searched: The query of the search: the question, or the condensed question.
+        calls: The number of model calls of the engine. Those of strategies are in the trace.
         confidence: How sure the model says it is, from 0 to 100, with ``"map_rerank"``.
-        quotes: Its quotations and cited sentences, and where they stand, once ``check_quotes``
-            has looked them up.
+        quotes: The quotations and cited sentences with their places, set by ``check_quotes``.
+        top_k: The ``top_k`` of the search, also for ``QueryEngine.check_current``.
+        filters: Its filters.
+        min_score: Its lowest score.
     """
 
     text: str
@@ -148,6 +143,9 @@ class Answer:
     calls: int = 0
     confidence: float | None = None
     quotes: tuple[CheckedQuote, ...] = ()
+    top_k: int | None = None
+    filters: Filters | None = None
+    min_score: float | None = None
 
     def __str__(self) -> str:
         return self.text
@@ -156,6 +154,102 @@ class Answer:
     def cited(self) -> tuple[Source, ...]:
         """The sources that the answer cites."""
         return tuple(source for source in self.sources if source.cited)
+
+    @property
+    def results(self) -> tuple[ScoredNode, ...]:
+        """All results of the search: those of the sources, and the omitted ones."""
+        used = [result for source in self.sources for result in (source.result, *source.merged)]
+        return (*used, *(omission.result for omission in self.omitted))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the answer as JSON values, to store it; ``from_dict`` reads them.
+
+        Results are stored without evidence and metadata.
+        """
+        return {
+            **_fields(self, "sources", "preset", "omitted", "quotes", "filters"),
+            "filters": None if self.filters is None else json.loads(encode(dict(self.filters))),
+            "sources": [
+                {
+                    **_fields(source, "result", "merged"),
+                    "results": [_result_dict(r) for r in (source.result, *source.merged)],
+                }
+                for source in self.sources
+            ],
+            "omitted": [
+                {
+                    "reason": omission.reason,
+                    "result": _result_dict(omission.result),
+                    "of": None if omission.of is None else _result_dict(omission.of),
+                }
+                for omission in self.omitted
+            ],
+            "preset": self.preset
+            and {**_fields(self.preset, "result"), "result": _result_dict(self.preset.result)},
+            "quotes": [quote.to_dict() for quote in self.quotes],
+        }
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Answer:
+        """Return the answer of ``to_dict``. Its nodes belong to no graph.
+
+        Example:
+            >>> from nodekin.retrievers import ScoredNode
+            >>> result = ScoredNode(Node("Tea is old.", document_id="tea.md"), 1.0)
+            >>> source = Source(1, result, "Tea")
+            >>> Answer.from_dict(Answer("Old [1].", "?", (source,)).to_dict()).sources[0].text
+            'Tea'
+        """
+        given = dict(values)
+        if (preset := given["preset"]) is not None:
+            given["preset"] = PresetAnswer(**{**preset, "result": _read_result(preset["result"])})
+        if given["filters"] is not None:
+            given["filters"] = decode(json.dumps(given["filters"]))
+        given["sources"] = tuple(map(_read_source, given["sources"]))
+        given["omitted"] = tuple(
+            OmittedResult(
+                _read_result(item["result"]),
+                item["reason"],
+                item["of"] and _read_result(item["of"]),
+            )
+            for item in given["omitted"]
+        )
+        given["quotes"] = tuple(map(CheckedQuote.from_dict, given["quotes"]))
+        return cls(**{**given, "notes": tuple(given["notes"])})
+
+
+def _fields(value: Any, *left_out: str) -> dict[str, Any]:
+    """Return the other fields of a dataclass; tuples as lists."""
+    named = {f.name: getattr(value, f.name) for f in fields(value) if f.name not in left_out}
+    return {name: list(v) if isinstance(v, tuple) else v for name, v in named.items()}
+
+
+_NODE_FIELDS = ("text", "document_id", "start", "end", "id", "group")
+
+
+def _span_dict(node: Node) -> dict[str, Any]:
+    names = ("document_id", "start", "end", "text", "place")
+    pages = None if node.pages is None else list(node.pages)
+    return {**{name: getattr(node, name) for name in names}, "pages": pages}
+
+
+def _result_dict(result: ScoredNode) -> dict[str, Any]:
+    values = {name: getattr(result.node, name) for name in _NODE_FIELDS}
+    return {**values, "score": float(result.score)}
+
+
+def _read_node(values: Mapping[str, Any]) -> Node:
+    return Node(**{name: values[name] for name in _NODE_FIELDS if name in values})
+
+
+def _read_result(values: Mapping[str, Any]) -> ScoredNode:
+    return ScoredNode(_read_node(values), values["score"])
+
+
+def _read_source(values: Mapping[str, Any]) -> Source:
+    first, *merged = map(_read_result, values["results"])
+    own = {name: value for name, value in values.items() if name != "results"}
+    return Source(**own, result=first, merged=tuple(merged))
 
 
 class AnswerError(ModelError):

@@ -13,6 +13,7 @@ from ...nodegraph.models.output.free_text import FinalAnswer, parse_final_answer
 from ...nodegraph.models.templates import Language, QuotedText
 from ...nodegraph.node import Node
 from ...nodegraph.splitters.sentences import sentence_spans
+from ..filters import Filters
 from ..plans.effects import Ask, Each, StreamedAsk, Work
 from ..plans.limits import Budget
 from ..plans.plan import Plan
@@ -45,6 +46,10 @@ class AnswerContext:
         settings: The settings of the engine.
         question: The question.
         language: Of the prompts.
+        top_k: The number of results of the search. None: the retriever's own.
+        max_tokens: Their tokens at most.
+        filters: The conditions of the search, also for preset answers.
+        min_score: Results below this score are left out.
         searched: The question as it is searched for: condensed, in a conversation.
         candidates: What the retrieved results make, best first, not numbered yet.
         sources: The passages that the model gets, numbered.
@@ -66,6 +71,10 @@ class AnswerContext:
     settings: AnswerSettings
     question: str
     language: Language
+    top_k: int | None = None
+    max_tokens: int | None = None
+    filters: Filters | None = None
+    min_score: float | None = None
     searched: str = ""
     candidates: list[Source] = field(default_factory=list)
     sources: list[Source] = field(default_factory=list)
@@ -243,6 +252,9 @@ class AnswerContext:
             searched=self.searched,
             calls=self.budget.calls,
             confidence=self.confidence,
+            top_k=self.top_k,
+            filters=self.filters,
+            min_score=self.min_score,
         )
 
     def partial_answer(self, reason: str) -> Answer:

@@ -15,32 +15,28 @@ from collections.abc import (
     Sequence,
 )
 from contextlib import aclosing
-from dataclasses import replace
+from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, ClassVar, get_args
 
 from ...nodegraph.errors import explain_names
-from ...nodegraph.hashing import digest
 from ...nodegraph.models.llm import LLM, as_llm
-from ...nodegraph.models.model_objects import in_thread
 from ...nodegraph.models.templates import language_of
-from ...nodegraph.stored_answers import StaleAnswer, StoredAnswer, answer_key
 from ..filters import Filters, parse_filters
 from ..foreign.coercion import as_retriever
+from ..plans.effects import Work
 from ..plans.plan import Plan, arun, astream, run, stream
 from ..plans.prompting import Prompt, PromptMixin, PromptReplacement, replace_prompts
-from ..protocols import RetrieverLike, RetrieverProtocol
+from ..protocols import RetrieverLike
 from ..restricted_retriever import restrict
 from ..results import ScoredNode
-from ..token_budget import TokenBudget
-from ..validation import check_min_score, check_top_k, choice, is_score_of, whole
+from ..validation import check_min_score, check_top_k, choice, whole
 from .answer import Answer, Source
 from .chat_history import Pair, parse_history
 from .context import AnswerContext
-from .pipeline import MODEL_FAILED, answer_question, answer_results, preset_answer
+from .current_check import SourceChanges, compare_sources, without_strategies
+from .pipeline import answer_question, answer_results
 from .qa import QaRetriever
-from .quotes import check_quotes
-from .result_bounds import BoundedCheck
 from .settings import (
     PROMPTS,
     AnswerCheck,
@@ -48,23 +44,6 @@ from .settings import (
     AnswerSettings,
     check_mode,
     check_prompts,
-)
-from .staleness import (
-    STORED,
-    CheckedAnswers,
-    compared,
-    conditions_of,
-    depends_on_graph_alone,
-    graph_of,
-    no_model,
-    restored_answer,
-    search_of,
-    setup_causes,
-    setup_of,
-    stored_answer,
-    stored_min_scores,
-    with_causes,
-    with_current_causes,
 )
 
 if TYPE_CHECKING:
@@ -175,7 +154,6 @@ class QueryEngine(PromptMixin):
         history: Iterable[Any] | None = None,
         top_k: int | None = None,
         filters: Filters | None = None,
-        keep: bool = False,
     ) -> Answer:
         """Return the answer to a question.
 
@@ -184,25 +162,15 @@ class QueryEngine(PromptMixin):
             history: The conversation so far, the oldest first: pairs ``(question, answer)``, or
                 messages ``{"role": "user", "content": ...}``. The model rewrites the question
                 so that it is understood without them.
-            top_k: In place of the engine's own.
+            top_k: The number of results. None for the engine's own.
             filters: Conditions on metadata, for the retriever and for preset answers.
-            keep: Whether the answer is stored in the graph (``graph.answers``). One that is
-                stored and not out of date is returned at once, with a note.
 
         Raises:
             TypeError: If the question is no text, or the history none.
-            ValueError: If the question leaves no room for a passage, or an answer is to be stored
-                that has a history, or whose retriever searches several graphs.
+            ValueError: If the question leaves no room for a passage.
             AnswerError: If the model fails or ``max_seconds`` are over, with ``on_error="raise"``.
         """
-        if not keep:
-            return run(self._plan(question, history, top_k, filters)[0])
-        store = self._storing(question, history, top_k, filters)
-        answer = self.stored_answer(question, top_k, filters)
-        if answer is None:
-            answer = run(self._plan(question, history, top_k, filters)[0])
-            store(answer)
-        return answer
+        return run(self._plan(question, history, top_k, filters)[0])
 
     async def aquery(
         self,
@@ -211,17 +179,9 @@ class QueryEngine(PromptMixin):
         history: Iterable[Any] | None = None,
         top_k: int | None = None,
         filters: Filters | None = None,
-        keep: bool = False,
     ) -> Answer:
         """Async version of ``query``."""
-        if not keep:
-            return await arun(self._plan(question, history, top_k, filters)[0])
-        store = await in_thread(self._storing, question, history, top_k, filters)
-        answer = await in_thread(self.stored_answer, question, top_k, filters)
-        if answer is None:
-            answer = await arun(self._plan(question, history, top_k, filters)[0])
-            await in_thread(store, answer)
-        return answer
+        return await arun(self._plan(question, history, top_k, filters)[0])
 
     def stream(
         self,
@@ -230,20 +190,14 @@ class QueryEngine(PromptMixin):
         history: Iterable[Any] | None = None,
         top_k: int | None = None,
         filters: Filters | None = None,
-        keep: bool = False,
     ) -> AnswerStream:
         """Return the answer as the model writes it: iterate over its text.
 
-        With ``keep`` it is stored when it was read to its end; ``stored_answer`` returns it. The
-        last call of the model is streamed. An answer that is not from one call (a preset
+        The last call of the model is streamed. An answer that is not from one call (a preset
         answer, the best of several) comes in one text. A model that breaks off raises, and
         ``answer`` has what there is.
         """
-        store = self._storing(question, history, top_k, filters) if keep else None
-        stream = AnswerStream(*self._plan(question, history, top_k, filters))
-        if store is not None:
-            stream.on_end(store)
-        return stream
+        return AnswerStream(*self._plan(question, history, top_k, filters))
 
     def astream(
         self,
@@ -263,142 +217,47 @@ class QueryEngine(PromptMixin):
         other.qa = None if self.qa is None else restrict(self.qa, filters)
         return other
 
-    # Stored answers
+    def check_current(self, answer: Answer) -> SourceChanges:
+        """Report whether the sources of an answer have changed, without a language model.
 
-    def stored_answer(
-        self, question: str, top_k: int | None = None, filters: Filters | None = None
-    ) -> Answer | None:
-        """Return the answer to a question that is stored and not out of date; None without one.
+        Cited texts are compared with their documents; a text that only moved is unchanged. One
+        search with the answer's query, ``top_k``, ``filters`` and ``min_score`` reports what would
+        be retrieved now. Strategies are left out of this search. For a preset answer there is no
+        search.
 
-        Only one that was made under the same conditions: filters, ``top_k`` and what the engine
-        is restricted to.
+        Args:
+            answer: An answer of this engine, also one from ``Answer.from_dict``.
+
+        Raises:
+            ValueError: If the retriever searches no graph, or needs a language model.
+
+        Example:
+            >>> from nodekin.nodegraph import Document, NodeGraph
+            >>> graph = NodeGraph()
+            >>> ids = graph.add(Document("The Nile is 6,650 km long.", id="nile"))
+            >>> engine = QueryEngine(graph, lambda prompt: "6,650 km [1].")
+            >>> answer = engine.query("How long is the Nile?")
+            >>> engine.check_current(answer).is_current
+            True
+            >>> ids = graph.add(Document("The Nile is 6,853 km long.", id="nile"))
+            >>> changes = engine.check_current(answer)
+            >>> [source.text for source in changes.changed], [new.text for new in changes.new]
+            (['The Nile is 6,650 km long.'], ['The Nile is 6,853 km long.'])
         """
-        answers = graph_of(self.retriever).answers
-        setup = setup_of(self)
-        stored = answers.get(answer_key(question, top_k, filters, self.conditions(), not setup))
-        if stored is None:
-            return None
-        preset, results = self._retrieved_again(stored)
-        if setup_causes(stored, setup) or self._changed(stored, preset, results) is not None:
-            return None
-        if preset is not None:
-            return replace(preset, notes=(STORED, *preset.notes))
-        answer = restored_answer(stored, results)
-        return check_quotes(answer) if self.check == "quotes" else answer
+        return run(self._check_plan(answer))
 
-    def conditions(self) -> str:
-        """Return the conditions under which it answers, as text."""
-        return conditions_of(*filter(None, (self.retriever, self.qa)))
+    async def acheck_current(self, answer: Answer) -> SourceChanges:
+        """Async version of ``check_current``."""
+        return await arun(self._check_plan(answer))
 
-    def setup(self) -> dict[str, str]:
-        """Name what it answers with: its ``retriever``, its ``model``, its ``prompts``."""
-        return setup_of(self)
-
-    def stale_answers(self, answers: Sequence[StoredAnswer]) -> list[StaleAnswer]:
-        """Return those that may be out of date, of some answers made under its conditions.
-
-        ``graph.answers.stale(engine)`` asks it for all that the graph has.
-        """
-        setup = setup_of(self)
-        check = self._bounded_check() or self._checked_now
-        causes: dict[tuple[object, ...], list[str]] = {}  # most answers have the same set-up
-        stale = []
-        for answer, changed in zip(answers, check(answers), strict=True):
-            own = answer.model, *answer.setup.items()
-            if own not in causes:
-                causes[own] = setup_causes(answer, setup)
-            stale.append(with_causes(answer, causes[own], changed))
-        return [item for item in stale if item is not None]
-
-    def _checked_now(self, answers: Sequence[StoredAnswer]) -> list[StaleAnswer | None]:
-        """Retrieve for all answers, but for those that were current if the graph is the same."""
-        if self.qa is not None or not depends_on_graph_alone(self.retriever):
-            return [*map(self._changed_now, answers)]
-        search = digest(search_of(self), self.conditions())
-        return CheckedAnswers.of(graph_of(self.retriever), search)(answers, self._changed_now)
-
-    def _bounded_check(self) -> BoundedCheck | None:
-        """Return what compares answers by bounds; None where each has to be retrieved for."""
-        if self.qa is not None or (self.max_tokens, self.min_score) != (None, None):
-            return None
-        search = digest(search_of(self), self.conditions())
-        return BoundedCheck.of(self.retriever, self.top_k, search)
-
-    def answer_again(self, answer: StoredAnswer) -> bool:
-        """Answer the question of a stored answer anew and store that.
-
-        Returns:
-            False where the engine has no model, and for the note of an agent.
-        """
-        if self.llm.model is no_model or not answer.setup:
-            return False
-        store = self._storing(answer.question, None, answer.top_k, answer.filters, answer)
-        store(run(self._plan(answer.question, None, answer.top_k, answer.filters)[0]))
-        return True
-
-    def _retrieved_again(self, answer: StoredAnswer) -> tuple[Answer | None, Sequence[ScoredNode]]:
-        """Return the preset answer that a question has now, or else what is retrieved for it.
-
-        Nothing is retrieved where that asks a model.
-        """
-        _, context = self._plan(answer.question, None, answer.top_k, answer.filters)
-        context.searched = answer.question
-        preset = run(preset_answer(context, self.qa, answer.filters))
-        if preset is not None:
-            return preset, [source.result for source in preset.sources]
-        if not self._retrieves_freely() or not answer.question.strip():
-            return None, ()
-        budget = TokenBudget(self.max_tokens, top_k=answer.top_k or self.top_k)
-        return None, run(
-            answer_results(context, self.retriever, budget, answer.filters, self.min_score)
-        )
-
-    def _retrieves_freely(self) -> bool:
-        return bool(getattr(self.retriever, "is_free", False))
-
-    def _changed_now(self, answer: StoredAnswer) -> StaleAnswer | None:
-        return self._changed(answer, *self._retrieved_again(answer))
-
-    def _changed(
-        self, answer: StoredAnswer, preset: Answer | None, results: Sequence[ScoredNode]
-    ) -> StaleAnswer | None:
-        """Return what has changed for a stored answer, of which this is retrieved now."""
-        graph = graph_of(self.retriever)
-        causes = []
-        if preset is not None or answer.preset:
-            if preset is None or not answer.preset or preset.text != answer.text:
-                causes.append("the preset answer is another one")
-        elif not self._retrieves_freely():
-            if graph.reader.state() != answer.state:
-                causes.append("the graph has changed, and only a model could tell what is found")
-            return with_causes(answer, causes, None)
-        (changed,) = with_current_causes([compared(answer, results)], graph)
-        return with_causes(answer, causes, changed)
-
-    def _storing(
-        self,
-        question: str,
-        history: Iterable[Any] | None,
-        top_k: int | None,
-        filters: Filters | None,
-        replaced: StoredAnswer | None = None,
-    ) -> Callable[[Answer], None]:
-        """Return what stores the answer to a question that is asked now."""
-        if history:
-            raise ValueError(
-                "keep=True stores the answer to a question that is understood by itself; leave "
-                "out the history, or keep=True"
-            )
-        graph = graph_of(self.retriever)
-        state, conditions = graph.reader.state(), self.conditions()
-        answer_key(question, top_k, filters, conditions, is_note=False)  # raises for some filters
-
-        def store(answer: Answer) -> None:
-            if not any(note.startswith(MODEL_FAILED) for note in answer.notes):
-                stored = stored_answer(self, answer, top_k, filters, state, conditions)
-                graph.answers.put(stored, self, replaced)
-
-        return store
+    def _check_plan(self, answer: Answer) -> Plan[SourceChanges]:
+        context = self._context(answer.question, answer.top_k, answer.filters)
+        context.min_score, context.searched = answer.min_score, answer.searched
+        results: Sequence[ScoredNode] = []
+        if answer.preset is None and answer.searched.strip():
+            results = yield from answer_results(context, without_strategies(self.retriever))
+        retrievers = [item for item in (self.retriever, self.qa) if item is not None]
+        return (yield from Work(partial(compare_sources, answer, results, retrievers)))
 
     def conversation(self, history: Iterable[Any] | None = None) -> Conversation:
         """Return a conversation, which stores its questions and answers."""
@@ -440,48 +299,23 @@ class QueryEngine(PromptMixin):
         if filters is not None:
             parse_filters(filters)
         limit = self.top_k if top_k is None else check_top_k(top_k)
-        pairs, notes = ([], []) if history is None else parse_history(history)
+        context = self._context(question, limit, filters)
+        pairs: Sequence[Pair] = []
+        if history is not None:
+            pairs, context.notes = parse_history(history)
+        return answer_question(context, self.retriever, self.qa, pairs), context
+
+    def _context(self, question: str, top_k: int | None, filters: Filters | None) -> AnswerContext:
         language = self.settings.language
-        context = AnswerContext(
-            self.llm,
-            self.mode,
-            self._prompts,
-            self.settings,
-            question,
+        return AnswerContext(
+            *(self.llm, self.mode, self._prompts, self.settings, question),
             language_of(question) if language == "auto" else language,
-            notes=notes,
+            top_k=top_k,
+            max_tokens=self.max_tokens,
+            filters=filters,
+            min_score=self.min_score,
             check=self.check,
         )
-        budget = TokenBudget(self.max_tokens, top_k=limit)
-        plan = answer_question(
-            context, self.retriever, self.qa, pairs, budget, filters, self.min_score
-        )
-        return plan, context
-
-
-def engines_by_strategy(
-    retriever: RetrieverProtocol, llm: Any, min_score: float | None = None
-) -> list[QueryEngine]:
-    """Return an engine for each strategy, mode and ``min_score`` an answer was asked with.
-
-    The one without a strategy comes first. Without a model (``no_model``) modes are the same.
-
-    Args:
-        retriever: What the answers were searched by.
-        llm: The model.
-        min_score: Of those that come first.
-    """
-    from ..strategies.strategy_registry import make_strategy, simple_strategies
-
-    modes = ("stuff",) if llm is no_model else get_args(AnswerMode)
-    made = [retriever, *(make_strategy(name, retriever, llm) for name in simple_strategies())]
-    return [
-        QueryEngine(searching, llm, mode, min_score=score)
-        for score in dict.fromkeys([min_score, None, *stored_min_scores(graph_of(retriever))])
-        for searching in made
-        if score is None or is_score_of(searching, score)
-        for mode in modes
-    ]
 
 
 class Conversation:

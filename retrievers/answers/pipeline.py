@@ -14,7 +14,6 @@ from ...nodegraph.errors import EmbeddingError, ModelError
 from ...nodegraph.models.output.free_text import FinalAnswer, parse_final_answer
 from ...nodegraph.models.output.json_values import json_at
 from ...nodegraph.models.templates import QuotedText, language_of, schema_of
-from ..filters import Filters
 from ..plans.effects import Compute, Find, Work
 from ..plans.limits import Budget, BudgetExceededError
 from ..plans.plan import Plan
@@ -37,9 +36,6 @@ logger = logging.getLogger(__name__)
 ANSWER_TOKENS = 1_600
 """How many tokens of passages an answer is made from, if the default search finds them."""
 
-MODEL_FAILED = "answered with the best passages, as the model failed"
-"""How the note begins of an answer without a model."""
-
 _EXTRACTED = 3  # passages of an answer without a model
 
 
@@ -48,9 +44,6 @@ def answer_question(
     retriever: RetrieverProtocol,
     qa: QaRetriever | None,
     pairs: Sequence[Pair],
-    budget: TokenBudget,
-    filters: Filters | None,
-    min_score: float | None = None,
 ) -> Plan[Answer]:
     """Return the answer to a question, as a plan.
 
@@ -59,9 +52,6 @@ def answer_question(
         retriever: Retrieves the passages.
         qa: Has preset answers.
         pairs: The conversation so far.
-        budget: How many results, of how many tokens together.
-        filters: Conditions, for the retriever and for preset answers.
-        min_score: Leaves out results that score less.
 
     Raises:
         AnswerError: If the model fails, unless ``on_error`` is ``"extract"``, or if the search
@@ -69,9 +59,7 @@ def answer_question(
     """
     with start_span("answer", question=context.question, mode=context.mode) as span:
         context.budget = Budget(max_seconds=context.settings.max_seconds, fatal=False)
-        steps = context.budget.enforce(
-            _steps(context, retriever, qa, pairs, budget, filters, min_score)
-        )
+        steps = context.budget.enforce(_steps(context, retriever, qa, pairs))
         try:
             answer = context.answer = yield from steps
         except BudgetExceededError as error:  # before there were passages
@@ -94,21 +82,18 @@ def _steps(
     retriever: RetrieverProtocol,
     qa: QaRetriever | None,
     pairs: Sequence[Pair],
-    budget: TokenBudget,
-    filters: Filters | None,
-    min_score: float | None,
 ) -> Plan[Answer]:
     question = context.searched = context.question
     results: Sequence[ScoredNode] = []
     if question.strip():
-        preset = yield from preset_answer(context, qa, filters)
+        preset = yield from preset_answer(context, qa)
         if preset is None and pairs:
             context.searched = yield from condense(context, pairs)
             if context.searched != question:
-                preset = yield from preset_answer(context, qa, filters)
+                preset = yield from preset_answer(context, qa)
         if preset is not None:
             return preset
-        results = yield from answer_results(context, retriever, budget, filters, min_score)
+        results = yield from answer_results(context, retriever)
     if results and context.settings.language == "auto":  # the corpus' where the question has none
         context.language = language_of(question, language_of(results[0].node.text))
     context.notes += _variant_notes(results)
@@ -133,34 +118,26 @@ def _steps(
 
 
 def answer_results(
-    context: AnswerContext,
-    retriever: RetrieverProtocol,
-    budget: TokenBudget,
-    filters: Filters | None,
-    min_score: float | None,
+    context: AnswerContext, retriever: RetrieverProtocol
 ) -> Plan[Sequence[ScoredNode]]:
     """Return the results that an answer is made from."""
     with start_span("retrieve", queries=[context.searched]) as span:
         if getattr(retriever, "is_free", False):  # no strategy within asks a model
-            found = yield from _retrieved(context, retriever, budget, filters)
+            found = yield from _retrieved(context, retriever)
         else:
             observer = OutcomeObserver()
             with observe(observer):
-                found = yield from _retrieved(context, retriever, budget, filters)
+                found = yield from _retrieved(context, retriever)
             if observer.outcome is not None:
                 context.use_sub_answers(observer.outcome.parts)
-        results = cut_scores(found, min_score)
+        results = cut_scores(found, context.min_score)
         span.set_results([results])
     return results
 
 
-def _retrieved(
-    context: AnswerContext,
-    retriever: RetrieverProtocol,
-    budget: TokenBudget,
-    filters: Filters | None,
-) -> Plan[Results]:
+def _retrieved(context: AnswerContext, retriever: RetrieverProtocol) -> Plan[Results]:
     """Return the results within a budget; that of the default search if none is given."""
+    budget = TokenBudget(context.max_tokens, top_k=context.top_k)
     if not budget and budget.top_k is None and getattr(retriever, "has_windows", False):
         budget = TokenBudget(min(ANSWER_TOKENS, (yield from Work(context.passage_limit))))
     elif budget.max_tokens is not None:
@@ -172,7 +149,7 @@ def _retrieved(
             )
     with budget.holding():
         top_k = budget.candidates(retriever)
-        (results,) = yield from Find(retriever, [context.searched], top_k, filters)
+        (results,) = yield from Find(retriever, [context.searched], top_k, context.filters)
     if not budget:
         return results
     fitting = yield from Work(partial(budget.fit, results))
@@ -180,16 +157,14 @@ def _retrieved(
     return fitting
 
 
-def preset_answer(
-    context: AnswerContext, qa: QaRetriever | None, filters: Filters | None
-) -> Plan[Answer | None]:
+def preset_answer(context: AnswerContext, qa: QaRetriever | None) -> Plan[Answer | None]:
     """Return the answer of the pair that has this question, or None."""
     if qa is None:
         return None
     try:
         preset = yield from Compute(
-            partial(qa.answer, context.searched, filters=filters),
-            partial(qa.aanswer, context.searched, filters=filters),
+            partial(qa.answer, context.searched, filters=context.filters),
+            partial(qa.aanswer, context.searched, filters=context.filters),
         )
     except (EmbeddingError, ModelError) as error:
         context.notes.append(f"the preset answers could not be searched: {error}")
@@ -215,7 +190,7 @@ def _cited_answer(context: AnswerContext, answer: FinalAnswer) -> Answer:
 def _extracted_answer(context: AnswerContext, error: ModelError) -> Answer:
     """Return the best passages as an answer, where the model failed."""
     logger.warning("the question %r is answered with passages: %s", context.searched[:80], error)
-    note = f"{MODEL_FAILED}: {error}"
+    note = f"answered with the best passages, as the model failed: {error}"
     best = context.sources[:_EXTRACTED]
     passages = "\n\n".join(
         f"[{source.number}] {source.title}".rstrip() + f"\n{source.text}" for source in best

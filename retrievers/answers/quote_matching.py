@@ -1,4 +1,4 @@
-"""Look a quotation up in texts: exactly, in its normal form, in parts. No model, no guess."""
+"""Find quotations in texts: literally, or with the same letters. No model, no guess."""
 
 from __future__ import annotations
 
@@ -6,11 +6,9 @@ import math
 import re
 import unicodedata
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from types import MappingProxyType
-from typing import Any, Literal
 
 from ...nodegraph.splitters.chunking import UNSPACED, Span
 from ...nodegraph.splitters.sentences import sentence_spans
@@ -120,7 +118,7 @@ class NormalText:
         self.text = text
         self._edits: list[tuple[int, int, int]] = []  # start in the form; start, stop in the text
         self._normal_stops: list[int] = []
-        translated = _translated(text, _CHARACTERS)
+        translated = _translated(text)
         parts: list[str] = []
         at = size = 0
         for match in _SPECIAL.finditer(translated):
@@ -168,71 +166,12 @@ def _replacement(text: str, start: int, stop: int) -> str:
     return _REPLACEMENTS[part]
 
 
-class _Letters(dict[int, str | None]):
-    """Map each character to its letters and digits, without case, width and marks."""
-
-    def __missing__(self, code: int) -> str | None:
-        text = chr(code)
-        for _ in range(2):  # what is decomposed may have another case
-            text = unicodedata.normalize("NFKD", text.casefold())
-        self[code] = letters = "".join(filter(str.isalnum, _REMOVED.sub("", text))) or None
-        return letters
-
-
-_LETTERS = _Letters()
-
-
-def letters_of(text: str) -> str:
-    """Return the letters and digits of a text, which are those of its normal form.
-
-    A text whose normal form has that of another one in it has its letters in it, too: a fast
-    check that leaves little to look at.
-
-    Example:
-        >>> letters_of("“Re-\\ntrieval，ＯＫ？”")
-        'retrievalok'
-    """
-    return _translated(text, _LETTERS)
-
-
 _ASCII = re.compile(r"([\x00-\x7f]{16,})")
 
 
-def _translated(text: str, table: Mapping[int, Any]) -> str:
-    """Translate a text. Parts in ASCII take a tenth of the time by themselves."""
-    return "".join([part.translate(table) for part in _ASCII.split(text)])
-
-
-_IGNORE: Mapping[str, Callable[[str], str]] = MappingProxyType(
-    {
-        "case": str.casefold,
-        "width": lambda text: unicodedata.normalize("NFKC", _REMOVED.sub("", text)),
-        "spaces": lambda text: re.sub(r"\s+", "", text),
-        "quotation marks": lambda text: re.sub(f"[{_QUOTES}]", "", text),
-        "hyphens": lambda text: re.sub(f"[{_DASHES}\u00ad]", "", text),
-    }
-)
-"""What takes each difference out of a text."""
-
-
-def differences(text: str, other: str) -> tuple[str, ...]:
-    """Return in what two texts differ whose normal form is the same.
-
-    Example:
-        >>> differences("Green  tea", "green tea")
-        ('case', 'spaces')
-    """
-    if text == other:
-        return ()
-    names = []
-    for name in _IGNORE:
-        one, two = text, other
-        for different, ignore in _IGNORE.items():
-            if different != name:
-                one, two = ignore(one), ignore(two)
-        if one != two:
-            names.append(name)
-    return tuple(names) or ("width",)
+def _translated(text: str) -> str:
+    """Translate the characters of a text. Parts in ASCII are ten times as fast separately."""
+    return "".join([part.translate(_CHARACTERS) for part in _ASCII.split(text)])
 
 
 ELISION = re.compile(r"[\[(（［【]?\s?(?:\.{3,}|\.(?:\s\.){2,}|…+|⋯+)\s?[\])）］】]?")
@@ -240,11 +179,7 @@ ELISION = re.compile(r"[\[(（［【]?\s?(?:\.{3,}|\.(?:\s\.){2,}|…+|⋯+)\s?[
 
 _MAX_ELIDED = 2_000  # characters that an elision may stand for
 
-_MAX_STITCHED = 2_000  # characters of a quotation that is taken to parts
-
-_MIN_PART = 8  # units of a part: four words, or eight Chinese characters
-
-_AVERAGE_PART = 10  # units of the parts of a long quotation
+_MIN_PART = 8  # half words, or Chinese characters, of a part that may be in another sentence
 
 _MIN_SHARE = 0.4  # of a quotation's words, which the nearest sentence has at least
 
@@ -252,7 +187,7 @@ _EDGES = " \t\n\r.,;:!?…。，；：！？、·'\"“”‘’«»「」『』
 
 _IS_WORD = re.compile(rf"[^\W{UNSPACED}]").match
 
-_IS_UNSPACED = re.compile(f"[{UNSPACED}]")
+_IS_UNSPACED = re.compile(f"[{UNSPACED}]").match
 
 _MULTIPLIERS = "十百千万亿萬億拾佰仟"
 
@@ -273,10 +208,7 @@ _PERCENT = r"\s?[%％‰]"
 
 _WHOLE_NUMBER = re.compile(rf"{_NUMBER}(?:{_PERCENT})?")
 
-# Words, numbers, characters of scripts without spaces, marks: of a normal form.
-_TOKEN = re.compile(
-    rf"{_NUMBER}(?:{_PERCENT}|(?![^\W{UNSPACED}]))|[^\W{UNSPACED}]+|[{UNSPACED}]|[^\w\s]"
-)
+_TOKEN = re.compile(rf"{_NUMBER}|[^\W{UNSPACED}]+|[{UNSPACED}]")
 
 NEGATION = re.compile(
     r"(?i)\b(?:not?|nor|never|none|neither|nobody|nothing|cannot|without|nicht|kein\w*|nie|ohne"
@@ -286,207 +218,101 @@ NEGATION = re.compile(
 
 _SIGN = re.compile(r"(?<![\w.])[-–.]\Z")
 
-MatchStatus = Literal["exact", "repaired", "stitched"]
-
 
 @dataclass(frozen=True, slots=True)
 class QuoteMatch:
-    """Tell where a quotation stands.
+    """The place of a quotation.
 
     Attributes:
-        text: Which text it stands in, by its index.
-        status: How: ``"exact"``, ``"repaired"`` or ``"stitched"``.
-        spans: Where, in characters: one span, or those of its parts.
-        repairs: What had to be ignored: case, width, spaces, quotation marks, hyphens,
-            punctuation (at either edge), elision.
+        text: The index of the text that contains it.
+        exact: Whether it stands there literally. Otherwise case, width, spaces, quotation marks,
+            hyphens or the punctuation at its edges differ, or it leaves words out with "…".
+        spans: The characters: one span, or one for each part around an elision.
     """
 
     text: int
-    status: MatchStatus
+    exact: bool
     spans: tuple[Span, ...]
-    repairs: tuple[str, ...] = ()
 
 
 class QuoteIndex:
-    """Look quotations up in texts.
-
-    A text is brought to its normal form when a quotation may stand in it that is written otherwise:
-    when it has the letters of the quotation, or of a part of it.
+    """An index of texts that finds quotations. Texts are normalized when they are first needed.
 
     Args:
-        texts: The texts, those of sources.
+        texts: The texts, such as those of sources.
 
     Example:
         >>> index = QuoteIndex(["Green tea is steamed. It grows in Japan.", "Black tea is not."])
         >>> index.find("black tea … not")
-        QuoteMatch(text=1, status='repaired', spans=((0, 9), (13, 16)), repairs=('case', 'elision'))
-        >>> index.find("It grows in Japan. Green tea is steamed.").status
-        'stitched'
+        QuoteMatch(text=1, exact=False, spans=((0, 9), (13, 16)))
         >>> index.find("Green tea is roasted.") is None, index.nearest("Green tea is roasted.")
         (True, (0, (0, 21)))
     """
 
     def __init__(self, texts: Sequence[str]) -> None:
         self.texts = texts
-        self._letters: list[str | None] = [None] * len(texts)
-        self._normal: list[NormalText | None] = [None] * len(texts)
-        self._terms: list[frozenset[str] | None] = [None] * len(texts)
+        self._normal: dict[int, NormalText] = {}
+        self._terms: dict[int, frozenset[str]] = {}
 
     def find(self, quote: str, first: Iterable[int] = ()) -> QuoteMatch | None:
-        """Return where a quotation stands. None if it stands nowhere, or has no word.
+        """Return the place of a quotation. None if no text contains it, or if it has no word.
 
         Args:
             quote: The quotation, without its marks.
-            first: Texts that are looked at before the others, by index: those that it cites.
+            first: The indexes of texts that are searched before the others: the cited ones.
         """
         stripped = quote.strip()
         if not re.search(r"\w", stripped):
             return None
-        normal = _NormalQuote(stripped)
+        normal = _NormalPart(stripped)
+        parts = [part for part in map(_NormalPart, ELISION.split(stripped)) if part.units]
         cited = [at for at in dict.fromkeys(first) if 0 <= at < len(self.texts)]
         others = [at for at in range(len(self.texts)) if at not in set(cited)]
         for indexes in (cited, others):
             for at in indexes:
-                span = _find(stripped, self.texts[at])
-                if span is not None:
-                    return QuoteMatch(at, "exact", (span,))
+                if (span := _find(stripped, self.texts[at])) is not None:
+                    return QuoteMatch(at, True, (span,))
             for at in indexes:
-                match = self._repaired(normal, at)
-                if match is not None:
-                    return match
-        for at in (*cited, *others):
-            match = self._stitched(normal, at)
-            if match is not None:
-                return match
+                source = self._normal_text(at)
+                if spans := _find_letters(normal, source) or _find_in_order(parts, source):
+                    return QuoteMatch(at, False, tuple(source.span(*span) for span in spans))
         return None
 
     def nearest(self, quote: str) -> tuple[int, Span] | None:
-        """Return the sentence that has most of a quotation's words, of the text that has most.
+        """Return the sentence that shares most words with a quotation, and the text that has it.
 
-        Of those that have as many it is the shortest.
+        The text that shares most words is chosen first. Of equal sentences the shortest is chosen.
         """
         terms = _terms(NormalText(quote).normalized)
-        letters = [*map(letters_of, terms)]
-        most = [
-            sum(map(self._letters_of(at).__contains__, letters))
-            if known is None
-            else len(terms & known)
-            for at, known in enumerate(self._terms)
-        ]
-        at, shared = 0, 0
-        least = max(1, _MIN_SHARE * len(terms))
-        for other in sorted(range(len(self.texts)), key=lambda other: -most[other]):
-            if most[other] < max(shared, least):
-                break
-            count = len(terms & self._terms_of(other))
-            if count > shared or (count == shared and other < at):
-                at, shared = other, count
-        best, nearest = (least, -math.inf), None
-        for start, stop in sentence_spans(text := self.texts[at]) if shared else ():
-            others = _terms(NormalText(text[start:stop]).normalized)
+        shared = [len(terms & self._terms_of(at)) for at in range(len(self.texts))]
+        at = max(range(len(shared)), key=shared.__getitem__, default=0)
+        best, nearest = (max(1, _MIN_SHARE * len(terms)), -math.inf), None
+        for start, stop in sentence_spans(self.texts[at]) if any(shared) else ():
+            others = _terms(NormalText(self.texts[at][start:stop]).normalized)
             alike = len(terms & others), -len(others)
             if alike > best:
                 best, nearest = alike, (at, (start, stop))
         return nearest
 
-    def _letters_of(self, at: int) -> str:
-        letters = self._letters[at]
-        if letters is None:
-            letters = self._letters[at] = letters_of(self.texts[at])
-        return letters
-
     def _normal_text(self, at: int) -> NormalText:
-        normal = self._normal[at]
-        if normal is None:
-            normal = self._normal[at] = NormalText(self.texts[at])
-        return normal
+        if at not in self._normal:
+            self._normal[at] = NormalText(self.texts[at])
+        return self._normal[at]
 
     def _terms_of(self, at: int) -> frozenset[str]:
-        terms = self._terms[at]
-        if terms is None:
-            terms = self._terms[at] = _terms(self._normal_text(at).normalized)
-        return terms
-
-    def _repaired(self, quote: _NormalQuote, at: int) -> QuoteMatch | None:
-        letters = self._letters_of(at)
-        if not all(part.letters in letters for part in quote.parts):
-            return None
-        source = self._normal_text(at)
-        for normal in dict.fromkeys([quote.full_normalized, quote.normalized]):
-            if (span := _find_normalized(normal, source)) is not None:
-                start, stop = source.span(*span)
-                is_all = normal == quote.full_normalized
-                text = quote.text if is_all else quote.inner
-                repairs = differences(text, source.text[start:stop])
-                if not is_all:
-                    repairs = (*repairs, "punctuation")
-                return QuoteMatch(at, "repaired", ((start, stop),), repairs)
-        spans = _find_in_order(quote.parts, source, _is_fair)
-        if spans is None:
-            return None
-        in_text = tuple(source.span(*span) for span in spans)
-        repairs = tuple(
-            dict.fromkeys(
-                name
-                for part, (start, stop) in zip(quote.parts, in_text, strict=True)
-                for name in differences(part.inner, source.text[start:stop])
-            )
-        )
-        return QuoteMatch(at, "repaired", in_text, (*repairs, "elision"))
-
-    def _stitched(self, quote: _NormalQuote, at: int) -> QuoteMatch | None:
-        letters = self._letters_of(at)
-        if not all(part.first_letters in letters for part in quote.parts):
-            return None
-        source = self._normal_text(at)
-        spans = _find_in_order(quote.parts, source) or self._covered(quote, source)
-        if not spans:
-            return None
-        return QuoteMatch(at, "stitched", tuple(source.span(*span) for span in spans))
-
-    def _covered(self, quote: _NormalQuote, source: NormalText) -> list[Span] | None:
-        """Return the places of parts that a quotation is put together from, in any order."""
-        if len(quote.text) > _MAX_STITCHED:
-            return None
-        spans: list[Span] = []
-        for part in quote.parts:
-            span = _find_normalized(part.normalized, source) if part.units >= _MIN_PART else None
-            covered = [span] if span is not None else _cover(part, source)
-            if covered is None:
-                return None
-            spans += covered
-        units = sum(part.units for part in quote.parts)
-        if len(spans) > max(2, len(quote.parts), 1 + units // _AVERAGE_PART):
-            return None
-        return spans
+        if at not in self._terms:
+            self._terms[at] = _terms(self._normal_text(at).normalized)
+        return self._terms[at]
 
 
 class _NormalPart:
-    """A part of a quotation, without the punctuation at its edges."""
+    """A part of a quotation: its normal form, also without the punctuation at its edges."""
 
     def __init__(self, text: str) -> None:
-        self.text = text
-        self.full_normalized = NormalText(text).normalized
-        self.inner = _inner(text)
-        self.normalized = _inner(NormalText(self.inner).normalized)
-        self.tokens = [match.span() for match in _TOKEN.finditer(self.normalized)]
-        self.sizes = [_units(self.normalized[a:b]) for a, b in self.tokens]
-        self.units = sum(self.sizes)
-        self.least_stops = _least_stops(self.sizes)
-        self.letters = letters_of(self.normalized)
-        first = self.least_stops[0] if self.tokens else None  # of the shortest part at its start
-        stop = len(self.normalized) if first is None else self.tokens[first - 1][1]
-        self.first_letters = letters_of(self.normalized[:stop])
-
-
-class _NormalQuote(_NormalPart):
-    """A quotation, and what it has between its elisions."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__(text)
-        parts = [_NormalPart(part) for part in ELISION.split(text)]
-        parts = [part for part in parts if part.units]
-        self.parts: list[_NormalPart] = parts if len(parts) > 1 else [self]
+        self.normalized = NormalText(text).normalized
+        self.inner = _inner(NormalText(_inner(text)).normalized)
+        tokens = _TOKEN.findall(self.inner)
+        self.units = sum(len(token) if _IS_UNSPACED(token) else 2 for token in tokens)
 
 
 def _inner(text: str) -> str:
@@ -497,15 +323,8 @@ def _inner(text: str) -> str:
     return text[start:].rstrip(_EDGES)
 
 
-def _units(token: str) -> int:
-    """Return what a token counts: a word 2, a character of Chinese 1, a mark nothing."""
-    if _IS_WORD(token) or token[-1:].isdigit() or token[-1:] == "%":
-        return 2
-    return sum(map(str.isalnum, token))
-
-
 def _find(quote: str, text: str) -> Span | None:
-    """Return the first place where a quotation stands in a text, not within a word or number."""
+    """Return the first literal occurrence of a quotation that cuts no word and no number."""
     at = text.find(quote)
     while at >= 0:
         stop = at + len(quote)
@@ -516,7 +335,7 @@ def _find(quote: str, text: str) -> Span | None:
 
 
 def _find_normalized(quote: str, source: NormalText, start: int = 0) -> Span | None:
-    """Return the first place of a normal form from an offset on, as a span of the normal form."""
+    """Return the first occurrence of a normal form from an offset, as a span of the normal form."""
     at = source.normalized.find(quote, start) if quote else -1
     while at >= 0:
         stop = at + len(quote)
@@ -526,8 +345,15 @@ def _find_normalized(quote: str, source: NormalText, start: int = 0) -> Span | N
     return None
 
 
+def _find_letters(quote: _NormalPart, source: NormalText) -> list[Span]:
+    for normalized in dict.fromkeys([quote.normalized, quote.inner]):
+        if (span := _find_normalized(normalized, source)) is not None:
+            return [span]
+    return []
+
+
 def _cuts(text: str, start: int, stop: int) -> bool:
-    """Return whether a word or a number goes on beyond a span, on either side."""
+    """Return whether a word or a number continues beyond a span, on either side."""
     if start and _IS_WORD(text, start) and _IS_WORD(text, start - 1):
         return True
     if stop < len(text) and _IS_WORD(text, stop) and _IS_WORD(text, stop - 1):
@@ -543,39 +369,35 @@ def _cuts_number(text: str, at: int) -> bool:
     return any(number.start() < at < number.end() for number in numbers)
 
 
-def _find_in_order(
-    parts: Sequence[_NormalPart],
-    source: NormalText,
-    is_right: Callable[[_NormalPart, str, _NormalPart], bool] = lambda *_: True,
-) -> list[Span] | None:
-    """Return where parts stand one behind the other, with not too much between two of them."""
-    if len(parts) < 2 or not all(part.normalized in source.normalized for part in parts):
-        return None
-    first = _find_normalized(parts[0].normalized, source)
-    for _ in range(20):  # further places of the first part
+def _find_in_order(parts: Sequence[_NormalPart], source: NormalText) -> list[Span]:
+    """Return the spans of the parts around elisions, in order. Empty if the elisions are unfair."""
+    if len(parts) < 2 or not all(part.inner in source.normalized for part in parts):
+        return []
+    first = _find_normalized(parts[0].inner, source)
+    for _ in range(20):  # further occurrences of the first part
         if first is None:
-            return None
+            break
         spans = [first]
         for before, part in pairwise(parts):
             stop = spans[-1][1]
-            span = _find_normalized(part.normalized, source, stop)
+            span = _find_normalized(part.inner, source, stop)
             if span is None:
-                return None
+                return []
             elided = source.text[source.span(*spans[-1])[1] : source.span(*span)[0]]
-            if span[0] - stop > _MAX_ELIDED or not is_right(before, elided, part):
+            if span[0] - stop > _MAX_ELIDED or not _is_fair(before, elided, part):
                 break
             spans.append(span)
         if len(spans) == len(parts):
             return spans
-        first = _find_normalized(parts[0].normalized, source, first[0] + 1)
-    return None
+        first = _find_normalized(parts[0].inner, source, first[0] + 1)
+    return []
 
 
 def _is_fair(before: _NormalPart, elided: str, behind: _NormalPart) -> bool:
-    """Return whether two parts may have an elision between them without a change of the meaning.
+    """Return whether an elision between two parts can't change the meaning.
 
-    Short ones may come from anywhere, so that they have to be in one sentence. What is left out of
-    the sentences of either may not have a negation.
+    Short parts could come from anywhere, so they must share a sentence. The elided ends of the
+    sentences of both parts must have no negation.
     """
     sentences = [elided[start:stop] for start, stop in sentence_spans(elided)]
     if len(sentences) > 1 and min(before.units, behind.units) < _MIN_PART:
@@ -583,85 +405,9 @@ def _is_fair(before: _NormalPart, elided: str, behind: _NormalPart) -> bool:
     return not any(NEGATION.search(sentence) for sentence in (*sentences[:1], *sentences[-1:]))
 
 
-def _cover(part: _NormalPart, source: NormalText) -> list[Span] | None:
-    """Return the places of parts of a text that a quotation is put together from, few and long.
-
-    None if it has something that no part is long enough for.
-    """
-    sizes, count = part.sizes, len(part.tokens)
-    if part.units < 2 * _MIN_PART:
-        return None
-    least = part.least_stops
-    if least[0] is None or not _has(part, 0, least[0], source):
-        return None
-    before: list[int | None] = [None] * (count + 1)  # where the part starts that ends there
-    before[0] = 0
-    filled = stop = 0
-    for start in range(count):
-        if before[start] is None:
-            continue
-        if not sizes[start]:  # a mark between two parts
-            if before[start + 1] is None:
-                before[start + 1] = start
-                filled = max(filled, start + 1)
-            continue
-        shortest = least[start]
-        if shortest is None:
-            break
-        stop = max(stop, shortest)
-        if not _has(part, start, stop, source):
-            continue
-        while stop < count and _has(part, start, stop + 1, source):
-            stop += 1
-        for at in range(max(shortest, filled + 1), stop + 1):
-            before[at] = start
-        filled = max(filled, stop)
-    return _spans_back(part, before, source)
-
-
-def _least_stops(sizes: Sequence[int]) -> list[int | None]:
-    """Return for each token behind which one a part from it on is long enough."""
-    result: list[int | None] = []
-    stop = total = 0
-    for size in sizes:
-        while total < _MIN_PART and stop < len(sizes):
-            total += sizes[stop]
-            stop += 1
-        result.append(stop if total >= _MIN_PART else None)
-        total -= size
-    return result
-
-
-def _has(part: _NormalPart, start: int, stop: int, source: NormalText) -> bool:
-    """Return whether a source has some tokens of a quotation in a row."""
-    tokens = part.normalized[part.tokens[start][0] : part.tokens[stop - 1][1]]
-    return _find_normalized(tokens, source) is not None
-
-
-def _spans_back(
-    part: _NormalPart, before: Sequence[int | None], source: NormalText
-) -> list[Span] | None:
-    """Return the places of the parts, from the last one back to the first."""
-    spans: list[Span] = []
-    at = len(part.tokens)
-    while at:
-        start = before[at]
-        if start is None:
-            return None
-        if part.sizes[start] or at - start > 1:
-            part_text = part.normalized[part.tokens[start][0] : part.tokens[at - 1][1]]
-            span = _find_normalized(_inner(part_text), source)
-            if span is None:
-                return None
-            spans.append(span)
-        at = start
-    return spans[::-1]
-
-
 def _terms(normalized: str) -> frozenset[str]:
-    """Return the words of a normal form, and the pairs of characters of Chinese."""
+    """Return the words of a normal form, and the pairs of Chinese characters."""
     tokens = _TOKEN.findall(normalized)
-    words = [token for token in set(tokens) if len(token) > 1]
-    if _IS_UNSPACED.search(normalized):
-        words += {pair for pair in map(str.__add__, tokens, tokens[1:]) if len(pair) == 2}
-    return frozenset(words)
+    pairs = map(str.__add__, tokens, tokens[1:])
+    unspaced = [pair for pair in pairs if len(pair) == 2 and _IS_UNSPACED(pair)]
+    return frozenset([*(token for token in tokens if len(token) > 1), *unspaced])

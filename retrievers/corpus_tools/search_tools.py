@@ -326,7 +326,7 @@ class CiteTool:
         self._searching = searching
 
     def cite(self, draft: str, document: str, skip: int, max_tokens: int) -> ToolOutput:
-        """Return for each quotation of a draft where it stands, or the text most like it."""
+        """Return the place of each quotation of a draft, or the most similar text."""
         quotes = draft_quotes(draft)
         if not quotes:
             raise ToolError("the draft has no words; give a quotation, or a text with some")
@@ -358,11 +358,9 @@ class CiteTool:
             start, stop = offset + start, offset + stop
             entry = location_of(self.view.passage_at(node, start), start, stop)
             entries.append(entry | {"text": node.text[start:stop]})
-        status = "nowhere" if match is None else match.status
-        repairs = () if match is None else match.repairs
+        status = "not_found" if match is None else "exact" if match.exact else "same_letters"
         key = "spans" if match else "nearest"
-        record = {"quote": quote, "status": status, "repairs": list(repairs), key: entries}
-        return _text(quote, status, repairs, entries), record
+        return _text(quote, status, entries), {"quote": quote, "status": status, key: entries}
 
     def _texts(self, quote: str, count: int) -> list[tuple[Node, int, str]]:
         """Return parts of documents that share words with a quotation, and where they start."""
@@ -385,9 +383,9 @@ class CiteTool:
         return texts
 
 
-def _text(quote: str, status: str, repairs: tuple[str, ...], entries: list[dict[str, Any]]) -> str:
-    what = f"{status} ({', '.join(repairs)})" if repairs else status
-    if status == "nowhere" and entries:
+def _text(quote: str, status: str, entries: list[dict[str, Any]]) -> str:
+    what = status.replace("_", " ")
+    if status == "not_found" and entries:
         what += ", the nearest text is"
     first = in_line(f"“{quote}”: {what}")
     if status == "exact":

@@ -9,16 +9,13 @@ from typing import Any
 
 from ...nodegraph.errors import check_integer, nearest_names
 from ...nodegraph.graph import NodeGraph
-from ...nodegraph.stored_answers import answer_key
-from ..answers.engine import QueryEngine
-from ..answers.staleness import AgentNote
 from ..composite.default_retriever import DefaultRetriever
 from ..filters import Filters, all_of
 from ..foreign.coercion import as_retriever
 from ..restricted_retriever import restriction_of
 from .reading_tools import CorpusView, ReadingTools
 from .search_tools import CiteTool, SearchTools
-from .tool_output import OutputBuilder, ToolError, ToolOutput, ToolSession, in_line, quoted
+from .tool_output import ToolError, ToolOutput, ToolSession
 
 _TYPES: Mapping[str, tuple[type, ...]] = {
     "string": (str,),
@@ -85,8 +82,6 @@ class CorpusTools:
         filters: Conditions that a document's metadata has to meet. What does not is invisible to
             all tools, whatever is asked.
         max_tokens: The budget of a call.
-        notes: Whether there is a tool ``note``, by which an agent stores its findings in the
-            graph (``graph.answers``); all other tools only read.
 
     Raises:
         TypeError: If ``graph`` is no graph.
@@ -116,7 +111,6 @@ class CorpusTools:
         target: str | None = None,
         filters: Filters | None = None,
         max_tokens: int = 800,
-        notes: bool = False,
     ) -> None:
         if not isinstance(graph, NodeGraph):
             raise TypeError(f"graph is a NodeGraph, not {graph!r:.80}")
@@ -130,23 +124,6 @@ class CorpusTools:
         self._reading = ReadingTools(self.view)
         self._citing = CiteTool(self.view, self._searching)
         self.tools = {tool.name: tool for tool in self._described()}
-        if notes:
-            self.tools["note"] = _tool(
-                "note",
-                "Store what you have found out about a question, with quotations in quotation "
-                "marks; or read the note on it, without text: whether its sources have changed.",
-                {
-                    "question": {"type": "string", "maxLength": 1_000, "description": "Of what."},
-                    "text": {
-                        "type": "string",
-                        "maxLength": 20_000,
-                        "default": "",
-                        "description": "The note; leave it out to read the stored one.",
-                    },
-                },
-                ["question"],
-                self._note,
-            )
 
     def _described(self) -> Sequence[CorpusTool]:
         searching, reading = self._searching, self._reading
@@ -214,36 +191,6 @@ class CorpusTools:
                 self._citing.cite,
             ),
         )
-
-    def _note(self, question: str, text: str, max_tokens: int) -> ToolOutput:
-        if not question.strip():
-            raise ToolError("the question is empty; say what the note is about")
-        engine = QueryEngine(self._searching.retriever, AgentNote(text), check="quotes")
-        lines = []
-        if text.strip():
-            written = engine.stream(question, keep=True).finish()
-            quotes = [quote for quote in written.quotes if quote.quoted]
-            lines = [in_line(f"“{quote.text}”: {quote.status}") for quote in quotes]
-        key = answer_key(question, None, None, engine.conditions(), is_note=True)
-        note = self.graph.answers.get(key)
-        if note is None:
-            return ToolOutput("There is no note on this question.")
-        lines += [
-            f"out of date: {cause}" for s in engine.stale_answers([note]) for cause in s.causes
-        ]
-        sources = [note.results[source.results[0]] for source in note.sources]
-        entry = {
-            "question": note.question,
-            "text": note.text,
-            "remarks": lines,
-            "sources": [
-                {"document": r.document_id, "start": r.start, "end": r.end} for r in sources
-            ],
-        }
-        places = ", ".join(f"{r.document_id} [{r.start}:{r.end}]" for r in sources)
-        builder = OutputBuilder(max_tokens)
-        builder.add("\n".join([quoted(note.text), *lines, in_line(f"rests on: {places}")]), entry)
-        return builder.output()
 
     def call(
         self,

@@ -435,7 +435,7 @@ def _is_quoted(statement: str, index: QuoteIndex) -> bool:
     """
     plain = re.sub(r"\s*\[\d+(?:,\s*\d+)*\]", "", statement)
     match = index.find(plain) if count_tokens(plain) >= MIN_QUOTED_TOKENS else None
-    return match is not None and match.status != "stitched" and "elision" not in match.repairs
+    return match is not None and len(match.spans) == 1
 
 
 def _numbered(texts: Sequence[str]) -> str:

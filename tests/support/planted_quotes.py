@@ -42,14 +42,12 @@ class Planted:
         text: The answer.
         status: What it is to be classed as.
         source: The number of the source that it stands in.
-        wording: What stands there, of an exact or repaired one.
         kind: How it was planted.
     """
 
     text: str
     status: str
     source: int | None
-    wording: str
     kind: str
 
 
@@ -67,10 +65,10 @@ class Planter:
         self._plain = [plain(text) for text in sources]
         self.kinds: Sequence[Callable[[], Planted | None]] = (
             *(self._exact,) * 5,
-            *(self._repaired,) * 4,
+            *(self._same_letters,) * 4,
             *(self._elided,) * 2,
             *(self._stitched,) * 3,
-            *(self._elsewhere,) * 3,
+            *(self._other_source,) * 3,
             *(self._other_number,) * 2,
             *(self._other_word,) * 2,
             self._other_document,
@@ -84,7 +82,7 @@ class Planter:
                 return planted
 
     def _answer(
-        self, quote: str, cited: int, status: str, source: int | None, **more: str
+        self, quote: str, cited: int, status: str, source: int | None, kind: str
     ) -> Planted:
         start, stop = _MARKS[self.language]
         if start in quote or stop in quote:
@@ -95,8 +93,7 @@ class Planter:
             text,
             status,
             None if source is None else source + 1,
-            more.get("wording", quote),
-            more["kind"],
+            kind,
         )
 
     def _span(self, least: int = 4, most: int = 14) -> tuple[int, str] | None:
@@ -146,7 +143,7 @@ class Planter:
         at, quote = found
         return self._answer(quote, at, "exact", at, kind="exact")
 
-    def _repaired(self) -> Planted | None:
+    def _same_letters(self) -> Planted | None:
         found = self._span()
         if found is None:
             return None
@@ -154,7 +151,7 @@ class Planter:
         quote, kind = self._rewritten(wording)
         if quote == wording or quote in self.sources[at]:
             return None
-        return self._answer(quote, at, "repaired", at, wording=wording, kind=kind)
+        return self._answer(quote, at, "same_letters", at, kind=kind)
 
     def _rewritten(self, text: str) -> tuple[str, str]:
         kind = self.rng.choice(["case", "spaces", "width", "hyphens", "quotation marks", "several"])
@@ -202,7 +199,7 @@ class Planter:
         if not all(self._whole(self.sources[at], str(part)) for part in parts):
             return None
         quote = self.rng.choice([" … ", "...", " [...] ", "……"]).join(map(str, parts))
-        return self._answer(quote, at, "repaired", at, wording="", kind="elision")
+        return self._answer(quote, at, "same_letters", at, kind="elision")
 
     def _stitched(self) -> Planted | None:
         at = self.rng.randrange(len(self.sources))
@@ -224,9 +221,9 @@ class Planter:
         is_number = one[-1].isdigit() and two[0].isdigit()  # which joined are another one
         if self._stands_in(quote) or (is_number and self.language not in _SPACED):
             return None
-        return self._answer(quote, at, "stitched", at, wording="", kind="stitched")
+        return self._answer(quote, at, "not_found", None, kind="stitched")
 
-    def _elsewhere(self) -> Planted | None:
+    def _other_source(self) -> Planted | None:
         found = self._span(5, 14)
         others = [
             n for n in range(len(self.sources)) if found and n not in self._stands_in(found[1])
@@ -235,7 +232,9 @@ class Planter:
             return None
         quote = found[1]
         first = next(n for n, text in enumerate(self.sources) if quote in text)
-        return self._answer(quote, self.rng.choice(others), "elsewhere", first, kind="elsewhere")
+        return self._answer(
+            quote, self.rng.choice(others), "other_source", first, kind="other source"
+        )
 
     def _other_number(self) -> Planted | None:
         found = self._span(6, 14)
@@ -248,7 +247,7 @@ class Planter:
         if new in self.sources[at]:  # so that both halves might stand there
             return None
         quote = text[: number.start()] + new + text[number.end() :]
-        return self._nowhere(quote, at, "other number")
+        return self._not_found(quote, at, "other number")
 
     def _other_word(self) -> Planted | None:
         found = self._span(6, 14)
@@ -258,7 +257,7 @@ class Planter:
         new = {"zh": "鯨鯢", "ja": "鯨鯢", "ar": "حوت"}.get(self.language, "whale")
         words = list(re.finditer(r"\S+" if self.language in _SPACED else r"\w", text))
         word = self.rng.choice(words[1:-1])
-        return self._nowhere(text[: word.start()] + new + text[word.end() :], at, "other word")
+        return self._not_found(text[: word.start()] + new + text[word.end() :], at, "other word")
 
     def _other_document(self) -> Planted | None:
         """A sentence of the same words that no source has."""
@@ -269,12 +268,12 @@ class Planter:
         words = text.split() if self.language in _SPACED else list(text)
         self.rng.shuffle(words)
         quote = (" " if self.language in _SPACED else "").join(words)
-        return self._nowhere(quote, at, "other order")
+        return self._not_found(quote, at, "other order")
 
-    def _nowhere(self, quote: str, at: int, kind: str) -> Planted | None:
+    def _not_found(self, quote: str, at: int, kind: str) -> Planted | None:
         if self._stands_in(quote) or re.search(r"\w", quote) is None:
             return None
-        return self._answer(quote, at, "nowhere", None, wording="", kind=kind)
+        return self._answer(quote, at, "not_found", None, kind=kind)
 
 
 def plain(text: str) -> str:

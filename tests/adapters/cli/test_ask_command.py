@@ -61,14 +61,14 @@ def test_quotations_are_looked_up(nodekin, server):
     server.text = "Black tea “is FERMENTED” [1], “never smoked” [1]."
     ran = nodekin("ask", "Which tea is fermented?", "--in", "docs", "-k", "1")
     assert ran.out.splitlines()[-2:] == [
-        "“is FERMENTED”  repaired  docs/tea.md:7",
-        "“never smoked”  nowhere",
+        "“is FERMENTED”  same letters  docs/tea.md:7",
+        "“never smoked”  not found",
     ]
     assert "“never smoked” stands in no source" in ran.err
     ran = nodekin("ask", "Which tea is fermented?", "--in", "docs", "-k", "1", "--json")
     first, second = json.loads(ran.out)["quotes"]
-    assert (first["status"], first["spans"][0]["text"]) == ("repaired", "is fermented")
-    assert (second["status"], second["spans"]) == ("nowhere", [])
+    assert (first["status"], first["spans"][0]["text"]) == ("same_letters", "is fermented")
+    assert (second["status"], second["spans"]) == ("not_found", [])
 
 
 def test_the_model_may_be_named_by_options(nodekin, server, monkeypatch):

@@ -37,7 +37,7 @@ def test_quotations_come_with_their_places(setups) -> None:
     end = events_of(client.post("/api/ask", question="Is black tea fermented?"))[-1]
     assert [(quote["text"], quote["status"]) for quote in end["quotes"]] == [
         ("fermented", "exact"),
-        ("not smoked", "nowhere"),
+        ("not smoked", "not_found"),
     ]
     assert end["quotes"][0]["spans"][0]["document_id"] == "tea/black.md"
 

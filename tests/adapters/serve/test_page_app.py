@@ -9,13 +9,11 @@ from pathlib import Path
 import pytest
 from page_client import Client
 
-from nodekin.adapters.serve.page_app import PageApp, page_of
+from nodekin.adapters.serve.page_app import PageApp
 from nodekin.adapters.serve.tried_setups import TriedSetups
 from nodekin.nodegraph import Document, NodeGraph
-from nodekin.retrievers import QueryEngine, Retriever
 from nodekin.retrievers.evaluation.setups.opening import SetupOpener
 from nodekin.retrievers.evaluation.setups.setup_file import SetupFile
-from nodekin.retrievers.strategies.strategy_registry import make_strategy
 
 
 def test_the_corpus_with_its_groups_and_setups(client) -> None:
@@ -191,70 +189,3 @@ def test_the_log_says_why_a_request_failed(app, client, caplog, monkeypatch) -> 
     assert client.get("/api/tree", node="no\x1b[2J").status_code == 404
     assert "GET '/api/tree' failed: " in caplog.text
     assert "\x1b" not in caplog.text
-
-
-def test_stored_answers_with_their_old_and_new_sources(graph) -> None:
-    engine = QueryEngine(Retriever(graph, "ROOT", top_k=1), lambda prompt: "By **steam** [1].")
-    client = Client(page_of(engine))
-    assert client.get("/api/corpus").json()["answers"] == 0
-    engine.query("steamed green tea?", keep=True)
-    engine.restricted({"x": 1}).query("a tenant's question", keep=True)
-    record = client.get("/api/answers").json()
-    (answer,) = record["answers"]
-    assert (record["total"], answer["stale"], answer["note"]) == (1, None, False)
-    assert answer["blocks"] == [["p", {}, "By ", ["strong", {}, "steam"], " [1]."]]
-    assert answer["sources"][0]["document"] == "tea/green.md"
-    graph.add(Document("Steamed green tea? Green tea is steamed.", id="new.md"))
-    (answer,) = client.get("/api/answers").json()["answers"]
-    assert [one["document"] for one in answer["removed"]] == ["tea/green.md"]
-    assert [one["document"] for one in answer["added"]] == ["new.md"]
-    assert "a new result: new.md" in answer["stale"]
-    assert client.post("/api/refresh", key=answer["key"]).json()["stale"] is None
-    assert graph.answers.stale(engine)[0].answer.question == "a tenant's question"
-    assert client.get("/api/answers", skip="1").json()["answers"] == []
-
-
-def test_what_the_page_can_not_answer_again(graph) -> None:
-    retriever = Retriever(graph, "ROOT", top_k=1)
-    engine = QueryEngine(retriever, lambda prompt: "Steam [1].")
-    engine.query("steamed green tea?", keep=True)
-    restricted = engine.restricted({"x": 1})
-    restricted.query("a tenant's question", keep=True)
-    own, other = sorted(graph.answers, key=lambda answer: answer.conditions != "")
-    assert Client(page_of(engine)).post("/api/refresh", key=other.key).status_code == 404
-    assert Client(page_of(retriever)).post("/api/refresh", key=own.key).status_code == 400
-    client = Client(page_of(restricted))
-    assert [one["key"] for one in client.get("/api/answers").json()["answers"]] == [other.key]
-
-
-def test_stored_answers_of_strategies_and_of_other_set_ups(graph, tmp_path) -> None:
-    """Each is checked, and answered again, by what it was asked with, where that is there."""
-    asked: list[str] = []
-
-    def model(prompt: str) -> str:
-        asked.append(prompt)
-        return "By steam [1]."
-
-    lines = {"type": "Retriever", "group_name": "ROOT", "top_k": 1}
-    tables = {"main": lines, "chinese": {**lines, "similarity": "bm25_chinese"}}
-    file = SetupFile(tables, default="main")
-    setups = TriedSetups(SetupOpener(file, graph), tmp_path / "setups.toml")
-    main, chinese = map(setups.retriever, ("", setups.declared()[1]["toml"]))
-    for question, retriever, mode in (
-        ("green tea 1", main, "refine"),
-        ("green tea 2", make_strategy("multi_query", main, model), "stuff"),
-        ("green tea 3", chinese, "stuff"),
-        ("green tea 4", Retriever(graph, "ROOT", "exact"), "stuff"),
-    ):
-        QueryEngine(retriever, model, mode).query(question, keep=True)
-    QueryEngine(main, model, min_score=100).query("green tea 5", keep=True)
-    client = Client(PageApp(setups, model))
-    answers = client.get("/api/answers").json()["answers"]
-    assert [answer["comparable"] for answer in answers] == [True, True, True, False, True]
-    assert [answer["stale"] for answer in (*answers[:3], answers[4])] == [None] * 4
-    assert answers[3]["stale"][0] == "it was made with another retriever: Retriever"
-    graph.add(Document("Nothing of that kind.", id="new.md"))
-    asked.clear()
-    again = client.post("/api/refresh", key=answers[1]["key"]).json()
-    assert (again["stale"], again["comparable"]) == (None, True)
-    assert len(asked) == 2  # the strategy, and the answer

@@ -17,8 +17,7 @@ from scripted_server import ChatServer, broken, serving
 from nodekin.adapters.evaluation.setup_session import load_setup
 from nodekin.adapters.openai_chat import OpenAIChat
 from nodekin.adapters.serve.page_app import PageApp, page_of
-from nodekin.nodegraph import Document, NodeGraph
-from nodekin.retrievers import QueryEngine, Retriever
+from nodekin.nodegraph import NodeGraph
 
 playwright = pytest.importorskip(
     "playwright.sync_api", reason="the page in a browser needs playwright (dependency group ci)"
@@ -238,24 +237,6 @@ def test_without_a_model_there_are_passages(chromium, setups) -> None:
         opened.close()
 
 
-def test_a_stored_answer_is_listed_and_answered_again(chromium, graph) -> None:
-    engine = QueryEngine(Retriever(graph, "ROOT", top_k=1), lambda prompt: "<b>Steam</b> [1].")
-    engine.query("steamed green tea?", keep=True)
-    graph.add(Document("Steamed green tea? Green tea is steamed.", id="<i>new</i>"))
-    with served(page_of(engine)) as address:
-        opened = PageVisit(chromium, address, "#answers")
-        item = opened.page.locator(".stored")
-        expect(item.locator(".chip")).to_have_text("out of date")
-        item.locator("summary").click()
-        expect(item).to_contain_text("<b>Steam</b> [1].")
-        expect(item.locator(".side-0")).to_contain_text("tea/green.md")
-        expect(item.locator(".side-1 button")).to_have_text("<i>new</i>")
-        item.get_by_role("button", name="Answer again").click()
-        expect(item.locator(".chip")).to_have_text("up to date")
-        expect(item.locator(".side-0 b")).to_have_text("<i>new</i>")
-        opened.close()
-
-
 def test_the_page_of_a_pdf_with_a_sentence_marked(chromium) -> None:
     with (
         NodeGraph("examples/files/handbook.pdf", progress=False) as graph,
@@ -442,41 +423,6 @@ def test_on_a_phone_nothing_is_wider_than_the_screen(visit, view) -> None:
             expect(opened.page.locator(".ranking").first).to_be_visible()
         assert opened.page.evaluate("document.documentElement.scrollWidth") <= 360
         opened.screenshot(f"phone_{view}_{scheme}")
-
-
-@pytest.mark.parametrize(("scheme", "locale"), [("light", "en-US"), ("dark", "zh-CN")])
-def test_stored_answers_on_a_phone_by_the_keyboard(visit, graph, model, scheme, locale) -> None:
-    engine = QueryEngine(graph, OpenAIChat("scripted", base_url=model.url, api_key="none"))
-    for number in range(21):
-        engine.query(f"Which tea is fermented, {number:02}?", keep=True)
-    graph.add("Oolong tea is fermented in part, and 06 of them wholly.")
-    screen = {"width": 360, "height": 740}
-    opened = visit("#answers", viewport=screen, locale=locale, color_scheme=scheme)
-    page, items = opened.page, opened.page.locator(".stored")
-    expect(items).to_have_count(20)
-    links = page.locator("nav a:visible")
-    assert all(link.evaluate("e => e.scrollWidth <= e.clientWidth") for link in links.all())
-    links.last.focus()
-    for _ in range(3):  # the language, the theme
-        page.keyboard.press("Tab")
-    page.keyboard.press("Enter")
-    first = items.first
-    expect(first).to_have_attribute("open", "")
-    assert first.locator(".two").evaluate("e => e.scrollWidth <= e.clientWidth")
-    opened.screenshot(f"answers_{scheme}", full_page=True)
-    assert page.evaluate(WEAK_WORDS) == []
-    assert page.evaluate(NAMELESS) == []
-    assert page.evaluate("document.documentElement.scrollWidth") <= 360
-    first.locator("button").last.focus()
-    model.text = "Oolong is fermented in part [1]."
-    page.keyboard.press("Enter")
-    expect(first).to_contain_text("Oolong is fermented in part")
-    expect(first.locator("summary")).to_be_focused()
-    page.locator("#answers > .controls button").last.focus()
-    page.keyboard.press("Enter")
-    expect(items).to_have_count(1)
-    expect(first.locator("summary")).to_be_focused()
-    assert page.evaluate(FOCUSED)[1] >= 2
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

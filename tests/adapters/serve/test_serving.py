@@ -54,7 +54,6 @@ def test_the_page_of_a_restricted_engine_shows_nothing_of_others() -> None:
     (other,) = graph.find("FineChunk")(graph.node("b.md"))
     retriever = FusionRetriever([Retriever(graph, "ROOT"), Retriever(graph, "FineChunk")])
     engines = [QueryEngine(one, answers) for one in (Retriever(graph, "ROOT"), retriever)]
-    QueryEngine(retriever, answers).query("secret?", keep=True)
     group = 'type = "Retriever"\ngroup_name = "ROOT"'
     for engine in engines:
         client = Client(page_of(restrict(engine, {"tenant": "a"})))
@@ -77,7 +76,6 @@ def test_the_page_of_a_restricted_engine_shows_nothing_of_others() -> None:
             assert missing.status_code == 400
         corpus = client.get("/api/corpus").json()
         assert {one["size"] for one in corpus["groups"]} == {0}
-        assert client.get("/api/answers").json()["total"] == 0
     with pytest.raises(ValueError, match="only known in a call"):
         page_of(restrict(retriever, lambda: {"tenant": "a"}))
 

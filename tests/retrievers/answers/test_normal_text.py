@@ -1,10 +1,12 @@
 """Texts in the form in which quotations are compared, and the places of its parts."""
 
+import unicodedata
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodekin.retrievers.answers.quote_matching import NormalText, differences, letters_of
+from nodekin.retrievers.answers.quote_matching import NormalText
 
 
 @pytest.mark.parametrize(
@@ -38,21 +40,25 @@ def test_a_part_of_the_form_has_its_place_in_the_text(
 
 
 @pytest.mark.parametrize(
-    ("text", "other", "names"),
+    ("text", "other"),
     [
-        ("Green tea.", "Green tea.", ()),
-        ("Green tea.", "green  tea.", ("case", "spaces")),
-        ("ＯＫ", "OK", ("width",)),
-        ("'tea'", "“tea”", ("quotation marks",)),
-        ("re-\ntrieval", "retrieval", ("spaces", "hyphens")),
+        ("Green tea.", "green  tea."),
+        ("ＯＫ", "OK"),
+        ("'tea'", "“tea”"),
+        ("re-\ntrieval", "retrieval"),
     ],
 )
-def test_two_texts_of_one_form_differ_in(text: str, other: str, names: tuple[str, ...]) -> None:
-    assert differences(text, other) == names
+def test_texts_that_differ_only_in_writing_have_one_form(text: str, other: str) -> None:
     assert NormalText(text).normalized == NormalText(other).normalized
 
 
 VARIED = "aß-\u00ad\u200b\n é\u0301か\u3099ｶﾞᄀ각²5½ﬁİΣς…“ー\u0640\ufe7dو\u0654Ⅳ㌔"
+
+
+def letters_of(text: str) -> str:
+    for _ in range(2):  # a decomposed character may have another case
+        text = unicodedata.normalize("NFKD", text.casefold())
+    return "".join(filter(str.isalnum, text)).replace("\u0640", "")
 
 
 @given(st.text(st.sampled_from(VARIED)))

@@ -1,0 +1,121 @@
+"""Compare the sources of an answer with the graph and with a new search."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from ...nodegraph.graph import NodeGraph
+from ...nodegraph.node import ROOT, Node
+from ..base_retriever import BaseRetriever, current_restriction, inner_retrievers, with_all_inner
+from ..filters import Filters, all_of, parse_filters
+from ..protocols import RetrieverProtocol
+from ..restricted_retriever import RestrictedRetriever
+from ..results import ScoredNode
+from .answer import Answer, Source
+
+
+@dataclass(frozen=True, slots=True)
+class SourceChanges:
+    """The changes of an answer's sources, from ``QueryEngine.check_current``.
+
+    Attributes:
+        changed: The cited sources whose text has changed in its document.
+        removed: The cited sources whose document was removed.
+        new: The results that a search finds now and that the answer was not made from.
+    """
+
+    changed: tuple[Source, ...] = ()
+    removed: tuple[Source, ...] = ()
+    new: tuple[ScoredNode, ...] = ()
+
+    @property
+    def is_current(self) -> bool:
+        """Whether nothing has changed."""
+        return not (self.changed or self.removed or self.new)
+
+
+def without_strategies(retriever: RetrieverProtocol) -> RetrieverProtocol:
+    """Return a copy of a retriever that searches without a language model.
+
+    Raises:
+        ValueError: If a retriever calls a model and is not a strategy around one retriever.
+    """
+    inner = inner_retrievers(retriever)
+    if getattr(retriever, "calls_model", False) or not (inner or _is_free(retriever)):
+        if len(inner) != 1:
+            raise ValueError(
+                f"check_current searches without a language model, and {retriever!r:.80} needs one"
+            )
+        return without_strategies(inner[0][1])
+    if isinstance(retriever, BaseRetriever) and not _is_free(retriever):
+        return retriever.with_inner_retrievers({n: without_strategies(item) for n, item in inner})
+    return retriever
+
+
+def _is_free(retriever: object) -> bool:
+    return bool(getattr(retriever, "is_free", True))
+
+
+def compare_sources(
+    answer: Answer, results: Sequence[ScoredNode], retrievers: Iterable[object]
+) -> SourceChanges:
+    """Return the changes of an answer's sources.
+
+    Args:
+        answer: The answer.
+        results: The results of the search now.
+        retrievers: What found the sources. Documents that their restrictions exclude count as
+            removed.
+
+    Raises:
+        ValueError: If no graph is searched.
+    """
+    parts = [item for retriever in retrievers for item in with_all_inner(retriever)]
+    allowed = parse_filters(all_of(current_restriction(), *map(_restriction, parts)))
+    ids = list(dict.fromkeys(r.node.document_id for s in answer.cited for r in _results(s)))
+    graphs = {id(graph): graph for item in parts for graph in _graphs(item)}.values()
+    if not graphs:
+        raise ValueError(f"check_current compares documents of a NodeGraph, got {parts[0]!r:.80}")
+    documents: dict[str, tuple[NodeGraph, Node]] = {}
+    for graph in graphs:
+        existing = graph.reader.existing_nodes(ids)
+        documents |= {node.id: (graph, node) for node in existing if allowed.matches(node)}
+    found = {_key(result) for result in results}
+    changed, removed = [], []
+    for source in answer.cited:
+        missing = [r for r in _results(source) if r.node.document_id and _key(r) not in found]
+        if any(result.node.document_id not in documents for result in missing):
+            removed.append(source)
+        elif not all(_exists(r.node, *documents[r.node.document_id]) for r in missing):
+            changed.append(source)
+    known = set(map(_key, answer.results))
+    new = tuple(result for result in results if _key(result) not in known)
+    return SourceChanges(tuple(changed), tuple(removed), new)
+
+
+def _restriction(item: object) -> Filters | None:
+    if isinstance(item, RestrictedRetriever):
+        return item.filters() if callable(item.filters) else item.filters
+    return getattr(item, "_restriction", None)
+
+
+def _graphs(item: object) -> list[NodeGraph]:
+    graphs = (getattr(item, "graph", None), *getattr(item, "graphs", ()))
+    return [graph for graph in graphs if isinstance(graph, NodeGraph)]
+
+
+def _results(source: Source) -> Sequence[ScoredNode]:
+    return (source.result, *source.merged)
+
+
+def _key(result: ScoredNode) -> tuple[str, str]:
+    """Return what stays equal if a text moves in its document."""
+    return result.node.document_id, result.node.text
+
+
+def _exists(node: Node, graph: NodeGraph, document: Node) -> bool:
+    """Return whether the text of a node still exists: in its document, or as a generated node."""
+    if node.group == ROOT or node.start is not None:
+        return node.text in document.text
+    return any(other.text == node.text for other in graph.reader.existing_nodes([node.id]))
