@@ -31,7 +31,7 @@ def test_no_arguments_show_the_help(nodekin):
 
 
 COMMANDS = [
-    *"index search ask answers list show remove status trust groups explain".split(),
+    *"index search ask list show remove status trust groups explain".split(),
     *sorted(plugins("nodekin.commands")),
 ]
 
