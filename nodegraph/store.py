@@ -66,7 +66,7 @@ class NodeStore(ABC):
     To write a store, implement the abstract methods, which do no more than they say; whatever a
     write means for revisions and links is worked out before they are called. A subclass may
     replace the other methods by faster ones, and where it is shared by processes ``snapshot``,
-    ``writing`` and ``touch``. ``nodekin.nodegraph.testing.check_store`` checks it.
+    ``writing`` and ``touch``.
     """
 
     def in_transaction(self) -> bool:

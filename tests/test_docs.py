@@ -21,7 +21,9 @@ from pathlib import Path
 import house
 import pytest
 from click.testing import CliRunner
+from index_checks import check_index
 from scripted_server import ChatServer, serving
+from store_checks import check_store
 
 from nodekin.adapters.cli.app import app
 from nodekin.nodegraph import NodeGraph, split_paragraphs, split_sentences
@@ -249,7 +251,9 @@ def test_the_folder_example(
 
 
 def test_the_example_of_own_similarities(capsys: pytest.CaptureFixture[str]) -> None:
-    runpy.run_path(str(REPO / "examples" / "own_similarity.py"), run_name="__main__")
+    example = runpy.run_path(str(REPO / "examples" / "own_similarity.py"), run_name="__main__")
+    check_index(example["TfIdf"]())
+    check_index(index=example["trigram_index"])
     shown = capsys.readouterr().out
     assert re.search(r"tf-idf +\d\.\d\d The Yellow River", shown)
     assert re.search(r"trigrams +0\.\d\d The Yangtze is a river\.", shown.partition("Jangtse")[2])
@@ -257,9 +261,10 @@ def test_the_example_of_own_similarities(capsys: pytest.CaptureFixture[str]) -> 
 
 @pytest.mark.slow
 def test_the_example_of_a_store_of_ones_own(capsys: pytest.CaptureFixture[str]) -> None:
-    runpy.run_path(str(REPO / "examples" / "own_store.py"), run_name="__main__")
+    example = runpy.run_path(str(REPO / "examples" / "own_store.py"), run_name="__main__")
+    mapping_store = example["MappingStore"]
+    check_store(lambda: mapping_store({}), reopen=lambda store: mapping_store(store.data))
     shown = capsys.readouterr().out
-    assert "check_store finds nothing wrong" in shown
     for session in ("first", "second"):
         assert f"{session} session: ['Tea is a drink', 'It is made of leaves.']" in shown
     assert shown.endswith("in both sessions: 1\n")

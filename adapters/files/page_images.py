@@ -75,7 +75,7 @@ class PageImages:
                 self._cache.move_to_end(key)
                 return self._cache[key]
         try:
-            image = self._workers.call((str(path), page, rectangles))
+            image: bytes | str = self._workers.call((str(path), page, rectangles))
         except (TimeoutError, ChildProcessError) as error:
             raise ReadError(f"can't show page {page} of {path}: {error}") from error
         if isinstance(image, str):

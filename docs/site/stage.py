@@ -29,7 +29,6 @@ MODULES = {
     "nodekin.adapters.openai": ("OpenAIEmbedder", "RerankEndpoint"),
     "nodekin.adapters.openai_chat": ("OpenAIChat", "ChatUsage"),
     "nodekin.adapters.evaluation": ("load_setup", "open_graph"),
-    "nodekin.retrievers.testing": ("check_index", "check_retriever"),
 }
 
 

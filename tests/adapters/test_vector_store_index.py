@@ -8,6 +8,7 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from index_checks import check_index
 from langchain_classic.retrievers import ParentDocumentRetriever
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
@@ -30,7 +31,6 @@ from nodekin.retrievers import (
     register_index,
 )
 from nodekin.retrievers.indexes.nearest_vectors import unit
-from nodekin.retrievers.testing import check_index
 
 
 class ListBackend:

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from hypothesis import settings
+from store_checks import check_store
 from store_machine import StoreMachine
 from stress import amount
 
@@ -121,3 +122,8 @@ def test_an_address_of_another_kind_is_no_file(address: str) -> None:
     with pytest.raises(ValueError, match="is no kind of server that holds a graph") as caught:
         NodeGraph(store=address)
     assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize("store", [MemoryStore, PackingStore])
+def test_store_in_memory_passes_checks(store: type[MemoryStore]) -> None:
+    check_store(store)

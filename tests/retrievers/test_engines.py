@@ -3,8 +3,10 @@
 from datetime import date
 from typing import Any
 
+import index_checks
 import pytest
 from engines import Engine
+from index_checks import check_index, check_retriever
 from stress import amount
 
 from nodekin.nodegraph import Document, NodeGraph, count_tokens
@@ -13,9 +15,7 @@ from nodekin.retrievers import (
     Retriever,
     RetrieverSettings,
     as_retriever,
-    testing,
 )
-from nodekin.retrievers.testing import check_index, check_retriever
 
 LETTERS = "aeiounrtbmk河茶"
 
@@ -106,8 +106,8 @@ def rows(results: list[Any]) -> list[Any]:
 def test_an_index_is_right_after_any_change(
     engine: Engine, similarity: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(testing, "_STEPS", amount(8, 25))
-    monkeypatch.setattr(testing, "_TOGGLES", amount(8, 20))
+    monkeypatch.setattr(index_checks, "_STEPS", amount(8, 25))
+    monkeypatch.setattr(index_checks, "_TOGGLES", amount(8, 20))
     check_index(similarity, graph_options=engine.options)
 
 

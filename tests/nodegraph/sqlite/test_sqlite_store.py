@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import pytest
 from hypothesis import settings
 from hypothesis.stateful import rule
+from store_checks import check_store
 from store_machine import StoreMachine
 from stress import amount
 
@@ -116,3 +117,12 @@ def test_an_add_reads_each_group_once(tmp_path: Path) -> None:
     assert len(transactions) == 3
     assert [part.count("FROM groups WHERE name = ") for part in transactions] == [1, 2, 0]
     assert [part.count("UPDATE groups") for part in transactions] == [1, 2, 0]
+
+
+@pytest.mark.slow
+def test_store_in_file_passes_checks(tmp_path: Path) -> None:
+    numbers = iter(range(100))
+    check_store(
+        lambda: SQLiteStore(tmp_path / f"{next(numbers)}.db"),
+        reopen=lambda store: SQLiteStore(getattr(store, "path", "")),
+    )

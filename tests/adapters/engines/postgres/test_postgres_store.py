@@ -16,13 +16,13 @@ from entity_links import WITH_ANNA, WITHOUT, changed_in_turns
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import run_state_machine_as_test
 from postgres_server import RunningServer
+from store_checks import check_store
 from store_machine import StoreMachine
 from stress import amount
 
 from nodekin.adapters.engines.postgres.postgres_store import PostgresStore
 from nodekin.adapters.engines.postgres.server_connection import PostgresAddress
 from nodekin.nodegraph import Document, NodeGraph, NodeStore, StoreError
-from nodekin.nodegraph.testing import check_store
 from nodekin.retrievers import Retriever
 
 

@@ -1,6 +1,4 @@
-"""Check a similarity, an index or a retriever of your own as the built-in ones are checked."""
-
-from __future__ import annotations
+"""Searches with an index or a retriever, compared with searches of a new graph."""
 
 import asyncio
 import logging
@@ -15,23 +13,16 @@ from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal, TypedDict
+from typing import Any
 
 import numpy as np
 
-from ..nodegraph.document import Document
-from ..nodegraph.graph import NodeGraph
-from ..nodegraph.node import Node
-from ..nodegraph.search_text import SearchTextOption
-from .filters import Filters, parse_filters
-from .protocols import RetrieverProtocol, Similarity
-from .results import ScoredNode
-from .retriever import Retriever
-from .similarities.registry import DEFAULT, MakeIndex
-from .validation import with_settings
-
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
+from nodekin.nodegraph import Document, Node, NodeGraph
+from nodekin.retrievers import Retriever, ScoredNode
+from nodekin.retrievers.filters import Filters, parse_filters
+from nodekin.retrievers.protocols import RetrieverProtocol
+from nodekin.retrievers.similarities.registry import DEFAULT
+from nodekin.retrievers.validation import with_settings
 
 TEXTS = (
     "green tea\nblack tea with milk\nriver water",
@@ -65,46 +56,23 @@ Row = tuple[str, float]  # id and score
 
 
 def check_index(
-    similarity: str | Similarity | Callable[..., Any] = "bm25",
+    similarity: Any = "bm25",
     *,
-    index: str | MakeIndex = DEFAULT,
+    index: Any = DEFAULT,
     embed: Any = None,
     texts: Sequence[str] = TEXTS,
     queries: Sequence[str] = QUERIES,
     graph_options: Callable[[], Mapping[str, Any]] = dict,
 ) -> None:
-    """Check that a similarity and its index keep what retrievers rely on.
-
-    The nodes are the lines of the texts. The checks, in this order:
-
-    - Scores are finite numbers, results best first, ties in document order, none twice.
-    - ``top_k`` results are the first of all results, also with filters, which apply before
-      ranking and don't change scores. Many queries at once have the results of each.
-    - After documents were added, changed and removed, and after ``NodeGraph.refresh``, results
-      are those of a new graph with the same documents.
-    - After another ``search_text`` of the group was declared as well.
-    - A graph that is closed and opened again has the same results, also when the files of the
-      index (``graph.index_file``) are damaged.
-    - Threads that search while another changes the graph see one of its states.
+    """Check rankings, filters, changes, search texts, ``refresh``, reopening and threads.
 
     Args:
-        similarity: As for ``Retriever``: a name, an object or a registered function.
-        index: As for ``Retriever``: a name, or a class or function that makes the index.
-        embed: The embedding model for a similarity of embeddings; one that counts letters by
-            default.
-        texts: Texts of some lines, a few of which are equal; at least three.
+        similarity: As for ``Retriever``.
+        index: As for ``Retriever``.
+        embed: The embedding model. Defaults to a model that counts letters.
+        texts: At least three texts of some lines, a few of which are equal.
         queries: Queries that match some of the lines.
-        graph_options: Returns what ``NodeGraph`` takes besides, for a new, empty graph: ``{"store":
-            address}``. Called for every graph that is checked; those with which it is compared
-            are in memory.
-
-    Raises:
-        AssertionError: If a check fails; the message says which, and what was returned instead.
-        ValueError: If the texts and queries can't show anything.
-
-    Example:
-        >>> check_index("bm25")
-        >>> check_index("cosine")
+        graph_options: Returns more arguments of ``NodeGraph``, for each graph that is checked.
     """
     check = _IndexCheck(
         similarity, index, embed or _count_letters, tuple(texts), tuple(queries), graph_options
@@ -125,26 +93,7 @@ def check_retriever(
     queries: Sequence[str] = QUERIES,
     graph_options: Callable[[], Mapping[str, Any]] = dict,
 ) -> None:
-    """Check that a retriever keeps what strategies, fusions and engines rely on.
-
-    The graph has the documents of the texts, and the group ``"line"`` of their lines. The checks:
-    results are ``ScoredNode``s, best first, none twice, at most ``top_k``; filters hold;
-    ``aretrieve`` returns what ``retrieve`` returns; after changes of the graph results are those
-    of a new graph.
-
-    Args:
-        make: Returns the retriever for a graph.
-        embed: The graph's embedding model; one that counts letters by default.
-        texts: The documents.
-        queries: Queries that match some of them.
-        graph_options: Returns what ``NodeGraph`` takes besides, for a new, empty graph.
-
-    Raises:
-        AssertionError: If a check fails; the message says which, and what was returned instead.
-
-    Example:
-        >>> check_retriever(lambda graph: Retriever(graph, "line", target="ROOT"))
-    """
+    """Check results, ``top_k``, filters, ``aretrieve``, and results after changes."""
     corpus = _Corpus(texts, embed or _count_letters)
     graph = corpus.graph(graph_options())
     retriever = make(graph)
@@ -152,14 +101,13 @@ def check_retriever(
     corpus.remove("d1", graph)
     for query in queries:
         results = retriever.retrieve(query)
-        _check(all(isinstance(r, ScoredNode) for r in results), f"{query!r}: no ScoredNodes")
+        assert all(isinstance(r, ScoredNode) for r in results), query
         _check_rows(_rows(results), f"{query!r}: ")
         for k in (1, 2):
             count = len(retriever.retrieve(query, top_k=k))
-            _check(count <= k, f"{query!r}: top_k={k} returns {count} results")
+            assert count <= k, f"{query!r}: top_k={k} returns {count} results"
         for result in retriever.retrieve(query, filters={"color": "red"}):
-            color = result.node.metadata.get("color")
-            _check(color == "red", f"{query!r}: a filter for 'red' returns a node of {color!r}")
+            assert result.node.metadata.get("color") == "red", query
         with ThreadPoolExecutor(1) as thread:  # also where an event loop runs in this one
             awaited = thread.submit(asyncio.run, retriever.aretrieve(query)).result()
         _check_same(_rows(awaited), _rows(results), f"{query!r}: aretrieve, beside retrieve")
@@ -190,22 +138,11 @@ class _Corpus:
         del self.documents[id]
         graph.remove(id)
 
-    def graph(
-        self, options: Mapping[str, Any] = _NO_OPTIONS, search_text: SearchTextOption = None
-    ) -> NodeGraph:
+    def graph(self, options: Mapping[str, Any] = _NO_OPTIONS, search_text: Any = None) -> NodeGraph:
         graph = NodeGraph(embed=self.embed, progress=False, **options)
         graph.create_node_group("line", str.splitlines, search_text=search_text)
         graph.add([*self.documents.values()])
         return graph
-
-
-class _Options(TypedDict, total=False):
-    """How a query is run while an index is checked."""
-
-    filters: Mapping[str, Any]
-    top_k: int
-    target: str
-    lift: Literal["max", "sum", "mean"]
 
 
 @dataclass(frozen=True)
@@ -213,7 +150,7 @@ class _IndexCheck:
     """The checks of one similarity and index."""
 
     similarity: Any
-    index: str | MakeIndex
+    index: Any
     embed: Any
     texts: tuple[str, ...]
     queries: tuple[str, ...]
@@ -222,12 +159,12 @@ class _IndexCheck:
     def checked_graph(self, corpus: _Corpus) -> NodeGraph:
         return corpus.graph(self.graph_options())
 
-    def retriever(self, graph: NodeGraph, **options: Unpack[_Options]) -> Retriever:
-        settings: _Options = {"top_k": 10_000, **options}
-        arguments = with_settings(Retriever, settings)
+    def retriever(self, graph: NodeGraph, **options: Any) -> Retriever:
+        options = {"top_k": 10_000, **options}
+        arguments = with_settings(Retriever, options)
         return Retriever(graph, "line", self.similarity, index=self.index, **arguments)
 
-    def rankings(self, graph: NodeGraph, **options: Unpack[_Options]) -> list[list[Row]]:
+    def rankings(self, graph: NodeGraph, **options: Any) -> list[list[Row]]:
         retriever = self.retriever(graph, **options)
         return [_retrieve(retriever, query) for query in self.queries]
 
@@ -236,11 +173,7 @@ class _IndexCheck:
         nodes = {node.id: node for node in graph.nodes("line")}
         position = {node_id: at for at, node_id in enumerate(nodes)}
         rankings = self.rankings(graph)
-        if max(map(len, rankings)) < 2:
-            raise ValueError(
-                f"no query of {self.queries!r:.200} has two results; pass queries= that match some "
-                "lines of the texts"
-            )
+        assert max(map(len, rankings)) > 1, "the queries match nothing"
         many = self.retriever(graph).batch(self.queries)
         for query, ranking, results in zip(self.queries, rankings, many, strict=True):
             _check_rows(ranking, f"{query!r}: ", position)
@@ -348,18 +281,15 @@ class _IndexCheck:
             while not finished.is_set():
                 for at, query in enumerate(self.queries):
                     got = _retrieve(retriever, query)
-                    _check(
-                        any(_same(got, state[at]) for state in states),
-                        f"{query!r}: a search during changes returns {_format(got)}; before the "
-                        f"change it is {_format(states[0][at])}, after it {_format(states[1][at])}",
-                    )
+                    right = any(_same(got, state[at]) for state in states)
+                    assert right, f"{query!r}: a search during changes returns {_format(got)}"
 
         with ThreadPoolExecutor(4) as pool:
             for future in [pool.submit(write), *[pool.submit(read) for _ in range(3)]]:
                 future.result()
 
     def compare(self, graph: NodeGraph, new: NodeGraph, what: str, texts: bool = False) -> None:
-        ways: list[_Options] = [
+        ways: list[dict[str, Any]] = [
             {},
             {"filters": {"color": "red"}},
             {"top_k": 2, "target": "ROOT"},
@@ -396,28 +326,22 @@ def _as_texts(rankings: Iterable[list[Row]], graph: NodeGraph) -> list[list[Row]
     return [[(graph.node(node_id).text, score) for node_id, score in rows] for rows in rankings]
 
 
-def _check(good: bool, message: str) -> None:
-    if not good:
-        raise AssertionError(message)
-
-
 def _check_rows(rows: Sequence[Row], where: str, position: Mapping[str, int] | None = None) -> None:
     """Check that rows are best first, none twice, and ties in document order."""
     ids = [node_id for node_id, _ in rows]
-    _check(len(set(ids)) == len(ids), f"{where}a node comes twice in {_format(rows)}")
+    assert len(set(ids)) == len(ids), f"{where}a node comes twice in {_format(rows)}"
     for node_id, score in rows:
         usable = isinstance(score, float) and math.isfinite(score)
-        _check(usable, f"{where}the score of {node_id!r} is {score!r}, not a finite float")
+        assert usable, f"{where}the score of {node_id!r} is {score!r}"
     for (first, high), (second, low) in pairwise(rows):
-        _check(high >= low, f"{where}results are not best first: {_format(rows)}")
+        assert high >= low, f"{where}results are not best first: {_format(rows)}"
         if position is not None and high == low:
             in_order = position[first] < position[second]
-            _check(in_order, f"{where}a tie is not in document order: {_format(rows)}")
+            assert in_order, f"{where}a tie is not in document order: {_format(rows)}"
 
 
 def _check_same(rows: Sequence[Row], expected: Sequence[Row], where: str) -> None:
-    message = f"{where}: got {_format(rows)}, and {_format(expected)} was expected"
-    _check(_same(rows, expected), message)
+    assert _same(rows, expected), f"{where}: {_format(rows)} instead of {_format(expected)}"
 
 
 def _same(rows: Sequence[Row], expected: Sequence[Row]) -> bool:
@@ -443,7 +367,7 @@ def _damage(file: Path | None) -> None:
 @contextmanager
 def _without_warnings() -> Iterator[None]:
     """Let built-in indexes rebuild a damaged file without a warning."""
-    logger = logging.getLogger(f"{__package__}.indexes")
+    logger = logging.getLogger("nodekin.retrievers.indexes")
     level = logger.level
     logger.setLevel(logging.ERROR)
     try:
