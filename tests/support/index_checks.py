@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from nodekin.nodegraph import Document, Node, NodeGraph
+from nodekin.nodegraph import Document, Embedder, Node, NodeGraph
 from nodekin.retrievers import Retriever, ScoredNode
 from nodekin.retrievers.filters import Filters, parse_filters
 from nodekin.retrievers.protocols import RetrieverProtocol
@@ -74,9 +74,8 @@ def check_index(
         queries: Queries that match some of the lines.
         graph_options: Returns more arguments of ``NodeGraph``, for each graph that is checked.
     """
-    check = _IndexCheck(
-        similarity, index, embed or _count_letters, tuple(texts), tuple(queries), graph_options
-    )
+    model = embed or Embedder(_count_letters, "letters")
+    check = _IndexCheck(similarity, index, model, tuple(texts), tuple(queries), graph_options)
     check.check_ranking()
     check.check_history()
     check.check_search_text()
@@ -94,7 +93,7 @@ def check_retriever(
     graph_options: Callable[[], Mapping[str, Any]] = dict,
 ) -> None:
     """Check results, ``top_k``, filters, ``aretrieve``, and results after changes."""
-    corpus = _Corpus(texts, embed or _count_letters)
+    corpus = _Corpus(texts, embed or Embedder(_count_letters, "letters"))
     graph = corpus.graph(graph_options())
     retriever = make(graph)
     corpus.put("d0", texts[-1], "red", graph)
