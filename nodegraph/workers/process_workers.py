@@ -6,25 +6,17 @@ import contextlib
 import io
 import os
 import pickle
-import queue
 import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import IO, Any, BinaryIO, cast
+from typing import IO, Any, cast
 
 from ..errors import check_integer
 from ..locking import release_after_fork
-
-
-class WorkerEndedError(Exception):
-    """A process ended before it replied."""
-
-
-class WorkerTimeoutError(WorkerEndedError):
-    """A process was ended because a call took too long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,51 +88,45 @@ class ProcessWorkers:
             RuntimeError: If the function raises.
             UnpicklingError: If the result is more than plain data.
         """
-        for is_last in (False, True):
-            with self._free:
-                worker = self._acquire()
-                try:
-                    return self._converse(worker, argument)
-                except WorkerEndedError as error:
-                    with self._lock:
-                        was_closed = worker not in self._started
-                        self._started.discard(worker)
-                    worker.close()
-                    if isinstance(error, WorkerTimeoutError):
-                        raise TimeoutError(str(error)) from error
-                    if was_closed or is_last:
-                        raise ChildProcessError(str(error)) from error
-                finally:
-                    with self._lock:
-                        if worker in self._started:
-                            self._idle.append(worker)
-        raise AssertionError
-
-    def _converse(self, worker: _Process, argument: object) -> Any:
-        """Send an argument, answer the function's questions, and return its result."""
-        if not worker.has_function:
-            _result(plain_loads(worker.exchange(self._function)))
-            worker.has_function = True
-        reply = plain_loads(worker.exchange(pickle.dumps(argument)))
-        while reply[0] == "question":
+        with self._free:
             try:
-                if self._answer is None:
-                    raise TypeError("the caller answers no questions")
-                message: tuple[str, Any] = ("value", self._answer(reply[1]))
-            except Exception as error:
-                message = _error_message(error)
-            reply = plain_loads(worker.exchange(pickle.dumps(message)))
-        return _result(reply)
+                return self._attempt(argument)
+            except _CrashError:
+                return self._attempt(argument)
 
-    def _acquire(self) -> _Process:
-        """Return an idle process, or a new one."""
+    def _attempt(self, argument: object) -> Any:
         with self._lock:
-            if self._idle:
-                return self._idle.pop()
-        worker = _Process(self._count, self._limits)
-        with self._lock:
-            self._started.add(worker)
-        return worker
+            worker = self._idle.pop() if self._idle else None
+        if worker is None:
+            worker = _Process(self._count, self._limits)
+            with self._lock:
+                self._started.add(worker)
+        try:
+            if not worker.has_function:
+                _result(worker.exchange(self._function))
+                worker.has_function = True
+            kind, value = worker.exchange(pickle.dumps(argument))
+            while kind == "question":
+                kind, value = worker.exchange(pickle.dumps(self._answered(value)))
+            return _result((kind, value))
+        except _CrashError as error:
+            if worker not in self._started:  # ended by ``close``
+                raise ChildProcessError(str(error)) from error
+            raise
+        finally:
+            with self._lock:
+                if worker.ended:
+                    self._started.discard(worker)
+                elif worker in self._started:
+                    self._idle.append(worker)
+
+    def _answered(self, question: object) -> tuple[str, Any]:
+        try:
+            if self._answer is None:
+                raise TypeError("the caller answers no questions")
+            return "value", self._answer(question)
+        except Exception as error:
+            return _error_message(error)
 
     def close(self) -> None:
         """End the processes, also during calls. The next call starts new processes."""
@@ -158,18 +144,15 @@ class ProcessWorkers:
         self.close()
 
 
+class _CrashError(ChildProcessError):
+    """A process ended before it replied."""
+
+
 class _PlainUnpickler(pickle.Unpickler):
+    """An unpickler of texts, numbers, lists and the like, which executes nothing."""
+
     def find_class(self, module: str, name: str) -> Any:
         raise pickle.UnpicklingError(f"a process sent more than plain data: {module}.{name}")
-
-
-def plain_loads(data: bytes) -> Any:
-    """Return unpickled texts, numbers, lists and the like, without executing anything.
-
-    Raises:
-        UnpicklingError: If the data contains anything else.
-    """
-    return _PlainUnpickler(io.BytesIO(data)).load()
 
 
 def _error_message(error: BaseException) -> tuple[str, str]:
@@ -191,8 +174,6 @@ _PROGRAM = (
 
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 
-_END_SECONDS = 10  # for a process to end
-
 _START_SECONDS = 300  # for a process to start and to load its function
 
 _START_CPU_SECONDS = 30  # the same in processor time
@@ -206,7 +187,7 @@ class _Process:
     def __init__(self, count: int, limits: Limits) -> None:
         paths = os.pathsep.join(path or os.getcwd() for path in sys.path)
         share = str(max(1, available_cores() // count))
-        self.has_function = False
+        self.has_function = self.ended = False
         self._limits = limits
         self._seconds = max(_START_SECONDS, _WAITING * limits.seconds)
         self._process = subprocess.Popen(
@@ -215,65 +196,49 @@ class _Process:
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             env={**dict.fromkeys(_THREADS, share), **os.environ, "PYTHONPATH": paths},
-            # Ctrl-C interrupts the program only.
-            start_new_session=True,
+            start_new_session=True,  # Ctrl-C interrupts the program only
         )
         self._requests = cast("IO[bytes]", self._process.stdin)
         self._replies = cast("IO[bytes]", self._process.stdout)
 
-    def exchange(self, message: bytes) -> bytes:
+    def exchange(self, message: bytes) -> Any:
         """Send a message and return the reply.
 
         Raises:
-            WorkerEndedError: If the process has ended.
+            TimeoutError: If the process was ended because it took too long.
+            _CrashError: If the process has ended.
         """
         reply = None
-        with (
-            _killed_after(self._seconds, self._process) as killed,
-            contextlib.suppress(OSError, ValueError),  # the process has ended, or was closed
-        ):
+        begun, seconds = time.monotonic(), self._seconds
+        timer = threading.Timer(seconds, self._process.kill)
+        timer.daemon = True
+        timer.start()
+        try:
             _write(self._requests, message)
             reply = _read(self._replies)
-        if killed.is_set():
-            raise WorkerTimeoutError(f"it took more than {self._seconds:g} seconds")
-        if reply is None:
-            status = self._end()
-            if -status == getattr(signal, "SIGPROF", None):
-                raise WorkerTimeoutError(f"it took more than {self._limits.seconds:g} seconds")
-            raise WorkerEndedError(f"the process that worked on it ended {_how(status)}")
-        self._seconds = _WAITING * self._limits.seconds
-        return reply
+        except (OSError, ValueError):  # the process has ended, or was closed
+            pass
+        finally:
+            timer.cancel()
+        if reply is not None:
+            self._seconds = _WAITING * self._limits.seconds
+            return _PlainUnpickler(io.BytesIO(reply)).load()
+        status = self._process.wait()
+        self.close()
+        if -status == getattr(signal, "SIGPROF", None):
+            raise TimeoutError(f"it took more than {self._limits.seconds:g} seconds")
+        if time.monotonic() - begun >= seconds:
+            raise TimeoutError(f"it took more than {seconds:g} seconds")
+        raise _CrashError(f"the process that worked on it ended {_how(status)}")
 
     def close(self) -> None:
         """End the process, also during a call."""
-        self._end()
-        with contextlib.suppress(OSError):
-            self._replies.close()
-
-    def _end(self) -> int:
-        """Kill the process; return its status."""
+        self.ended = True
         self._process.kill()
-        with contextlib.suppress(OSError):
-            self._requests.close()
-        return self._process.wait()
-
-
-@contextlib.contextmanager
-def _killed_after(seconds: float, process: subprocess.Popen[bytes]) -> Iterator[threading.Event]:
-    """Kill a process if the block takes too long, and set the event."""
-    killed = threading.Event()
-
-    def kill() -> None:
-        killed.set()
-        process.kill()
-
-    timer = threading.Timer(seconds, kill)
-    timer.daemon = True
-    timer.start()
-    try:
-        yield killed
-    finally:
-        timer.cancel()
+        self._process.wait()
+        for pipe in (self._requests, self._replies):
+            with contextlib.suppress(OSError):
+                pipe.close()
 
 
 def available_cores() -> int:
@@ -290,25 +255,22 @@ def _how(status: int) -> str:
     return f"by {name}{may}"
 
 
-def _write(stream: IO[bytes] | BinaryIO, message: bytes) -> None:
+def _write(stream: IO[bytes], message: bytes) -> None:
     stream.write(len(message).to_bytes(8, "big"))
     stream.write(message)
     stream.flush()
 
 
-def _read(stream: IO[bytes] | BinaryIO) -> bytes | None:
+def _read(stream: IO[bytes]) -> bytes | None:
     """Return one message, None at the end."""
-    size = stream.read(8)
-    if len(size) < 8:
-        return None
-    message = stream.read(int.from_bytes(size, "big"))
-    return message if len(message) == int.from_bytes(size, "big") else None
+    size = int.from_bytes(head, "big") if len(head := stream.read(8)) == 8 else -1
+    message = stream.read(size) if size >= 0 else b""
+    return message if len(message) == size else None
 
 
 # In the process
 
-
-_exchange: Callable[[tuple[str, Any]], Any] | None = None  # sends a question to the caller
+_ask: Callable[[object], Any] | None = None
 
 
 def ask_caller(question: object) -> Any:
@@ -317,76 +279,61 @@ def ask_caller(question: object) -> Any:
     Raises:
         RuntimeError: If the caller's ``answer`` raises.
     """
-    if _exchange is None:
+    if _ask is None:
         raise RuntimeError("ask_caller works only in a function that ProcessWorkers call")
-    return _exchange(("question", question))
+    return _ask(question)
 
 
 def main() -> None:
-    """Serve calls until the pipe is closed, which also ends a running call."""
+    """Serve calls until the pipe is closed."""
     seconds, memory_bytes = map(float, sys.argv[1:])
     requests, replies = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     with open(os.devnull, "rb") as nothing:
         os.dup2(nothing.fileno(), 0)
     os.dup2(2, 1)  # printed text is not a reply
-    _limit_memory(int(memory_bytes))
-    messages: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
-    received = sent = 0
-
-    def read() -> None:
-        nonlocal received
-        while (message := _read(requests)) is not None:
-            received += 1
-            messages.put(message)
-        if received > sent:
-            os._exit(1)
-        messages.put(None)
-
-    def receive() -> bytes | None:
-        message = messages.get()
-        cpu_seconds = seconds if sent else max(_START_CPU_SECONDS, seconds)
-        _end_after(cpu_seconds, 2 * _WAITING * seconds + _END_SECONDS)
-        return message
-
-    def send(reply: tuple[str, Any]) -> None:
-        nonlocal sent
-        _end_after(0, 0)
-        _write(replies, pickle.dumps(reply))
-        sent += 1
-
-    def exchange(question: tuple[str, Any]) -> Any:
-        send(question)
-        answer = receive()
-        if answer is None:
-            raise EOFError("the process that called has ended")
-        return _result(pickle.loads(answer))
-
-    global _exchange
-    _exchange = exchange
-    threading.Thread(target=read, daemon=True).start()
-    function: Callable[[Any], Any] | None = None
-    while (message := receive()) is not None:
-        try:
-            argument = pickle.loads(message)
-            if function is None:
-                function, value = argument, None
-            else:
-                value = function(argument)
-            send(("value", value))
-        except BaseException as error:  # some parsers' errors do not derive from Exception
-            send(_error_message(error))
-
-
-def _limit_memory(limit: int) -> None:
     with contextlib.suppress(ImportError, ValueError, OSError):  # not on Windows
         import resource
 
-        resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
+        resource.setrlimit(resource.RLIMIT_DATA, (int(memory_bytes), int(memory_bytes)))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    threading.Thread(target=_end_with_parent, args=[os.getppid()], daemon=True).start()
+
+    def send(reply: bytes) -> None:
+        _end_after(0)
+        _write(replies, reply)
+
+    def ask(question: object) -> Any:
+        send(pickle.dumps(("question", question)))
+        if (answer := _read(requests)) is None:
+            raise EOFError("the process that called has ended")
+        _end_after(seconds)
+        return _result(pickle.loads(answer))
+
+    global _ask
+    _ask = ask
+    function: Callable[[Any], Any] | None = None
+    while (message := _read(requests)) is not None:
+        _end_after(seconds if function else max(_START_CPU_SECONDS, seconds))
+        try:
+            value = pickle.loads(message)
+            if function is None:
+                function, value = value, None
+            else:
+                value = function(value)
+            reply = pickle.dumps(("value", value))
+        except BaseException as error:  # some parsers' errors do not derive from Exception
+            reply = pickle.dumps(_error_message(error))
+        send(reply)
 
 
-def _end_after(cpu_seconds: float, seconds: float) -> None:
-    """End this process after some seconds, even if it hangs outside of Python. 0: never."""
+def _end_with_parent(parent: int) -> None:
+    """End this process when the program has ended."""
+    while os.getppid() == parent:
+        time.sleep(1)
+    os._exit(1)
+
+
+def _end_after(seconds: float) -> None:
+    """End this process after some processor time, even outside of Python. 0: never."""
     if hasattr(signal, "setitimer"):  # not on Windows
-        signal.setitimer(signal.ITIMER_PROF, cpu_seconds)
-        signal.setitimer(signal.ITIMER_REAL, seconds)
+        signal.setitimer(signal.ITIMER_PROF, seconds)
