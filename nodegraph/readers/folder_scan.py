@@ -1,11 +1,11 @@
-"""Find the files of a folder that are to be read, and say which are passed over, and why."""
+"""Scan a folder for files to read."""
 
 from __future__ import annotations
 
 import logging
 import os
 from collections import Counter
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,14 +22,14 @@ logger = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class FolderScan:
-    """The files of a folder, and what was passed over.
+    """The files of a folder.
 
     Attributes:
-        root: The folder, or the file that was named alone.
+        root: The folder, or a single file.
         files: The files to read, by document id.
         unsupported: Paths of files without a reader.
-        passed_over: How many entries were passed over by a rule, by the rule's name: ``"hidden"``,
-            ``"ignored"``, ``"installed packages"``, ``"links"``. A folder counts as one.
+        passed_over: Number of skipped entries by rule: ``"hidden"``, ``"ignored"``,
+            ``"installed packages"``, ``"links"``, ``"not regular files"``. A folder counts as one.
     """
 
     root: Path
@@ -39,11 +39,11 @@ class FolderScan:
 
     @property
     def is_folder(self) -> bool:
-        """Whether it is a folder."""
+        """Whether the root is a folder."""
         return self.root.is_dir()
 
     def unsupported_error(self) -> UnsupportedFilesError | None:
-        """Return an error that counts the files without a reader by kind, and names some."""
+        """Return an error with the number of files without a reader, by suffix, and examples."""
         skipped = self.unsupported
         if not skipped:
             return None
@@ -62,14 +62,14 @@ class FolderScan:
 def scan_files(source: str | Path, options: ReadOptions | None = None) -> FolderScan:
     """Find the files of a source, sorted by document id.
 
-    A file's id is made of the folder's name and the path below it (``docs/guide/intro.md``), or
-    of the last two parts of its path when it is named alone: stable when the whole moves.
-    Hidden files and folders, those of installed packages, those that ``.gitignore`` or
-    ``.nodekinignore`` name, and symbolic links are passed over and counted. So
-    are files without a reader, with a warning in the log that says how many of which kind.
+    The id of a file is the folder's name and the path below the folder (``docs/guide/intro.md``),
+    or the last two parts of its path if the source is a file. Ids do not change if the folder
+    moves. Hidden entries, installed packages, symbolic links and entries that match
+    ``.gitignore`` or ``.nodekinignore`` are skipped and counted. Files without a reader are
+    skipped with a warning in the log.
 
     Raises:
-        ReadError: If there is no such file or folder.
+        ReadError: If the source is missing.
     """
     options = options or ReadOptions()
     path = Path(source).expanduser()
@@ -97,10 +97,10 @@ def scan_files(source: str | Path, options: ReadOptions | None = None) -> Folder
 
 
 def _has_format(file: Path) -> bool:
-    """Return whether a file is known by what it is, whatever its name."""
+    """Return whether the format of a file is recognized by its content."""
     try:
         return format_of(file) is not None
-    except ReadError:  # which reading will raise, too, and say what to do
+    except ReadError:  # raised again by the reader, with the remedy
         return True
     except OSError:
         return False
@@ -109,51 +109,21 @@ def _has_format(file: Path) -> bool:
 def _walk(
     root: Path, options: ReadOptions, passed_over: Counter[str]
 ) -> Iterator[tuple[Path, list[str]]]:
-    """Yield a folder and those below it, with the names of files that no rule passes over."""
-    full = root.resolve()
+    """Yield each folder with the names of its files that are not skipped."""
     rules = _IgnoreRules(root, options.ignore_files)
     seen: set[Path] = set()
     for name, folders, names in os.walk(root, followlinks=options.links):
         folder = Path(name)
-        if options.links:  # which may lead back
+        if options.links:  # a link may lead back
             if folder.resolve() in seen:
                 folders.clear()
                 continue
             seen.add(folder.resolve())
-        regular = _regular_files(folder)
-        has_rules = rules.has_rules(folder)
 
-        def stays(
-            entry: str,
-            is_folder: bool,
-            folder: Path = folder,
-            regular: Set[str] = regular,
-            has_rules: bool = has_rules,
-        ) -> bool:
+        def stays(entry: str, is_folder: bool, folder: Path = folder) -> bool:
             if entry == INDEX_FOLDER:
                 return False
-            is_hidden = entry.startswith(".") and not options.hidden
-            if entry in regular and not (is_hidden or has_rules):
-                return True
-            path = folder / entry
-            reason = ""
-            if is_hidden:
-                reason = "hidden"
-            elif is_folder and entry in options.skip_folders:
-                reason = "installed packages"
-            elif rules.name(path, is_folder):
-                reason = "ignored"
-            elif path.is_symlink():
-                target = path.resolve()
-                if not options.links:  # what one leads to in the folder is read there
-                    reason = "links"
-                elif full in target.parents and rules.name_with_folders(
-                    root / target.relative_to(full), is_folder
-                ):
-                    reason = "ignored"
-            if not reason and not is_folder and not path.is_file():
-                reason = "not regular files"  # a pipe would wait for ever
-            if reason:
+            if reason := _skip_reason(folder / entry, is_folder, root, options, rules):
                 passed_over[reason] += 1
             return not reason
 
@@ -161,29 +131,38 @@ def _walk(
         yield folder, [entry for entry in sorted(names) if stays(entry, False)]
 
 
-def _regular_files(folder: Path) -> Set[str]:
-    """Return the names of a folder's files that are no links, without a look at each file."""
-    try:
-        with os.scandir(folder) as entries:
-            return {entry.name for entry in entries if entry.is_file(follow_symlinks=False)}
-    except OSError:  # it went meanwhile
-        return frozenset()
+def _skip_reason(
+    path: Path, is_folder: bool, root: Path, options: ReadOptions, rules: _IgnoreRules
+) -> str:
+    """Return the rule by which an entry is skipped, or an empty string."""
+    if path.name.startswith(".") and not options.hidden:
+        return "hidden"
+    if is_folder and path.name in options.skip_folders:
+        return "installed packages"
+    if rules.match(path, is_folder):
+        return "ignored"
+    if path.is_symlink():
+        if not options.links:  # files of the folder are read at their own place
+            return "links"
+        full, target = root.resolve(), path.resolve()
+        if full in target.parents:
+            inner = root / target.relative_to(full)
+            above = [folder for folder in inner.parents if root in folder.parents]
+            if rules.match(inner, is_folder) or any(rules.match(f, True) for f in above):
+                return "ignored"
+    return "" if is_folder or path.is_file() else "not regular files"  # a pipe would block
 
 
 class _IgnoreRules:
-    """Tell which paths the ignore files of a folder, and of those below it, name."""
+    """The ignore files of a folder and of its subfolders."""
 
     def __init__(self, root: Path, names: Sequence[str]) -> None:
         self._root = root
         self._names = names
         self._rules: dict[Path, Sequence[tuple[Path, GitIgnoreSpec]]] = {}
 
-    def has_rules(self, folder: Path) -> bool:
-        """Return whether there are any for what is in a folder."""
-        return bool(self._rules_for(folder))
-
-    def name(self, path: Path, is_folder: bool) -> bool:
-        """Return whether they name a path. The last rule that matches decides."""
+    def match(self, path: Path, is_folder: bool) -> bool:
+        """Return whether a path is ignored. The last matching rule decides."""
         ignored = False
         for base, spec in self._rules_for(path.parent):
             name = path.relative_to(base).as_posix() + ("/" if is_folder else "")
@@ -191,11 +170,6 @@ class _IgnoreRules:
             if verdict is not None:
                 ignored = verdict
         return ignored
-
-    def name_with_folders(self, path: Path, is_folder: bool) -> bool:
-        """Return whether they name a path, or a folder that it is in."""
-        above = [folder for folder in path.parents if self._root in folder.parents]
-        return self.name(path, is_folder) or any(self.name(folder, True) for folder in above)
 
     def _rules_for(self, folder: Path) -> Sequence[tuple[Path, GitIgnoreSpec]]:
         if folder not in self._rules:

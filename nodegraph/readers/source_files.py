@@ -1,4 +1,4 @@
-"""A file to be read: by which options, what it holds, and the report of what was read."""
+"""Files to read: options, records and reports."""
 
 from __future__ import annotations
 
@@ -15,44 +15,44 @@ from ..errors import ReadError, check_integer
 from ..locations import Layout
 from ..search_text import SearchText
 
-_EDITION = 3  # of the readers; another one reads again what an interrupted run has read
+_EDITION = 3  # of the readers: a new number discards parsed files of an interrupted run
 
 Ocr = Callable[[Any], str]
 """Takes the image of a page (``PIL.Image.Image``), returns its text."""
 
-INDEX_FOLDER = ".nodekin"  # where the command line keeps an index; never read
+INDEX_FOLDER = ".nodekin"  # the index of the command line, which is never read
 
 INSTALLED = ("node_modules", "bower_components", "site-packages", "__pycache__")
-"""Folders of packages that were installed, and of what is compiled."""
+"""Folders of installed packages and compiled files."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReadOptions:
-    """How files and folders are read.
+    """Options for reading files and folders.
 
     Args:
-        strict: Whether a file that is passed over otherwise (encrypted, too large, without a
-            reader, of which parts can't be read) is an error.
-        encoding: What text files are that are not UTF-8, such as ``"gb18030"``. None to detect it.
-        ocr: Reads the pages of a PDF that have no text, or one that is no text: a function from
-            an image (``PIL.Image.Image``) to its text, such as ``pytesseract.image_to_string``.
-            It is called in this process, from several threads.
-        ignore_files: Names of files with patterns of what is passed over, in the manner of git.
-        skip_folders: Names of folders that are passed over, wherever they are below the folder
-            that is read: packages that were installed there.
-        hidden: Whether files and folders are read whose names begin with a dot.
-        links: Whether symbolic links are followed, to folders and out of the folder, too.
-        max_bytes: Larger files are passed over.
-        max_unpacked_bytes: How large the parts of a file may be that is packed (DOCX, EPUB, ...).
-        seconds: How much processor time a parser may take for one file. In any case it ends after
-            twelve times as long, as on Windows.
-        memory_bytes: How much memory a parser may take (not on Windows). None for 512 MB, and less
-            where all parsers together would take more than half of the machine's.
-        workers: How many files are parsed at once, each in its own process. None for as many as
-            there are cores.
+        strict: Whether files that are otherwise skipped are errors: encrypted files, files that
+            are too large, without a reader, or only partly readable.
+        encoding: The encoding of text files that are not UTF-8, such as ``"gb18030"``. None:
+            detected.
+        ocr: A function from an image (``PIL.Image.Image``) to its text, such as
+            ``pytesseract.image_to_string``. It reads PDF pages without usable text, and is called
+            in this process from several threads.
+        ignore_files: Names of files with patterns of ignored paths, in the format of git.
+        skip_folders: Names of folders that are skipped at any depth.
+        hidden: Whether to read files and folders with a leading dot.
+        links: Whether to follow symbolic links, also out of the folder.
+        max_bytes: Maximum size of a file.
+        max_unpacked_bytes: Maximum size of the parts of a packed file (DOCX, EPUB, ...).
+        seconds: Processor time of a parser per file. Real time is limited to twelve times as
+            much, also on Windows.
+        memory_bytes: Memory of a parser (not on Windows). None: 512 MB, or less if all parsers
+            together would use more than half of the machine's memory.
+        workers: Number of files that are parsed concurrently, each in a process. None: the number
+            of cores.
 
     Raises:
-        ValueError: If a number is below 1, or there is no such encoding.
+        ValueError: If a number is below 1, or the encoding is unknown.
         TypeError: If a number has another type.
     """
 
@@ -80,7 +80,7 @@ class ReadOptions:
 
     @property
     def signature(self) -> str:
-        """What the content of a file depends on besides the file."""
+        """The settings that affect the content of a parsed file."""
         return f"{_EDITION} {self.encoding} {self.ocr is not None}"
 
 
@@ -88,7 +88,7 @@ def check_encoding(name: str) -> str:
     """Return the name of an encoding.
 
     Raises:
-        ValueError: If there is none of that name.
+        ValueError: If the encoding is unknown.
     """
     try:
         "".encode(name)
@@ -102,16 +102,16 @@ def check_encoding(name: str) -> str:
 
 @dataclass(slots=True)
 class ReadReport:
-    """What the last reading of files did.
+    """A report on the last reading of files.
 
     Attributes:
-        read: How many files were read.
-        unchanged: How many were as they were, and not read again.
-        skipped: Why files could not be read, by their paths.
+        read: Number of files that were read.
+        unchanged: Number of unchanged files, which were not read again.
+        skipped: The errors of unreadable files, by path.
         notes: Notes on files that were read, by path, such as pages without a text.
-        encodings: How many texts are in which encoding, those in UTF-8 left out.
-        passed_over: How many files and folders were passed over, by rule:
-            ``"hidden"``, ``"ignored"``, ``"installed packages"``, ``"links"``.
+        encodings: Number of texts by encoding, without UTF-8.
+        passed_over: Number of skipped files and folders by rule: ``"hidden"``, ``"ignored"``,
+            ``"installed packages"``, ``"links"``.
         unsupported: Paths of files without a reader.
 
     Example:
@@ -132,12 +132,12 @@ class ReadReport:
 
     @property
     def is_remarkable(self) -> bool:
-        """Whether there is more to report than how many files were read."""
-        seen = (self.skipped, self.notes, self.encodings, self.passed_over, self.unsupported)
-        return any(map(bool, seen))
+        """Whether the report has more than the number of files."""
+        parts = (self.skipped, self.notes, self.encodings, self.passed_over, self.unsupported)
+        return any(map(bool, parts))
 
     def include(self, other: ReadReport) -> None:
-        """Add what another reading did."""
+        """Add another report."""
         self.read += other.read
         self.unchanged += other.unchanged
         self.skipped.update(other.skipped)
@@ -147,7 +147,7 @@ class ReadReport:
         self.unsupported += other.unsupported
 
     def note(self, path: Path, documents: Sequence[Document]) -> None:
-        """Note which pages of a file that was read have no text, and which encoding it is in."""
+        """Note the encoding and the unreadable pages of a file."""
         names = {str(document.metadata.get("encoding", "")) for document in documents}
         self.encodings.update(names - {""})
         for document in documents:
@@ -178,7 +178,7 @@ class ReadReport:
 
 
 def _pages(pages: Sequence[int]) -> str:
-    """Name pages.
+    """Return page numbers as text.
 
     Example:
         >>> _pages([3]), _pages([1, 2, 3, 7])
@@ -202,12 +202,11 @@ def _plural(kind: str, count: int) -> str:
 
 
 Records = list[list[Any]]
-"""What a file holds, of each document: text, metadata, id in the file, and where it has them the
-row of its search text and its layout. ``codec`` writes it."""
+"""The documents of a file: text, metadata, id in the file, row of the search text, layout."""
 
 
 def records_of(read: str | Document | Iterable[Document]) -> Records:
-    """Return what a reader returned as records."""
+    """Convert the result of a reader to records."""
     if isinstance(read, str):
         return [[_encodable(read), {}, "", None, None]]
     if isinstance(read, Document):
@@ -223,7 +222,7 @@ def _record(document: Document, record_id: str) -> list[Any]:
 
 
 def _encodable(text: str) -> str:
-    """Return a text without half characters, for which JSON has no place."""
+    """Replace lone surrogates, which JSON can't contain."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -232,13 +231,13 @@ def _encodable(text: str) -> str:
 
 
 def documents_of(path: Path, file_id: str, records: Records) -> list[Document]:
-    """Return what a file holds as documents, with the file's attributes in their metadata.
+    """Return the documents of a file, with the file's attributes in their metadata.
 
     ``file_name``, ``file_path``, ``file_type`` (a MIME type), ``file_size`` (bytes),
     ``creation_date``, ``last_modified_date``, ``last_accessed_date`` (``YYYY-MM-DD``, UTC).
 
     Raises:
-        ReadError: If the file is gone.
+        ReadError: If the file is missing.
     """
     try:
         attributes = _file_attributes(path)
@@ -275,12 +274,12 @@ def _file_attributes(path: Path) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class SourceFile:
-    """Name a file to be read, and how.
+    """A file to read.
 
     Attributes:
         path: The file.
-        options: How files are read.
-        ocr: Reads the image of a page, which it takes as the bytes of a PNG. None without one.
+        options: The options for reading.
+        ocr: A function from the PNG of a page to its text. None: no OCR.
     """
 
     path: Path
@@ -293,17 +292,17 @@ class SourceFile:
         metadata: Mapping[str, Any] | None = None,
         layout: Layout | None = None,
     ) -> Document:
-        """Return what the file holds as one document, whose id the caller of the reader makes."""
-        # With an id, as the digest of a text takes a while.
+        """Return the content of the file as one document. The caller of the reader sets the id."""
+        # The id avoids the digest of the text.
         packed = None if layout is None else layout.to_bytes()
         return Document(text, metadata, id=self.path.name, layout=packed)
 
     def damaged(self, what: object) -> ReadError:
-        """Return the error of a file that is not what it seems to be."""
+        """Return the error of a damaged file."""
         return ReadError(f"can't read {self.path}: {what}")
 
     def encrypted(self, what: str) -> ReadError:
-        """Return the error of a file that takes a password."""
+        """Return the error of a file with a password."""
         return ReadError(
             f"{self.path} is encrypted: save it without a password, or leave it out",
             f"encrypted {what}",
