@@ -1,1 +1,1 @@
-"""Models: embedders and language models, coerced from what people have, and their caches."""
+"""Models: adapters for embedding models and language models, and caches."""

@@ -1,1 +1,1 @@
-"""Turn files into documents: by their content, in processes of their own, for any reader."""
+"""Readers: convert files to documents."""

@@ -1,8 +1,8 @@
-"""What reads a file: the reader that is registered for its name, else that of its format.
+"""File formats and readers.
 
-A format is known by the content of a file, and where that is plain text, by its name. Plain text,
-JSON and CSV are known here. All other formats are registered by entry points of the group
-``nodekin.readers``: those of this package by `adapters/files/`.
+A registered reader for the file's name comes first, then the format. Formats are recognized by the
+content of a file, and plain text formats by the file's name. This module has plain text, JSON and
+CSV. Other formats are entry points of the group ``nodekin.readers``, such as `adapters/files/`.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ _FILE_FIELDS = frozenset(
     "source file_path file_name file_type file_size file_directory filename total_pages "
     "creation_date last_modified_date last_accessed_date last_modified".split()
 )
-"""What loaders say of the file itself, which is known better here."""
+"""Metadata fields of loaders that are replaced by the attributes of the file."""
 
 
 def as_reader(reader: object) -> Callable[[Path], Document | str | Iterable[Document]]:
-    """Return a function from a path to what some reader reads there.
+    """Return a reader of any supported kind as a function from a path.
 
     Raises:
-        TypeError: If it is no reader.
+        TypeError: If the reader is not supported.
     """
     if isinstance(reader, type):
         if hasattr(reader, "lazy_load") or (
@@ -68,7 +68,7 @@ def as_reader(reader: object) -> Callable[[Path], Document | str | Iterable[Docu
 
 
 def _called(call: Callable[..., Any], path: Path) -> Any:
-    """Call a function with the path, by the name that ``unstructured`` gives it if it has it."""
+    """Call a function with the path. ``unstructured`` requires the keyword ``filename``."""
     try:
         parameters = [*inspect.signature(call).parameters]
     except (TypeError, ValueError):
@@ -77,7 +77,7 @@ def _called(call: Callable[..., Any], path: Path) -> Any:
 
 
 def _load_data(load: Callable[..., Any], path: Path) -> Any:
-    """Call the method of a LlamaIndex reader, some of which take many files at once."""
+    """Call the method of a LlamaIndex reader. Some readers take a list of files."""
     parameters = inspect.signature(load).parameters
     if "input_files" in parameters:
         return load(input_files=[str(path)])
@@ -102,7 +102,7 @@ def _anything(read: Any) -> Any:
 
 
 def _documents(read: Iterable[Any]) -> Document | list[Document]:
-    """Return what a loader loaded, with numbers as ids; a single document gets the file's."""
+    """Return the documents of a loader, with numbers as ids if there are several."""
     documents = [as_document(item) for item in read]
     numbered = [
         Document(
@@ -117,7 +117,7 @@ def _documents(read: Iterable[Any]) -> Document | list[Document]:
 
 
 def _converted(result: Any) -> Document | str:
-    """Return the Markdown of what a converter made."""
+    """Return the Markdown of a converter's result."""
     document = getattr(result, "document", result)
     if callable(export := getattr(document, "export_to_markdown", None)):  # Docling
         return str(export())
@@ -128,7 +128,7 @@ def _converted(result: Any) -> Document | str:
 
 
 class _TableCells(HTMLParser):
-    """Collect the cells of an HTML table by rows."""
+    """A parser that collects the rows of an HTML table."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -155,7 +155,7 @@ _LEVELS = {"Title": "#", "Header": "##"}
 
 
 def _elements(elements: Sequence[Any]) -> str:
-    """Return the elements of ``unstructured`` as Markdown: titles, items, tables."""
+    """Convert elements of ``unstructured`` to Markdown: titles, list items, tables."""
     blocks, page = [], None
     for element in elements:
         metadata = getattr(element, "metadata", None)
@@ -177,7 +177,7 @@ def _elements(elements: Sequence[Any]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Symbol:
-    """A function, class or method of a program: its full name, its kind and its span."""
+    """A function, class or method of a program: its qualified name, its kind and its span."""
 
     name: str
     kind: str
@@ -187,19 +187,19 @@ class Symbol:
 
 @dataclass(frozen=True, slots=True)
 class FileFormat:
-    """Describe a format.
+    """A file format.
 
     Attributes:
-        name: What it is called in messages.
-        suffixes: How names of such files end.
-        read: Reads one.
-        isolated: Whether it is read in another process, because its parser may crash or hang.
-        binary: Whether such a file is no text, and known by its first bytes.
-        has_lines: Whether its text is as it is in the file, so that lines can be named.
-        recognizes: Takes a path and its first bytes, and returns whether the file has this
-            format, whatever its name. It may raise a ``ReadError``. None if only names tell.
-        symbols: Takes a text and its file name, and returns the symbols of a program in order,
-            outer ones before inner ones. It may raise an ``ImportError``. None without symbols.
+        name: The name for messages.
+        suffixes: The suffixes of file names.
+        read: Reads a file.
+        isolated: Whether files are read in another process, because the parser may crash or hang.
+        binary: Whether files are binary, and recognized by their first bytes.
+        has_lines: Whether the document has the text of the file, so that line numbers are valid.
+        recognizes: A function from a path and the first bytes to whether the file has this
+            format, whatever its name. It may raise a ``ReadError``. None: recognized by name.
+        symbols: A function from a text and its file name to the symbols of a program in order,
+            outer symbols first. It may raise an ``ImportError``. None: no symbols.
     """
 
     name: str
@@ -244,7 +244,7 @@ _TEXT_NAMES = frozenset(
     security thanks todo vagrantfile version
     """.split()
 )
-"""Names without a suffix that texts of projects have, in lower case."""
+"""Names of text files without a suffix, in lower case."""
 
 TEXT = FileFormat("text", tuple(_TEXT.split()), read_text, False, False, has_lines=True)
 
@@ -263,13 +263,13 @@ _FORMATS = (
 
 @cache
 def _plugins() -> tuple[Sequence[FileFormat], Mapping[str, object]]:
-    """Return the formats that packages register, and their readers by suffix."""
+    """Return the registered formats of packages, and their readers by suffix."""
     formats: list[FileFormat] = []
     readers: dict[str, object] = {}
     for name, entry in plugins(READERS).items():
         try:
             value = load_plugin(READERS, name)
-        except Exception as error:  # whatever its module raises
+        except Exception as error:  # from the module of the reader
             missing = error.name if isinstance(error, ModuleNotFoundError) else None
             if not missing or not f"{entry.module}.".startswith(f"{missing}."):
                 logger.warning(
@@ -287,7 +287,7 @@ def _plugins() -> tuple[Sequence[FileFormat], Mapping[str, object]]:
 
 
 def plugin_readers() -> Mapping[str, object]:
-    """Return the readers that packages register, by suffix."""
+    """Return the registered readers of packages, by suffix."""
     return _plugins()[1]
 
 
@@ -298,17 +298,17 @@ def _by_suffix() -> Mapping[str, FileFormat]:
 
 
 def format_suffixes() -> list[str]:
-    """Return the suffixes of the formats that can be read, sorted."""
+    """Return the suffixes of all formats, sorted."""
     return sorted(_by_suffix())
 
 
 def how_to_read_more() -> str:
-    """Return what to install for more formats, or an empty text if it is installed."""
+    """Return how to install more formats, or an empty string if they are installed."""
     return "" if _plugins()[0] else f"get the readers of PDF, Office and others: {INSTALL_FILES}; "
 
 
 def format_by_name(name: str | Path) -> FileFormat | None:
-    """Return the format that a file has by its name: its suffix, or ``README``, ``Makefile``.
+    """Return the format of a file name: its suffix, or ``README``, ``Makefile``.
 
     Example:
         >>> [format.name for format in map(format_by_name, ("a.TXT", "docs/Makefile")) if format]
@@ -323,7 +323,7 @@ def format_by_name(name: str | Path) -> FileFormat | None:
 
 
 def has_lines(file_name: str) -> bool:
-    """Return whether a file's text is as it is in the file, so that its lines can be named.
+    """Return whether a document has the text of its file, so that line numbers are valid.
 
     Example:
         >>> has_lines("tea.md"), has_lines("tea.csv")
@@ -334,7 +334,7 @@ def has_lines(file_name: str) -> bool:
 
 
 def symbol_finder(file_name: str) -> Callable[[str, str], Sequence[Symbol]] | None:
-    """Return the function that finds symbols in files of this name, None without one."""
+    """Return the function that finds symbols in files of this name, or None."""
     file_format = format_by_name(file_name)
     return None if file_format is None else file_format.symbols
 
@@ -345,17 +345,17 @@ _NOT_TO_READ = frozenset(
     credentials netrc htpasswd id_rsa id_dsa id_ecdsa id_ed25519
     """.split()
 )
-"""Suffixes and names of texts that programs write for programs, and of keys."""
+"""Suffixes and names of keys, and of text files for programs only."""
 
 _KEY = re.compile(rb"^-----BEGIN |PRIVATE KEY-----|PuTTY-User-Key-File|AGE-SECRET-KEY-", re.M)
 
-_MAX_UNKNOWN = 2_000_000  # bytes of a file that is read for what it holds
+_MAX_UNKNOWN = 2_000_000  # bytes of a file with an unsupported suffix
 
 
 def _reads_as_text(path: Path) -> bool:
-    """Return whether a file whose name says nothing is UTF-8, and neither a key nor a program's."""
+    """Return whether a file with an unsupported suffix is UTF-8 text, and not a key."""
     names = {path.suffix.lower(), path.name.lower()}
-    is_plugins = path.suffix.lower()[1:] in plugins(READERS)  # one that can't be loaded
+    is_plugins = path.suffix.lower()[1:] in plugins(READERS)  # of a reader that can't be loaded
     if is_plugins or names & _NOT_TO_READ or path.stat().st_size > _MAX_UNKNOWN:
         return False
     data = path.read_bytes()
@@ -386,15 +386,15 @@ _NOT_DOCUMENTS = (
 
 
 def format_of(path: Path) -> FileFormat | None:
-    """Return the format that a file has, None if it is unknown.
+    """Return the format of a file, None if it is unknown.
 
-    The first bytes of a file count more than its name. A text has the format of its name; one
-    whose name says nothing is plain text where it is in UTF-8.
+    The first bytes are checked before the name. A text has the format of its name, or is plain
+    text if the name is unknown and the encoding is UTF-8.
 
     Raises:
-        ReadError: If it is no document (an archive, a picture), or not of the format that its
-            name says.
-        OSError: If it can't be opened.
+        ReadError: If the file is an archive, a picture or the like, or does not have the format
+            of its suffix.
+        OSError: If the file can't be opened.
     """
     by_name = format_by_name(path)
     with path.open("rb") as file:
@@ -425,18 +425,18 @@ def format_of(path: Path) -> FileFormat | None:
 
 
 Reader = Callable[[Path], "Iterable[Document] | Document | str"]
-"""Takes a path; returns the file's text, a document, or several with ids unique in it."""
+"""A function from a path to a text, a document, or documents with ids unique in the file."""
 
 
 @dataclass(slots=True)
 class RegisteredReader:
-    """A reader that the program or a package has registered, and where it runs.
+    """A reader that the program or a package has registered.
 
     Attributes:
-        pattern: Which names of files it is for.
-        reader: What was registered.
-        read: Reads a file with it.
-        isolated: Whether it runs in another process. None for where it can.
+        pattern: The pattern of file names.
+        reader: The registered object.
+        read: Reads a file with the reader.
+        isolated: Whether the reader runs in another process. None: if possible.
     """
 
     pattern: str
@@ -449,17 +449,17 @@ class RegisteredReader:
         return records_of(self.read(source.path))
 
     def pickled(self) -> bytes | None:
-        """Return it for another process, None if it is to run in this one.
+        """Return the pickled reader for another process, None if it runs in this process.
 
         Raises:
-            TypeError: If it can't be sent to another process, and has to run there.
+            TypeError: If the reader can't be pickled, but ``isolated`` is True.
         """
         if self.isolated is False:
             return None
         try:
             data = pickle.dumps(self.reader)
             reason = "it is part of the main program" if b"__main__" in data else ""
-        except Exception as error:  # of the object's own methods, too
+        except Exception as error:  # possibly from methods of the reader
             data, reason = b"", f"{type(error).__name__}: {error}"
         if not reason:
             return data
@@ -472,7 +472,7 @@ class RegisteredReader:
         return None
 
     def run_in_process(self, reason: str) -> None:
-        """Run in this process from now on, and say once why."""
+        """Run in this process from now on, and log the reason once."""
         if self.isolated is None:
             self.isolated = False
             logger.warning(
@@ -498,28 +498,26 @@ def register_reader(*suffixes: str, isolated: bool | None = None) -> Callable[[R
 def register_reader(
     *arguments: Any, isolated: bool | None = None
 ) -> Callable[[Reader], Reader] | None:
-    """Register a reader for files of given names, which replaces others.
+    """Register a reader by file name. It replaces other readers for these files.
 
-    Either a decorator of a function, with the suffixes: ``@register_reader(".upper")``. Or a
-    pattern (``"*.msg"``, a suffix, a name) and a reader: such a function, a loader of LangChain
-    (the class or a function, which is called with the path and loads it), a reader of LlamaIndex
-    (the class or an instance, whose ``load_data`` is called with the path), a converter of
-    Docling, or ``unstructured``'s ``partition``. They are recognized by their methods.
+    Use it as a decorator of a function, with suffixes: ``@register_reader(".upper")``. Or pass a
+    pattern (``"*.msg"``, a suffix, a file name) and a reader: a function, a LangChain loader (the
+    class, or a function that returns a loader), a LlamaIndex reader (the class or an instance), a
+    Docling or MarkItDown converter, or ``unstructured``'s ``partition``.
 
-    The reader registered last goes first. Whatever it raises becomes a ``ReadError`` with the
-    path. It runs in a process of its own, with the limits of ``ReadOptions`` for time and memory,
-    if another process can have it: if it pickles, as functions and classes of modules do. Else
-    (a lambda, something of the main program, what holds a lock) it runs in this process, where
-    nothing ends it, and the log says so once.
+    The last registered reader comes first. Its errors become ``ReadError`` with the path. A
+    reader that can be pickled, such as a function of a module, runs in another process with the
+    limits of ``ReadOptions``. Otherwise (a lambda, an object of the main program, an object with
+    a lock) it runs in this process without limits, and a warning is logged once.
 
     Args:
         arguments: Suffixes, or a pattern and a reader.
-        isolated: True for an error where a process of its own can't have it. False to run it in
-            this process, for a reader that keeps something here.
+        isolated: True: raise if the reader can't run in another process. False: run it in this
+            process, for example if it keeps state.
 
     Raises:
         ValueError: If a suffix does not begin with a dot.
-        TypeError: If it is not a reader.
+        TypeError: If the reader is not supported.
 
     Example:
         >>> @register_reader(".upper")
@@ -563,38 +561,35 @@ def _of_packages() -> Sequence[RegisteredReader]:
 
 
 def registered_reader(path: str | Path) -> RegisteredReader | None:
-    """Return the reader that was registered for a file, the last ones first.
-
-    Those of packages come after those of the program.
-    """
+    """Return the last registered reader for a file name. Readers of packages come last."""
     name = os.path.basename(path).lower()
     readers = (*reversed(_READERS.values()), *_of_packages())
     return next((reader for reader in readers if fnmatchcase(name, reader.pattern)), None)
 
 
 def find_reader(path: Path) -> RegisteredReader | FileFormat | None:
-    """Return what reads a file: the reader that is registered, else its format.
+    """Return the registered reader of a file, or its format.
 
     Raises:
-        ReadError: If it is no document, or not of the format that its name says.
-        OSError: If it can't be opened.
+        ReadError: If the file is not a document, or does not have the format of its suffix.
+        OSError: If the file can't be opened.
     """
     return registered_reader(path) or format_of(path)
 
 
 def readers_to_send() -> list[tuple[str, bytes]]:
-    """Return the patterns and pickles of readers that another process can have, in order."""
+    """Return the patterns and pickles of readers for other processes, in order."""
     pairs = ((reader.pattern, reader.pickled()) for reader in _READERS.values())
     return [(pattern, data) for pattern, data in pairs if data]
 
 
 def receive_readers(sent: Iterable[tuple[str, bytes]]) -> None:
-    """Register what another process sent. What can't be loaded raises when it is called."""
+    """Register readers from another process. A reader that can't be loaded raises when called."""
     for pattern, data in sent:
         try:
             reader = pickle.loads(data)
             _put(RegisteredReader(pattern, reader, as_reader(reader)))
-        except Exception as error:  # of a module that it imports
+        except Exception as error:  # from a module that the reader imports
             _put(RegisteredReader(pattern, None, _unloadable(error)))
 
 
@@ -606,15 +601,15 @@ def _unloadable(error: Exception) -> Reader:
 
 
 class UnloadableError(Exception):
-    """A reader that another process can't load, or whose result it can't send."""
+    """A reader that can't be loaded in another process, or whose result can't be sent."""
 
 
 def supported_suffixes() -> list[str]:
-    """Return the suffixes that can be read, sorted."""
+    """Return the suffixes of all formats and registered readers, sorted."""
     registered = (pattern[1:] for pattern in _READERS if pattern.startswith("*."))
     return sorted({*format_suffixes(), *plugin_readers(), *registered})
 
 
 def can_read(path: str | Path) -> bool:
-    """Return whether there is a reader for files of this name."""
+    """Return whether a file name has a format or a registered reader."""
     return format_by_name(path) is not None or registered_reader(path) is not None

@@ -1,4 +1,4 @@
-"""Read files: texts in this process, all others in other processes where that can be."""
+"""Read files: texts in this process, other formats in limited processes."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ K = TypeVar("K")
 def read_files(
     files: Mapping[str, Path], options: ReadOptions
 ) -> Iterator[tuple[str, Records | ReadError, bool]]:
-    """Read files. Yield the id of each with what it holds, or why it can't be read.
+    """Read files, and yield their ids with their records or errors.
 
-    The third says whether a process of its own parsed it: those come after the others, as they
-    are ready.
+    The third value is whether another process parsed the file. Such files come last, as soon as
+    they are ready.
     """
     unisolated: dict[str, RegisteredReader | FileFormat] = {}
     isolated: list[tuple[str, Path]] = []
@@ -66,11 +66,11 @@ def read_files(
 
 
 def _reader(path: Path, options: ReadOptions) -> tuple[RegisteredReader | FileFormat, bool]:
-    """Return what reads a file, and whether in a process of its own.
+    """Return the reader of a file, and whether it runs in another process.
 
     Raises:
-        ReadError: If nothing does.
-        TypeError: If no process of its own can have a reader that is registered for one.
+        ReadError: If the file has no reader.
+        TypeError: If a reader with ``isolated=True`` can't be pickled.
     """
     try:
         size = path.stat().st_size
@@ -99,7 +99,7 @@ def _reader(path: Path, options: ReadOptions) -> tuple[RegisteredReader | FileFo
 def _read_where_it_can_be(
     path: Path, error: UnloadableError, options: ReadOptions
 ) -> Records | ReadError:
-    """Read a file here by a reader that another process could not load."""
+    """Read a file in this process, after another process could not load the reader."""
     reader = registered_reader(path)
     if reader is None or reader.isolated:
         return ReadError(f"can't read {path}: its process can't load its reader: {error}")
@@ -119,7 +119,7 @@ def _read_in_process(
         raise
     except OSError as error:
         raise ReadError(f"can't read {path}: {error.strerror or error}", "unreadable") from error
-    except Exception as error:  # a registered reader's own
+    except Exception as error:  # from a registered reader
         raise ReadError(f"can't read {path}: {type(error).__name__}: {error}") from error
 
 
@@ -127,13 +127,13 @@ def _read_in_process(
 def parsing(
     files: Sequence[tuple[K, Path]], options: ReadOptions
 ) -> Iterator[Iterator[tuple[K, Records | ReadError | UnloadableError]]]:
-    """Start to parse files on all cores. Give each as it is ready, with what it holds.
+    """Parse files on all cores, and yield the results in order of completion.
 
-    What is not parsed at the end of the block is left alone.
+    Files that are not parsed at the end of the block are canceled.
 
     Args:
-        files: The files, each with its key.
-        options: How they are read.
+        files: Pairs of a key and a file.
+        options: The options for reading.
     """
     if not files:
         yield iter(())
@@ -156,18 +156,18 @@ def parsing(
             future.cancel()
         workers.close()
         pool.shutdown()
-        workers.close()  # a call that had just started has another process
+        workers.close()  # a call that was starting may have started a process
 
 
 MEMORY_BYTES = 512 * 2**20
-"""How much memory a parser may take, unless the options say otherwise."""
+"""Default memory of a parser."""
 
 
 def _share_of_memory(count: int) -> int:
-    """Return how much memory each of some parsers may take."""
+    """Return the memory of each of several parsers."""
     try:
         physical = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, ValueError, OSError):  # not everywhere
+    except (AttributeError, ValueError, OSError):  # Windows
         return MEMORY_BYTES
     return min(MEMORY_BYTES, max(64 * 2**20, physical // (2 * count)))
 
@@ -175,7 +175,7 @@ def _share_of_memory(count: int) -> int:
 def _parsed(
     parse: Callable[[str], list[Any]], path: Path, options: ReadOptions
 ) -> Records | ReadError | UnloadableError:
-    """Return what a file holds, or why it can't be read."""
+    """Return the records of a file, or its error."""
     try:
         kind, *values = parse(str(path))
     except TimeoutError:
@@ -190,7 +190,7 @@ def _parsed(
             "than ReadOptions(memory_bytes=...)",
             "crashing their parser",
         )
-    except Exception as error:  # what it sent is no reply
+    except Exception as error:  # an invalid reply
         return ReadError(f"can't read {path}: {error}")
     if kind == "unloadable":
         return UnloadableError(*values)
@@ -202,7 +202,7 @@ def _parsed(
 
 
 def _recognize(ocr: Ocr, image: bytes) -> str:
-    """Return the text of the image of a page, a PNG."""
+    """Return the text of a page, given as PNG."""
     from PIL import Image
 
     with Image.open(io.BytesIO(image)) as picture:
@@ -211,12 +211,12 @@ def _recognize(ocr: Ocr, image: bytes) -> str:
 
 @dataclass(frozen=True)
 class FileParser:
-    """Read a file where it may crash: the function that other processes get.
+    """The function that reads files in other processes.
 
     Attributes:
-        options: How files are read.
-        readers: Readers of the program, by pattern, pickled.
-        has_ocr: Whether the caller reads images.
+        options: The options for reading.
+        readers: Pickled readers of the program, with patterns.
+        has_ocr: Whether the caller has an OCR function.
     """
 
     options: ReadOptions
@@ -227,12 +227,12 @@ class FileParser:
         return _received, (self.options, self.readers, self.has_ocr)
 
     def __call__(self, file: str) -> list[Any]:
-        """Return plain data: what a file holds, or why it can't be read."""
+        """Return the records or the error of a file, as plain data."""
 
         def ocr(image: bytes) -> str:
             try:
                 return str(ask_caller(image))
-            except Exception as error:  # of a user's function
+            except Exception as error:  # from the user's function
                 reason = f"ocr failed on a page: {error}"
                 raise ReadError(f"can't read {file}: {reason}") from error
 
@@ -244,7 +244,7 @@ class FileParser:
             records = reader.records(source)
             try:
                 return ["read", encode(records)]
-            except TypeError as error:  # a user's reader gave metadata of a class of its own
+            except TypeError as error:  # metadata of an unsupported class
                 return ["unloadable", str(error)]
         except UnloadableError as error:
             return ["unloadable", str(error)]
@@ -258,7 +258,7 @@ class FileParser:
             return ["error", message, "too large for the memory limit", False]
         except OSError as error:
             return ["error", f"can't read {file}: {error.strerror or error}", "unreadable", False]
-        except BaseException as error:  # a parser's own, some of which derive from nothing else
+        except BaseException as error:  # some parsers' errors do not derive from Exception
             reason = " ".join(str(error).split())[:300]
             message = f"can't read {file}: {type(error).__name__}: {reason}"
             return ["error", message, "damaged", False]

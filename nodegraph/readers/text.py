@@ -18,11 +18,11 @@ from ..locations import Layout, TextBox
 from .source_files import SourceFile
 
 PAGE_BREAK = "\f"
-"""Stands between two pages, slides, sheets, cells or chapters of a text, as in printed files."""
+"""The separator of pages, slides, sheets, notebook cells and chapters."""
 
 
 def join_pages(pages: Iterable[str]) -> str:
-    """Return pages as one text, with a page break between each two.
+    """Join pages with page breaks.
 
     Example:
         >>> join_pages(["One.", "", "Three."])
@@ -32,7 +32,7 @@ def join_pages(pages: Iterable[str]) -> str:
 
 
 def markdown_table(rows: Iterable[Iterable[object]]) -> str:
-    """Return rows as a Markdown table, the first of which is its head.
+    """Return rows as a Markdown table. The first row is the header.
 
     Example:
         >>> print(markdown_table([["a", "b"], [1, "x|y"]]))
@@ -50,7 +50,7 @@ _BAR = re.compile(r"(?<!\\)\|")
 
 
 def cell_spans(table: str) -> Iterator[tuple[int, int]]:
-    """Yield the spans of the cells of what ``markdown_table`` returned, without blanks.
+    """Yield the spans of the cells of a Markdown table, without surrounding spaces.
 
     Example:
         >>> table = markdown_table([["a", "b"], [1, "x|y"]])
@@ -61,7 +61,7 @@ def cell_spans(table: str) -> Iterator[tuple[int, int]]:
     for number, row in enumerate(table.split("\n")):
         bars = [at + bar.start() for bar in _BAR.finditer(row)]
         at += len(row) + 1
-        if number != 1:  # below the head there is a line without cells
+        if number != 1:  # the line below the header has no cells
             for left, right in pairwise(bars):
                 cell = table[left + 1 : right]
                 start = left + 1 + len(cell) - len(cell.lstrip())
@@ -72,17 +72,17 @@ _TABLE_LINE = re.compile(r"(?m)^\|.*$")
 
 
 def sheet_layout(text: str, sheets: Sequence[tuple[int, Sequence[int]]]) -> Layout:
-    """Return the layout of a text that has the Markdown table of a sheet on each page.
+    """Return the layout of a text with one Markdown table per page.
 
     Args:
         text: The text.
-        sheets: Of each sheet the number of its first column, and of its rows, from 0.
+        sheets: The first column and the row numbers of each sheet, from 0.
     """
     boxes: list[TextBox] = []
     at = 0
     for page, (left, rows) in zip(text.split(PAGE_BREAK), sheets, strict=True):
         lines = list(_TABLE_LINE.finditer(page))
-        del lines[1:2]  # below the head, which is no row
+        del lines[1:2]  # the line below the header is not a row
         for row, line in zip(rows, lines, strict=True):
             right = left + len(_BAR.findall(line[0])) - 1
             boxes.append(TextBox(at + line.start(), at + line.end(), left, row, right, row + 1))
@@ -122,11 +122,11 @@ _CANDIDATES = (
 def read_text(source: SourceFile) -> Document:
     r"""Read a text file. Line ends become ``\n``.
 
-    Its encoding is that of its byte order mark, else UTF-8, else that of the options, else the
-    one that it is found to be in, which the metadata then names.
+    Encoding: byte order mark, then UTF-8, then ``options.encoding``, then detection. The
+    metadata contains an encoding other than UTF-8.
 
     Raises:
-        ReadError: If it is no text.
+        ReadError: If the file is not text.
     """
     text, encoding = decoded(source)
     return source.document(text, {} if encoding == "utf-8" else {"encoding": encoding})
@@ -137,19 +137,19 @@ def decoded(source: SourceFile, *, declared: bool = False) -> tuple[str, str]:
 
     Args:
         source: The file.
-        declared: Whether it may name its encoding, as XML and HTML do.
+        declared: Whether the file may declare its encoding, like XML and HTML.
 
     Raises:
-        ReadError: If it is no text.
+        ReadError: If the file is not text.
     """
     return decode(source.path.read_bytes(), source, declared=declared)
 
 
 def decode(data: bytes, source: SourceFile, *, declared: bool = False) -> tuple[str, str]:
-    """Return the text that some bytes are, and the name of their encoding."""
+    """Decode the bytes of a file. Return the text and the name of the encoding."""
     text, encoding = _decoded(data, source, declared)
     controls = len(data) - len(data.translate(None, _CONTROL))
-    if encoding.startswith(("utf-16", "utf-32")):  # of which half the bytes are
+    if encoding.startswith(("utf-16", "utf-32")):  # half of the bytes are 0
         controls = len(text) - len(text.translate(dict.fromkeys(_CONTROL)))
     if controls > len(text) // 1000 + ("\0" not in text):
         raise ReadError(
@@ -177,7 +177,7 @@ def _decoded(data: bytes, source: SourceFile, declared: bool) -> tuple[str, str]
         try:
             return data.decode(name), name
         except (UnicodeDecodeError, LookupError):
-            pass  # what it says of itself is wrong
+            pass  # the declared encoding is wrong
     try:
         return data.decode("utf-8"), "utf-8"
     except UnicodeDecodeError as error:
@@ -191,10 +191,10 @@ def _decoded(data: bytes, source: SourceFile, declared: bool) -> tuple[str, str]
 
 
 def detected(data: bytes) -> str | None:
-    """Return the encoding that bytes are in which are not UTF-8, None if they are no text.
+    """Detect the encoding of bytes that are not UTF-8. Return None for binary data.
 
-    ``charset-normalizer`` detects it. A few Chinese words are too little for it: where all are
-    common characters in GB18030 they are taken to be that.
+    Uses ``charset-normalizer``. Short texts that consist of common characters in GB18030 are
+    decoded as GB18030.
 
     Example:
         >>> detected("绿茶和红茶".encode("gb18030")), detected(bytes(range(256)))
@@ -212,7 +212,7 @@ def detected(data: bytes) -> str | None:
     if name not in ("gb18030", "big5") and high < 120 and _common_share(sample, high) > 0.8:
         name = "gb18030"
     if high < 4 and len(sample) < 40:
-        return None  # of a byte or two nothing is known
+        return None  # too short to detect
     if name == "cp1250" and _is_western(sample):
         name = "cp1252"
     if name is not None and _decodes(data, name):
@@ -221,13 +221,13 @@ def detected(data: bytes) -> str | None:
 
 
 def _is_western(sample: bytes) -> bool:
-    """Return whether all bytes above 127 are letters and quotation marks in western Europe."""
+    """Return whether all bytes above 127 are letters and punctuation of cp1252."""
     text = sample.decode("cp1252", "replace")
     return all(c.isalpha() or c in "‘’“”–—…«»°§" for c in text if c > "\x7f")
 
 
 def _common_share(sample: bytes, high: int) -> float:
-    """Return which share of the bytes above 127 are common characters of GB2312."""
+    """Return the share of the bytes above 127 that are common characters of GB2312."""
     try:
         text = sample.decode("gb18030")
     except UnicodeDecodeError:
@@ -249,7 +249,7 @@ def _decodes(data: bytes, name: str) -> bool:
 
 
 def _not_in(source: SourceFile, name: str, data: bytes, error: UnicodeDecodeError) -> ReadError:
-    offset = error.start + len(data) - len(error.object)  # which lacks a byte order mark
+    offset = error.start + len(data) - len(error.object)  # without the byte order mark
     return ReadError(
         f"{source.path} is not {name}: byte {data[offset]:#04x} at offset {offset}; convert it, "
         f"give its encoding: ReadOptions(encoding='gb18030'), or register a reader that knows it: "
@@ -258,19 +258,19 @@ def _not_in(source: SourceFile, name: str, data: bytes, error: UnicodeDecodeErro
     )
 
 
-_LONGEST_FIELD = 200  # characters of a text that is metadata, too
+_LONGEST_FIELD = 200  # characters of a string that is stored as metadata
 
 
 def read_json_lines(source: SourceFile) -> list[Document]:
-    """Read one document a line: an object with ``text``, or ``content``, or ``page_content``.
+    """Read one document per line: an object with ``text``, ``content`` or ``page_content``.
 
-    Its ``id`` (or the line's number) completes the file's id, ``metadata`` and all other fields
-    become metadata. Of an object with other fields the strings are the text, also those in its
-    lists and objects, each with the name of its field; fields of up to 200 characters are
-    metadata, too. Of what is no object the text is the JSON. Blank lines are skipped.
+    The id is the file's id with ``id`` or the line number. ``metadata`` and all other fields
+    become metadata. If an object has no such text field, its text consists of all strings with
+    their field names, and fields of up to 200 characters are also stored as metadata. A value
+    that is not an object is stored as JSON. Blank lines are skipped.
 
     Raises:
-        ReadError: If a line is not JSON, or two lines have the same id.
+        ReadError: If a line is not JSON, or two lines have one id.
     """
     path = source.path
     documents: dict[str, Document] = {}
@@ -279,7 +279,7 @@ def read_json_lines(source: SourceFile) -> list[Document]:
             continue
         try:
             record = json.loads(line)
-        except (ValueError, RecursionError) as error:  # also numbers too long, too deep a nesting
+        except (ValueError, RecursionError) as error:  # RecursionError: deep nesting
             raise ReadError(f"{path}, line {number} is not JSON: {error}") from error
         document = _from_record(record, number)
         if document.id in documents:
@@ -313,7 +313,7 @@ def _from_record(record: Any, number: int) -> Document:
 
 
 def _strings(value: Any) -> Iterator[str]:
-    """Yield the strings of a JSON value, those within lists and objects included."""
+    """Yield the strings of a JSON value, recursively."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict | list):
@@ -322,17 +322,17 @@ def _strings(value: Any) -> Iterator[str]:
 
 
 def read_json(source: SourceFile) -> Document:
-    """Read a JSON file as text. One with escapes (``\\u8336``), or in one line, is laid out."""
+    """Read a JSON file as text. A file with escapes (``\\u8336``) or with one line is formatted."""
     text, _ = decoded(source)
     if "\\u" in text or "\n" not in text.strip():
-        # Settings of programs may have comments: those are left as they are.
+        # JSON with comments is not changed.
         with contextlib.suppress(ValueError, RecursionError):
             text = json.dumps(json.loads(text), ensure_ascii=False, indent=2)
     return source.document(text)
 
 
 def read_csv(source: SourceFile) -> Document:
-    """Read values separated by commas, semicolons, tabs or bars, as a Markdown table."""
+    """Read a CSV file as a Markdown table. Delimiters: comma, semicolon, tab or bar."""
     text, encoding = decoded(source)
     metadata = {} if encoding == "utf-8" else {"encoding": encoding}
     if source.path.suffix.lower() == ".tsv":
@@ -352,7 +352,7 @@ def read_csv(source: SourceFile) -> Document:
 
 
 def is_text(path: Path) -> bool:
-    """Return whether a file seems to be text, by its beginning."""
+    """Return whether the first bytes of a file are text."""
     with path.open("rb") as file:
         head = file.read(4096)
     return any(head.startswith(bom) for bom, _ in _BYTE_ORDER_MARKS) or b"\0" not in head
