@@ -1,4 +1,4 @@
-"""Find names in texts by how they are written, without a model."""
+"""Find names in texts by capital letters and quotation marks, without a model."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from itertools import pairwise
 from ..lazy_names import lazy_pattern
 from ..splitters.chunking import UNSPACED
 
-# Python's expressions have no class of capitals; accents are gone when they are looked for.
+# Python's regular expressions have no class of capital letters. Accents are removed before.
 _UPPER = "".join(
     re.escape(chr(code)) for code in (*range(0x590), *range(0x1E00, 0x2000)) if chr(code).isupper()
 )
@@ -20,7 +20,7 @@ _LETTER = rf"[^\W_{UNSPACED}]"
 
 _CAPITAL = rf"[{_UPPER}]{_LETTER}*(?:['’]{_LETTER}+)*"
 
-# Small words that stand inside names, and those that only stand inside titles.
+# Lowercase words inside names, and lowercase words inside titles only.
 _JOINING = "of|the|de|del|della|di|da|du|des|la|le|von|van|der|den|al|el|bin|ibn"
 
 _LOOSE = "and|in|on|at|to|for|with|from|a|an|by|or|as"
@@ -38,7 +38,7 @@ _TERM = lazy_pattern(rf"[{UNSPACED}]+|{_LETTER}+(?:['’]{_LETTER}+)*")
 
 _HAS_UNSPACED = lazy_pattern(f"[{UNSPACED}]")
 
-# Quotes around less than three characters are for emphasis.
+# Quotation marks around fewer than three characters are for emphasis.
 _QUOTED = lazy_pattern(
     r"《([^《》\n]{1,40})》|〈([^〈〉\n]{1,40})〉|「([^「」\n]{3,20})」|『([^『』\n]{3,20})』"
     r"|“([^“”\n]{3,20})”"
@@ -54,13 +54,13 @@ _POSSESSIVE = re.compile("['’]s$")
 
 ARTICLES = ("the", "a", "an")
 
-_MAX_LENGTH = 8  # capitalised words in a name
+_MAX_LENGTH = 8  # capitalized words in a name
 
 _MAX_UNSPACED_LENGTH = 20  # characters
 
 
 def name_key(name: str) -> str:
-    """Return the form in which names are compared.
+    """Return the normalized form of a name, for comparison.
 
     Example:
         >>> name_key("The Café's (play)"), name_key("《红楼梦》")
@@ -73,11 +73,11 @@ def name_key(name: str) -> str:
 
 
 def has_name(text: str, name: str) -> bool:
-    """Return whether a text has the words of a name next to each other, however it writes them.
+    """Return whether a text contains the words of a name in sequence, in any spelling.
 
     Args:
-        text: Any text.
-        name: The name's key, see ``name_key``, of a script with spaces.
+        text: A text.
+        name: The name's key (``name_key``), in a script with spaces.
 
     Example:
         >>> [has_name(text, "green tea") for text in ("He drinks green tea.", "Tea, green tees")]
@@ -88,14 +88,14 @@ def has_name(text: str, name: str) -> bool:
 
 
 def is_written_as_name(text: str, name: str) -> bool:
-    """Return whether a text that has a name writes it with a capital letter.
+    """Return whether a name in a text is written with a capital letter.
 
-    Its last word may be a number. The first word of the text says nothing. Scripts without spaces
-    have no capital letters.
+    The last word of the name may be a number. The first word of the text does not count. In
+    scripts without spaces the result is True.
 
     Args:
         text: The text.
-        name: The name's key, see ``name_key``.
+        name: The name's key (``name_key``).
 
     Example:
         >>> [is_written_as_name(text, "green tea") for text in ("He drinks Green Tea", "Green tea")]
@@ -113,14 +113,14 @@ def is_written_as_name(text: str, name: str) -> bool:
 
 
 def names_in(text: str, is_name: Callable[[str], bool]) -> list[str]:
-    """Return the keys of the known names that stand in a text, the longest first.
+    """Return the keys of existing names in a text, the longest names first.
 
-    Names do not overlap. A single word counts where it is written as a name, with a capital
-    letter, and not as the first word of the text.
+    Names do not overlap. A single word counts if it has a capital letter and is not the first
+    word of the text.
 
     Args:
-        text: A question, or any text.
-        is_name: Tells whether a key, see ``name_key``, is that of a known name.
+        text: A question, or another text.
+        is_name: A function from a key (``name_key``) to whether the name exists.
 
     Example:
         >>> known = {"cafe", "brand", "who", "wrote", "红楼梦", "红楼"}
@@ -149,7 +149,7 @@ def names_in(text: str, is_name: Callable[[str], bool]) -> list[str]:
 
 
 def _unspaced_names(text: str, is_name: Callable[[str], bool]) -> Iterator[str]:
-    """Yield the names in a text without spaces, from its begin, the longest at each place."""
+    """Yield the names in a text without spaces, the longest name at each position."""
     start = 0
     while start < len(text) - 1:
         ends = range(min(len(text), start + _MAX_UNSPACED_LENGTH), start + 1, -1)
@@ -163,13 +163,13 @@ def _unspaced_names(text: str, is_name: Callable[[str], bool]) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """Capitalised words that stand together, with the small words between them.
+    """Adjacent capitalized words, with the lowercase words between them.
 
     Attributes:
-        words: As they are written.
-        plain: As they are compared.
-        breaks: Places before which no name goes on, unless it is a title.
-        begins: Whether a sentence begins with them.
+        words: The words.
+        plain: The normalized words.
+        breaks: Positions of words before which a name ends, unless the name is a title.
+        begins: Whether the first word begins a sentence.
     """
 
     words: list[str]
@@ -180,13 +180,13 @@ class _Run:
 
 @dataclass(frozen=True, slots=True)
 class ParsedText:
-    """What a text has by itself, which of it are names depends on what other texts write.
+    """The possible names of a text. Other texts decide which of them are names.
 
     Attributes:
-        runs: Capitalised words that stand together.
-        lower: The words that are written without a capital letter, one by one.
-        quoted: What stands in quotation marks of scripts without spaces.
-        unspaced: The text as names are compared in it, where it has such a script, else empty.
+        runs: Runs of capitalized words.
+        lower: The words without a capital letter.
+        quoted: Texts in quotation marks of scripts without spaces.
+        unspaced: The normalized text if it has a script without spaces, else an empty string.
     """
 
     runs: list[_Run]
@@ -196,19 +196,19 @@ class ParsedText:
 
     @property
     def upper(self) -> Iterator[str]:
-        """The words with a capital letter that they do not have for their place alone."""
+        """The capitalized words that do not begin a sentence."""
         for run in self.runs:
             remaining = zip(run.words[run.begins :], run.plain[run.begins :], strict=True)
             yield from (plain for word, plain in remaining if word[0].isupper())
 
     @property
     def first(self) -> set[str]:
-        """The capitalised words that a sentence begins with."""
+        """The capitalized words that begin a sentence."""
         return {run.plain[0] for run in self.runs if run.begins}
 
     @property
     def inner(self) -> set[str]:
-        """The other words in which a name may begin or end."""
+        """The words after the beginning of a sentence in which a name may begin or end."""
         return {
             plain
             for run in self.runs
@@ -217,11 +217,11 @@ class ParsedText:
         }
 
     def names(self, small: Callable[[str], bool]) -> dict[str, str]:
-        """Return the names that the text itself writes as such, as it first writes them, by key.
+        """Return the names of the text in their first spelling, by key.
 
         Args:
-            small: Tells whether a word is written without a capital letter elsewhere, so that a
-                capital one that begins a sentence is no part of a name.
+            small: A function from a word to whether other texts write it in lowercase. Such a
+                word at the beginning of a sentence is not part of a name.
         """
         names: dict[str, str] = {}
         for name in (*self.quoted, *(name for run in self.runs for name in _names(run, small))):
@@ -231,7 +231,7 @@ class ParsedText:
         return names
 
     def known(self, is_name: Callable[[str], bool], small: Callable[[str], bool]) -> Iterator[str]:
-        """Yield the keys of the known names in runs, also those inside others."""
+        """Yield the keys of existing names in runs, including names inside longer names."""
         for run in self.runs:
             first, words = _first(run, small), run.plain
             ends = [i for i, word in enumerate(run.words) if i >= first and not word[0].islower()]
@@ -244,7 +244,7 @@ class ParsedText:
 
 
 def parse(body: str) -> ParsedText:
-    """Return what stands in a text: what may be names, and how words are written."""
+    """Return the possible names of a text, and its lowercase words."""
     text = _folded(body)
     unspaced = is_unspaced(text)
     return ParsedText(
@@ -256,7 +256,7 @@ def parse(body: str) -> ParsedText:
 
 
 def is_unspaced(text: str) -> bool:
-    """Return whether some of a text is in a script without spaces."""
+    """Return whether a text contains a script without spaces."""
     return _HAS_UNSPACED.search(text) is not None
 
 
@@ -272,7 +272,7 @@ def _run(match: re.Match[str]) -> _Run:
 
 
 def _first(run: _Run, small: Callable[[str], bool]) -> int:
-    """Return where names begin: behind a first word that is capital for its place alone."""
+    """Return the position of the first possible name, after a word that only begins a sentence."""
     return int(run.begins and small(run.plain[0]))
 
 

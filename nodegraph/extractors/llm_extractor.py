@@ -1,4 +1,4 @@
-"""Let a language model make summaries, keywords, questions or question-answer pairs of texts."""
+"""Extract summaries, keywords, questions or question-answer pairs with an LLM."""
 
 from __future__ import annotations
 
@@ -26,39 +26,37 @@ _LABELS = {"zh": ("问：", "答："), "en": ("Q: ", "A: ")}
 
 
 class LLMExtractor:
-    """Make of a text what a language model says of it: a transform for a node group.
+    """A transform that extracts a summary, keywords, questions or Q&A pairs with an LLM.
 
     ``graph.create_node_group("summary", LLMExtractor(llm, "summary"), parent="paragraph",
-    num_workers=4)`` asks for four texts at a time. The graph pays for a text once: answers are kept
-    with the store by the model's name and the prompt, until ``graph.compact()``. So a copy of a
-    document, one that is put back, another group and a model that was used before cost nothing.
-    Nodes are made again when the model's name, the task, the prompt or another setting that changes
-    answers is another. Equal texts are asked about once, also by several workers. With
-    ``on_error="skip"`` texts that failed are listed in ``graph.failures``, and ``graph.build``
-    tries them again.
+    num_workers=4)`` processes four texts concurrently. Answers are cached in the store by the
+    model's name and the prompt until ``graph.compact()``: equal texts, other groups and restored
+    documents need no further calls. A new model name, task, prompt or limit rebuilds the nodes.
+    With ``on_error="skip"`` a document with a failed text is left out and listed in
+    ``graph.failures``. ``graph.build`` retries failed texts only.
 
-    A model that can be held to a JSON schema is asked for JSON, and in words where that fails.
+    If the model supports JSON schemas, the answer is requested in JSON, and as text if that fails.
 
-    Pairs (``task="qa"``) become nodes whose text, which is searched, is the question. The content,
-    which is returned, is question and answer, and ``metadata["answer"]`` the answer alone.
-    ``QaRetriever`` searches them. A blank text is not asked about.
+    A Q&A pair (``task="qa"``) becomes a node whose text is the question, which is searched. The
+    content, which is returned, is question and answer, and ``metadata["answer"]`` is the answer.
+    Use ``QaRetriever`` to search pairs. Blank texts make no calls.
 
     Args:
-        llm: The model, in any form that ``LLM`` takes. Waiting and trying again when it can't be
-            reached are the client's.
-        task: ``"summary"`` (one node), ``"keywords"``, ``"questions"`` or ``"qa"`` (one for each).
-        language: Of the prompt and what is made. ``"auto"`` takes the text's.
-        prompt: In place of the built-in one: a text with ``{text}``, and ``{limit}`` where it
-            says how many, or a prompt template of LangChain or LlamaIndex with these. Its answers
-            are read like those to the built-in one.
-        limit: How many keywords, questions or pairs at most, or sentences of a summary. 8, 5, 5
-            and 3 by default. What is too much is left out, but for sentences.
-        retries: How often the model is asked again where its answer can't be used.
+        llm: The model, in any form that ``LLM`` accepts. Its client should retry and wait.
+        task: ``"summary"`` (one node), ``"keywords"``, ``"questions"`` or ``"qa"`` (one node per
+            item).
+        language: ``"zh"`` or ``"en"`` for prompt and result. ``"auto"``: the language of the text.
+        prompt: Replaces the built-in prompt: a text with ``{text}`` and optionally ``{limit}``,
+            or a LangChain or LlamaIndex template with these names. The answer must have the form
+            of answers to the built-in prompt.
+        limit: Maximum number of keywords, questions or pairs, or the requested number of
+            sentences in a summary. Defaults to 8, 5, 5 and 3.
+        retries: Number of retries after an invalid answer.
 
     Raises:
-        TypeError: If there is no model, or a number or prompt has the wrong type.
-        ValueError: If there is no such task or language, a number is out of range, or the prompt
-            has no place for the text.
+        TypeError: If the model is not supported, or a number or prompt has the wrong type.
+        ValueError: If the task or language is unknown, a number is out of range, or the prompt
+            has no ``{text}``.
 
     Example:
         >>> from nodekin.nodegraph import NodeGraph
@@ -105,7 +103,7 @@ class LLMExtractor:
         return f"LLMExtractor({self.llm.name!r}, {self.task!r}, {self.language!r})"
 
     def __reduce__(self) -> tuple[type[LLMExtractor], tuple[Any, ...], int]:
-        # What fingerprints take it for. How often it asks again is not what it makes.
+        # For fingerprints: without the number of retries, which does not affect the result.
         args = (self.llm, self.task, self.language, self.prompt, self.limit)
         return type(self), args, EDITION
 
@@ -113,11 +111,11 @@ class LLMExtractor:
         return object.__new__, (type(self),), self.__dict__
 
     def __call__(self, text: str | Node) -> list[Node]:
-        """Return what the model says of a text, or of a node's text.
+        """Return the extracted nodes of a text, or of a node's text.
 
         Raises:
-            ModelError: If the model fails, or none of its answers can be used. The error has the
-                text's start and the last answer.
+            ModelError: If the model fails, or all answers are invalid. The message contains the
+                start of the text and the last answer.
         """
         text = text.text if isinstance(text, Node) else text
         if not text.strip():
@@ -127,12 +125,12 @@ class LLMExtractor:
         answer = cached_answer(self.llm.name, prompt, lambda: self._ask(text, prompt, language))
         try:
             items = PARSERS[self.task](answer)
-        except ValueError:  # it was kept by another task, or by an older version
+        except ValueError:  # cached by another task or an older version
             items = PARSERS[self.task](self._ask(text, prompt, language))
         return [self._node(item) for item in items[: self.limit]]
 
     def _ask(self, text: str, prompt: str, language: Language) -> str:
-        """Return the model's answer, which can be parsed."""
+        """Return a valid answer of the model."""
         why = answer = ""
         if self.llm.structured:
             form = FORMS[self.task]
@@ -142,8 +140,8 @@ class LLMExtractor:
                 PARSERS[self.task](answer)
                 return answer
             except ModelTimeoutError:
-                raise  # to ask again would be to wait as long again
-            except (ModelError, ValueError):  # then it is asked in words
+                raise  # a retry would take as long again
+            except (ModelError, ValueError):  # request a plain text below
                 pass
         for _ in range(1 + self.retries):
             answer = self.llm.complete(prompt + (retry_note(language, why) if why else ""))
@@ -177,12 +175,12 @@ _NAMES = ("text", "limit", "in_language")
 Task = Literal["summary", "keywords", "questions", "qa"]
 
 EDITION = 1
-"""Count up when prompts or parsing are changed so that all groups should be made again."""
+"""Increase the number after changes of prompts or parsing that require a rebuild."""
 
 LIMITS: Mapping[Task, int] = MappingProxyType(
     {"summary": 3, "keywords": 8, "questions": 5, "qa": 5}
 )
-"""How many sentences, keywords, questions or pairs are asked for."""
+"""Default number of sentences, keywords, questions or pairs."""
 
 FORMS: Mapping[Task, str] = MappingProxyType(
     {
@@ -192,7 +190,7 @@ FORMS: Mapping[Task, str] = MappingProxyType(
         "qa": '{"pairs": [{"question": "...", "answer": "..."}]}',
     }
 )
-"""What a model answers that can be held to a schema."""
+"""Example answers for JSON schemas."""
 
 _CHINESE: Mapping[Task, str] = {
     "summary": """\

@@ -108,20 +108,20 @@ class EmbeddingCache:
         table.flags.writeable = False
         return table
 
-    def embed(self, texts: Sequence[str], key: str, what: str) -> None:
+    def embed(self, texts: Sequence[str], key: str, label: str) -> None:
         """Embed the passages that have no vector yet.
 
         Args:
             texts: The passages.
             key: The embedding.
-            what: The label of the progress bar.
+            label: The label of the progress bar, such as the group.
 
         Raises:
             LookupError: If the key is unknown.
             EmbeddingError: If the model fails or returns invalid vectors.
         """
         by_digest = {digest(text): text for text in texts}
-        passages = self._passages.vectors(self.embedder(key), by_digest, f"embedding {what}")
+        passages = self._passages.vectors(self.embedder(key), by_digest, f"embedding {label}")
         with closing(passages):
             for _ in passages:
                 pass
@@ -131,7 +131,7 @@ class EmbeddingCache:
 
         Raises:
             LookupError: If the key is unknown.
-            EmbeddingError: If the vectors are invalid or have another dimension than stored ones.
+            EmbeddingError: If the vectors are invalid or have another dimension than stored vectors.
         """
         if texts:
             self._passages.put(self.embedder(self.key(key)), texts, vectors)

@@ -65,14 +65,14 @@ class PassageVectors:
         self._dimensions: dict[str, int] = {}
 
     def vectors(
-        self, embedder: Embedder, texts: Mapping[str, str], what: str
+        self, embedder: Embedder, texts: Mapping[str, str], label: str
     ) -> Generator[tuple[str, Vectors], None, None]:
         """Yield the vectors of texts by digest, stored vectors first.
 
         Args:
             embedder: The model.
             texts: The texts by digest.
-            what: The label of the progress bar.
+            label: The label of the progress bar.
         """
         missing = yield from self._stored(embedder, texts)
         if missing:
@@ -80,7 +80,7 @@ class PassageVectors:
                 missing = yield from self._stored(embedder, missing)
                 show = self._progress if len(missing) >= _LONG else False
                 with closing(self._embed(embedder, missing)) as embedded:
-                    yield from track(embedded, len(missing), what, " texts", show)
+                    yield from track(embedded, len(missing), label, " texts", show)
 
     def _alone(self, embedder: Embedder) -> AbstractContextManager[Any]:
         """Keep other threads from embedding the same texts.
@@ -121,7 +121,7 @@ class PassageVectors:
         """Store vectors that the model computed elsewhere.
 
         Raises:
-            EmbeddingError: If the vectors are invalid or have another dimension than stored ones.
+            EmbeddingError: If the vectors are invalid or have another dimension than stored vectors.
         """
         checked = check_vectors(vectors, texts, embedder.name)
         self._put(embedder, [*map(digest, texts)], checked)

@@ -1,4 +1,4 @@
-"""Cut a text into pieces that fit a size, and pack pieces into overlapping chunks."""
+"""Split texts into pieces of a maximum size, and pack pieces into overlapping chunks."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 Span = tuple[int, int]
-"""Begin and end (exclusive) in characters."""
+"""Start and end (exclusive) in characters."""
 
 Length = Callable[[str], int]
-"""Measures a text: tokens, characters, whatever chunks are to be limited by."""
+"""Returns the length of a text: tokens, characters or another unit."""
 
 Measure = Callable[[int, int], int]
-"""Measures a span of one text."""
+"""Returns the length of a span of one text."""
 
 CLAUSES = re.compile(r"[，、；：,;:—]+[”’」』）)\]】]*\s*|\n+")
 
@@ -33,10 +33,10 @@ WORDS = re.compile(r"\s+")
 
 
 def check_sizes(chunk_size: int, chunk_overlap: int) -> None:
-    """Check what a splitter is given.
+    """Check the sizes of a splitter.
 
     Raises:
-        ValueError: If the size is below 1, the overlap negative or not below the size.
+        ValueError: If the size is below 1, or the overlap is negative or not below the size.
     """
     if chunk_size < 1:
         raise ValueError(f"chunk_size must be 1 or more, not {chunk_size!r}")
@@ -48,7 +48,7 @@ def check_sizes(chunk_size: int, chunk_overlap: int) -> None:
 
 
 def cuts(spans: Callable[[str], list[Span]]) -> Callable[[T], T]:
-    """Say of a function that returns the texts of some spans which these are."""
+    """Add a method ``spans`` to a function that returns the texts of these spans."""
 
     def note(function: T) -> T:
         vars(function)["spans"] = spans
@@ -58,7 +58,7 @@ def cuts(spans: Callable[[str], list[Span]]) -> Callable[[T], T]:
 
 
 def strip_span(text: str, span: Span) -> Span:
-    """Leave out the white space at both ends of a span."""
+    """Strip white space from both ends of a span."""
     start, end = span
     padded = text[start:end]
     content = padded.strip()
@@ -67,7 +67,7 @@ def strip_span(text: str, span: Span) -> Span:
 
 
 def cut_at(text: str, span: Span, separator: re.Pattern[str]) -> list[Span]:
-    """Cut a span behind every match of a separator. The parts join up without gaps."""
+    """Split a span after each match of a separator, without gaps."""
     parts, start = [], span[0]
     for match in separator.finditer(text, *span):
         if start < match.end() < span[1]:
@@ -79,7 +79,7 @@ def cut_at(text: str, span: Span, separator: re.Pattern[str]) -> list[Span]:
 def cut_to_fit(
     text: str, span: Span, size: int, measure: Measure, separators: Sequence[re.Pattern[str]]
 ) -> list[Span]:
-    """Cut a span that is too long: at the first separator that helps, at last anywhere."""
+    """Split a span that is too long at the first matching separator, or else anywhere."""
     if measure(*span) <= size:
         return [span]
     for level, separator in enumerate(separators):
@@ -96,7 +96,7 @@ def cut_to_fit(
 
 
 def _prefix_length(start: int, end: int, size: int, measure: Measure, guess: int) -> int:
-    """Return how many characters fit, at least one. A longer text must not measure less."""
+    """Return the number of characters that fit, at least 1. The measure must be monotonic."""
 
     def fits_size(count: int) -> bool:
         return measure(start, start + count) <= size
@@ -117,11 +117,11 @@ def _prefix_length(start: int, end: int, size: int, measure: Measure, guess: int
 
 
 def pack(text: str, parts: Sequence[Span], size: int, overlap: int, measure: Measure) -> list[Span]:
-    """Join neighbouring parts into chunks of at most ``size``, white space around them left out.
+    """Join adjacent parts into chunks of at most ``size``, without surrounding white space.
 
-    Each chunk but the first begins with whole parts of the one before, at most ``overlap``
-    long together, and reaches at least one part further. The sum of the parts' lengths is the
-    first guess. What counts is the length of the chunk's text, which may be more.
+    Each chunk repeats whole parts from the end of the previous chunk, of at most ``overlap``
+    together, and has at least one new part. The limit applies to the text of the chunk, which may
+    be longer than the sum of its parts.
     """
     parts = [p for p in (strip_span(text, part) for part in parts) if p[0] < p[1]]
     lengths = [measure(*part) for part in parts]
@@ -131,7 +131,7 @@ def pack(text: str, parts: Sequence[Span], size: int, overlap: int, measure: Mea
 
     chunks: list[Span] = []
     first = after = 0
-    total = 0  # of the parts from first up to after
+    total = 0  # length of the parts from first to after
     while after < len(parts):
         least = after + 1
         while after < len(parts) and (after < least or total + lengths[after] <= size):
@@ -157,13 +157,12 @@ def pack(text: str, parts: Sequence[Span], size: int, overlap: int, measure: Mea
 
 
 def locate(parts: Sequence[str], text: str) -> list[Span | None]:
-    """Find each part in the text, in order; None for a part that is not in it.
+    """Find each part in the text, in order. None: the part is not in the text.
 
-    A part is searched where the last one ended, past separators; then, since chunks may
-    overlap, from just behind where the last one began; then, since a transform may reorder,
-    anywhere. Every span returned is true: ``text[start:end] == part``. The search for parts
-    that do not occur is bounded, so that a transform that rewrites a long text costs a few
-    scans of it, not one for each part.
+    A part is searched from the end of the previous part, then from its start (chunks may
+    overlap), then in the whole text (a transform may reorder). Spans are exact:
+    ``text[start:end] == part``. The total search for missing parts is limited to a few scans of
+    the text.
 
     Example:
         >>> locate(["a b", "b c", "new"], "a b c")
@@ -191,7 +190,7 @@ def locate(parts: Sequence[str], text: str) -> list[Span | None]:
     return spans
 
 
-# Written for a regular expression's [...].
+# Scripts without spaces, as a character class of a regular expression.
 UNSPACED = (
     "\u0e00-\u0eff"  # Thai, Lao
     "\u1000-\u109f\u1780-\u17ff"  # Myanmar, Khmer
@@ -201,23 +200,24 @@ UNSPACED = (
     "\U00020000-\U0003ffff"  # Han, extensions
 )
 
-# A run of characters that are tokens by themselves, or one other token.
+# A run of characters that are one token each, or another token.
 _TOKENS = lazy_pattern(rf"([{UNSPACED}]+)|[^\W\d_{UNSPACED}]{{1,6}}|\d{{1,3}}|[^\w\s]|_+")
 
 _KIND = lazy_pattern(rf"([{UNSPACED}])|([^\W\d_])|(\d)|([^\w\s])|(_)")
 
 _SPACE, _UNKNOWN = 0, 255
 
-_LENGTHS = (1, 1, 6, 3, 1, 1 << 30)  # of a token of each kind, at most
+_LENGTHS = (1, 1, 6, 3, 1, 1 << 30)  # maximum length of a token by kind
 
-_BLOCK = 1 << 16  # characters that are counted together
+_BLOCK = 1 << 16  # characters
 
 
 def count_tokens(text: str) -> int:
-    """Count characters of scripts without spaces, pieces of words, of numbers, and marks.
+    """Estimate the number of tokens of a text.
 
-    An estimate: byte-pair vocabularies differ from it, and from each other, by some 20 %. Where
-    the exact number matters, give a splitter the model's own counter as ``length``.
+    Characters of scripts without spaces, pieces of words and numbers, and punctuation marks are
+    tokens. Tokenizers differ from the estimate by about 20 %. If the exact number matters, use
+    the model's tokenizer as ``length`` of a splitter.
 
     Example:
         >>> count_tokens("长江有多长？6300 kilometres")
@@ -228,11 +228,11 @@ def count_tokens(text: str) -> int:
 
 
 def tokens_before(text: str) -> npt.NDArray[np.int32]:
-    """Return how many tokens start before each place of a text, and in all of it."""
+    """Return the number of tokens before each position of a text, and the total at the end."""
     import numpy as np
 
     counts, lengths = np.zeros(len(text) + 1, np.int32), np.array(_LENGTHS, np.int32)
-    kind = start = 0  # of the run of one kind that the last block ends with
+    kind = start = 0  # of the last run of the previous block
     for at in range(0, len(text), _BLOCK):
         kinds = _kinds_of(text[at : at + _BLOCK])
         places = np.arange(at, at + len(kinds), dtype=np.int32)
@@ -247,7 +247,7 @@ def tokens_before(text: str) -> npt.NDArray[np.int32]:
 
 @cache
 def _kinds_by_code() -> npt.NDArray[np.uint8]:
-    """Return an array for the kinds of all characters, those that were met."""
+    """Return the array of character kinds by code, filled on first use of a character."""
     import numpy as np
 
     return np.full(sys.maxunicode + 1, _UNKNOWN, np.uint8)
@@ -266,10 +266,7 @@ def _kinds_of(text: str) -> npt.NDArray[np.uint8]:
 
 
 def measured(text: str, length: Length) -> Measure:
-    """Return what measures spans of a text as ``length`` measures their texts.
-
-    Tokens are counted once, however many spans there are.
-    """
+    """Return a function that measures spans of a text. Tokens are counted once."""
     if length is not count_tokens:
         return lambda start, end: length(text[start:end])
     counts = tokens_before(text)
@@ -277,18 +274,18 @@ def measured(text: str, length: Length) -> Measure:
     def measure(start: int, end: int) -> int:
         first: int = counts.item(start)
         if 0 < start < end and not text[start - 1].isspace() and counts.item(start + 1) == first:
-            return count_tokens(text[start:end])  # which may start inside of a token
+            return count_tokens(text[start:end])  # the span may start inside a token
         return int(counts.item(end)) - first
 
     return measure
 
 
 def shorten(text: str, tokens: int) -> str:
-    """Return the beginning of a text, of no more than so many tokens, without half a word."""
+    """Truncate a text to a number of tokens, at the end of a word."""
     if len(text) <= tokens:
         return text
     low, high = 0, 4 * tokens + 1
-    while high < len(text) and count_tokens(text[:high]) <= tokens:  # however long the text is
+    while high < len(text) and count_tokens(text[:high]) <= tokens:
         low, high = high, 2 * high
     if high >= len(text):
         if count_tokens(text) <= tokens:
@@ -322,24 +319,24 @@ SEPARATORS = (
 
 @dataclass(frozen=True, slots=True)
 class RecursiveSplitter:
-    """Split at blank lines; what is too long at line breaks; then sentences, clauses, words.
+    """A splitter at blank lines, then line breaks, sentences, clauses and words.
 
-    Choose it where a text's own sections and paragraphs matter more than even chunks: what
-    belongs together by a stronger separator is only parted when it does not fit. Separators stay
-    at the end of their part. White space around a chunk is left out.
+    Use it if paragraphs and sections matter more than chunks of equal size: a part is split at a
+    weaker separator only if it is too long. Separators stay at the end of their part. White space
+    around chunks is removed.
 
     Args:
-        chunk_size: The most a chunk may measure, in units of ``length``.
-        chunk_overlap: How much of the end of a chunk, in whole parts, the next one repeats at
-            most, where they were parted by the same separator.
+        chunk_size: Maximum length of a chunk, in units of ``length``.
+        chunk_overlap: Maximum length of whole parts that a chunk repeats from the end of the
+            previous chunk. Only between parts of one separator.
         separators: Regular expressions, strongest first. The default is for Chinese, English and
-            mixed text. What fits by none is cut anywhere.
-        length: Measures a text. By default an estimate of tokens (``count_tokens``), ``len`` for
-            characters.
+            mixed text. Without a match, a text is split anywhere.
+        length: A function from a text to its length. Defaults to an estimate of tokens
+            (``count_tokens``). Use ``len`` for characters.
 
     Raises:
-        ValueError: If a size is out of range, or a separator no regular expression or one that
-            matches nothing but the empty text.
+        ValueError: If a size is out of range, or a separator is not a regular expression or
+            matches the empty text.
 
     Example:
         >>> RecursiveSplitter(chunk_size=5, chunk_overlap=0)("一二三。四五六。\\n七八九。")
@@ -371,7 +368,7 @@ class RecursiveSplitter:
         return [text[start:end] for start, end in self.spans(text)]
 
     def spans(self, text: str) -> list[Span]:
-        """Return the begin and end of each chunk, in characters."""
+        """Return the start and end of each chunk, in characters."""
         patterns = [re.compile(separator) for separator in self.separators]
         measure = measured(text, self.length)
         spans = self._split(text, (0, len(text)), patterns, measure)

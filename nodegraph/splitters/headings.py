@@ -1,4 +1,4 @@
-"""Find the headings of texts in the markups that files are written in; split Markdown at them."""
+"""Find the headings of texts in several markup languages, and split Markdown at headings."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..node import Node
 from .chunking import Length, RecursiveSplitter, count_tokens, strip_span
 
 Heading = tuple[int, int, str]
-"""Where a heading begins, its level from 1, and its text."""
+"""The start of a heading, its level from 1, and its text."""
 
 _FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})")
 
@@ -48,13 +48,13 @@ TABLE = re.compile(
     r"^[ \t]*\|.*\|[ \t]*\n[ \t]*\|(?:[ \t]*:?-{3,}:?[ \t]*\|)+[ \t]*(?:\n\f?[ \t]*\|.*\|[ \t]*)*",
     re.M,
 )
-"""A table in Markdown, which may go on behind page breaks."""
+"""A Markdown table, possibly across page breaks."""
 
 _BAR = re.compile(r"(?<!\\)\|")
 
 
 def columns_of(head: str) -> list[str]:
-    """Return the cells of a table's first line.
+    """Return the cells of the first line of a table.
 
     Example:
         >>> columns_of("| Tea | Cup |")
@@ -65,13 +65,13 @@ def columns_of(head: str) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A heading and the text below it, down to the next heading.
+    """A heading and the text up to the next heading.
 
     Attributes:
-        start: Where it starts.
-        end: Where it ends, exclusive.
-        level: The heading's level from 1; 0 before the first heading.
-        path: The headings from the top one down to this one.
+        start: The start in characters.
+        end: The end in characters, exclusive.
+        level: The level of the heading from 1. 0 before the first heading.
+        path: The headings from the top level to this heading.
     """
 
     start: int
@@ -81,13 +81,13 @@ class Section:
 
     @property
     def metadata(self) -> dict[str, Any]:
-        """What nodes say of it: ``heading``, ``headings``, ``level``."""
+        """The metadata of nodes: ``heading``, ``headings``, ``level``."""
         heading = self.path[-1] if self.path else ""
         return {"heading": heading, "headings": list(self.path), "level": self.level}
 
 
 def sections_of(text: str, headings: Iterable[Heading]) -> Iterator[Section]:
-    """Yield the section before the first heading, which may be empty, and one for each heading."""
+    """Yield the section before the first heading, possibly empty, and a section per heading."""
     starts = [(0, 0, ""), *headings]
     ends = [*(start for start, _, _ in starts[1:]), len(text)]
     path: list[tuple[int, str]] = []
@@ -106,11 +106,11 @@ def _lines(text: str) -> Iterator[tuple[int, str]]:
 
 
 def markdown_headings(text: str, max_level: int = 6) -> Iterator[tuple[int, int, str]]:
-    """Yield the start, level and text of each heading, but for those in fenced code."""
+    """Yield the start, level and text of each heading outside fenced code."""
     front = _FRONT_MATTER.match(text)
     text_start = front.end() if front else 0
-    fence, marked_at, marked = "", -1, ""  # the last marked line, as a title of the next one
-    for candidate in _MARKED.finditer("\n" + text, text_start):  # most lines are never looked at
+    fence, marked_at, marked = "", -1, ""  # the last marked line, a possible title
+    for candidate in _MARKED.finditer("\n" + text, text_start):  # skips most lines
         at = candidate.start()
         line = text[at : _end_of_line(text, at)].rstrip()
         before_at = text.rfind("\n", text_start, max(at - 1, 0)) + 1 or text_start
@@ -139,12 +139,12 @@ def _end_of_line(text: str, at: int) -> int:
 
 
 def _title(line: str) -> str:
-    """Return a line as a title that the next line may underline, empty for code and lists."""
+    """Return a line as a title for underlining, or an empty string for code and lists."""
     return "" if _NO_TITLE.match(line.rstrip()) else line.strip()
 
 
 def _without_closing(heading: str) -> str:
-    """Leave out the number signs that may close a heading: ``## Tea ##``."""
+    """Remove the closing number signs of a heading: ``## Tea ##``."""
     stripped = heading.rstrip("#")
     return heading if stripped[-1:].strip() else stripped.rstrip()
 
@@ -175,7 +175,7 @@ def rst_headings(text: str) -> Iterator[Heading]:
 
 
 def asciidoc_headings(text: str) -> Iterator[Heading]:
-    r"""Yield the headings of AsciiDoc, but for those in blocks of code.
+    r"""Yield the headings of AsciiDoc outside code blocks.
 
     Example:
         >>> list(asciidoc_headings("= Tea\n\n----\n== no\n----\n== Green"))
@@ -204,7 +204,7 @@ def latex_headings(text: str) -> Iterator[Heading]:
 
 
 def org_headings(text: str) -> Iterator[Heading]:
-    """Yield the headings of Org files: lines that begin with stars."""
+    """Yield the headings of Org files: lines with leading stars."""
     for at, line in _lines(text):
         if match := _ORG.match(line):
             yield at, len(match[1]), match[2].strip()
@@ -224,7 +224,7 @@ def toml_headings(text: str) -> Iterator[Heading]:
 
 
 def no_headings(text: str) -> Iterator[Heading]:
-    """Yield nothing: of programs, tables, and texts without a markup."""
+    """Yield nothing, for programs, tables and plain text."""
     yield from ()
 
 
@@ -249,7 +249,7 @@ _WITHOUT = frozenset(
 
 
 def headings_in(text: str, file_name: str = "") -> Iterator[Heading]:
-    r"""Yield the headings of a text, by the markup that its file name says, or Markdown.
+    r"""Yield the headings of a text, in the markup of the file name or in Markdown.
 
     Example:
         >>> list(headings_in("# Tea", "a.md")), list(headings_in("# a comment", "a.py"))
@@ -265,21 +265,20 @@ def headings_in(text: str, file_name: str = "") -> Iterator[Heading]:
 
 @dataclass(frozen=True, slots=True)
 class MarkdownSplitter:
-    """Split a Markdown text into one node a section: a heading and what stands below it.
+    """A splitter of Markdown into sections, one node per heading.
 
-    Each node's metadata holds ``heading`` (the section's own), ``headings`` (from the top
-    heading down to it) and ``level`` (1 to 6; 0 before the first heading). Marks inside fenced
-    code are not headings.
+    Metadata: ``heading`` (of the section), ``headings`` (from the top level to the section) and
+    ``level`` (1 to 6, 0 before the first heading). Number signs in fenced code are not headings.
 
     Args:
-        max_level: Headings below this level stay inside their section.
-        chunk_size: Sections that measure more are split further, by ``RecursiveSplitter``. None
-            keeps them whole.
-        chunk_overlap: For sections that are split further.
-        length: Measures a text, by default in tokens (an estimate).
+        max_level: Headings below this level do not start a section.
+        chunk_size: Maximum length of a node. Longer sections are split by ``RecursiveSplitter``.
+            None: unlimited.
+        chunk_overlap: The overlap of nodes of one section.
+        length: A function from a text to its length. Defaults to an estimate of tokens.
 
     Raises:
-        ValueError: If the level is not in 1 to 6, or a size out of range.
+        ValueError: If the level is not in 1 to 6, or a size is out of range.
 
     Example:
         >>> for node in MarkdownSplitter()("# Tea\\nA drink.\\n## Green\\nUnfermented."):

@@ -1,4 +1,4 @@
-"""Split texts into passages that are big enough to answer from."""
+"""Split texts into passages that are large enough to answer questions."""
 
 from __future__ import annotations
 
@@ -34,35 +34,33 @@ _UNDERLINED = re.compile(r"[^\n]+\n([*=~^\"+#-])\1{2,}\s*")
 
 _ATX_HEADING = re.compile(r" {0,3}#{1,6}(?![^ \t\n])[^\n]*")
 
-_MAX_HEAD = 300  # characters of a table's first row, or of what introduces a table
+_MAX_HEAD = 300  # characters of the first row of a table, or of its introduction
 
 _TWO_LINES = re.compile(r"[^\n]*\n[^\n]*")
 
 
 @dataclass(frozen=True, slots=True)
 class PassageSplitter:
-    """Split a text into passages of some 250 tokens that can be understood and answered from.
+    """A splitter into passages of about 250 tokens that can be understood on their own.
 
-    Paragraphs are packed up to ``chunk_size``. What belongs together stays together while it
-    measures no more than one and a half times that: a section of Markdown with its heading; a
-    block of code, a list or a table with the paragraph that introduces it (one that ends in a
-    colon, or a short one above a table); items of a list; what is indented below a line. So does
-    a text as a whole. Passages reach across headings only where neighbouring sections are small. A
-    block that is larger is cut at blank lines, lines, sentences, in this order. With the default
-    nothing measures more than 480 tokens, which embedding models with a window of 512 read whole.
+    Paragraphs are packed up to ``chunk_size``. Related blocks stay together up to one and a half
+    times that size: a section with its heading, a whole text, a code block, list or table with
+    its introduction (a paragraph that ends with a colon, or a short paragraph above a table),
+    items of a list, and indented blocks. Small adjacent sections are joined. Larger blocks are
+    split at blank lines, lines and sentences, in this order. With the default no passage exceeds
+    480 tokens, which fits embedding models with a window of 512.
 
-    Choose it for what a model is to read. Search smaller nodes below it (``split_sentences``) and
-    answer with the passages. Each node's metadata holds ``headings``: those that all of the
-    passage stands below, from the top one down. They are searched with the text. Of a document
-    that is a file, its name says how headings are written there (``headings_in``), and ``page``
-    is the one that the passage begins on, where it has pages. A passage that begins in the middle
-    of a table has its first row in ``table_head``, which is searched and shown to models, too.
+    Use passages as the text for a model, and search smaller nodes below (``split_sentences``).
+    Metadata: ``headings``, the headings above the whole passage, which are searched with the
+    text; ``page``, the first page; ``table_head``, the first row of a table that the passage
+    continues, which is searched and passed to models. The markup of headings depends on the file
+    name of the document (``headings_in``).
 
     Args:
-        chunk_size: What a passage measures at most when parts are packed, in units of ``length``.
-            One and a half times that where parts belong together.
-        headings: Whether lines such as ``# Tea`` are headings: False for none.
-        length: Measures a text, by default in tokens (an estimate).
+        chunk_size: Maximum length of packed parts, in units of ``length``. Related blocks may
+            have one and a half times that length.
+        headings: Whether to recognize headings such as ``# Tea``.
+        length: A function from a text to its length. Defaults to an estimate of tokens.
 
     Raises:
         ValueError: If the size is below 1.
@@ -79,7 +77,7 @@ class PassageSplitter:
     headings: bool = True
     length: Length = count_tokens
     trans_node: ClassVar[bool] = True
-    rules: ClassVar[int] = 3  # what was made by other rules is made again
+    rules: ClassVar[int] = 3  # a new number rebuilds all passages
 
     def __post_init__(self) -> None:
         check_sizes(self.chunk_size, 0)
@@ -108,7 +106,7 @@ class PassageSplitter:
 
 
 def _table_head(text: str, tables: Sequence[Span], at: int) -> str:
-    """Return the first row of the table in the middle of which a passage begins, else nothing."""
+    """Return the first row of a table if the position is inside the table, else an empty string."""
     index = bisect_right(tables, at, key=itemgetter(0)) - 1
     if index < 0 or not tables[index][0] < at < tables[index][1]:
         return ""
@@ -123,7 +121,7 @@ class _Passage:
     path: tuple[str, ...]
 
     def joined(self, following: _Passage) -> _Passage:
-        """Return both as one, below the headings that they share."""
+        """Join two passages under their common headings."""
         return _Passage(self.start, following.end, _shared([self.path, following.path]))
 
 
@@ -136,7 +134,7 @@ def _shared(paths: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
 
 
 def _body(text: str, section: Section) -> int:
-    """Return where the text of a section starts, behind its heading."""
+    """Return the start of the text of a section, after its heading."""
     if not section.level:
         return section.start
     heading = _ATX_HEADING.match(text, section.start) or _TWO_LINES.match(text, section.start)
@@ -152,7 +150,7 @@ class _Cutter:
 
     @property
     def limit(self) -> int:
-        """What a passage may measure whose parts belong together."""
+        """Maximum length of a passage of related parts."""
         return self.size * 3 // 2
 
     def is_below_limit(self, start: int, end: int) -> bool:
@@ -162,7 +160,7 @@ class _Cutter:
         return self.measure(start, end) <= self.size // 2
 
     def subtree(self, sections: Sequence[Section]) -> list[_Passage]:
-        """Return the passages of a section and those below it, which follow it."""
+        """Return the passages of a section and its subsections."""
         top = sections[0]
         start, end = strip_span(self.text, (top.start, sections[-1].end))
         if start == end:
@@ -173,7 +171,7 @@ class _Cutter:
         branches = [self._section_passages(top), *map(self.subtree, _children(sections[1:]))]
         has_no_body = top.level and not self.text[_body(self.text, top) : top.end].strip()
         passages: list[_Passage] = []
-        open_end = False  # whether the last passage is a section that may be joined
+        open_end = False  # whether the last passage is a whole section
         for number, branch in enumerate(filter(None, branches)):
             first = branch[0]
             if passages and (
@@ -193,7 +191,7 @@ class _Cutter:
         return bool(section.level or self.text[section.start : section.end].strip())
 
     def _may_join(self, last: _Passage, following: _Passage) -> bool:
-        """Whether a section is joined to those before it: all are small."""
+        """Return whether a section is joined to the previous sections: all are small."""
         return (
             self.is_small(following.start, following.end)
             and self.is_small(last.start, last.end)
@@ -201,7 +199,7 @@ class _Cutter:
         )
 
     def _section_passages(self, section: Section) -> list[_Passage]:
-        """Return the passages of a section's own text, with its heading."""
+        """Return the passages of a section without subsections, with its heading."""
         start, end = strip_span(self.text, (section.start, section.end))
         if start == end:
             return []
@@ -217,7 +215,7 @@ class _Cutter:
         return [_Passage(*span, section.path) for span in spans]
 
     def _units(self, blocks: Sequence[Span], bonds: Sequence[int], strength: int = 1) -> list[Span]:
-        """Group blocks by the weakest bonds that give groups which fit."""
+        """Group blocks, split at the weakest bonds that result in small enough groups."""
         units: list[Span] = []
         first = 0
         for after in range(1, len(blocks) + 1):
@@ -235,7 +233,7 @@ class _Cutter:
         return units
 
     def _forced(self, blocks: Sequence[Span]) -> list[Span]:
-        """Cut the blocks that don't fit. What introduces one stays with its first part."""
+        """Split blocks that are too long. Their introduction stays with the first part."""
         units: list[Span] = []
         for start, end in blocks:
             parts = [(start, end)]
@@ -286,7 +284,7 @@ _STRONGEST = 3
 
 
 def _bond(text: str, block: Span, following: Span, section: Section) -> int:
-    """Return how strongly a block holds the one that follows it, from 0 to 3."""
+    """Return the strength of the bond between two adjacent blocks, from 0 to 3."""
     (start, end), (next_start, _) = block, following
     is_heading = start < _body(text, section) or _UNDERLINED.fullmatch(text, start, end)
     introduces_table = text[next_start] == "|" != text[start] and end - start <= _MAX_HEAD

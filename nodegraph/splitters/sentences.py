@@ -1,4 +1,4 @@
-"""Find the sentences and paragraphs of Chinese, English and mixed text, and pack sentences."""
+"""Split texts into sentences, paragraphs and chunks of sentences."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ from .chunking import (
 
 _CLOSERS = "\"'”’»›」』）)\\]】》〉}"
 
-# Of Chinese, Japanese, Arabic, Urdu, Hindi, Tibetan, Burmese, Khmer, Amharic, Armenian
+# Chinese, Japanese, Arabic, Urdu, Hindi, Tibetan, Burmese, Khmer, Amharic, Armenian
 _SURE_ENDS = "。！？｡؟۔।॥།။។።։"
 
 _IS_UNSURE = frozenset(_SURE_ENDS).isdisjoint
 
-# „Ja.“ and »Ja.« end with what opens elsewhere, « Oui. » has a space that breaks no line.
+# „Ja.“ and »Ja.« end with opening marks of other languages, « Oui. » has a no-break space.
 _OTHER_CLOSER = r"(?:(?:(?<=[!?.])[“«]|[ \xa0\u202f]»)(?!\S))?"
 
-# Marks, also ". . .", the quotes and brackets that close behind them, and references: "so.[1]".
+# Marks, also ". . .", with closing quotes and brackets and with references: "so.[1]".
 _CANDIDATE = lazy_pattern(
     rf"(?P<mark>[{_SURE_ENDS}!?….]+(?:[ \xa0]+[.…]+(?=[\s.…]|\Z))*)"
     rf"(?P<closers>[{_CLOSERS}]*{_OTHER_CLOSER}(?:\[\d+\])*[{_SURE_ENDS}]*)|\n\s*"
@@ -54,22 +54,22 @@ _SECTION_NUMBER = re.compile(r"\d{1,3}(?:\.\d{1,3})*")
 
 _INITIALS = re.compile(r"(?:[^\W\d_]\.)*[^\W\d_]")
 
-# "А. С. Пушкин", but "в 1920 г. Он": other alphabets abbreviate words by one letter, too.
+# "А. С. Пушкин", but "в 1920 г. Он": other alphabets abbreviate words to one letter.
 _OTHER_INITIAL = re.compile(r"\b[^\W\d_]\.\s*[^\W\d_]\.")
 
-# Thai and Lao write spaces between sentences, and full stops in abbreviations alone.
+# Thai and Lao have spaces between sentences, and full stops only in abbreviations.
 _THAI = "\u0e01-\u0eff"
 
 _THAI_ABBREVIATION = re.compile(rf"(?<![{_THAI}])[{_THAI}]{{1,5}}\.|[{_THAI}]\.[{_THAI}]")
 
 _THAI_SPACE = re.compile(rf"(?<=[{_THAI})\]”\"])[ \xa0]+(?=[{_THAI}(“\"])(?!ๆ)")
 
-_THAI_SENTENCE = 80  # letters from which on a space ends a sentence
+_THAI_SENTENCE = 80  # minimum letters before a space that ends a sentence
 
-# The last word of a text that is read backwards.
+# The last word, in reversed text.
 _LAST_WORD = lazy_pattern(rf"\n?((?:[^\W{UNSPACED}]+|[\u0900-\u0963.]+)*)")
 
-# Before a full stop these words do not end a sentence; those of the second set may, before a
+# Words that do not end a sentence before a full stop. Words of the second set do, before a
 # capital letter.
 _NEVER_END = frozenset(
     "mr mrs ms dr prof st sr jr vs fig figs vol pp eq eqs sec ch cf e.g i.e gen gov sen rep "
@@ -83,19 +83,19 @@ _MAY_END = frozenset(
 
 
 def sentence_spans(text: str) -> list[Span]:
-    """Return the begin and end of each sentence, white space around it left out.
+    """Return the start and end of each sentence, without surrounding white space.
 
-    A sentence keeps its end mark and the quotation marks and brackets that close behind it.
-    Blank lines end a sentence. So do single line breaks next to Chinese, Japanese or Korean, and
-    before list items and headings, while those of hard-wrapped English do not. Thai and Lao, which
-    have no end marks, are parted at spaces, into pieces of 80 letters or more.
+    A sentence includes its end mark and closing quotation marks and brackets. Blank lines end a
+    sentence. Single line breaks end a sentence next to Chinese, Japanese or Korean, and before
+    list items and headings, but not in hard-wrapped English. Thai and Lao, which have no end
+    marks, are split at spaces, into pieces of 80 letters or more.
     """
     return list(_stripped(text, _sentence_ends(text)))
 
 
 @cuts(sentence_spans)
 def split_sentences(text: str) -> list[str]:
-    """Split a text into its sentences, as a transform for sentence groups.
+    """Split a text into sentences. Use as a node group's transform.
 
     Example:
         >>> split_sentences("他问：“你好吗？”我说很好。Dr. Who paid $3.50. OK!")
@@ -105,17 +105,18 @@ def split_sentences(text: str) -> list[str]:
 
 
 def paragraph_spans(text: str) -> list[Span]:
-    """Return the begin and end of each paragraph, white space around it left out.
+    """Return the start and end of each paragraph, without surrounding white space.
 
-    Blank lines part paragraphs. Single line breaks do too, next to Chinese, Japanese or Korean
-    and in blocks with a line of over 120 characters, which nobody has wrapped by hand.
+    Blank lines separate paragraphs. Single line breaks separate paragraphs next to Chinese,
+    Japanese or Korean, and in blocks with a line of over 120 characters, which are not
+    hard-wrapped.
     """
     return list(_stripped(text, _paragraph_ends(text)))
 
 
 @cuts(paragraph_spans)
 def split_paragraphs(text: str) -> list[str]:
-    """Split a text into its paragraphs, as a transform for paragraph groups.
+    """Split a text into paragraphs. Use as a node group's transform.
 
     Example:
         >>> split_paragraphs("One line,\\nwrapped.\\n\\n第一段。\\n第二段。")
@@ -142,7 +143,7 @@ def _sentence_ends(text: str) -> Iterable[int]:
 
 
 def _with_thai_ends(text: str, ends: Iterable[int]) -> Iterable[int]:
-    """Yield ends, and in longer Thai or Lao between them those that spaces are."""
+    """Yield ends, and ends at spaces of longer Thai or Lao passages."""
     start = 0
     for end in (*ends, len(text)):
         for space in _THAI_SPACE.finditer(text, start, end):
@@ -162,7 +163,7 @@ def _marked_ends(text: str) -> Iterable[int]:
         start, end = match.span()
         following = text[end : end + 1]
         if not following:
-            return  # the text ends there anyway
+            return  # the end of the text
         if match["mark"] is None:
             if _breaks(text, start, end):
                 yield end
@@ -182,7 +183,7 @@ def _ends(text: str, start: int, stop: str, closers: str, end: int) -> bool:
     before, following = text[max(0, start - 1) : start], text[end : end + 1]
     open_end = following.isspace()
     if stop[-1] in ".…" and len(stop) > 3 and _after(text, end).isdigit():
-        return False  # they lead to the number of a page
+        return False  # dots before a page number
     if "…" in stop:
         return open_end
     may_abbreviate = stop == "." and not closers and not text.isascii()
@@ -201,14 +202,14 @@ def _ends(text: str, start: int, stop: str, closers: str, end: int) -> bool:
         return not last.isascii() and not _OTHER_INITIAL.search(text, max(0, start - 6), end + 4)
     if last in ("no", "nos"):
         return not upcoming.isdigit()
-    if _SECTION_NUMBER.fullmatch(last):  # a list item's or heading's, with no words before it
+    if _SECTION_NUMBER.fullmatch(last):  # of a list item or heading, without words before
         words = text[max(0, start - 24) : start - len(last)].rstrip(" \t")
         return words[-1:] not in (_LINE_STARTS if "." in last else _STARTS)
     return last not in _MAY_END or upcoming.isupper() or not upcoming
 
 
 def _after(text: str, end: int) -> str:
-    """Return the first letter or mark behind white space and opening quotation marks."""
+    """Return the first character after white space and opening quotation marks."""
     return text[end : end + 40].lstrip(" \t\n\r\"'“‘([（「『")[:1]
 
 
@@ -241,21 +242,22 @@ def _paragraph_ends(text: str) -> Iterable[int]:
 
 @dataclass(frozen=True, slots=True)
 class SentenceSplitter:
-    """Split a text into chunks of whole sentences, Chinese, English or mixed.
+    """A splitter into chunks of whole sentences.
 
-    Choose it for running text. A sentence that is too long alone is cut at its clauses, then its
-    words, then anywhere. For one sentence a node, give ``split_sentences`` as the transform. To
-    keep paragraphs together, choose ``RecursiveSplitter``.
+    Use it for running text. A sentence that is too long is split at clauses, then at words, then
+    anywhere. Use ``split_sentences`` for one sentence per node, and ``RecursiveSplitter`` to keep
+    paragraphs together.
 
     Args:
-        chunk_size: The most a chunk may measure, in units of ``length``.
-        chunk_overlap: How much of the end of a chunk, in whole sentences, the next one repeats
-            at most.
-        length: Measures a text. By default an estimate of tokens (``count_tokens``), ``len`` for
-            characters, or a model's own tokenizer: ``lambda text: len(tokenizer.encode(text))``.
+        chunk_size: Maximum length of a chunk, in units of ``length``.
+        chunk_overlap: Maximum length of whole sentences that a chunk repeats from the end of the
+            previous chunk.
+        length: A function from a text to its length. Defaults to an estimate of tokens
+            (``count_tokens``). Use ``len`` for characters, or a tokenizer:
+            ``lambda text: len(tokenizer.encode(text))``.
 
     Raises:
-        ValueError: If the size is below 1, or the overlap not below the size.
+        ValueError: If the size is below 1, or the overlap is not below the size.
 
     Example:
         >>> SentenceSplitter(chunk_size=8, chunk_overlap=0)("茶是饮品。用叶子泡。Rivers run.")
@@ -274,7 +276,7 @@ class SentenceSplitter:
         return [text[start:end] for start, end in self.spans(text)]
 
     def spans(self, text: str) -> list[Span]:
-        """Return the begin and end of each chunk, in characters."""
+        """Return the start and end of each chunk, in characters."""
         measure = measured(text, self.length)
         parts = [
             part

@@ -36,13 +36,13 @@ class Limits:
 class ProcessWorkers:
     """Processes for a function that may crash, hang, grow or read hostile data.
 
-    Processes start when they are needed, and keep what they have loaded until ``close``. As many
-    calls run concurrently as there are threads that call. A process that crashes is replaced and
-    the call is repeated once; a call that takes too long is not repeated. Results are plain data:
-    nothing that a process sends is executed. Output of the function is dropped.
+    Processes start on demand, and run until ``close``. Each calling thread uses one process. A
+    process that crashes is replaced and the call is repeated once; a call that takes too long is
+    not repeated. Results are plain data: nothing that a process sends is executed. Output of the
+    function is dropped.
 
-    A process imports what the program has imported, but not the main program, so that no
-    ``if __name__ == "__main__"`` is needed. Numerical libraries get a share of the cores unless
+    A process does not import the main program, so that ``if __name__ == "__main__"`` is not
+    needed. Numerical libraries get a share of the cores unless
     ``OMP_NUM_THREADS`` and the like are set.
 
     Args:
@@ -166,7 +166,7 @@ def _result(reply: tuple[str, Any]) -> Any:
     return value
 
 
-# Python puts the working directory first; PYTHONPATH has what a program may import.
+# The working directory is removed from the path, and PYTHONPATH has the path of the program.
 _PROGRAM = (
     "import sys; sys.path[:] = [path for path in sys.path if path]; "
     f"from {__name__} import main; main()"
