@@ -131,7 +131,7 @@ class EmbeddingCache:
 
         Raises:
             LookupError: If the key is unknown.
-            EmbeddingError: If the vectors are invalid or have another dimension than stored vectors.
+            EmbeddingError: If the vectors are invalid or have a wrong dimension.
         """
         if texts:
             self._passages.put(self.embedder(self.key(key)), texts, vectors)

@@ -121,7 +121,7 @@ class PassageVectors:
         """Store vectors that the model computed elsewhere.
 
         Raises:
-            EmbeddingError: If the vectors are invalid or have another dimension than stored vectors.
+            EmbeddingError: If the vectors are invalid or have a wrong dimension.
         """
         checked = check_vectors(vectors, texts, embedder.name)
         self._put(embedder, [*map(digest, texts)], checked)
