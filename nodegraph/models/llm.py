@@ -7,7 +7,7 @@ import json
 import textwrap
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import KW_ONLY, dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeVar
 
@@ -213,8 +213,7 @@ def _field(value: Any, name: str) -> Any:
 class LLM:
     """A language model with a name. It can be called as a function from a prompt to a text.
 
-    Parameters for language models also accept bare models. Use ``LLM`` to name the model, or to
-    add an async model.
+    Parameters for language models also accept bare models. Use ``LLM`` to name the model.
 
     Args:
         model: A function from a prompt to an answer, also an async function, a LangChain or
@@ -225,7 +224,6 @@ class LLM:
             rebuilt if the name changes. Required for a function if answers are stored in a file.
             Defaults to the model's name, or its class, model name and settings without keys,
             addresses and counters. Set a name if these do not distinguish two models.
-        amodel: A second model object for async calls.
 
     Raises:
         TypeError: If the model is not supported. The message contains the remedy.
@@ -238,25 +236,13 @@ class LLM:
 
     model: Any = field(compare=False, repr=False)
     name: str = ""
-    _: KW_ONLY
-    amodel: Any = field(default=None, compare=False, repr=False)
     _calls: LLMCalls = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         if self.name is not None and not isinstance(self.name, str):
             raise TypeError(f"a language model's name is a text, not {self.name!r:.80}")
-        calls = adapt_llm(self.model)
-        if self.amodel is not None:
-            other = adapt_llm(self.amodel)
-            if other.acomplete is None:
-                raise TypeError(
-                    f"amodel={self.amodel!r:.80} has no async form; leave it out, and the model is "
-                    "asked in a thread"
-                )
-            names = ("acomplete", "astream", "astructured")
-            calls = replace(calls, **{name: getattr(other, name) for name in names})
+        object.__setattr__(self, "_calls", adapt_llm(self.model))
         object.__setattr__(self, "name", self.name or model_name(self.model))
-        object.__setattr__(self, "_calls", calls)
 
     def __call__(self, prompt: str) -> str:
         """Return the answer to a prompt. See ``complete``."""
@@ -266,8 +252,8 @@ class LLM:
         # For fingerprints: the name identifies the model.
         return LLM, (None, self.name)
 
-    def __reduce_ex__(self, protocol: object) -> tuple[Callable[..., LLM], tuple[Any, ...]]:
-        return partial(LLM, amodel=self.amodel), (self.model, self.name)
+    def __reduce_ex__(self, protocol: object) -> tuple[type[LLM], tuple[Any, str]]:
+        return LLM, (self.model, self.name)
 
     @property
     def structured(self) -> bool:

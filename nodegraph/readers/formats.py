@@ -286,20 +286,10 @@ def _plugins() -> tuple[Sequence[FileFormat], Mapping[str, object]]:
     return formats, readers
 
 
-def plugin_readers() -> Mapping[str, object]:
-    """Return the registered readers of packages, by suffix."""
-    return _plugins()[1]
-
-
 @cache
 def _by_suffix() -> Mapping[str, FileFormat]:
     formats = (*_FORMATS, *_plugins()[0])
     return {suffix: format for format in formats for suffix in format.suffixes}
-
-
-def format_suffixes() -> list[str]:
-    """Return the suffixes of all formats, sorted."""
-    return sorted(_by_suffix())
 
 
 def how_to_read_more() -> str:
@@ -556,7 +546,7 @@ def _put(reader: RegisteredReader) -> None:
 def _of_packages() -> Sequence[RegisteredReader]:
     return [
         RegisteredReader(f"*{suffix}", reader, as_reader(reader))
-        for suffix, reader in plugin_readers().items()
+        for suffix, reader in _plugins()[1].items()
     ]
 
 
@@ -607,7 +597,7 @@ class UnloadableError(Exception):
 def supported_suffixes() -> list[str]:
     """Return the suffixes of all formats and registered readers, sorted."""
     registered = (pattern[1:] for pattern in _READERS if pattern.startswith("*."))
-    return sorted({*format_suffixes(), *plugin_readers(), *registered})
+    return sorted({*_by_suffix(), *_plugins()[1], *registered})
 
 
 def can_read(path: str | Path) -> bool:

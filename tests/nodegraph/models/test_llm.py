@@ -115,14 +115,6 @@ async def test_an_async_function_from_a_thread_with_a_loop():
         as_llm(fails).complete("tea")
 
 
-async def test_an_async_form_of_ones_own():
-    llm = LLM(shout, "loud", amodel=Own())
-    assert llm.complete("tea") == "TEA"
-    assert await llm.acomplete("tea") == "TEA!"
-    with pytest.raises(TypeError, match="has no async form"):
-        LLM(shout, amodel=shout)
-
-
 # What models answer
 
 
