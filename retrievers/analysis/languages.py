@@ -316,12 +316,6 @@ def script_of(character: str) -> str:
     return unicodedata.name(character, "none").partition(" ")[0].lower()
 
 
-@cache
-def scripts() -> list[str]:
-    """Return the scripts that languages are told apart in."""
-    return sorted({language.script for language in _ALL})
-
-
 def names() -> list[str]:
     """Return the names of all languages."""
     return sorted({language.name for language in _ALL} | _ALGORITHMS)

@@ -27,7 +27,6 @@ from .languages import (
     of_script,
     query_parts,
     script_of,
-    scripts,
     stems,
     terms,
 )
@@ -394,12 +393,6 @@ class TextAnalyzer:
         """
         form, languages = self._content(text, partial(_present, frequency, size))
         return _weighed(self, text, form, tuple(languages.items()))
-
-    def index_languages(
-        self, frequency: Callable[[str], int], size: int
-    ) -> tuple[tuple[Language, ...], ...]:
-        """Return the languages of an index by script, all that ``weigh`` depends on in it."""
-        return tuple(_present(frequency, size, script) for script in scripts())
 
     def like(self, text: str) -> TextAnalyzer:
         """Return an analyzer for words and queries that are compared with a text, in its language.

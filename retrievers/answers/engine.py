@@ -51,39 +51,39 @@ if TYPE_CHECKING:
 
 
 class QueryEngine(PromptMixin):
-    """Retrieve passages for a question, and let a model answer from them and cite them.
+    """A retriever and a model that answers questions from the retrieved passages and cites them.
 
-    Modes, by what they are good for:
+    Modes:
 
     - ``"stuff"``: one call with all passages that fit. The choice for most questions.
-    - ``"refine"``: the first passages that fit, then the answer is improved with the next ones.
-      For answers that many long passages contribute to. One call after the other.
-    - ``"map_reduce"``: a partial answer from each passage, all at once, reduced to one answer. The
-      same for when time matters more than calls.
-    - ``"map_rerank"``: an answer from each passage, all at once, of which the one with the highest
-      confidence is chosen. For questions that one passage answers.
+    - ``"refine"``: the first passages that fit, then the next ones improve the answer. For answers
+      from many long passages. Calls run one after the other.
+    - ``"map_reduce"``: a partial answer from each passage, in parallel, then one answer from all.
+      Faster than ``"refine"``, with more calls.
+    - ``"map_rerank"``: an answer from each passage, in parallel; the most confident is chosen. For
+      questions that one passage answers.
 
     Args:
-        retriever: Any retriever, also a strategy.
+        retriever: Any retriever, including strategies.
         llm: The model, in any form that ``LLM`` takes.
-        mode: How passages become an answer.
-        qa: Question-answer pairs: a question that is one of theirs is answered without a model.
+        mode: The way from passages to an answer.
+        qa: Question-answer pairs. Their questions are answered without a model.
         prompts: Prompts that replace the built-in ones (``engine.prompts``), by name: ``"answer"``
             (stuff, the first call of refine), ``"refine"``, ``"partial"`` and ``"reduce"``
             (map_reduce), ``"rank"`` (map_rerank), ``"condense"``, and the texts for users,
-            ``"not_found"`` and ``"extract"``. Each is a text, or texts by language. A prompt of
-            yours should request the marks that ``Answer.answered`` is set by: NO_ANSWER, or 无答案.
-        top_k: How many results to retrieve. None for the retriever's own number.
-        max_tokens: How many tokens of passages the model gets at most; see ``BudgetResults``. None
-            for 1,600 where the default search (a graph) is asked and no ``top_k`` is given, and
-            for no limit but the context window otherwise.
-        min_score: Leaves out results that score less; without any the answer says that nothing
-            was found, and no model is asked. Scores of the default search are from 0 to 1, and
-            0.5 is the place to begin with; see docs/scores.md. None takes all results.
-        check: ``"quotes"`` to look up the quotations and cited sentences of each answer in its
+            ``"not_found"`` and ``"extract"``. Each is a text, or texts by language. A custom prompt
+            should request the marker that sets ``Answer.answered``: NO_ANSWER, or 无答案.
+        top_k: The number of results. None: the retriever's own.
+        max_tokens: The tokens of passages in a prompt at most; see ``BudgetResults``. None: 1,600
+            for the default search (a graph) without ``top_k``, otherwise only the context window
+            is a limit.
+        min_score: Results below this score are left out. If none is left, the answer says that
+            nothing was found, and the model is not called. Scores of the default search are from
+            0 to 1; 0.5 is a good start, see docs/scores.md. None: all results.
+        check: ``"quotes"`` looks up the quotations and cited sentences of each answer in its
             sources, without a model: ``Answer.quotes`` and ``Answer.notes``. See ``check_quotes``.
-        settings: The context window, the language, limits of calls and seconds, and what happens
-            on errors. See ``AnswerSettings``.
+        settings: The context window, the language, limits of calls and seconds, and the reaction
+            to errors. See ``AnswerSettings``.
 
     Raises:
         TypeError: If the retriever, the model or a setting has the wrong type.
@@ -159,14 +159,14 @@ class QueryEngine(PromptMixin):
 
         Args:
             question: The question.
-            history: The conversation so far, the oldest first: pairs ``(question, answer)``, or
+            history: The conversation so far, oldest first: pairs ``(question, answer)``, or
                 messages ``{"role": "user", "content": ...}``. The model rewrites the question
-                so that it is understood without them.
+                into one that makes sense without the conversation.
             top_k: The number of results. None for the engine's own.
             filters: Conditions on metadata, for the retriever and for preset answers.
 
         Raises:
-            TypeError: If the question is no text, or the history none.
+            TypeError: If the question is not a text, or the history has another form.
             ValueError: If the question leaves no room for a passage.
             AnswerError: If the model fails or ``max_seconds`` are over, with ``on_error="raise"``.
         """
@@ -191,11 +191,11 @@ class QueryEngine(PromptMixin):
         top_k: int | None = None,
         filters: Filters | None = None,
     ) -> AnswerStream:
-        """Return the answer as the model writes it: iterate over its text.
+        """Stream the answer: iterate over the parts of its text.
 
-        The last call of the model is streamed. An answer that is not from one call (a preset
-        answer, the best of several) comes in one text. A model that breaks off raises, and
-        ``answer`` has what there is.
+        The last call of the model is streamed. A preset answer and the best of several answers
+        come in one part. If the model fails in the middle, the stream raises, and ``answer`` has
+        the text up to the failure.
         """
         return AnswerStream(*self._plan(question, history, top_k, filters))
 
@@ -211,18 +211,18 @@ class QueryEngine(PromptMixin):
         return AsyncAnswerStream(*self._plan(question, history, top_k, filters))
 
     def restricted(self, filters: Filters) -> Self:
-        """Return a copy whose passages and preset answers meet conditions. See ``restrict``."""
+        """Return a copy that is restricted to passages and preset answers. See ``restrict``."""
         other = copy.copy(self)
         other.retriever = restrict(self.retriever, filters)
         other.qa = None if self.qa is None else restrict(self.qa, filters)
         return other
 
     def check_current(self, answer: Answer) -> SourceChanges:
-        """Report whether the sources of an answer have changed, without a language model.
+        """Report the changes of an answer's sources, without a language model.
 
         Cited texts are compared with their documents; a text that only moved is unchanged. One
-        search with the answer's query, ``top_k``, ``filters`` and ``min_score`` reports what would
-        be retrieved now. Strategies are left out of this search. For a preset answer there is no
+        search with the answer's query, ``top_k``, ``filters`` and ``min_score`` finds new results.
+        A strategy is replaced by its inner retriever in this search. Preset answers need no
         search.
 
         Args:
@@ -293,7 +293,7 @@ class QueryEngine(PromptMixin):
         top_k: int | None,
         filters: Filters | None,
     ) -> tuple[Plan[Answer], AnswerContext]:
-        """Return the answer as a plan, and its context. Wrong arguments are raised at once."""
+        """Return the answer as a plan, and its context. Invalid arguments raise immediately."""
         if not isinstance(question, str):
             raise TypeError(f"a question is a str, not {type(question).__name__} {question!r:.80}")
         if filters is not None:
@@ -319,11 +319,11 @@ class QueryEngine(PromptMixin):
 
 
 class Conversation:
-    """Ask a query engine one question after the other. A question may refer to those before it.
+    """A conversation with a query engine. A question may refer to earlier questions.
 
-    The history is stored here and not in the engine: conversations of one engine are independent.
-    Several threads may share a conversation. A question that is asked while another one is being
-    answered does not see that one. An answer that fails, or is not read to its end, is not stored.
+    Conversations of one engine are independent. Several threads may share a conversation; the
+    history contains only completed answers. An answer that fails, or whose stream is not read to
+    its end, is not stored.
 
     Args:
         engine: The engine.
@@ -402,19 +402,19 @@ class Conversation:
 
 
 class _Stream:
-    """Give both kinds of stream the answer as far as it is written."""
+    """The properties of both kinds of stream."""
 
     def __init__(self, context: AnswerContext) -> None:
         self._context = context
 
     @property
     def answer(self) -> Answer:
-        """The answer. Before the end, and if the model breaks off, what there is of it."""
+        """The answer. Before the end, and if the model fails, the part so far."""
         return self._context.current_answer()
 
     @property
     def sources(self) -> tuple[Source, ...]:
-        """The sources, complete when the first text comes. What is cited is set at the end."""
+        """The sources, complete at the first text. ``cited`` is set at the end."""
         return self.answer.sources
 
     @property
@@ -423,19 +423,18 @@ class _Stream:
         return self._context.answer is not None
 
     def on_end(self, callback: Callable[[Answer], None]) -> None:
-        """Call a function with the answer once it is complete and was read to its end."""
+        """Call a function with the answer after the stream was read to its end."""
         self._context.callbacks.append(callback)
 
 
 class AnswerStream(_Stream, Iterator[str]):
-    """Iterate over an answer's text as the model writes it.
+    """An iterator over an answer's text as the model writes it.
 
-    Nothing is done before the first text is read. ``with`` (or ``close``) ends the model's work
-    when no more is needed.
+    Work starts when the first text is read. ``with`` (or ``close``) stops the model early.
 
     Attributes:
-        answer: The complete answer at the end. Before, what there is.
-        sources: The passages, complete when the first text comes.
+        answer: The complete answer at the end. Before, the part so far.
+        sources: The passages, complete at the first text.
         ended: Whether the answer is complete.
     """
 
@@ -458,7 +457,7 @@ class AnswerStream(_Stream, Iterator[str]):
         self.close()
 
     def close(self) -> None:
-        """End the stream, also in the middle."""
+        """Stop the stream."""
         self._texts.close()
 
     def finish(self) -> Answer:
@@ -469,7 +468,7 @@ class AnswerStream(_Stream, Iterator[str]):
 
 
 class AsyncAnswerStream(_Stream, AsyncIterator[str]):
-    """Iterate over an answer's text with ``async for``. See ``AnswerStream``."""
+    """An async iterator over an answer's text. See ``AnswerStream``."""
 
     def __init__(self, plan: Plan[Answer], context: AnswerContext) -> None:
         super().__init__(context)
@@ -490,7 +489,7 @@ class AsyncAnswerStream(_Stream, AsyncIterator[str]):
         await self.aclose()
 
     async def aclose(self) -> None:
-        """End the stream, also in the middle."""
+        """Stop the stream."""
         await self._texts.aclose()
 
     async def finish(self) -> Answer:
@@ -514,7 +513,7 @@ async def _async_texts(plan: Plan[Answer], context: AnswerContext) -> AsyncGener
 
 
 def _end(context: AnswerContext) -> Iterator[str]:
-    """Yield the text of the answer that was not streamed. Report that it is complete."""
+    """Yield the remaining text of the answer, then call the callbacks."""
     if remaining := context.remaining_text():
         yield remaining
     for callback in context.callbacks:

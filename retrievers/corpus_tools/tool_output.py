@@ -1,4 +1,4 @@
-"""What a tool returns: text for a model within its budget, and the same as data."""
+"""The output of a tool: text for a model within a token budget, and the same as data."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from ...nodegraph.splitters.chunking import count_tokens
 
 
 class ToolError(ValueError):
-    """A call can't be done. The message tells the model what to do instead."""
+    """An invalid call. The message tells the model the remedy."""
 
 
 @dataclass(frozen=True, slots=True)
 class ToolOutput:
-    """Hold what a tool returns.
+    """The output of a tool.
 
     Attributes:
-        text: For the model: the entries, what was left out, and how to get it.
-        entries: The same as JSON values, one for each part of the text. Places are spans of
-            characters in the document's text: ``text[start:end]``.
-        left_out: How many more entries there are.
+        text: For the model: the entries, and a line about omitted entries.
+        entries: JSON values, one for each part of the text. Places are spans of characters in the
+            document's text: ``text[start:end]``.
+        left_out: The number of omitted entries.
     """
 
     text: str
@@ -33,17 +33,17 @@ class ToolOutput:
 
     @property
     def tokens(self) -> int:
-        """How many tokens the text has, by nodekin's own estimate."""
+        """The estimated tokens of the text."""
         return count_tokens(self.text)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it as JSON values."""
+        """Return the output as JSON values."""
         return {"text": self.text, "entries": list(self.entries), "left_out": self.left_out}
 
 
 @dataclass(slots=True)
 class OutputBuilder:
-    """Put entries into an output as long as they fit its budget.
+    """A builder of outputs within a token budget.
 
     Args:
         max_tokens: The budget for all entries.
@@ -56,16 +56,16 @@ class OutputBuilder:
 
     @property
     def remaining(self) -> int:
-        """How many tokens are left."""
+        """The remaining tokens."""
         return max(0, self.max_tokens - self._used)
 
     @property
     def size(self) -> int:
-        """How many entries there are."""
+        """The number of entries."""
         return len(self._entries)
 
     def add(self, text: str, entry: dict[str, Any]) -> bool:
-        """Add an entry. False where it does not fit. The first always fits."""
+        """Add an entry and return True if it fits. The first entry always fits."""
         tokens = count_tokens(text)
         if tokens > self.remaining and self._entries:
             return False
@@ -77,14 +77,14 @@ class OutputBuilder:
     def add_page(
         self, rows: Iterable[Callable[[], tuple[str, dict[str, Any]]]], skip: int = 0
     ) -> tuple[int, int]:
-        """Add rows after the first ``skip``, until one does not fit.
+        """Add rows until one does not fit.
 
         Args:
-            rows: Each is called for its text and entry only if it may be added.
-            skip: How many are left out first.
+            rows: Functions that return a text and an entry. Only the rows of this page are called.
+            skip: The number of rows before this page.
 
         Returns:
-            How many rows there are, and how many more there are than were added.
+            The number of all rows, and the number of rows after this page.
         """
         count = omitted = 0
         for count, make in enumerate(rows, 1):
@@ -93,7 +93,7 @@ class OutputBuilder:
         return count, omitted
 
     def output(self, left_out: int = 0, remark: str = "", separator: str = "\n\n") -> ToolOutput:
-        """Return what was added, with a remark at its end."""
+        """Return the output, with a remark at its end."""
         text = separator.join(self._parts)
         if remark:
             text = f"{text}\n\n{remark}" if text else remark
@@ -101,12 +101,12 @@ class OutputBuilder:
 
 
 def location_of(node: Node, start: int, stop: int) -> dict[str, Any]:
-    """Return where a part of a document is, as an entry has it.
+    """Return the place of a part of a document: document, title, headings, span, line, pages.
 
     Args:
-        node: The document, or the node that the part is of.
-        start: Where it starts in the document's text, in characters.
-        stop: Where it ends.
+        node: The document, or a node that contains the part.
+        start: The start in the document's text, in characters.
+        stop: The end.
     """
     document = node.root
     text, metadata = document.text, document.metadata
@@ -124,14 +124,12 @@ def location_of(node: Node, start: int, stop: int) -> dict[str, Any]:
 
 
 QUOTED = "| "
-"""What each line of a document's text begins with, and no other line of an output does.
-
-So no text of a document can look like a heading, a reference or a remark.
-"""
+"""The prefix of each line of a document's text. No other line of an output has it, so that no text
+of a document can look like a heading, a reference or a remark."""
 
 
 def quoted(text: str) -> str:
-    """Return a text of a document as the model gets it, each line marked as such.
+    """Return a text of a document with a marker before each line.
 
     Example:
         >>> print(quoted("Tea notes.\\n\\nbank.txt [0:60]"))
@@ -143,7 +141,7 @@ def quoted(text: str) -> str:
 
 
 def in_line(text: str) -> str:
-    """Return a name of a document or heading without what would end its line.
+    """Return the name of a document or heading in one line.
 
     Example:
         >>> in_line("evil.txt\\nbank.txt [0:60]")
@@ -153,7 +151,7 @@ def in_line(text: str) -> str:
 
 
 def heading_line(entry: dict[str, Any], *, titled: bool = True) -> str:
-    """Return the line above an entry: the document, the span, its title (or not) and headings."""
+    """Return the line above an entry: document, span, title (if ``titled``) and headings."""
     title = entry["title"] if titled else ""
     names = [title] if title and title not in entry["document"] else []
     above = " > ".join([*names, *entry["headings"]])
@@ -161,7 +159,7 @@ def heading_line(entry: dict[str, Any], *, titled: bool = True) -> str:
 
 
 def reference_line(entry: dict[str, Any], remark: str) -> str:
-    """Return the line for what is not shown: the document, the span, and why."""
+    """Return the line for a part that is left out: document, span and reason."""
     return in_line(f"{_span_label(entry)} ({remark})")
 
 
@@ -175,16 +173,16 @@ Interval = tuple[int, int]
 
 @dataclass(slots=True)
 class ToolSession:
-    """Remember which parts of which documents a conversation was shown in full.
+    """The parts of documents that a conversation has read.
 
-    Keep one for each conversation, and give it to every call of its tools. A part that was shown
-    is not shown again, but named. Not for several threads at once.
+    Pass the same session to all calls of a conversation. Later calls refer to these parts instead
+    of repeating them. Not thread-safe.
     """
 
     _spans: dict[str, list[Interval]] = field(default_factory=dict)
 
     def show(self, document_id: str, start: int, stop: int) -> None:
-        """Remember that these characters of a document were shown."""
+        """Record that these characters of a document were shown."""
         self._spans[document_id] = joined([*self._spans.get(document_id, ()), (start, stop)], 0)
 
     def covers(self, document_id: str, start: int, stop: int) -> bool:
@@ -192,14 +190,14 @@ class ToolSession:
         return any(a <= start and stop <= b for a, b in self._spans.get(document_id, ()))
 
     def knows(self, document_id: str) -> bool:
-        """Return whether anything of a document was shown, and its title with it."""
+        """Return whether any part of a document was shown, and so its title."""
         return document_id in self._spans
 
     def unseen(self, document: Node, start: int, stop: int, least: int = 1) -> list[Interval]:
-        """Return the parts of these characters of a document that were not shown, in order.
+        """Return the unread parts of a span of a document, in order.
 
-        White space alone is no part. What was shown between two parts is shown again, as one with
-        them, if it has less than ``least`` characters: a reference would be as long.
+        Parts of white space are left out. Read text of less than ``least`` characters between two
+        parts is included, since a reference to it would be as long.
         """
         parts, at = list[Interval](), start
         for a, b in self._spans.get(document.id, ()):
@@ -214,14 +212,14 @@ class ToolSession:
 
 
 def span_of(node: Node) -> Interval | None:
-    """Return where a node stands in its document, in characters. None where it is not a part."""
+    """Return the span of a node in its document, in characters. None for generated nodes."""
     if node.group == "ROOT":
         return 0, len(node.text)
     return None if node.start is None or node.end is None else (node.start, node.end)
 
 
 def joined(spans: Sequence[Interval], gap: int) -> list[Interval]:
-    """Return spans in order. Those that overlap, or are no further apart than a gap, as one."""
+    """Return spans in order; spans that overlap or are at most ``gap`` apart are joined."""
     result: list[Interval] = []
     for start, stop in sorted(spans):
         if result and start - result[-1][1] <= gap:

@@ -1,4 +1,4 @@
-"""The tools of a corpus: their names, descriptions and arguments, and how they are called."""
+"""The corpus tools for agents: names, descriptions, arguments and calls."""
 
 from __future__ import annotations
 
@@ -48,13 +48,13 @@ _REGEX = _argument("boolean", "Whether the pattern is a regular expression (RE2)
 
 @dataclass(frozen=True, slots=True)
 class CorpusTool:
-    """Describe one tool for a model.
+    """The description of a tool for a model.
 
     Attributes:
-        name: Its name.
-        description: What it does and when to use it.
-        parameters: Its arguments, as a JSON schema.
-        call: Takes the arguments by name and the session. See ``CorpusTools.call``.
+        name: The name.
+        description: The purpose of the tool and the case for its use.
+        parameters: The arguments, as a JSON schema.
+        call: A function of the arguments and the session. See ``CorpusTools.call``.
     """
 
     name: str
@@ -64,30 +64,28 @@ class CorpusTool:
 
 
 class CorpusTools:
-    """Offer a graph to an agent as six tools: ``search``, ``related``, ``grep``, ``outline``,
-    ``read``, ``cite``.
+    """Six tools with which an agent reads a graph: ``search``, ``related``, ``grep``,
+    ``outline``, ``read``, ``cite``.
 
-    Searching small nodes, reading what is around them, and looking up exact text at three levels
-    lets an agent find more with less than a fixed retrieval (as in "A-RAG", 2026). Every result
-    names its document and its exact span in characters: ``text[start:end]``. A call keeps
-    to its budget of tokens (only its first entry, if that is longer, and the last line go beyond
-    it), and says what it left out and how to get it. What a session was shown is not shown again.
-    Order is deterministic.
+    The agent searches small nodes, reads their surroundings and looks up exact text, which finds
+    more with fewer tokens than a fixed retrieval ("A-RAG", 2026). Every result has its document
+    and its exact span in characters: ``text[start:end]``. A call keeps to its token budget, except
+    for a long first entry and the last line, which reports omitted entries and the call that
+    returns them. A session never repeats a text. The order is deterministic.
 
     Args:
         graph: The node graph.
-        retriever: What ``search`` asks by default. It answers with nodes of ``target``. What it is
-            restricted to (``restrict``) binds all tools. None for ``as_retriever(graph)``.
-        target: The group of passages. None for that of the default retriever.
-        filters: Conditions that a document's metadata has to meet. What does not is invisible to
-            all tools, whatever is asked.
+        retriever: The default of ``search``; it returns nodes of ``target``. Its restriction
+            (``restrict``) applies to all tools. None: ``as_retriever(graph)``.
+        target: The group of passages. None: the default retriever's.
+        filters: Conditions on the metadata of documents. Other documents are invisible to all
+            tools.
         max_tokens: The budget of a call.
 
     Raises:
-        TypeError: If ``graph`` is no graph.
-        UnknownGroupError: If there is no group ``target``.
-        ValueError: If the budget is below 50, or the retriever is restricted to what a function
-            returns.
+        TypeError: If ``graph`` is not a graph.
+        UnknownGroupError: If the group ``target`` does not exist.
+        ValueError: If the budget is below 50, or the retriever's restriction is a function.
 
     Example:
         >>> from nodekin.nodegraph import Document
@@ -203,17 +201,17 @@ class CorpusTools:
         """Call a tool.
 
         Args:
-            name: Which one.
-            arguments: Its arguments by name, as a model gives them.
-            session: What the conversation has read. None for nothing yet.
-            max_tokens: The budget of this call, instead of the toolset's.
+            name: The tool.
+            arguments: The arguments by name, from the model.
+            session: The texts that the conversation has read. None: a new session.
+            max_tokens: The budget of this call. None: the toolset's.
 
         Returns:
             Text for the model, and the same as data.
 
         Raises:
-            ToolError: If there is no such tool, or the arguments are wrong. The message is for
-                the model.
+            ToolError: If the tool does not exist or the arguments are invalid. The message is
+                written for the model.
         """
         if name not in self.tools:
             raise ToolError(f"there is no tool {name!r:.80}; there is {', '.join(self.tools)}")
@@ -255,12 +253,12 @@ def _tool(
 
 
 def check_arguments(tool: CorpusTool, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments of a call with defaults, each of its type.
+    """Return the checked arguments of a call, with defaults.
 
-    A number that is written as a text is one. Null is a missing argument.
+    Numbers in texts are converted. Null is a missing argument.
 
     Raises:
-        ToolError: If one is missing, unknown or of another type.
+        ToolError: If an argument is missing, unknown or has another type.
     """
     if not isinstance(arguments, Mapping):
         raise ToolError(f"the arguments of {tool.name} are an object, not {arguments!r:.80}")

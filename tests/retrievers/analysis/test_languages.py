@@ -87,7 +87,7 @@ def test_a_query_may_only_be_in_a_language_of_the_corpus() -> None:
     assert detect(["berlin"], "latin", danish) is None
 
 
-def test_scripts() -> None:
+def test_script_of_letters_and_default_languages() -> None:
     assert [script_of(c) for c in "aéжαअ7"] == [
         "latin",
         "latin",
