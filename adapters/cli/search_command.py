@@ -29,7 +29,14 @@ from .exit_status import EXIT_STATUSES, CommandError, ExitStatus, printable
 from .models import embedding_model
 from .options import as_text, common_options, search_options
 from .output import FORMAT, LineNumbers, echo, listing, place, result_record, stage_record, to_json
-from .workspace import IndexSettings, Workspace, build_if_outdated, find_index, open_graph
+from .workspace import (
+    IndexSettings,
+    Workspace,
+    build_if_outdated,
+    find_index,
+    open_graph,
+    print_group_failures,
+)
 
 if TYPE_CHECKING:
     from ...retrievers.evaluation.setups.opening import SetupOpener
@@ -76,6 +83,7 @@ def _echo_json(command: str, query: str, results: Sequence[ScoredNode], **fields
 
 
 def _status(query: str, session: SearchSession, results: Sequence[ScoredNode], quiet: bool) -> int:
+    print_group_failures(session.graph)
     if not results and not quiet:
         click.echo(f"nodekin: {no_results_message(query, session)}", err=True)
     return ExitStatus.SUCCESS if results else ExitStatus.NO_RESULTS

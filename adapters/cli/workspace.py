@@ -504,6 +504,14 @@ def print_failures(failures: Sequence[Failure], quiet: bool) -> None:
         click.echo(f"nodekin: left out: {printable(message)}{files}", err=True)
 
 
+def print_group_failures(graph: NodeGraph) -> None:
+    """Write to stderr how many documents failed in which group, and the first error."""
+    from ...retrievers.evaluation.hidden_failures import describe_failures, group_failures
+
+    if failures := group_failures(graph):
+        click.echo(f"nodekin: {printable(shell_message(describe_failures(failures)))}", err=True)
+
+
 def print_notes(report: ReadReport, quiet: bool) -> None:
     """Write to stderr what is to be known of files that were read."""
     for note in () if quiet else report.notes.values():

@@ -377,9 +377,9 @@ def print_missing_gold(result: Evaluation) -> None:
 
 
 def exit_status(result: Evaluation) -> ExitStatus:
-    """Return what an evaluation ends with: whether all was searched, and anything judged."""
-    figures = [figure for metrics in result.figures.values() for figure in metrics.values()]
-    if not any(figure.judged for figure in figures):
-        return ExitStatus.NO_RESULTS
+    """Return the exit status of an evaluation: NO_RESULTS if a system has no figure."""
+    for figures in result.figures.values():
+        if not any(figure.judged for figure in figures.values()):
+            return ExitStatus.NO_RESULTS
     failed = any(result.costs(setup)["failed"] for setup in result.records)
     return ExitStatus.PARTIAL_SUCCESS if failed else ExitStatus.SUCCESS

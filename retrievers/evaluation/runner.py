@@ -18,6 +18,7 @@ from ..protocols import RetrieverLike, RetrieverProtocol
 from ..tracing import ASKS, Span
 from .dataset import Dataset, Question
 from .gold_places import DocumentTexts, LocatedGold, locate_gold
+from .hidden_failures import hidden_failure
 from .judges import model_tokens, run_all
 from .matching import Matching, RetrievedItem
 from .metrics import Metric, MetricLike, get_metric
@@ -68,7 +69,8 @@ def evaluate(
     """Search for every question with every retriever, and measure what comes back.
 
     Of a query engine its sources are judged. One that raises on a question is reported, the
-    question is not judged for it, and all else goes on.
+    question is not judged for it, and all else goes on. If documents failed in a group that a
+    retriever searches (an unreachable model, a raising transform), the retriever gets no figure.
 
     Args:
         retrievers: By name: what ``as_retriever`` takes, so also those of LangChain and
@@ -222,6 +224,7 @@ def search(
         items = tuple([RetrievedItem.of(r, matching.document_key) for r in results[:top_k]])
         if texts is not None and texts.documents:
             items = tuple(map(texts.place, items))
+        error = hidden_failure(retriever, results)
     except Exception as raised:
         seconds = time.perf_counter() - start
         error = f"{type(raised).__name__}: {raised}"

@@ -1,5 +1,7 @@
 import pytest
 
+from nodekin.nodegraph import PassageSplitter
+
 
 def test_chinese_is_found_at_its_line(indexed):
     ran = indexed("search", "谁写了茶经")
@@ -235,3 +237,18 @@ def test_json_has_no_character_that_a_terminal_obeys(nodekin, here):
     ran = nodekin("search", "oolong", "--in", "docs", "--json")
     assert not set(text) & set(ran.out) - set("".join(map(chr, range(32, 127))))
     assert ran.json["results"][0]["text"] == text
+
+
+def test_search_reports_failures_of_groups(nodekin, monkeypatch):
+    split = PassageSplitter.__call__
+
+    def raising(self, text):
+        if "Yangtze" in str(text):
+            raise RuntimeError("the server is gone")
+        return split(self, text)
+
+    monkeypatch.setattr(PassageSplitter, "__call__", raising)
+    ran = nodekin("search", "steamed tea", "--in", "docs", "--quiet")
+    assert (ran.status, ran.out.startswith("1. docs/tea.md")) == (0, True)
+    assert ran.err.startswith("nodekin: 1 document failed in the group 'passage'; the first error")
+    assert "the server is gone" in ran.err
