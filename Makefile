@@ -75,7 +75,7 @@ fix: .venv/.dev  ## mend what ruff can mend, and format; the README of the packa
 	$(BIN)/ruff format .
 
 bench: .venv/.bench  ## compare with the peers; ARGS="--sizes 10000" for less
-	for script in quality setups passages strategies files embedding; do \
+	for script in quality passages strategies files embedding; do \
 		$(BIN)/python benchmarks/$$script.py --data "$(DATA)" || exit 1; done
 	for script in speed stores vectors; do \
 		$(BIN)/python benchmarks/$$script.py --data "$(DATA)" $(ARGS) || exit 1; done

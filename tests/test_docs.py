@@ -120,21 +120,23 @@ def test_commands_run_and_print_what_follows(
 ) -> None:
     """Run them beside copies of ``examples/data`` and of ``examples/files``, as ``docs``.
 
-    A ``toml`` block is the file ``setups.toml``; a comment says what a model answers. A command
-    that ends with ``; echo $?`` shows its exit status, any other one has to end with 0.
+    A block that begins with ``# my_module.py`` is that file; a comment says what a model answers.
+    A command that ends with ``; echo $?`` shows its exit status, any other one has to end with 0.
     """
     shutil.copytree(REPO / "examples" / "data", tmp_path, dirs_exist_ok=True)
     shutil.copytree(REPO / "examples" / "files", tmp_path / "docs")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.setattr(sys, "path", [*sys.path])
     text = page.read_text(encoding="utf-8")
     with serving(ChatServer()) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)
         monkeypatch.setenv("OPENAI_MODEL", "scripted")
         server.text = "\n".join(_ANSWER.findall(text))
         for kind, body in _BLOCK.findall(text):
-            if kind == "toml" and "[setups." in body:
-                (tmp_path / "setups.toml").write_text(body, encoding="utf-8")
+            if body.startswith("# my_module.py"):
+                (tmp_path / "my_module.py").write_text(body, encoding="utf-8")
+                sys.modules.pop("my_module", None)
             elif kind == "console":
                 command, _, printed = body.removeprefix("$ nodekin ").partition("\n")
                 command, shows_status, _ = command.partition("; echo $?")

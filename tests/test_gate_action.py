@@ -16,6 +16,15 @@ REPO = Path(__file__).parents[1]
 ACTION = REPO / "packaging" / "action" / "action.yml"
 TEXTS = [f"The tea of hill {n} is called {'abcdefghijkl'[n] * 4}." for n in range(12)]
 
+MODULE = """
+from nodekin.nodegraph import NodeGraph
+from nodekin.retrievers import Retriever
+
+
+def make_retriever():
+    return Retriever(NodeGraph("docs", progress=False), "ROOT")
+"""
+
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
@@ -91,20 +100,35 @@ def test_inputs_are_not_run(folder):
 def test_the_hook_runs_the_gate(folder):
     (hook,) = yaml.safe_load((REPO / ".pre-commit-hooks.yaml").read_text(encoding="utf-8"))
     assert not hook["pass_filenames"]
-    options = "--data q.jsonl --docs docs --baseline b.jsonl --max-loss answer_in_context@1=.05"
-    program = f"{hook['entry']} {shlex.join(options.split())} -m answer_in_context@1"
-    ran = run(program, folder)
-    assert (ran.returncode, ran.stdout.splitlines()[-1]) == (0, "the gate passed")
+    assert hook["args"][:2] == ["default", "--data"]
+    (folder / "mine.py").write_text(MODULE, encoding="utf-8")
+    save = "mine:make_retriever --data q.jsonl --save-baseline mine.jsonl"
+    assert run(f"{hook['entry']} {save}", folder).returncode == 0
+    options = "--data q.jsonl --baseline mine.jsonl --max-loss answer_in_context@1=.05"
+    args = ["mine:make_retriever", *options.split()]
+    ran = run(f"{hook['entry']} {shlex.join(args)}", folder)
+    assert (ran.returncode, ran.stdout.splitlines()[-1]) == (0, "the gate passed"), ran.stderr
+
+
+def test_the_action_measures_a_function(folder):
+    (folder / "mine.py").write_text(MODULE, encoding="utf-8")
+    save = "nodekin eval mine:make_retriever --data q.jsonl --save-baseline mine.jsonl -q"
+    assert run(save, folder).returncode == 0
+    inputs = {**ARGUMENTS, "baseline": "mine.jsonl", "retriever": "mine:make_retriever", "docs": ""}
+    ran, summary, output = run_action(folder, **inputs)
+    assert (ran.returncode, output) == (0, "passed=true\n"), ran.stderr
+    assert "make_retriever" in summary
 
 
 def test_the_action_passes_and_fails_with_a_summary(folder):
+    pytest.importorskip("matplotlib", reason="figures need matplotlib")
     with_install = {**ARGUMENTS, "install": "pyyaml"}  # which is there: nothing is fetched
     ran, summary, output = run_action(folder, **with_install)
     assert (ran.returncode, output) == (0, "passed=true\n"), ran.stderr
     assert summary.startswith("### Retrieval: the gate passed")
     for n in range(0, 12, 2):
         (folder / "docs" / f"{n}.txt").write_text("Milk.", encoding="utf-8")
-    ran, summary, output = run_action(folder, **ARGUMENTS, html="page.html")
+    ran, summary, output = run_action(folder, **ARGUMENTS, figure="figure.svg")
     assert (ran.returncode, output) == (1, "passed=false\n"), ran.stderr
     assert "6 lost by answer_in_context@1 of default" in summary
-    assert (folder / "page.html").exists()
+    assert (folder / "figure.svg").exists()

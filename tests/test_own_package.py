@@ -158,10 +158,10 @@ print(json.dumps([help, ran.stdout, wrong.exit_code]))
 """
 
 
-def test_its_command_is_one_of_nodekin_with_defaults_in_nodekin_toml(
-    site: Path, tmp_path: Path
+def test_its_command_is_one_of_nodekin_with_options_in_the_environment(
+    site: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "nodekin.toml").write_text('[shout]\nmark = "!"\n')
+    monkeypatch.setenv("NODEKIN_SHOUT_MARK", "!")
     (help, out, wrong), _ = run(site, COMMAND)
     (line,) = (line for line in help.splitlines() if line.startswith("  shout"))
     assert line.split(maxsplit=1)[1] == "A store, a reader and a command of one's own."

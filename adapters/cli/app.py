@@ -17,8 +17,7 @@ import click
 
 from ...nodegraph.plugins import COMMANDS, load_plugin, plugins
 from .exit_status import EXIT_STATUSES, CommandError, ExitStatus, as_command_error, printable
-from .options import debug_option, find_settings, is_debugging, option_defaults, read_settings
-from .trust import set_settings_file
+from .options import debug_option, is_debugging
 
 _COMMANDS = {  # in the order in which one needs them
     "index": ("index_command", "Make an index of folders, or bring it up to date."),
@@ -28,7 +27,6 @@ _COMMANDS = {  # in the order in which one needs them
     "show": ("documents_command", "Show a document, or some lines of it."),
     "remove": ("documents_command", "Take documents or folders out of an index."),
     "status": ("state_command", "Show the size of an index, and check its file."),
-    "trust": ("trust", "Allow a file to name a server, a key or a folder."),
     "groups": ("documents_command", "List what an index holds."),
     "explain": ("search_command", "Show how results were found."),
 }
@@ -54,11 +52,12 @@ class App(click.Group):
         if cmd_name in _COMMANDS:
             module = importlib.import_module(f".{_COMMANDS[cmd_name][0]}", __package__)
             commands = vars(module).values()
-            return next(c for c in commands if isinstance(c, click.Command) and c.name == cmd_name)
+            found = (c for c in commands if isinstance(c, click.Command) and c.name == cmd_name)
+            return _with_variables(next(found))
         if cmd_name not in plugins(COMMANDS):
             return None
         command: click.Command = load_plugin(COMMANDS, cmd_name)
-        return command
+        return _with_variables(command)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -138,21 +137,21 @@ def app(ctx: click.Context) -> None:
     nodekin search --in docs tea      the same without an index
     nodekin ask Who drank tea         let a model answer from it
 
-    An index lies in the folder .nodekin where the command is run, and is found from the folders
-    below it. So is nodekin.toml, with defaults of options: [ask] model = "NAME". Only "ask" needs
-    a language model.
+    An index lies in the folder .nodekin where the command is run. It is found from the folders
+    below, inside the same repository or home directory. Every option has an environment variable:
+    NODEKIN_ASK_MODEL is the --model of ask. Only "ask" needs a language model.
     """
     if ctx.invoked_subcommand is None:
         click.echo(ctx.get_help())
-        return
-    command = ctx.command.get_command(ctx, ctx.invoked_subcommand)  # type: ignore[attr-defined]
-    path, unread = find_settings()
-    for file in unread:
-        click.echo(printable(f"nodekin: {file}"), err=True)
-    if command is not None and path is not None:
-        set_settings_file(ctx, path)
-        defaults = option_defaults(path, read_settings(path, app.list_commands(ctx)), command)
-        ctx.default_map = {ctx.invoked_subcommand: defaults}
+
+
+def _with_variables(command: click.Command) -> click.Command:
+    """Return a command whose options have environment variables: NODEKIN_SEARCH_TOP_K."""
+    for option in command.params:
+        if isinstance(option, click.Option) and option.envvar is None and option.expose_value:
+            flag = max(option.opts, key=len).lstrip("-")
+            option.envvar = f"NODEKIN_{command.name}_{flag}".upper().replace("-", "_")
+    return command
 
 
 def _first_line(module: str) -> str:

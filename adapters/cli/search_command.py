@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -26,21 +26,16 @@ from ...retrievers.similarities.registry import get_similarity
 from ...retrievers.tracing import trace
 from ..tool_filters import pattern_within
 from .exit_status import EXIT_STATUSES, CommandError, ExitStatus, printable
-from .models import embedding_model
 from .options import as_text, common_options, search_options
 from .output import FORMAT, LineNumbers, echo, listing, place, result_record, stage_record, to_json
 from .workspace import (
     IndexSettings,
-    Workspace,
     build_if_outdated,
     find_index,
+    model_of,
     open_graph,
     print_group_failures,
 )
-
-if TYPE_CHECKING:
-    from ...retrievers.evaluation.setups.opening import SetupOpener
-
 
 JSON_FORMAT = """\b
 With --json: {"format": 1, "command": "search", "query", "count", "results":
@@ -138,8 +133,6 @@ def explain(query: tuple[str, ...], as_json: bool, quiet: bool, **options: Any) 
         return _status(text, session, results, quiet)
 
 
-TOP_K = 6  # how many results, where nothing is said
-
 _DEPTH = 20  # what each branch gives to a fusion, at least
 
 
@@ -152,16 +145,14 @@ class SearchSession:
         settings: How the index is made; those of no index where there is none.
         retriever: What searches it.
         filters: Conditions for every call.
-        top_k: How many results at most; None for the retriever's own number.
-        open_setup: Opens the set-up that is searched by; None where no file declares one.
+        top_k: How many results at most.
     """
 
     graph: NodeGraph
     settings: IndexSettings
     retriever: RetrieverProtocol
     filters: Mapping[str, Any]
-    top_k: int | None
-    open_setup: Callable[[], object] | None = None
+    top_k: int
 
     def results(self, query: str) -> list[ScoredNode]:
         """Return what is found for a query."""
@@ -177,13 +168,11 @@ def open_search(
     groups: tuple[str, ...],
     target: str | None,
     similarities: tuple[str, ...],
-    top_k: int | None,
+    top_k: int,
     filters: tuple[str, ...],
     embed: str | None,
     embed_base_url: str | None,
     encoding: str | None,
-    setups: Path | None = None,
-    setup: str | None = None,
 ) -> Iterator[SearchSession]:
     """Open what is to be searched, with the retriever for it.
 
@@ -200,34 +189,15 @@ def open_search(
         embed: The embedding model for folders.
         embed_base_url: The server of an embedding model.
         encoding: What files in folders are that are not UTF-8.
-        setups: A file of set-ups, one of which searches.
-        setup: Which of them; None for the file's default.
 
     Raises:
         CommandError: If there is no index, or the options don't go together.
         ValueError: If a filter is no condition, or a name unknown.
     """
     conditions = parse_conditions(filters)
-    if setups is not None:
-        declared = {
-            "--group": groups, "--target": target, "--similarity": similarities,
-            "--embed": embed, "--encoding": encoding,
-        }  # fmt: skip
-        with _declared_search(setups, setup, folders, store, declared, quiet) as opened:
-            yield SearchSession(
-                *(opened.graph, IndexSettings(), opened.open_retriever(setup), conditions, top_k),
-                partial(opened.open, setup),
-            )
-        return
-    if setup is not None:
-        raise CommandError(
-            f"--setup {setup!r} names a set-up of a file; name it with --setups FILE",
-            ExitStatus.USAGE_ERROR,
-        )
-    top_k = top_k or TOP_K
     home, settings = find_index(store, folders, embed, encoding)
     names = similarities_of(similarities, settings.embed)
-    model = embedding_model(settings.embed, embed_base_url) if "cosine" in names else None
+    model = model_of(home, settings, embed, embed_base_url) if "cosine" in names else None
     with open_graph(home, settings, folders, quiet=quiet, model=model) as graph:
         if home is not None:
             build_if_outdated(graph, quiet)
@@ -265,38 +235,6 @@ def _retriever(
     branches = [search_by(name, max(top_k, _DEPTH)) for name in names]
     fuse = partial(FusionRetriever, branches, mode="relative", top_k=top_k)
     return fuse() if similarities else fuse(on_error="skip")  # what was not named may fail
-
-
-@contextmanager
-def _declared_search(
-    path: Path,
-    setup: str | None,
-    folders: Sequence[Path],
-    store: Path | None,
-    options: Mapping[str, object],
-    quiet: bool,
-) -> Iterator[SetupOpener]:
-    """Open a file of set-ups, on folders, on what it names, or on the index.
-
-    Raises:
-        CommandError: If an option says what the file says.
-    """
-    for name, value in options.items():
-        if value:
-            raise CommandError(
-                f"{name} does not go with --setups: {path} says how to search; change it there",
-                ExitStatus.USAGE_ERROR,
-            )
-    from ..evaluation.setup_session import open_setups, read_setups
-
-    file = read_setups(path)
-    file.table(setup or file.default)
-    if "source" in file.graph or "store" in file.graph:
-        store = None
-    elif not folders:
-        store = Workspace.find(store).folder
-    with open_setups(file, folders, store, quiet=quiet) as opened:
-        yield opened
 
 
 def similarities_of(names: Sequence[str], embed: str) -> tuple[str, ...]:

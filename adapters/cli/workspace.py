@@ -10,7 +10,7 @@ import shutil
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -31,16 +31,9 @@ from ...nodegraph.splitters.headings import MarkdownSplitter
 from ...nodegraph.splitters.passage_splitter import PassageSplitter
 from ...nodegraph.splitters.sentences import SentenceSplitter, split_paragraphs, split_sentences
 from ...retrievers.composite.default_settings import set_default_target
+from ...retrievers.group_failures import describe_failures, group_failures
 from .exit_status import CommandError, ExitStatus, printable, shell_message
-from .trust import (
-    FromFile,
-    Unread,
-    allow_folder,
-    find_upwards,
-    is_allowed,
-    owned_by_another,
-    require_folder,
-)
+from .models import embedding_model
 
 TRANSFORMS = {
     "passages": "what belongs together, paragraphs packed up to SIZE tokens (320)",
@@ -271,37 +264,27 @@ class Workspace:
                 f"{store}",
                 ExitStatus.INDEX_ERROR,
             )
-        folder, unread = find_upwards(INDEX_FOLDER, _SETTINGS)
-        if folder is not None:
-            for other in unread:
-                click.echo(printable(f"nodekin: {other}"), err=True)
-            return cls(folder)
-        if unread:
-            raise CommandError(printable(str(unread[0])), ExitStatus.INDEX_ERROR)
+        for folder in searched_folders():
+            if cls(folder / INDEX_FOLDER).exists:
+                check_owner(folder / INDEX_FOLDER)
+                return cls(folder / INDEX_FOLDER)
         raise CommandError(
-            f"there is no index ({INDEX_FOLDER}) in {Path.cwd()} or above; make one with: "
+            f"there is no index ({INDEX_FOLDER}) in {Path.cwd()} or, inside its repository or your "
+            "home directory, above; make one with: "
             "nodekin index FOLDER, or search a folder at once with: --in FOLDER",
             ExitStatus.INDEX_ERROR,
         )
-
-    @staticmethod
-    def is_near() -> bool:
-        """Return whether there is an index that is found without being named."""
-        if os.environ.get(STORE_VARIABLE):
-            return True
-        return find_upwards(INDEX_FOLDER, _SETTINGS)[0] is not None
 
     @classmethod
     def here(cls) -> Workspace:
         """Return the index of this folder, which may not exist yet.
 
         Raises:
-            CommandError: If it is another user's.
+            CommandError: If it belongs to another user.
         """
         folder = Path(INDEX_FOLDER)
-        if folder.exists() and (reason := owned_by_another(folder)) and not is_allowed(folder):
-            unread = Unread(folder.absolute(), reason)
-            raise CommandError(printable(str(unread)), ExitStatus.INDEX_ERROR)
+        if folder.exists():
+            check_owner(folder)
         return cls(folder)
 
     @property
@@ -314,19 +297,44 @@ class Workspace:
         """Whether there is an index."""
         return (self.folder / _SETTINGS).is_file()
 
-    def allow_sources(self, sources: Iterable[Path]) -> None:
-        """Remember sources elsewhere, which the person has named."""
-        for source in sources:
-            allow_folder(self.folder, self.folder.resolve().parent, source)
+    def check_sources(self, sources: Iterable[Path], named: Iterable[Path]) -> None:
+        """Check sources before they are read again: an index may come from another person.
 
-    def check_sources(self, sources: Iterable[Path]) -> None:
-        """Check sources before they are read again: another person may have written the index.
+        Args:
+            sources: The sources that the index lists.
+            named: The sources that the person has named in this command.
 
         Raises:
-            CommandError: If one lies elsewhere, and the person has not named it.
+            CommandError: If a source lies outside the index's parent directory, and is not named.
         """
+        allowed = [self.folder.resolve().parent, *(path.resolve() for path in named)]
         for source in sources:
-            require_folder(self.folder, self.folder.resolve().parent, source)
+            if not any(_is_in(source.resolve(), folder) for folder in allowed):
+                raise CommandError(
+                    printable(
+                        f"{self.folder} lists {source}, which is outside of {allowed[0]}; name it "
+                        f"to read it again: nodekin index {source}"
+                    ),
+                    ExitStatus.INDEX_ERROR,
+                )
+
+    def check_model(self, model: str) -> None:
+        """Check the embedding model that an index names: a folder may bring code that would run.
+
+        Raises:
+            CommandError: If the model is a folder inside the index's parent directory.
+        """
+        kind, _, name = model.partition(":")
+        folder = Path(name).expanduser()
+        is_local = kind == "sentence-transformers" and folder.exists()
+        if is_local and _is_in(folder.resolve(), self.folder.resolve().parent):
+            raise CommandError(
+                printable(
+                    f"{self.folder} names the model {name}, a folder beside the index, which may "
+                    f"bring programs that run here; if you trust it, name it: --embed {model}"
+                ),
+                ExitStatus.MODEL_ERROR,
+            )
 
     def load(self) -> IndexSettings:
         """Return the settings.
@@ -336,8 +344,7 @@ class Workspace:
         """
         file = self.folder / _SETTINGS
         try:
-            settings = IndexSettings.from_json(file.read_text(encoding="utf-8"))
-            return replace(settings, embed=FromFile(settings.embed, self.folder))
+            return IndexSettings.from_json(file.read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
             raise CommandError(
                 f"can't use {file}: {error}; make the index anew with: nodekin index FOLDER "
@@ -359,6 +366,65 @@ class Workspace:
                 shutil.rmtree(path)
             else:
                 path.unlink(missing_ok=True)
+
+
+def searched_folders() -> list[Path]:
+    """Return this folder, and its parents up to its repository or the home directory.
+
+    A folder that lies in neither is searched alone: what lies above may come from anybody.
+    """
+    folders = [Path.cwd(), *Path.cwd().parents]
+    home = Path(os.path.expanduser("~")).resolve()
+    for count, folder in enumerate(folders, 1):
+        if folder == home or any((folder / name).exists() for name in (".git", ".hg")):
+            return folders[:count]
+    return folders[:1]
+
+
+def check_owner(folder: Path) -> None:
+    """Check that an index that was found belongs to the user. Windows has no such check.
+
+    Raises:
+        CommandError: If it belongs to another user.
+    """
+    paths = [path for path in (folder, folder / _SETTINGS) if path.exists()]
+    if hasattr(os, "getuid") and any(
+        {path.lstat().st_uid, path.stat().st_uid} != {os.getuid()} for path in paths
+    ):
+        raise CommandError(
+            printable(f"{folder} belongs to another user; if you trust it: --store {folder}"),
+            ExitStatus.INDEX_ERROR,
+        )
+
+
+def _is_in(path: Path, folder: Path) -> bool:
+    return path == folder or folder in path.parents
+
+
+def model_of(
+    home: Workspace | None,
+    settings: IndexSettings,
+    embed: str | None = None,
+    base_url: str | None = None,
+    requests: int = 1,
+) -> Any:
+    """Return the embedding model of an index, or of folders. None if there is none.
+
+    Args:
+        home: The index; None for folders.
+        settings: The settings with the model.
+        embed: The model that the person has named in this command.
+        base_url: The server; None for the environment's.
+        requests: The number of concurrent requests to a server.
+
+    Raises:
+        CommandError: If the model is not available, or the index names a folder beside it.
+    """
+    if not settings.embed:
+        return None
+    if home is not None and embed != settings.embed:
+        home.check_model(settings.embed)
+    return embedding_model(settings.embed, base_url, requests)
 
 
 def find_index(
@@ -506,8 +572,6 @@ def print_failures(failures: Sequence[Failure], quiet: bool) -> None:
 
 def print_group_failures(graph: NodeGraph) -> None:
     """Write to stderr how many documents failed in which group, and the first error."""
-    from ...retrievers.evaluation.hidden_failures import describe_failures, group_failures
-
     if failures := group_failures(graph):
         click.echo(f"nodekin: {printable(shell_message(describe_failures(failures)))}", err=True)
 

@@ -8,7 +8,6 @@ import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,6 @@ import click
 
 from ...retrievers.corpus_tools.toolset import CorpusTools
 from ..cli.exit_status import EXIT_STATUSES, CommandError, ExitStatus
-from ..cli.models import checked, embedding_model
 from ..cli.options import debug_option, embed_url_option, store_option
 from ..cli.output import echo
 from ..cli.workspace import (
@@ -25,6 +23,7 @@ from ..cli.workspace import (
     build_if_outdated,
     check_exist,
     find_index,
+    model_of,
     open_graph,
 )
 from ..server_access import SourceRefresh
@@ -83,9 +82,8 @@ def mcp(
         return _install(str(folders[1]) if folders[1:] else "", folders[2:], store, write)
     check_exist(folders)
     home, settings = find_index(store, folders)
-    if settings.embed:  # asked now: tools are opened in a thread, and standard input is a client
-        embed, embed_base_url = checked(settings.embed, embed_base_url)
-        settings = replace(settings, embed=embed)
+    if home is not None:
+        home.check_model(settings.embed)
     try:
         from .mcp_server import CorpusServer
     except ImportError as error:
@@ -123,7 +121,7 @@ def _opened(
     max_tokens: int,
 ) -> Iterator[CorpusTools]:
     """Open the graph of an index or of folders, until the block ends."""
-    model = embedding_model(settings.embed, embed_base_url) if settings.embed else None
+    model = model_of(home, settings, base_url=embed_base_url)
     with open_graph(home, settings, folders, quiet=True, model=model) as graph:
         if home is not None:
             build_if_outdated(graph, quiet=False)

@@ -1,3 +1,2 @@
 from .page_app import PageApp as PageApp
 from .page_app import serve as serve
-from .tried_setups import TriedSetups as TriedSetups

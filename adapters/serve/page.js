@@ -4,7 +4,7 @@
 (async () => {
   const byId = (id) => document.getElementById(id);
   const root = document.documentElement;
-  const VIEWS = ["ask", "search", "compare", "corpus"];
+  const VIEWS = ["ask", "search", "corpus"];
   const state = { language: "en", corpus: null, view: "ask", turns: [], running: null };
   const words = await (await fetch("words.json")).json();
 
@@ -91,23 +91,6 @@
   const post = async (path, body) => (await request(path, body)).json();
 
   const wrong = (error) => written("p", error.message, { class: "wrong", role: "alert" });
-
-  // Set-ups
-
-  function nameOf(one) {
-    if (one.name !== undefined) return one.name;
-    const what = say(one.similarity === "cosine" ? "by_meaning" : "by_words", { group: groupName(one.group) });
-    return one.target ? say("shown_in", { what, target: groupName(one.target) }) : what;
-  }
-
-  function setupOptions(select, chosen = select.selectedIndex) {
-    const all = [...state.corpus.setups, ...state.corpus.suggested];
-    select.replaceChildren(...all.map((one, place) => make("option", { value: place }, nameOf(one))));
-    select.selectedIndex = Math.min(Math.max(chosen, 0), all.length - 1);
-    return all;
-  }
-  const setupOf = (select) =>
-    [...state.corpus.setups, ...state.corpus.suggested][select.selectedIndex]?.toml ?? "";
 
   // A passage in its document
 
@@ -275,7 +258,7 @@
     let drawing = 0;
     const draw = () => { drawing ||= requestAnimationFrame(() => { drawing = 0; drawTurn(turn); }); };
     try {
-      const response = await request("ask", { question, history, setup: setupOf(byId("ask-setup")) }, abort.signal);
+      const response = await request("ask", { question, history }, abort.signal);
       const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
       let rest = "";
       for (let part = await reader.read(); !part.done; part = await reader.read()) {
@@ -325,59 +308,9 @@
     byId("question").focus();
   });
 
-  // Search and compare
+  // Search
 
-  function makeSide(place) {
-    const side = { place, found: null, error: null };
-    side.select = make("select", { onchange: () => { side.text.value = setupOf(side.select); side.message.replaceChildren(); if (byId("query").value.trim()) search(); } });
-    side.text = written("textarea", "", { rows: 5, spellcheck: "false", autocomplete: "off" });
-    side.name = make("input", { maxlength: 80, autocomplete: "off" });
-    side.message = make("div", { role: "status" });
-    side.results = make("div");
-    side.element = make("section", { class: `side side-${place}` });
-    return side;
-  }
-  const sides = [makeSide(0), makeSide(1)];
-  const shownSides = () => (state.view === "compare" ? sides : sides.slice(0, 1));
-
-  function drawSides() {
-    for (const side of sides) {
-      const letter = state.view === "compare" ? make("span", { class: `letter side-${side.place}`, "aria-hidden": "true" }, "AB"[side.place]) : null;
-      side.text.setAttribute("aria-label", say("edit"));
-      side.name.setAttribute("placeholder", say("keep_name"));
-      side.name.setAttribute("aria-label", say("keep_name"));
-      const keepForm = make("form", { class: "controls keep", onsubmit: (event) => { event.preventDefault(); keep(side); } },
-        side.name, make("button", { type: "submit" }, say("keep")));
-      const open = side.element.querySelector("details.setup")?.open ?? false;
-      side.element.replaceChildren(
-        make("div", { class: "controls" }, make("label", { class: "setup" }, ...[letter, make("span", {}, say("setup")), side.select].filter(Boolean))),
-        make("details", { class: "setup", open }, make("summary", {}, say("edit")), side.text, keepForm, side.message),
-        side.results);
-      drawResults(side);
-    }
-    byId("sides").className = state.view === "compare" ? "two" : "one";
-    byId("sides").replaceChildren(...shownSides().map((side) => side.element));
-    byId("h-search").textContent = say(state.view === "compare" ? "compare" : "search");
-    byId("query").placeholder = say(state.view === "compare" ? "compare_hint" : "search_hint");
-  }
-
-  async function keep(side) {
-    try {
-      const record = await post("keep", { name: side.name.value, setup: side.text.value });
-      const name = side.name.value.trim();
-      state.corpus.setups = record.setups;
-      for (const one of sides) setupOptions(one.select, one === side ? record.setups.findIndex((s) => s.name === name) : 0);
-      for (const one of sides) if (one !== side) one.text.value = setupOf(one.select);
-      setupOptions(byId("ask-setup"));
-      const quoted = JSON.stringify(name);
-      side.message.replaceChildren(make("p", {}, say("kept", { file: record.file })),
-        written("pre", `nodekin search --setups ${record.file} --setup ${quoted} …\nload_setup(${JSON.stringify(record.file)}, ${quoted})`));
-      side.name.value = "";
-    } catch (error) {
-      side.message.replaceChildren(wrong(error));
-    }
-  }
-
+  let found = null;
   let searching = 0;
 
   async function search() {
@@ -385,50 +318,18 @@
     if (!query) return;
     const turn = ++searching;
     const top_k = Number(byId("top-k").value) || null;
-    byId("difference").textContent = say("searching");
-    await Promise.all(shownSides().map(async (side) => {
-      side.error = side.missing = null;
-      try {
-        const found = await post("search", { query, top_k, setup: side.text.value });
-        if (turn === searching) side.found = { ...found, query, top_k };
-      } catch (error) {
-        if (turn === searching) { side.found = null; side.error = error; }
-      }
-    }));
-    if (turn !== searching) return;
-    byId("difference").textContent = "";
-    shownSides().forEach(drawResults);
-    if (state.view === "compare") drawDifference();
-  }
-
-  // The same passage on the other side: the same node, or one that stands where it does
-  function counterpart(result, others) {
-    const stands = (other) => other.document === result.document && result.start !== null && other.start !== null
-      && result.start < other.end && other.start < result.end;
-    return others.find((other) => other.id === result.id) ?? others.find(stands);
-  }
-
-  function drawDifference() {
-    const [first, second] = sides.map((side) => side.found?.results);
-    byId("difference").textContent = "";
-    if (!first || !second || sides[0].found.query !== sides[1].found.query) return;
-    const pairs = first.map((result) => [result, counterpart(result, second)]).filter((pair) => pair[1]);
-    const moved = pairs.filter(([one, other]) => one.rank !== other.rank).length;
-    const onlyA = first.length - pairs.length;
-    const onlyB = second.filter((result) => !counterpart(result, first)).length;
-    const isSame = !onlyA && !onlyB && !moved && pairs.every(([one, other]) => one.id === other.id);
-    byId("difference").textContent = isSame ? say("identical")
-      : say("difference", { same: count(pairs.length), moved: count(moved), a: count(onlyA), b: count(onlyB) });
-  }
-
-  function markOf(result, side) {
-    const other = state.view === "compare" ? sides[1 - side.place].found : null;
-    if (!other || other.query !== side.found.query) return null;
-    const rank = counterpart(result, other.results)?.rank;
-    if (rank === undefined) return make("span", { class: "chip mark-only" }, say("only_here"));
-    if (rank === result.rank) return make("span", { class: "chip" }, say("same_rank"));
-    const word = rank > result.rank ? "higher" : "lower";
-    return make("span", { class: `chip mark-${word}` }, say(word, { count: Math.abs(rank - result.rank), rank }));
+    byId("search-state").textContent = say("searching");
+    let error = null;
+    try {
+      const record = await post("search", { query, top_k });
+      if (turn !== searching) return;
+      found = { ...record, query, top_k };
+    } catch (raised) {
+      if (turn !== searching) return;
+      [found, error] = [null, raised];
+    }
+    byId("search-state").textContent = "";
+    drawResults(error);
   }
 
   // The way from the query to the result: query form -> hit -> lift -> rank
@@ -450,13 +351,12 @@
     return make("ol", { class: "path" }, ...steps);
   }
 
-  function resultItem(result, side) {
+  function resultItem(result) {
     const [first, ...rest] = result.matches;
-    const mark = side ? markOf(result, side) : null;
-    return make("li", { class: mark?.classList.contains("mark-only") ? "is-only" : null },
+    return make("li", {},
       make("div", { class: "line" }, make("span", { class: "rank" }, `${result.rank}`),
         written("button", result.title, { type: "button", class: "link", onclick: () => openPassage(result.id) }),
-        written("small", standsIn(result)), mark),
+        written("small", standsIn(result))),
       markdown(result.cut ? [...result.blocks, " …"] : result.blocks, result.text.join(""), { class: "passage clipped" }),
       first ? pathOf(first, result) : null,
       rest.length ? make("details", { class: "evidence" }, make("summary", {}, say(rest.length === 1 ? "one_more_way" : "more_ways", { count: rest.length })),
@@ -470,10 +370,10 @@
       stage.children.length ? make("ul", {}, ...stage.children.map(stageItem)) : null);
   }
 
-  function drawResults(side) {
-    if (side.error) { side.results.replaceChildren(wrong(side.error)); return; }
-    if (!side.found) { side.results.replaceChildren(); return; }
-    const { results, stages, milliseconds } = side.found;
+  function drawResults(error = null) {
+    const list = byId("results");
+    if (!found) { list.replaceChildren(...(error ? [wrong(error)] : [])); return; }
+    const { results, stages, milliseconds } = found;
     const head = results.length ? say(results.length === 1 ? "one_found" : "found_in", { count: count(results.length), ms: short(milliseconds) }) : say("none_found");
     const input = make("input", { "aria-label": say("missing_hint"), placeholder: say("missing_hint"), autocomplete: "off", dir: "auto" });
     const told = make("div", { role: "status" });
@@ -481,26 +381,26 @@
       event.preventDefault();
       if (!input.value.trim()) return;
       told.replaceChildren(say("searching"));
-      told.replaceChildren(...await missing(side, input.value));
+      told.replaceChildren(...await missing(input.value));
     } }, input, make("button", { type: "submit" }, say("missing_button")));
-    side.results.replaceChildren(
+    list.replaceChildren(
       make("p", { class: "quiet" }, head),
-      make("ol", { class: "ranking" }, ...results.map((result) => resultItem(result, side))),
+      make("ol", { class: "ranking" }, ...results.map(resultItem)),
       make("details", { class: "missing" }, make("summary", {}, say("why_missing")), form, told),
       make("details", { class: "stages" }, make("summary", {}, say("stages")), make("ul", {}, ...stages.map(stageItem))));
   }
 
-  async function missing(side, wanted) {
-    const { query, top_k } = side.found;
+  async function missing(wanted) {
+    const { query, top_k, results } = found;
     try {
-      const told = await post("missing", { query, top_k, wanted, setup: side.text.value });
+      const told = await post("missing", { query, top_k, wanted });
       const list = (names) => (names.length ? names.join(" · ") : say("no_words"));
       const values = told.result && { rank: count(told.result.rank), score: short(told.result.score), last: short(told.last) };
       const sentence = !told.result ? say("missing_none", { count: count(told.looked_at) })
-        : say(told.result.rank <= side.found.results.length ? "missing_shown" : "missing_rank", values);
+        : say(told.result.rank <= results.length ? "missing_shown" : "missing_rank", values);
       return [make("p", {}, make("b", {}, sentence)), written("p", say("missing_words", { words: list(told.words) })),
         written("p", say("missing_lacking", { words: list(told.words_lacking) })),
-        ...(told.result ? [make("ol", { class: "ranking" }, resultItem(told.result, null))] : [])];
+        ...(told.result ? [make("ol", { class: "ranking" }, resultItem(told.result))] : [])];
     } catch (error) {
       return [wrong(error)];
     }
@@ -632,30 +532,23 @@
   }
 
   function draw() {
-    for (const select of [byId("ask-setup"), ...sides.map((side) => side.select)]) setupOptions(select);
     drawTurns();
-    drawSides();
+    drawResults();
     drawGroups();
     showView();
   }
 
   function showView() {
     const view = location.hash.slice(1).split("?")[0];
-    const before = state.view;
     state.view = VIEWS.includes(view) ? view : "ask";
     byId("view-ask").hidden = state.view !== "ask";
-    byId("view-search").hidden = !["search", "compare"].includes(state.view);
+    byId("view-search").hidden = state.view !== "search";
     byId("view-corpus").hidden = state.view !== "corpus";
     for (const link of document.querySelectorAll("nav a")) {
       if (link.hash === `#${state.view}`) link.setAttribute("aria-current", "page");
       else link.removeAttribute("aria-current");
     }
     document.title = `${say(state.view)} · ${state.corpus?.title || "nodekin"}`;
-    if (state.corpus && !byId("view-search").hidden) {
-      drawSides();
-      if (before !== state.view && byId("query").value.trim()) search();
-      else drawDifference();
-    }
     if (state.corpus && state.view === "corpus" && !listing) listDocuments(0);
   }
 
@@ -682,7 +575,6 @@
         .map((turn) => ({ blocks: [], pending: turn.blocks ? "" : turn.text, ...turn, state: turn.state === "running" ? "stopped" : turn.state }));
     } catch { state.turns = []; }
     draw();
-    sides.forEach((side, place) => { side.select.selectedIndex = Math.min(place, side.select.options.length - 1); side.text.value = setupOf(side.select); });
     root.dataset.ready = "true";
   } catch (error) {
     byId("state").replaceChildren(wrong(error));

@@ -20,7 +20,6 @@ from collections.abc import (
 from contextlib import aclosing
 from functools import cache, partial
 from importlib.resources import files
-from pathlib import Path
 from typing import Any, TypeVar
 
 from ...nodegraph.errors import ModelError, ReadError
@@ -30,12 +29,11 @@ from ...retrievers.answers.answer import Answer
 from ...retrievers.answers.engine import QueryEngine
 from ...retrievers.base_retriever import with_all_inner
 from ...retrievers.corpus_tools.tool_output import ToolError
-from ...retrievers.evaluation.setups.opening import SetupOpener
-from ...retrievers.evaluation.setups.setup_file import SetupFile
 from ...retrievers.foreign.coercion import as_retriever
 from ...retrievers.foreign.outputs import is_answer
 from ...retrievers.protocols import RetrieverProtocol
 from ...retrievers.ranking import cut_scores
+from ...retrievers.restricted_retriever import restriction_of
 from ...retrievers.results import ScoredNode
 from ..cli.exit_status import printable
 from ..extras import extra
@@ -61,7 +59,6 @@ from .corpus_pages import (
     why_missing,
 )
 from .markdown import GrowingMarkdown, elements, passage_elements
-from .tried_setups import TriedSetups
 
 _logger = logging.getLogger("nodekin")
 
@@ -117,13 +114,13 @@ def no_model(prompt: str) -> str:
 class PageApp:
     """Serve a page on which people ask a corpus and look inside it; the corpus is only read.
 
-    An ASGI application, for uvicorn or any other server. It writes the file of the set-ups when
-    somebody keeps one.
+    An ASGI application, for uvicorn or any other server.
 
     Args:
-        setups: The set-ups, and by them the graph.
-        llm: The model that answers, in any form that ``QueryEngine`` takes, or a ``QueryEngine``
-            for the default set-up; None to show the passages alone.
+        retriever: The retriever of all searches.
+        llm: The model that answers, in any form that ``QueryEngine`` takes, or a ``QueryEngine``.
+            None: show the passages alone.
+        graph: The graph that can be looked into. Defaults to the graph of the retriever.
         model_name: What the model is called on the page.
         title: What the corpus is called on the page.
         host: Where the server is bound, which requests have to name.
@@ -134,14 +131,16 @@ class PageApp:
             ``SourceRefresh()`` reads the files of folders again.
 
     Raises:
-        ValueError: If it is bound elsewhere than to loopback, and there is no token.
+        ValueError: If it is bound elsewhere than to loopback, and there is no token. If the
+            retriever is restricted to what a function returns.
     """
 
     def __init__(
         self,
-        setups: TriedSetups,
+        retriever: RetrieverProtocol,
         llm: object = None,
         *,
+        graph: NodeGraph | None = None,
         model_name: str = "",
         title: str = "",
         host: str = "127.0.0.1",
@@ -151,12 +150,10 @@ class PageApp:
     ) -> None:
         check_binding(host, token)
         self._refresh = refresh
-        self.setups = setups
-        self.pages = CorpusPages(setups.graph, setups.restriction)
-        self._engine = llm if isinstance(llm, QueryEngine) else None
-        model = no_model if llm is None else llm
-        self._llm: Any = model if self._engine is None else self._engine.llm
-        self._min_score = min_score if self._engine is None else self._engine.min_score
+        self.retriever = retriever
+        self.graph = graph or _graph_of(retriever)
+        self.pages = CorpusPages(self.graph, restriction_of(retriever))
+        self.engine = llm if isinstance(llm, QueryEngine) else _engine(retriever, llm, min_score)
         self._model_name = model_name
         self._title = title
         routes = [Route(f"/{name}", _file(name)) for name in _FILES]
@@ -168,7 +165,6 @@ class PageApp:
             ("GET", "picture", self._picture),
             ("POST", "search", self._search),
             ("POST", "missing", self._missing),
-            ("POST", "keep", self._keep),
         ):
             routes.append(Route(f"/api/{path}", self._endpoint(answer), methods=[method]))
         routes.append(Route("/api/ask", self._ask, methods=["POST"]))
@@ -198,19 +194,16 @@ class PageApp:
 
     def _up_to_date(self, work: Callable[[_Given], _Made], value: _Given) -> _Made:
         if self._refresh is not None:
-            self._refresh(self.setups.graph)
+            self._refresh(self.graph)
         return work(value)
 
     def _corpus(self, values: Mapping[str, Any]) -> dict[str, Any]:
         return {
             "title": self._title,
             "model": self._model_name,
-            "min_score": self._min_score,
+            "min_score": self.engine.min_score,
             "groups": self.pages.groups(),
             "failures": self.pages.failures(),
-            "setups": self.setups.declared(),
-            "suggested": self.setups.suggested(),
-            "file": str(self.setups.path),
         }
 
     def _documents(self, values: Mapping[str, Any]) -> dict[str, Any]:
@@ -229,38 +222,19 @@ class PageApp:
         return self.pages.picture(_text(values, "node"), page, _span(values))
 
     def _search(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        retriever = self.setups.retriever(_text(values, "setup", ""))
         query, top_k = _question(values, "query"), _top_k(values)
-        return explained_search(self.setups.graph, retriever, query, top_k)
+        return explained_search(self.graph, self.retriever, query, top_k)
 
     def _missing(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        retriever = self.setups.retriever(_text(values, "setup", ""))
         query, requested = _question(values, "query"), _text(values, "wanted")
-        return why_missing(self.pages.view, retriever, query, requested, _top_k(values))
-
-    def _keep(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        path = self.setups.keep(_text(values, "name"), _text(values, "setup"))
-        return {"file": str(path), "setups": self.setups.declared()}
-
-    def _score_for(self, retriever: RetrieverProtocol) -> float | None:
-        """Return what results have to score. None where scores are not from 0 to 1."""
-        return self._min_score if getattr(retriever, "score_range", None) == (0.0, 1.0) else None
-
-    def _engine_for(self, setup: str) -> QueryEngine:
-        """Return what answers by a set-up."""
-        retriever = self.setups.retriever(setup)
-        if self._engine is not None and self._engine.retriever is retriever:
-            return self._engine
-        min_score = self._score_for(retriever)
-        return QueryEngine(retriever, self._llm, min_score=min_score, check="quotes")
+        return why_missing(self.pages.view, self.retriever, query, requested, _top_k(values))
 
     async def _ask(self, request: Request) -> Response:
         """Answer a question as lines of JSON; the model stops when the reader goes away."""
         try:
             values = await _values(request)
             question, history = _question(values, "question"), _history(values)
-            setup = _text(values, "setup", "")
-            engine = await run_in_threadpool(self._up_to_date, self._engine_for, setup)
+            engine = await run_in_threadpool(self._up_to_date, lambda _: self.engine, values)
         except Exception as error:
             return _failure(error, request)
 
@@ -380,11 +354,8 @@ def _file(name: str) -> Callable[[Request], Awaitable[Response]]:
 
 @cache
 def _asset(name: str) -> bytes:
-    """Return a file of the page; its style is that of the page of an evaluation, and more."""
-    from ...retrievers.evaluation.page.page_data import stylesheet
-
-    data = files(__package__).joinpath(_FILES[name][0]).read_bytes()
-    return stylesheet().encode("utf-8") + data if name == "page.css" else data
+    """Return a file of the page."""
+    return files(__package__).joinpath(_FILES[name][0]).read_bytes()
 
 
 def _encoded(record: Any) -> bytes:
@@ -482,7 +453,7 @@ def _span(values: Mapping[str, Any]) -> tuple[int, int] | None:
 
 
 def _top_k(values: Mapping[str, Any]) -> int | None:
-    """Return how many results are wanted; None for as many as the set-up says."""
+    """Return the number of results; None for the number of the retriever."""
     if values.get("top_k") is None:
         return None
     top_k = _count(values, "top_k", 1)
@@ -510,8 +481,7 @@ def serve(
 ) -> None:
     """Serve a retriever or a query engine of yours on the page, until it is interrupted.
 
-    What it finds, and why, is beside what each group of its graph finds alone. The address is
-    printed, with a token in it.
+    The address is printed, with a token in it.
 
     Args:
         source: A query engine, a graph, or a retriever, of this package or another framework.
@@ -552,15 +522,23 @@ def page_of(
     name = engine.llm.name if engine else ""
     if engine is None and callable(getattr(source, "query", None)):  # of another framework
         name = type(source).__name__
-    opener = SetupOpener(SetupFile(), graph or _graph_of(retriever))
     return PageApp(
-        TriedSetups(opener, Path("setups.toml").absolute(), retriever),
+        retriever,
         engine,
+        graph=graph,
         model_name=name,
         title=title,
         host=host,
         token=token,
     )
+
+
+def _engine(retriever: RetrieverProtocol, llm: Any, min_score: float | None) -> QueryEngine:
+    """Return the query engine of a page. ``min_score`` holds for scores from 0 to 1 only."""
+    if getattr(retriever, "score_range", None) != (0.0, 1.0):
+        min_score = None
+    model = no_model if llm is None else llm
+    return QueryEngine(retriever, model, min_score=min_score, check="quotes")
 
 
 def _graph_of(retriever: object) -> NodeGraph:

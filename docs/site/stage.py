@@ -28,7 +28,6 @@ ROOMS = ("nodegraph", "retrievers", "adapters")
 MODULES = {
     "nodekin.adapters.openai": ("OpenAIEmbedder", "RerankEndpoint"),
     "nodekin.adapters.openai_chat": ("OpenAIChat", "ChatUsage"),
-    "nodekin.adapters.evaluation": ("load_setup", "open_graph"),
 }
 
 

@@ -1,8 +1,8 @@
 """Measure LangChain's EnsembleRetriever, words and vectors fused, beside nodekin's default.
 
     cd examples/evaluation
-    nodekin eval --docs ../data/zh --data ../data/zh_questions.jsonl --field answers=answer \
-        --retriever langchain_ensemble:ensemble
+    nodekin eval langchain_ensemble:ensemble default --docs ../data/zh \
+        --data ../data/zh_questions.jsonl --field answers=answer
 """
 
 from langchain_classic.retrievers import EnsembleRetriever

@@ -1,8 +1,8 @@
 """Measure LangChain's FAISS store beside nodekin's default, on the same documents and questions.
 
     cd examples/evaluation
-    nodekin eval --docs ../data/zh --data ../data/zh_questions.jsonl --field answers=answer \
-        --retriever langchain_faiss:faiss
+    nodekin eval langchain_faiss:faiss default --docs ../data/zh \
+        --data ../data/zh_questions.jsonl --field answers=answer
 """
 
 from langchain_community.vectorstores import FAISS

@@ -1,8 +1,8 @@
 """Measure LlamaIndex's AutoMergingRetriever beside nodekin's default.
 
     cd examples/evaluation
-    nodekin eval --docs ../data/zh --data ../data/zh_questions.jsonl --field answers=answer \
-        --retriever llama_index_auto_merging:auto_merging
+    nodekin eval llama_index_auto_merging:auto_merging default --docs ../data/zh \
+        --data ../data/zh_questions.jsonl --field answers=answer
 """
 
 from llama_index.core import Document, StorageContext, VectorStoreIndex

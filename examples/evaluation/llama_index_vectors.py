@@ -1,8 +1,8 @@
 """Measure LlamaIndex's VectorStoreIndex beside nodekin's default.
 
     cd examples/evaluation
-    nodekin eval --docs ../data/zh --data ../data/zh_questions.jsonl --field answers=answer \
-        --retriever llama_index_vectors:vector_index
+    nodekin eval llama_index_vectors:vector_index default --docs ../data/zh \
+        --data ../data/zh_questions.jsonl --field answers=answer
 """
 
 from llama_index.core import Document, VectorStoreIndex

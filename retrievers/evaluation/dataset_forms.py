@@ -1,368 +1,42 @@
-"""Read questions in whatever form a file has: SQuAD, BEIR, those of the frameworks and others."""
+"""Read questions by the form of a file: SQuAD, BEIR, JSON lines, CSV."""
 
 from __future__ import annotations
 
-import ast
-import json
 import logging
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, get_args
 
 from ...nodegraph.document import Document
 from ...nodegraph.errors import nearest_names
 from ..validation import choice
 from .dataset import Dataset, Gold, GoldDocument, GoldPassage, GoldSpan, Question
-from .loaders import (
-    Row,
-    check_row,
-    get_text,
-    is_csv,
-    load_csv,
-    load_jsonl,
-    read_json,
-    read_json_lines,
-    read_rows,
-)
+from .loaders import get_text, is_csv, load_csv, load_jsonl, read_json, read_json_lines
 
 _logger = logging.getLogger("nodekin")
 
-QUESTION_NAMES = ("question", "query", "input", "user_input", "prompt", "messages")
-"""Under which a question is looked for, in this order."""
-
-ANSWER_NAMES = (
-    *("answer", "reference_answer", "reference", "ground_truth", "ground_truths"),
-    *("expected", "expected_output", "expected_answer", "output", "response"),
-)
-"""Under which a right answer is looked for, in this order."""
-
-PASSAGE_NAMES = (
-    *("reference_contexts", "reference_context", "contexts", "context", "documents", "passages"),
-)
-"""Under which gold passages are looked for, in this order."""
-
-LlamaIndexGold = Literal["passages", "documents"]
-"""What is gold of a set with a corpus: the text of a node, or its id as that of a document."""
-
-Examples: TypeAlias = str | Path | Iterable[Any]
-"""The path of a file, or examples."""
-
-
-def load_langchain(
-    source: Examples,
-    *,
-    question: str | None = None,
-    answer: str | None = None,
-    passages: str | None = None,
-) -> Dataset:
-    """Read examples of LangChain and LangSmith.
-
-    An example has ``inputs`` and perhaps ``outputs``, or is flat, as ``QAGenerateChain`` makes
-    them (``{"query": ..., "answer": ...}``). A question may be a list of messages: the last of a
-    person is read. Passages are texts, or documents with ``page_content``, and gold.
-
-    Args:
-        source: LangSmith's examples (``client.list_examples(...)``) or dicts of the same form. Or
-            the path of a file with them: JSON, JSON lines, or a CSV file, whose columns are
-            ``inputs`` and ``outputs``, or ``input_question``, ``inputs.question`` and so on, or
-            the names themselves.
-        question: Under which name the question is. None where there is one input, or one of
-            ``QUESTION_NAMES``.
-        answer: The same of the answer, and ``ANSWER_NAMES``. Examples need none.
-        passages: The same of gold passages, in outputs or inputs, and ``PASSAGE_NAMES``.
-
-    Raises:
-        ValueError: If an example has another form, or it is not clear which name is meant.
-    """
-    questions = []
-    for index, (where, row) in enumerate(_rows(source, "examples"), 1):
-        inputs, outputs = _sides(row)
-        if not isinstance(inputs, Mapping) or not isinstance(outputs, Mapping):
-            raise ValueError(
-                f"{where} has no inputs and outputs but {row!r:.120}; an example is an object like "
-                '{"inputs": {"question": ...}, "outputs": {"answer": ...}}'
-            )
-        has_sides = inputs is not outputs
-        requested = _name(where, inputs, question, QUESTION_NAMES, "question", only=has_sides)
-        gold_name = _passage_name(where, {**inputs, **outputs}, passages)
-        others = {k: v for k, v in outputs.items() if k != gold_name or k == answer}
-        answered = ""
-        if others or answer is not None:
-            answered = _name(
-                where, others, answer, ANSWER_NAMES, "answer", only=has_sides, required=False
-            )
-        gold = outputs.get(gold_name, inputs.get(gold_name))
-        questions.append(
-            Question(
-                str(row.get("id") or index),
-                _text(inputs[requested], where, requested),
-                _gold(gold, where),
-                _answers(others.get(answered), where, answered),
-            )
-        )
-    return Dataset(questions, name=_title(source, "examples"))
-
-
-def load_llama_index(source: str | Path | object, gold: LlamaIndexGold = "passages") -> Dataset:
-    """Read an evaluation set of LlamaIndex.
-
-    - ``EmbeddingQAFinetuneDataset``: its corpus are documents with the ids of the nodes, and what
-      is relevant is gold: by text, which holds wherever the same nodes are searched, or by id.
-    - ``LabelledRagDataset``: reference contexts are gold passages, the reference answer the answer.
-    - ``QueryResponseDataset``: questions and answers.
-
-    Args:
-        source: The path of the file that its ``save_json`` wrote, or the object itself.
-        gold: What is gold of a set with a corpus.
-
-    Raises:
-        ValueError: If it has another form, or a relevant id is not in the corpus.
-    """
-    choice(gold, "gold", get_args(LlamaIndexGold))
-    title, data = _title(source, "LlamaIndex"), _plain(source)
-    if not isinstance(data, Mapping):
-        raise ValueError(f"{title} is no object but {data!r:.80}; {_LLAMA_INDEX_FORMS}")
-    if isinstance(data.get("examples"), list):
-        questions = [_labelled(e, n, title) for n, e in enumerate(data["examples"], 1)]
-        return Dataset(questions, name=title)
-    queries, responses, corpus, relevant = (
-        part if isinstance(part := data.get(name), Mapping) else None
-        for name in ("queries", "responses", "corpus", "relevant_docs")
-    )
-    if queries is not None and responses is not None:
-        questions = [
-            Question(str(i), _text(text, title, i), (), tuple(filter(None, [responses.get(i)])))
-            for i, text in queries.items()
-        ]
-        return Dataset(questions, name=title)
-    if queries is None or corpus is None or relevant is None:
-        raise ValueError(f"{title} has {', '.join(map(repr, data))}; {_LLAMA_INDEX_FORMS}")
-    questions = []
-    for identity, text in queries.items():
-        ids = relevant.get(identity, [])
-        if missing := [item for item in ids if item not in corpus]:
-            raise ValueError(
-                f"{title}: node {missing[0]!r} is relevant for query {identity!r}, and not in the "
-                "corpus"
-            )
-        items = [GoldPassage(corpus[i]) if gold == "passages" else GoldDocument(i) for i in ids]
-        questions.append(Question(str(identity), _text(text, title, identity), tuple(items)))
-    return Dataset(questions, [Document(text, id=i) for i, text in corpus.items()], title)
-
-
-def _labelled(example: Mapping[str, Any], index: int, title: str) -> Question:
-    where = f"{title}, example {index}"
-    return Question(
-        str(index),
-        _text(example.get("query"), where, "query"),
-        _gold(example.get("reference_contexts"), where),
-        _answers(example.get("reference_answer"), where, "reference_answer"),
-    )
-
-
-def load_ragas(source: Examples) -> Dataset:
-    """Read a test set of Ragas: what ``to_csv``, ``to_jsonl`` and ``to_list`` give.
-
-    ``user_input`` is the question, ``reference`` the answer, ``reference_contexts`` are gold
-    passages. Of sets from before Ragas 0.2 ``question``, ``ground_truth`` and ``contexts``, if
-    they are those of a test set. Contexts that were retrieved and answers that were given are not
-    gold.
-
-    Args:
-        source: The path of a CSV, JSON or JSON lines file, or the rows.
-
-    Raises:
-        ValueError: If a row has no question.
-    """
-    questions = []
-    for index, (where, row) in enumerate(_rows(source, "test set"), 1):
-        name = "user_input" if "user_input" in row else "question"
-        if row.get(name) is None:
-            raise ValueError(
-                f"{where} has no 'user_input', but {nearest_names('user_input', row)}; a test set "
-                "of Ragas has user_input, reference and reference_contexts"
-            )
-        of_test_set = "evolution_type" in row  # before 0.2; else contexts are what was retrieved
-        contexts = row.get("reference_contexts", row.get("contexts") if of_test_set else None)
-        answers = next((row[n] for n in ("reference", "ground_truth") if row.get(n)), None)
-        questions.append(
-            Question(
-                str(index),
-                _text(_cell(row[name]), where, name),
-                _gold(_cell(contexts), where),
-                _answers(answers, where, "reference"),
-            )
-        )
-    return Dataset(questions, name=_title(source, "test set"))
-
-
-_LLAMA_INDEX_FORMS = (
-    "a set of LlamaIndex has queries, corpus and relevant_docs (EmbeddingQAFinetuneDataset), "
-    "examples (LabelledRagDataset), or queries and responses (QueryResponseDataset)"
-)
-
-
-def _title(source: object, name: str) -> str:
-    return Path(source).name if isinstance(source, str | Path) else name
-
-
-def _plain(source: object) -> Any:
-    """Return a file, or a model of pydantic, as plain values."""
-    if isinstance(source, str | Path):
-        return read_json(Path(source))
-    for name in ("model_dump", "dict"):
-        if callable(dump := getattr(source, name, None)):
-            return dump()
-    return source
-
-
-def _rows(source: Examples, name: str) -> list[tuple[str, Mapping[str, Any]]]:
-    """Return the examples of a source, each with the words that say where it is."""
-    if not isinstance(source, str | Path):
-        if isinstance(source, Mapping) or not isinstance(source, Iterable):
-            raise TypeError(f"{name} are a path or a list of examples, not {source!r:.80}")
-        plain = [(f"example {n}", _plain(row)) for n, row in enumerate(source, 1)]
-        return [(where, check_row(row, where)) for where, row in plain]
-    path = Path(source)
-    if is_csv(path) or path.suffix.casefold() == ".jsonl":
-        return [*read_rows(path)]
-    rows = read_json(path)
-    if isinstance(rows, Mapping):  # an export with the examples below a name
-        rows = next((value for value in rows.values() if isinstance(value, list)), rows)
-    if not isinstance(rows, list):
-        raise ValueError(f"{path} is no list of examples but {rows!r:.80}")
-    positions = [f"{path}, example {n}" for n in range(1, len(rows) + 1)]
-    return [(where, check_row(row, where)) for where, row in zip(positions, rows, strict=True)]
-
-
-def _cell(value: Any) -> Any:
-    """Return a value of a CSV cell: JSON or what Python prints of it, else the text itself."""
-    if not isinstance(value, str) or value[:1] not in "[{":
-        return value
-    for read in (json.loads, ast.literal_eval):
-        try:
-            return read(value)
-        except (ValueError, SyntaxError, RecursionError, MemoryError):
-            continue
-    return value
-
-
-def _sides(row: Mapping[str, Any]) -> tuple[Any, Any]:
-    """Return inputs and outputs of an example. Twice the same where it is flat."""
-    if "inputs" in row:
-        outputs = _cell(row.get("outputs"))
-        return _cell(row["inputs"]), {} if outputs in (None, "") else outputs
-    sides: list[dict[str, Any]] = [{}, {}]
-    for key, value in row.items():
-        for side, heads in zip(sides, _HEADS, strict=True):
-            for head in heads:
-                if key.startswith(head) and len(key) > len(head):
-                    side[key[len(head) :]] = _cell(value)
-    if sides[0]:
-        return sides[0], {key: value for key, value in sides[1].items() if value not in (None, "")}
-    flat = {key: _cell(value) for key, value in row.items() if key not in _ABOUT}
-    return flat, flat
-
-
-_HEADS = (("inputs.", "input_", "inputs_"), ("outputs.", "output_", "outputs_"))
-
-_ABOUT = ("id", "created_at", "modified_at", "dataset_id", "metadata", "source_run_id", "split")
-
-
-def _name(
-    where: str,
-    values: Mapping[str, Any],
-    passed: str | None,
-    usual: Sequence[str],
-    what: str,
-    *,
-    only: bool,
-    required: bool = True,
-) -> str:
-    """Return under which name a value is: the one given, a usual one, or the only one there is."""
-    if passed is not None:
-        if passed not in values and required:
-            raise ValueError(f"{where} has no {passed!r}, but {nearest_names(passed, values)}")
-        return passed
-    chosen = next((name for name in usual if name in values), "")
-    if not chosen and only and len(values) == 1:
-        chosen = next(iter(values))
-    if chosen or not (only or required):
-        return chosen
-    raise ValueError(
-        f"{where} has {', '.join(map(repr, values)) or 'nothing'}: say by {what}= which of them is "
-        f"the {what}"
-    )
-
-
-def _passage_name(where: str, values: Mapping[str, Any], passed: str | None) -> str:
-    if passed is not None and passed not in values:
-        raise ValueError(f"{where} has no {passed!r}, but {nearest_names(passed, values)}")
-    return passed or next((name for name in PASSAGE_NAMES if name in values), "")
-
-
-def _content(message: Mapping[str, Any]) -> Any:
-    return message.get("content", (message.get("data") or {}).get("content"))
-
-
-def _text(value: Any, where: str, name: object) -> str:
-    """Return a text, or that of the last message of a person."""
-    if isinstance(value, list) and value and all(isinstance(item, Mapping) for item in value):
-        kinds = [str(m.get("role") or m.get("type") or m.get("id")) for m in value]
-        people = [m for m, k in zip(value, kinds, strict=True) if k in ("user", "human")]
-        if people:
-            value = _content(people[-1])
-    if not isinstance(value, str):
-        raise ValueError(f"{where}: {name!r} is no text but {value!r:.80}")
-    return value
-
-
-def _answers(value: Any, where: str, name: str) -> tuple[str, ...]:
-    if value is None or value == "":
-        return ()
-    if isinstance(value, list) and all(isinstance(item, str) for item in value):
-        return tuple(item for item in value if item.strip())
-    if isinstance(value, Mapping):  # a message
-        value = _content(value)
-    return (_text(str(value) if isinstance(value, bool | int | float) else value, where, name),)
-
-
-def _gold(value: Any, where: str) -> tuple[Gold, ...]:
-    """Return the passages of texts, or of documents of either framework as plain values."""
-    texts: dict[str, None] = {}
-    values = [] if value is None or value == "" else value if isinstance(value, list) else [value]
-    for item in values:
-        if isinstance(item, Mapping):
-            inner = item.get("kwargs", item.get("node", item))
-            item = next((inner[k] for k in ("page_content", "text", "content") if k in inner), item)
-        elif not isinstance(item, str):
-            item = getattr(item, "page_content", item)
-        if not isinstance(item, str):
-            raise ValueError(f"{where}: a passage is no text but {item!r:.80}")
-        texts[item] = None
-    return tuple(GoldPassage(text) for text in texts if text.strip())
-
-
 SquadGold = Literal["passages", "documents", "spans"]
-"""What is gold of a SQuAD-style file: the paragraph, its document, or the answer's place in it."""
+"""The gold of a SQuAD file: the paragraph, its document, or the position of the answer."""
+
+_FORMS = (
+    "not a known form of questions: give a BEIR folder, .jsonl, .csv, or .json in the form of SQuAD"
+)
 
 
 def load_dataset(path: str | Path, fields: Mapping[str, str] | None = None) -> Dataset:
     """Read questions from a file or folder, by its form.
 
     A folder is read by ``load_beir``, ``.jsonl`` by ``load_jsonl``, ``.csv`` by ``load_csv``,
-    ``.json`` by ``load_squad``. Sets that LangChain, LlamaIndex and Ragas saved, known by their
-    fields, by ``load_langchain``, ``load_llama_index`` and ``load_ragas``. Take these where you
-    want their options.
+    ``.json`` by ``load_squad``. Call these functions for their options.
 
     Args:
         path: The file or folder.
-        fields: What columns or fields are called in ``.jsonl`` and ``.csv``.
+        fields: The names of columns or fields in ``.jsonl`` and ``.csv``.
 
     Raises:
-        FileNotFoundError: If there is no such file or folder.
-        ValueError: If it is of no known form, or has no questions.
+        FileNotFoundError: If the file or folder does not exist.
+        ValueError: If the form is unknown, or there are no questions.
     """
     path = Path(path)
     if not path.exists():
@@ -372,40 +46,15 @@ def load_dataset(path: str | Path, fields: Mapping[str, str] | None = None) -> D
         raise ValueError(f"{path} has fields of its own; leave fields out, or convert it to .jsonl")
     if path.is_dir():
         return load_beir(path)
-    if suffix not in (".jsonl", ".ndjson", ".csv", ".json"):
-        raise ValueError(f"{path} is {_FORMS}")
+    if is_csv(path):
+        return load_csv(path, fields)
+    if suffix in (".jsonl", ".ndjson"):
+        return load_jsonl(path, fields)
     if suffix == ".json":
         content = read_json(path)
-        first = content[0] if isinstance(content, list) and content else content
-    else:
-        first = next((row for _, row in read_rows(path)), {})
-    if not fields and isinstance(first, Mapping) and (load := _saved_by(first)) is not None:
-        return load(path)
-    if suffix != ".json":
-        return load_csv(path, fields) if is_csv(path) else load_jsonl(path, fields)
-    if not (isinstance(first, Mapping) and "data" in first):
-        raise ValueError(f"{path} is {_FORMS}")
-    return load_squad(path)
-
-
-_FORMS = (
-    "no form of questions that is known: a folder of BEIR, .jsonl, .csv, .json in the form of "
-    "SQuAD, or a set that LangChain, LlamaIndex or Ragas saved"
-)
-
-
-def _saved_by(row: Row) -> Callable[[Path], Dataset] | None:
-    """Return what reads a file whose first row, or only object, has these fields."""
-    if "user_input" in row:
-        return load_ragas
-    if "inputs" in row or any(name.startswith(("inputs.", "input_")) for name in row):
-        return load_langchain
-    if {"queries", "corpus"} <= row.keys() or {"queries", "responses"} <= row.keys():
-        return load_llama_index
-    examples = row.get("examples")
-    if isinstance(examples, list) and examples and isinstance(examples[0], dict):
-        return load_llama_index if "query_by" in examples[0] else load_langchain
-    return None
+        if isinstance(content, Mapping) and "data" in content:
+            return load_squad(path)
+    raise ValueError(f"{path} is {_FORMS}")
 
 
 def load_squad(path: str | Path, gold: SquadGold = "passages") -> Dataset:

@@ -163,7 +163,7 @@ class Gate:
     Attributes:
         checks: What became of each metric of each set-up.
         evaluation: Both, on the questions that both have: each set-up as it was, under
-            ``"NAME (baseline)"``, and as it is. Its ``to_html()`` is the page.
+            ``"NAME (baseline)"``, and as it is.
         failures: The set-ups that raised, and for how many questions.
         notes: What else differs: questions, documents, set-ups.
         max_failures: How many questions of a set-up may fail.

@@ -1,29 +1,21 @@
-"""Read questions from files of one's own: JSON lines, CSV, logs of clicks."""
+"""Read questions from JSON lines and CSV."""
 
 from __future__ import annotations
 
 import csv
 import json
-import logging
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from ...nodegraph.errors import check_integer, nearest_names
-from ...nodegraph.models.output.lines import normalize
+from ...nodegraph.errors import nearest_names
 from .dataset import Dataset, Gold, GoldDocument, GoldPart, GoldPassage, GoldSpan, Question
-
-_logger = logging.getLogger("nodekin")
 
 Row: TypeAlias = Mapping[str, Any]
 
 FIELDS = ("id", "question", "passages", "document_ids", "spans", "parts", "answers", "answerable")
 """What a question is read from."""
-
-LOG_FIELDS = ("question", "clicked", "count")
-"""What a line of a log is read from."""
 
 
 def load_jsonl(path: str | Path, fields: Mapping[str, str] | None = None) -> Dataset:
@@ -133,72 +125,6 @@ def load_csv(
     return Dataset(merged.values(), name=path.name)
 
 
-def load_log(
-    path: str | Path,
-    fields: Mapping[str, str] | None = None,
-    *,
-    min_clicks: int = 1,
-    limit: int | None = None,
-    separator: str = "|",
-) -> Dataset:
-    """Read a log of questions with clicks, the most asked first.
-
-    A line has ``question``, ``clicked`` (the ids of documents, none, one or several) and perhaps
-    ``count`` (how often that was, 1 without). Lines with the same question, letter case and space
-    apart, are one question. Its gold are the documents that were clicked, graded by the clicks.
-
-    People click what they are shown, and the first more than the others (Joachims et al., 2005):
-    such gold favours the search that the log is of.
-
-    Args:
-        path: A file of JSON lines, or a CSV file with a header, in UTF-8.
-        fields: What these are called in the file: ``{"question": "query"}``.
-        min_clicks: With fewer clicks a document is not gold.
-        limit: How many questions, those most asked. None for all.
-        separator: What stands between several ids in a cell of a CSV file.
-
-    Raises:
-        ValueError: If a line has another form, or there are none.
-    """
-    path = Path(path)
-    check_integer(min_clicks, "min_clicks", 1)
-    if limit is not None:
-        check_integer(limit, "limit", 1)
-    names = _field_names(fields, LOG_FIELDS)
-    texts: dict[str, str] = {}
-    model_spans: Counter[str] = Counter()
-    clicks: dict[str, Counter[str]] = {}
-    for where, row in read_rows(path):
-        text = get_text(row, names["question"], where)
-        if not text.strip():
-            continue  # nobody asked anything
-        key = normalize(text)
-        count = _count(row.get(names["count"]), where)
-        texts.setdefault(key, text.strip())
-        model_spans[key] += count
-        for identity in dict.fromkeys(_ids(row.get(names["clicked"]), separator, where)):
-            clicks.setdefault(key, Counter())[identity] += count
-    chosen = [key for key, _ in model_spans.most_common(limit)]  # of equals the first in the file
-    questions = [
-        Question(
-            str(index),
-            texts[key],
-            tuple(
-                GoldDocument(identity, float(n))
-                for identity, n in clicks.get(key, Counter()).most_common()
-                if n >= min_clicks
-            ),
-        )
-        for index, key in enumerate(chosen, 1)
-    ]
-    if without := sum(not question.gold for question in questions):
-        _logger.warning(
-            "%d of %d questions of %s have no document with %d clicks or more, and so no gold",
-            *(without, len(questions), path, min_clicks),
-        )
-    return Dataset(questions, name=path.name)
-
-
 def _field_names(fields: Mapping[str, str] | None, existing: Sequence[str]) -> dict[str, str]:
     """Return what each known field is called in a file.
 
@@ -278,28 +204,6 @@ def _part_name(part: GoldPart) -> str:
     return f"{part.document_id}#{part.heading or f'page={part.page}'}"
 
 
-def _count(value: object, where: str) -> int:
-    if value is None or value == "":
-        return 1
-    if isinstance(value, str) and value.strip().isascii() and value.strip().isdigit():
-        value = int(value)
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise ValueError(f"{where}: a count is a whole number of 1 or more, not {value!r:.40}")
-    return value
-
-
-def _ids(value: object, separator: str, where: str) -> list[str]:
-    if value is None:
-        return []
-    if isinstance(value, str):
-        value = value.split(separator)
-    if isinstance(value, int) and not isinstance(value, bool):
-        value = [value]
-    if not isinstance(value, list) or not all(isinstance(item, str | int) for item in value):
-        raise ValueError(f"{where}: what was clicked is a list of ids, not {value!r:.80}")
-    return [str(item).strip() for item in value if str(item).strip()]
-
-
 def read_json(path: Path) -> Any:
     """Return the value of a JSON file.
 
@@ -332,11 +236,6 @@ def read_csv(path: Path) -> tuple[list[str], list[tuple[str, Row]]]:
 def is_csv(path: Path) -> bool:
     """Return whether a file is CSV, by its name."""
     return path.suffix.casefold() == ".csv"
-
-
-def read_rows(path: Path) -> Iterable[tuple[str, Row]]:
-    """Return the rows of a CSV file, or of one of JSON lines, each with its path and line."""
-    return read_csv(path)[1] if is_csv(path) else read_json_lines(path)
 
 
 def _parse_json(text: str, where: object) -> Any:

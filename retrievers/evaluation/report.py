@@ -15,16 +15,14 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from ...nodegraph.errors import check_integer, nearest_names
+from ...nodegraph.errors import nearest_names
 from .dataset import Dataset, GoldPassage, MissingGold, Question
+from .figure import save_figure
 from .gold_places import DocumentTexts, MovedGold
 from .intervals import Difference, Figure, make_difference, make_figure
 from .judges import Judgements, judge_records
 from .matching import Matching
 from .metrics import Metric
-from .page.page import make_page
-from .page.page_data import PageLanguage
-from .page.plots import PlotCost, plot_differences, plot_quality
 from .records import Record, RecordFile
 
 
@@ -274,53 +272,17 @@ class Evaluation:
         judged = {n: asdict(self.judgements[n][setup][record.question_id]) for n in self.metrics}
         return {**asdict(record), "judgements": judged}
 
-    def to_html(self, *, language: PageLanguage | None = None, max_bytes: int | None = None) -> str:
-        """Return a page for a browser: table, plots, and every question with its results.
-
-        It is one file that requests nothing. A figure leads to the questions in which two set-ups
-        differ, with both rankings, how they were retrieved, and the gold.
+    def save_figure(self, path: str | Path) -> None:
+        """Draw the figures and the differences to the first set-up, each with its interval.
 
         Args:
-            language: ``"en"`` or ``"zh"``. None for the reader's browser's.
-            max_bytes: How large it should be at most. None for a million, and a thousand for each
-                question where there are more than a thousand. Texts are cut to get there, and the
-                page says so. Where that is not enough it is larger, which is logged.
+            path: A file whose name ends in ``.png`` or ``.svg``.
 
         Raises:
-            ValueError: If the language is unknown, or ``max_bytes`` less than 1.
+            ImportError: If matplotlib is not installed.
+            ValueError: If the name has another suffix.
         """
-        limit = 1000 * max(1000, len(self.dataset)) if max_bytes is None else max_bytes
-        return make_page(self, language, check_integer(limit, "max_bytes", 1))
-
-    def plot_quality(
-        self, metric: str, against: PlotCost = "seconds", *, language: PageLanguage = "en"
-    ) -> str:
-        """Return a metric of every set-up over what a question takes, with intervals, as SVG.
-
-        Args:
-            metric: The name of the metric.
-            against: ``"seconds"``, the median of a question's, or ``"tokens"``, the mean of those
-                of its results. A line is where the middle half of the questions is.
-            language: ``"en"`` or ``"zh"``.
-
-        Raises:
-            ValueError: If there is no such metric, or the others are unknown.
-        """
-        self._check(metric, self.metrics, "metric")
-        return plot_quality(self, metric, against, language)
-
-    def plot_differences(self, *, language: PageLanguage = "en") -> str:
-        """Return how every other set-up differs from the first, with intervals, as SVG.
-
-        Where a circle is filled, the data show a difference.
-
-        Args:
-            language: ``"en"`` or ``"zh"``.
-
-        Raises:
-            ValueError: If the language is unknown.
-        """
-        return plot_differences(self, self.differences(), language)
+        save_figure(self, path)
 
     def costs(self, setup: str) -> dict[str, float]:
         """Return what a set-up took: seconds, tokens, model calls and their tokens, failures.

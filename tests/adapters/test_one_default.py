@@ -16,18 +16,13 @@ from scripted_server import ChatServer, serving
 
 from nodekin import NodeGraph, as_retriever
 from nodekin.adapters.cli.search_command import open_search
-from nodekin.adapters.cli.workspace import find_index
-from nodekin.adapters.evaluation import load_setup
-from nodekin.adapters.evaluation.setup_session import open_setups
-from nodekin.adapters.evaluation.tune_command import _in_memory
+from nodekin.adapters.cli.workspace import find_index, model_of, open_graph
 from nodekin.adapters.langchain import NodeGraphRetriever
 from nodekin.adapters.llama_index import NodeGraphIndex
 from nodekin.adapters.mcp.mcp_command import _opened
 from nodekin.adapters.serve.page_app import PageApp
-from nodekin.adapters.serve.tried_setups import TriedSetups
 from nodekin.nodegraph import Document, Embedder
 from nodekin.retrievers import CorpusTools, DefaultRetriever, Retriever
-from nodekin.retrievers.evaluation import SetupFile
 
 __all__ = ["here", "nodekin"]
 
@@ -115,11 +110,10 @@ def commands(nodekin: Any) -> Iterator[tuple[str, list[Found]]]:
 
 def sessions() -> Iterator[tuple[str, list[Found]]]:
     """Yield what is found by what the other commands open."""
-    with open_setups(SetupFile(), quiet=True) as opened:
-        yield "questions", found(opened.graph)
-        yield "eval, tune", found(opened.open_retriever())
-        yield "tune", found(_in_memory(opened.graph, quiet=True))
-        client = Client(PageApp(TriedSetups(opened, Path("kept.toml"))))
+    home, settings = find_index(None, ())
+    model = model_of(home, settings)
+    with open_graph(home, settings, quiet=True, model=model) as graph:
+        client = Client(PageApp(DefaultRetriever(graph)))
         pages = [client.post("/api/search", query=question).json() for question in QUESTIONS]
         yield (
             "serve",
@@ -128,7 +122,6 @@ def sessions() -> Iterator[tuple[str, list[Found]]]:
                 for page in pages
             ],
         )
-    home, settings = find_index(None, ())
     with _opened(home, settings, (), None, 2_000, notes=False) as tools:
         yield "mcp", of_tools(tools)
 
@@ -151,9 +144,6 @@ def faces(embed: Any) -> Iterator[tuple[str, list[Found]]]:
     if embed is not None:
         nodes = [LlamaIndexDocument(text=text, id_=name) for name, text in TEXTS.items()]
         yield "LlamaIndex", found(NodeGraphIndex.from_documents(nodes, embed_model=embed))
-    Path("setups.toml").write_text('[graph]\nsource = "docs"\n', encoding="utf-8")
-    if embed is None:
-        yield "set-ups without a retriever", found(load_setup("setups.toml"))
 
 
 @pytest.mark.slow
@@ -162,11 +152,8 @@ def test_twenty_questions_at_every_door(
     files: Path, nodekin: Any, monkeypatch: pytest.MonkeyPatch, embeds: bool, socket_enabled: None
 ) -> None:
     model = Embedder(letters, "letters") if embeds else None
-    for module in ("cli.index", "cli.search"):
-        target = f"nodekin.adapters.{module}_command.embedding_model"
-        monkeypatch.setattr(target, lambda *arguments: model)
-    for module in ("mcp.mcp_command", "evaluation.setup_session"):
-        monkeypatch.setattr(f"nodekin.adapters.{module}.embedding_model", lambda *arguments: model)
+    target = "nodekin.adapters.cli.workspace.embedding_model"
+    monkeypatch.setattr(target, lambda *arguments: model)
     assert nodekin("index", "docs", *(["--embed", "letters"] if embeds else [])).status == 0
     size = (files / ".nodekin" / "graph.sqlite").stat().st_size
     graph = NodeGraph(embed=model, progress=False)
@@ -196,7 +183,7 @@ def test_a_named_similarity_has_its_own_numbers_everywhere(files: Path, nodekin:
 
 def test_a_corpus_with_another_group_to_answer_with(files: Path, nodekin: Any) -> None:
     nodekin("index", "docs", "--group", "line=lines")
-    options: dict[str, Any] = dict.fromkeys(("store", "target", "top_k", "embed"))
+    options: dict[str, Any] = {**dict.fromkeys(("store", "target", "embed")), "top_k": TOP_K}
     options |= dict.fromkeys(("folders", "groups", "similarities", "filters"), ())
     options |= dict.fromkeys(("embed_base_url", "encoding"))
     with open_search(quiet=True, **options) as session:
@@ -264,9 +251,10 @@ def test_commands_find_the_index_from_a_folder_below_it_or_by_the_variable(
     nodekin("index", "docs")
     expected = nodekin(*measure).json["figures"]
     (files / "deep").mkdir()
+    (files / ".git").mkdir()
     monkeypatch.chdir(files / "deep")
     assert nodekin(*measure).json["figures"] == expected
     monkeypatch.chdir(tmp_path_factory.mktemp("elsewhere"))
-    assert "there are no documents to search" in nodekin(*measure).err
+    assert "there is no index" in nodekin(*measure).err
     monkeypatch.setenv("NODEKIN_STORE", str(files / ".nodekin"))
     assert nodekin(*measure).json["figures"] == expected

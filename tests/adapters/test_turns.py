@@ -10,7 +10,6 @@ import asyncio
 import json
 import sys
 from collections.abc import Awaitable, Callable
-from pathlib import Path
 from typing import Any, get_args
 
 import pytest
@@ -173,18 +172,11 @@ async def test_llama_index(longest_turn: Any) -> None:
     ("path", "body"),
     [("/api/ask", {"question": QUESTION}), ("/api/search", {"query": QUESTION, "top_k": 50})],
 )
-async def test_the_page(
-    path: str, body: dict[str, object], tmp_path: Path, longest_turn: Any
-) -> None:
+async def test_the_page(path: str, body: dict[str, object], longest_turn: Any) -> None:
     pytest.importorskip("nodekin.adapters.serve.page_app")
     from nodekin.adapters.serve.page_app import PageApp
-    from nodekin.adapters.serve.tried_setups import TriedSetups
-    from nodekin.retrievers.evaluation.setups.opening import SetupOpener
-    from nodekin.retrievers.evaluation.setups.setup_file import SetupFile
 
-    setups = SetupFile({"lines": {"type": "Retriever", "group_name": "line"}})
-    tried = TriedSetups(SetupOpener(setups, graph()), tmp_path / "setups.toml")
-    app = PageApp(tried, Model("Tea grows in hills. " * 1_000))
+    app = PageApp(Retriever(graph(), "line"), Model("Tea grows in hills. " * 1_000))
     headers = [(b"host", b"127.0.0.1"), (b"content-type", b"application/json")]
     scope = {"type": "http", "method": "POST", "scheme": "http", "path": path, "headers": headers}
     scope |= {"query_string": b"", "root_path": "", "asgi": {"version": "3.0"}}

@@ -31,7 +31,7 @@ def test_no_arguments_show_the_help(nodekin):
 
 
 COMMANDS = [
-    *"index search ask list show remove status trust groups explain".split(),
+    *"index search ask list show remove status groups explain".split(),
     *sorted(plugins("nodekin.commands")),
 ]
 
@@ -41,7 +41,7 @@ def test_every_command_documents_status_and_json(nodekin, command):
     out = nodekin(command, "--help").out
     assert "Exit status:" in out
     assert "130  interrupted" in out
-    if command not in ("mcp", "serve", "trust"):  # which talk to programs, browsers, people
+    if command not in ("mcp", "serve"):  # which talk to programs, browsers, people
         assert f'"command": "{command}"' in " ".join(out.split())
 
 

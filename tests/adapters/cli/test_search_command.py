@@ -97,8 +97,7 @@ def test_a_wrong_command_line_is_one_line_and_status_2(indexed, arguments, said)
 
 
 def test_with_embeddings_both_ways_are_fused(nodekin, monkeypatch):
-    monkeypatch.setattr("nodekin.adapters.cli.search_command.embedding_model", _letters)
-    monkeypatch.setattr("nodekin.adapters.cli.index_command.embedding_model", _letters)
+    monkeypatch.setattr("nodekin.adapters.cli.workspace.embedding_model", _letters)
     ran = nodekin("index", "docs", "--embed", "letters")
     assert ran.out.endswith("11 sentence; embedded by letters\n")
     result = nodekin("search", "Yangtze", "--json").json["results"][0]
@@ -108,9 +107,10 @@ def test_with_embeddings_both_ways_are_fused(nodekin, monkeypatch):
 
 
 def test_words_answer_where_the_embedding_model_is_gone(nodekin, monkeypatch):
-    monkeypatch.setattr("nodekin.adapters.cli.index_command.embedding_model", _letters)
-    monkeypatch.setattr("nodekin.adapters.cli.search_command.embedding_model", _failing)
+    target = "nodekin.adapters.cli.workspace.embedding_model"
+    monkeypatch.setattr(target, _letters)
     nodekin("index", "docs", "--embed", "letters")
+    monkeypatch.setattr(target, _failing)
     ran = nodekin("search", "Yangtze", "--json")
     assert ran.documents == ["docs/river.txt"]
     assert "no server today" in ran.err
@@ -178,57 +178,6 @@ def test_words_need_no_quotes(indexed):
     with_options = indexed("search", "-k", "1", "black", "tea", "--json", "is", "fermented").json
     assert (with_options["query"], with_options["count"]) == ("black tea is fermented", 1)
     assert indexed("search").status == 2
-
-
-SETUPS = """
-default = "short"
-[graph]
-source = "docs"
-[groups.line]
-transform = "split_sentences"
-[setups.long]
-type = "Retriever"
-group_name = "ROOT"
-[setups.short]
-type = "Retriever"
-group_name = "line"
-top_k = 1
-"""
-
-
-def test_a_set_up_of_a_file_searches_what_it_declares(nodekin, here):
-    (here / "setups.toml").write_text(SETUPS, encoding="utf-8")
-    ran = nodekin("search", "green tea", "--setups", "setups.toml", "--json")
-    assert [result["group"] for result in ran.json["results"]] == ["line"]
-    ran = nodekin("search", "tea river sea", "--setups", "setups.toml", "-k", "2", "--json")
-    assert len(ran.json["results"]) == 2
-    ran = nodekin("search", "tea", "--setups", "setups.toml", "--setup", "long", "--json")
-    assert ran.json["results"][0]["group"] == "ROOT"
-    (here / "more").mkdir()
-    (here / "more" / "note.md").write_text("Tea for two.")
-    ran = nodekin("search", "tea", "--setups", "setups.toml", "--in", "more", "--json")
-    assert ran.documents == ["more/note.md"]
-
-
-def test_a_set_up_without_documents_searches_the_index(indexed, here):
-    (here / "setups.toml").write_text(SETUPS.replace('source = "docs"', ""), encoding="utf-8")
-    ran = indexed("search", "steamed tea", "--setups", "setups.toml", "--json")
-    assert ran.documents == ["docs/tea.md"]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "error"),
-    [
-        (("--setup", "short"), "names a set-up of a file; name it with --setups FILE"),
-        (("--setups", "setups.toml", "--setup", "shrt"), "no set-up 'shrt'; there are 'short'"),
-        (("--setups", "setups.toml", "-g", "line"), "--group does not go with --setups"),
-    ],
-)
-def test_a_set_up_says_all_of_how_to_search(nodekin, here, arguments, error):
-    (here / "setups.toml").write_text(SETUPS, encoding="utf-8")
-    ran = nodekin("search", "tea", *arguments)
-    assert ran.status == 2
-    assert error in ran.err
 
 
 def test_json_has_no_character_that_a_terminal_obeys(nodekin, here):

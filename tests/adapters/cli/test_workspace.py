@@ -35,6 +35,7 @@ def test_the_index_can_be_elsewhere(nodekin, here, monkeypatch):
 
 def test_an_index_is_found_from_below(nodekin, here, monkeypatch):
     nodekin("index", "docs")
+    (here / ".git").mkdir()
     monkeypatch.chdir(here / "docs")
     assert nodekin("search", "Yangtze").status == 0
 

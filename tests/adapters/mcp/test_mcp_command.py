@@ -1,11 +1,7 @@
 import json
-import subprocess
 import sys
 
 import pytest
-from foreign_files import recording_server, somebody_else, write
-
-__all__ = ["recording_server", "somebody_else"]
 
 
 def test_what_to_put_into_configurations(indexed, here, monkeypatch):
@@ -67,33 +63,3 @@ def test_a_clients_file_stays_private_and_where_it_is(indexed, here, monkeypatch
     assert file.is_symlink()
     assert real.stat().st_mode & 0o777 == 0o600
     assert set(json.loads(real.read_text("utf-8"))["mcpServers"]) == {"other", "nodekin"}
-
-
-@pytest.mark.allow_hosts(["127.0.0.1"])
-@pytest.mark.usefixtures("socket_enabled")
-def test_the_server_of_embeddings_of_agents_gets_neither_key_nor_texts(
-    nodekin, here, recording_server
-):
-    write(here / "nodekin.toml", f'[mcp]\nembed-base-url = "{recording_server.url}"\n')
-    assert (
-        nodekin("index", "docs", "--embed", "m", "--embed-base-url", recording_server.url).status
-        == 0
-    )
-    asked = len(recording_server.asked)
-    command = [sys.executable, "-m", "nodekin", "mcp"]
-    ran = subprocess.run(command, input=b"", capture_output=True, timeout=100)
-    assert (ran.returncode, len(recording_server.asked)) == (4, asked)
-    assert b"nodekin trust" in ran.stderr
-
-
-def test_agents_get_no_index_of_others(indexed, here, somebody_else):
-    file = here / ".nodekin" / "index.json"
-    record = {**json.loads(file.read_text("utf-8")), "embed": "sentence-transformers:./docs"}
-    write(file, json.dumps(record))
-    ran = indexed("mcp", "--http")
-    assert ran.status == 4
-    assert "which may bring programs that run here" in ran.err
-    somebody_else()
-    ran = indexed("mcp")
-    assert ran.status == 3
-    assert "is not read: it belongs to another user" in ran.err

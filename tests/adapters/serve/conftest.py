@@ -5,10 +5,8 @@ from command_line import here, indexed, nodekin
 from page_client import Client
 
 from nodekin.adapters.serve.page_app import PageApp
-from nodekin.adapters.serve.tried_setups import TriedSetups
-from nodekin.nodegraph import Document, NodeGraph
-from nodekin.retrievers.evaluation.setups.opening import SetupOpener
-from nodekin.retrievers.evaluation.setups.setup_file import SetupFile
+from nodekin.nodegraph import Document, NodeGraph, PassageSplitter, split_sentences
+from nodekin.retrievers import DefaultRetriever
 
 __all__ = ["here", "indexed", "nodekin"]
 
@@ -22,37 +20,25 @@ TEXTS = {
     "<script>document.title = 'hacked'</script> Oolong [1](javascript:alert(1)).\n",
 }
 
-GROUPS = {
-    "passage": {"transform": "PassageSplitter", "chunk_size": 20},
-    "sentence": {"transform": "split_sentences", "parent": "passage"},
-}
-
-SETUPS = {
-    "default": {"type": "DefaultRetriever", "target": "passage"},
-    "words": {"type": "Retriever", "group_name": "sentence", "target": "passage"},
-}
-
 
 @pytest.fixture
 def graph() -> NodeGraph:
     graph = NodeGraph(progress=False)
     graph.add([Document(text, id=i) for i, text in TEXTS.items()])
+    graph.create_node_group("passage", PassageSplitter(20))
+    graph.create_node_group("sentence", split_sentences, parent="passage")
+    graph.build("sentence")
     return graph
 
 
 @pytest.fixture
-def setups(graph, tmp_path) -> TriedSetups:
-    tried = TriedSetups(
-        SetupOpener(SetupFile(SETUPS, GROUPS), graph), tmp_path / "kept" / "setups.toml"
-    )
-    tried.path.parent.mkdir()
-    graph.build("sentence")
-    return tried
+def retriever(graph) -> DefaultRetriever:
+    return DefaultRetriever(graph, "passage")
 
 
 @pytest.fixture
-def app(setups) -> PageApp:
-    return PageApp(setups, title="Tea & <b>rivers</b>")
+def app(retriever) -> PageApp:
+    return PageApp(retriever, title="Tea & <b>rivers</b>")
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ from page_client import Client, events_of
 
 from nodekin.adapters.serve.page_app import PageApp
 from nodekin.nodegraph import ModelError
+from nodekin.retrievers import Retriever
 
 
 def test_without_a_model_there_are_passages(client) -> None:
@@ -14,14 +15,14 @@ def test_without_a_model_there_are_passages(client) -> None:
     assert last == {"type": "end", "answered": True, "notes": []}
 
 
-def test_an_answer_comes_in_pieces_with_its_sources(setups) -> None:
+def test_an_answer_comes_in_pieces_with_its_sources(retriever) -> None:
     prompts = []
 
     def model(prompt: str) -> str:
         prompts.append(prompt)
         return "It is fermented [1]."
 
-    client = Client(PageApp(setups, model, model_name="a model"))
+    client = Client(PageApp(retriever, model, model_name="a model"))
     history = [{"question": "What is tea?", "answer": "A drink."}]
     events = events_of(client.post("/api/ask", question="And black tea?", history=history))
     kinds = [event["type"] for event in events]
@@ -32,8 +33,8 @@ def test_an_answer_comes_in_pieces_with_its_sources(setups) -> None:
     assert any("What is tea?" in prompt for prompt in prompts)
 
 
-def test_quotations_come_with_their_places(setups) -> None:
-    client = Client(PageApp(setups, lambda prompt: "It is “fermented”, “not smoked” [1]."))
+def test_quotations_come_with_their_places(retriever) -> None:
+    client = Client(PageApp(retriever, lambda prompt: "It is “fermented”, “not smoked” [1]."))
     end = events_of(client.post("/api/ask", question="Is black tea fermented?"))[-1]
     assert [(quote["text"], quote["status"]) for quote in end["quotes"]] == [
         ("fermented", "exact"),
@@ -43,22 +44,23 @@ def test_quotations_come_with_their_places(setups) -> None:
 
 
 @pytest.mark.parametrize("model", [None, lambda prompt: "It is fermented [1]."])
-def test_what_scores_less_is_no_result(setups, model) -> None:
-    client = Client(PageApp(setups, model, min_score=0.9))
+def test_what_scores_less_is_no_result(retriever, model) -> None:
+    client = Client(PageApp(retriever, model, min_score=0.9))
     assert client.get("/api/corpus").json()["min_score"] == 0.9
     question = "Who sold black tea to the sailors of the king?"
     events = events_of(client.post("/api/ask", question=question))
     assert events[-1]["answered"] is False
     assert not any(event.get("sources") for event in events)
-    in_words = client.get("/api/corpus").json()["setups"][1]["toml"]  # whose scores have no end
-    assert events_of(client.post("/api/ask", question=question, setup=in_words))[0]["sources"]
+    words = Retriever(retriever.graph, "sentence", target="passage")  # whose scores have no end
+    client = Client(PageApp(words, model, min_score=0.9))
+    assert events_of(client.post("/api/ask", question=question))[0]["sources"]
 
 
-def test_what_a_model_fails_of_is_shown(setups) -> None:
+def test_what_a_model_fails_of_is_shown(retriever) -> None:
     def model(prompt: str) -> str:
         raise ModelError("the model is on holiday")
 
-    events = events_of(Client(PageApp(setups, model)).post("/api/ask", question="Tea?"))
+    events = events_of(Client(PageApp(retriever, model)).post("/api/ask", question="Tea?"))
     assert "on holiday" in events[-1]["error"]
     assert events[-1]["kind"] == "model"
     assert events[-2]["sources"]

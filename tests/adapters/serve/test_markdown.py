@@ -191,7 +191,7 @@ def test_blocks_that_grow_are_those_of_the_whole(size) -> None:
     assert longest < len(LONG) or size == 1000
 
 
-def test_an_answer_comes_in_blocks(setups) -> None:
+def test_an_answer_comes_in_blocks(retriever) -> None:
     text = (
         "**Black** tea [1]:\n\n| a | b |\n|---|---|\n| 1 | <b>2</b> |\n\nIt is [old](javascript:x)."
     )
@@ -200,7 +200,7 @@ def test_an_answer_comes_in_blocks(setups) -> None:
         return text
 
     model.stream = lambda prompt: iter(text.split(" "))  # a model without pieces has one
-    events = events_of(Client(PageApp(setups, model)).post("/api/ask", question="Black tea?"))
+    events = events_of(Client(PageApp(retriever, model)).post("/api/ask", question="Black tea?"))
     assert "".join(e["text"] for e in events if e["type"] == "text") == text
     blocks = [e for e in events if e["type"] == "blocks"]
     assert [block for e in blocks for block in e["blocks"]] == elements(text)

@@ -10,20 +10,15 @@ import pytest
 from page_client import Client
 
 from nodekin.adapters.serve.page_app import PageApp
-from nodekin.adapters.serve.tried_setups import TriedSetups
 from nodekin.nodegraph import Document, NodeGraph
-from nodekin.retrievers.evaluation.setups.opening import SetupOpener
-from nodekin.retrievers.evaluation.setups.setup_file import SetupFile
+from nodekin.retrievers import Retriever
 
 
-def test_the_corpus_with_its_groups_and_setups(client) -> None:
+def test_the_corpus_with_its_groups(client) -> None:
     record = client.get("/api/corpus").json()
     sizes = {one["name"]: one["size"] for one in record["groups"]}
     assert sizes["ROOT"] == 5
     assert sizes["sentence"] > sizes["passage"] > 5
-    assert [one["name"] for one in record["setups"]] == ["default", "words"]
-    lifted = [(one["group"], one["target"]) for one in record["suggested"]]
-    assert ("sentence", "passage") in lifted
     assert record["model"] == ""
 
 
@@ -35,16 +30,9 @@ def test_the_corpus_with_its_groups_and_setups(client) -> None:
         ("search", {"query": " "}),
         ("search", {"query": "tea", "top_k": 0}),
         ("search", {"query": "tea", "top_k": [1]}),
-        ("search", {"query": "tea", "setup": "type = 3"}),
-        ("search", {"query": "tea", "setup": "type = "}),
-        ("search", {"query": "tea", "setup": "type = " + "[" * 9_000}),
-        ("search", {"query": "tea", "setup": "inner." * 100_000 + "type = 3"}),
-        ("search", {"query": "tea", "setup": 'type = "Retriever"\ngroup_name = "nothing"'}),
-        ("search", {"query": "tea", "setup": 'type = "HyDERetriever"\nllm = "none"'}),
         ("ask", {"question": "x" * 30_000}),
         ("ask", {"question": "tea", "history": "all"}),
         ("ask", {"question": "tea", "history": [{"question": 1}]}),
-        ("keep", {"name": "", "setup": 'type = "DefaultRetriever"'}),
         ("missing", {"query": "tea", "wanted": ""}),
     ],
 )
@@ -121,14 +109,14 @@ def test_both_languages_have_the_words_of_the_page_and_no_others() -> None:
     assert {f"error_{kind}" for kind in kinds} == {key for key in words["en"] if "error_" in key}
 
 
-def test_an_empty_token_is_none(setups) -> None:
-    assert Client(PageApp(setups, token="")).get("/").status_code == 200
+def test_an_empty_token_is_none(retriever) -> None:
+    assert Client(PageApp(retriever, token="")).get("/").status_code == 200
 
 
-def test_a_page_that_others_reach_needs_a_token(setups) -> None:
+def test_a_page_that_others_reach_needs_a_token(retriever) -> None:
     with pytest.raises(ValueError, match="token"):
-        PageApp(setups, host="0.0.0.0")
-    client = Client(PageApp(setups, host="0.0.0.0", token="geheim"), "http://192.168.1.4:8766")
+        PageApp(retriever, host="0.0.0.0")
+    client = Client(PageApp(retriever, host="0.0.0.0", token="geheim"), "http://192.168.1.4:8766")
     assert client.get("/").status_code == 401
     assert client.get("/api/corpus", token="falsch").status_code == 401
     welcome = client.get("/", token="geheim")
@@ -168,8 +156,7 @@ def test_the_first_view_of_many_nodes_is_small(tmp_path) -> None:
     graph.create_node_group("line", str.splitlines)
     graph.build("line")
     assert graph.groups["line"].size == 100_000
-    opener = SetupOpener(SetupFile({"lines": {"type": "Retriever", "group_name": "line"}}), graph)
-    client = Client(PageApp(TriedSetups(opener, tmp_path / "setups.toml")))
+    client = Client(PageApp(Retriever(graph, "line")))
     paths = ("/", "/page.js", "/page.css", "/words.json", "/api/corpus", "/api/documents")
     answers = [client.get(path) for path in paths]
     assert {answer.status_code for answer in answers} == {200}

@@ -1,13 +1,16 @@
 """How a result was found, as the page shows it."""
 
 import pytest
+from page_client import Client
 
+from nodekin.adapters.serve.page_app import PageApp
 from nodekin.nodegraph import Document
+from nodekin.retrievers import Retriever
 
 
-def test_a_result_shows_query_hit_lift_and_rank(client) -> None:
-    setup = 'type = "Retriever"\ngroup_name = "sentence"\ntarget = "passage"'
-    found = client.post("/api/search", query="fermented", setup=setup).json()
+def test_a_result_shows_query_hit_lift_and_rank(graph) -> None:
+    client = Client(PageApp(Retriever(graph, "sentence", target="passage")))
+    found = client.post("/api/search", query="fermented").json()
     (result,) = found["results"]
     assert (result["rank"], result["group"], result["document"]) == (1, "passage", "tea/black.md")
     (match,) = result["matches"]
@@ -39,11 +42,11 @@ ROW = "| black | 95 degrees |"
         (ROW, "…\n\n| tea | water |\n|---|---|\n| green | 80 degrees |\n"),
     ],
 )
-def test_what_matched_is_in_the_first_lines(client, graph, hit, before) -> None:
+def test_what_matched_is_in_the_first_lines(graph, hit, before) -> None:
     filling = f"{'y' * 999}. Kettles boil.\n\nA cup is small.\n\n{'z ' * 200}\n\n"
     text = f"{filling}| tea | water |\n|---|---|\n| green | 80 degrees |\n{ROW}\n"
     graph.add(Document(text, id="long.md"))
     graph.create_node_group("part", lambda text: [hit] if hit in text else [])
-    setup = 'type = "Retriever"\ngroup_name = "part"\ntarget = "ROOT"'
-    found = client.post("/api/search", query=hit, setup=setup).json()
+    client = Client(PageApp(Retriever(graph, "part", target="ROOT")))
+    found = client.post("/api/search", query=hit).json()
     assert found["results"][0]["text"][:2] == [before, hit]

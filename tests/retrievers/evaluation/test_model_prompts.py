@@ -1,15 +1,15 @@
-"""What judges and writers of questions are asked."""
+"""The prompts of judges."""
 
 import re
 
 import pytest
 
-from nodekin.retrievers.evaluation.model_prompts import JUDGE_PROMPTS, WRITER_PROMPTS
+from nodekin.retrievers.evaluation.model_prompts import JUDGE_PROMPTS
 
 
-@pytest.mark.parametrize("name", [*JUDGE_PROMPTS, *WRITER_PROMPTS])
+@pytest.mark.parametrize("name", JUDGE_PROMPTS)
 def test_a_prompt_is_in_its_language_and_has_its_material_in_tags(name: str) -> None:
-    prompt = {**JUDGE_PROMPTS, **WRITER_PROMPTS}[name]
+    prompt = JUDGE_PROMPTS[name]
     assert "请" in prompt.zh
     assert prompt.en.isascii()
     for text in (prompt.zh, prompt.en):

@@ -1,0 +1,80 @@
+"""Load the retrievers that a command line names: ``module:name``, from the current directory."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from ...nodegraph.document import Document
+from ...nodegraph.errors import nearest_names
+from ...retrievers.foreign.coercion import as_retriever
+from ...retrievers.protocols import RetrieverProtocol
+from ..cli.exit_status import CommandError, ExitStatus
+
+
+def load_retriever(name: str, documents: Callable[[], Sequence[Document]]) -> RetrieverProtocol:
+    """Return the retriever that ``module:name`` names.
+
+    The object is a retriever of nodekin, LangChain or LlamaIndex, a function from a question to
+    texts, or a factory: a class, or a function without a required argument or with the one
+    required argument ``documents``.
+
+    Args:
+        name: The name of the object.
+        documents: Returns the documents that are searched.
+
+    Raises:
+        CommandError: If there is no such object, or it is not a retriever, or it raises.
+    """
+    source = _load(name)
+    required = _required(source) if inspect.isclass(source) or inspect.isroutine(source) else None
+    try:
+        if required == []:
+            source = source()
+        elif required == ["documents"]:
+            source = source(documents())
+        try:
+            return as_retriever(source, name)
+        except TypeError:
+            if inspect.isclass(source) or not callable(source):
+                raise
+            return as_retriever(source.__call__, name=type(source).__name__)
+    except CommandError:
+        raise
+    except Exception as error:  # any error of the user's code
+        raise _usage_error(f"{name}: {type(error).__name__}: {error}") from error
+
+
+def _load(name: str) -> Any:
+    module_name, _, attribute = name.partition(":")
+    if not module_name or not attribute:
+        raise _usage_error(f"{name!r} must be MODULE:NAME, such as my_module:make_retriever")
+    folder = str(Path.cwd())
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
+    try:
+        value: Any = importlib.import_module(module_name)
+    except Exception as error:  # any error of the user's code
+        message = f"can't import {module_name!r}: {type(error).__name__}: {error}"
+        raise _usage_error(message) from error
+    for part in attribute.split("."):
+        if not hasattr(value, part):
+            names = nearest_names(part, [n for n in dir(value) if not n.startswith("_")])
+            raise _usage_error(f"{module_name} has no {attribute!r}; there is {names}")
+        value = getattr(value, part)
+    return value
+
+
+def _required(source: Any) -> list[str]:
+    """Return the names of the required arguments."""
+    parameters = inspect.signature(source).parameters.values()
+    kinds = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    return [p.name for p in parameters if p.default is p.empty and p.kind not in kinds]
+
+
+def _usage_error(message: str) -> CommandError:
+    return CommandError(message, ExitStatus.USAGE_ERROR)

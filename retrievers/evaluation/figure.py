@@ -1,0 +1,108 @@
+"""Draw an evaluation with matplotlib: figures with their intervals, differences to the first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .intervals import Difference, Figure
+
+if TYPE_CHECKING:
+    from .report import Evaluation
+
+_SUFFIXES = (".png", ".svg")
+
+_FONTS = ("DejaVu Sans", "Noto Sans CJK SC", "PingFang SC", "Hiragino Sans GB", "Microsoft YaHei")
+
+_ROW = 0.3  # inches
+
+_COLORS = ("#0b62b8", "#8a4500", "#0f6b35", "#a32a17", "#6a3d9a", "#56616b")
+
+
+def save_figure(evaluation: Evaluation, path: str | Path) -> None:
+    """Draw a panel for each metric, and panels for the differences. See ``Evaluation``.
+
+    Raises:
+        ImportError: If matplotlib is not installed.
+        ValueError: If the name of the file has another suffix than .png and .svg.
+    """
+    path = check_path(path)
+    try:
+        from matplotlib import rc_context
+        from matplotlib.figure import Figure as Canvas
+        from matplotlib.font_manager import fontManager
+    except ImportError as error:
+        raise ImportError(
+            'figures are drawn by matplotlib, install it: pip install "nodekin[eval]"'
+        ) from error
+    names, metrics = list(evaluation.records), list(evaluation.metrics)
+    known = [d for d in evaluation.differences() if d.value is not None]
+    is_bounded = {name: metric.bounded for name, metric in evaluation.metrics.items()}
+    parts = [[d for d in known if is_bounded[d.metric] is bounded] for bounded in (True, False)]
+    parts = [part for part in parts if part]
+    sizes = [len(names)] * len(metrics) + [len(part) for part in parts]
+    height = sum(_ROW * size + 0.8 for size in sizes)
+    installed = {font.name for font in fontManager.ttflist}
+    settings: dict[str, Any] = {
+        "font.family": [font for font in _FONTS if font in installed],
+        "svg.fonttype": "none",
+        "text.parse_math": False,
+    }
+    with rc_context(settings):
+        canvas = Canvas(figsize=(7.5, height), layout="constrained")
+        ratios = {"height_ratios": [size + 2 for size in sizes]}
+        panels = canvas.subplots(len(sizes), squeeze=False, gridspec_kw=ratios)[:, 0]
+        for metric, panel in zip(metrics, panels, strict=False):
+            _draw_metric(panel, metric, {n: evaluation.figures[n][metric] for n in names})
+        for part, panel in zip(parts, panels[len(metrics) :], strict=True):
+            _draw_differences(panel, names, part)
+        canvas.savefig(path, dpi=150)
+
+
+def check_path(path: str | Path) -> Path:
+    """Return the path of a figure.
+
+    Raises:
+        ValueError: If the name has another suffix than .png and .svg.
+    """
+    if Path(path).suffix not in _SUFFIXES:
+        raise ValueError(f"a figure is a file {' or '.join(_SUFFIXES)}, got {str(path)!r}")
+    return Path(path)
+
+
+def _draw_metric(panel: Any, metric: str, figures: dict[str, Figure]) -> None:
+    """Draw the figures of all set-ups for a metric."""
+    rows = [(f.value, f.low, f.high) for f in figures.values()]
+    labels = [name if f.judged else f"{name} (not judged)" for name, f in figures.items()]
+    _draw(panel, metric, labels, rows, [_COLORS[n % len(_COLORS)] for n in range(len(rows))])
+
+
+def _draw_differences(panel: Any, names: Sequence[str], differences: Sequence[Difference]) -> None:
+    """Draw the differences to the first set-up. A hollow point means: no difference shown."""
+    labels = [f"{d.second}, {d.metric}" for d in differences]
+    rows = [(d.value, d.low, d.high) for d in differences]
+    colors = [_COLORS[names.index(d.second) % len(_COLORS)] for d in differences]
+    hollow = [d.better is None for d in differences]
+    _draw(panel, f"difference to {names[0]} (hollow: none shown)", labels, rows, colors, hollow)
+    panel.axvline(0, color="gray", linewidth=0.8)
+
+
+def _draw(
+    panel: Any,
+    title: str,
+    labels: Sequence[str],
+    rows: Sequence[tuple[float | None, float | None, float | None]],
+    colors: Sequence[str],
+    hollow: Sequence[bool] = (),
+) -> None:
+    """Draw a point and an interval for each row."""
+    for at, (value, low, high) in enumerate(rows):
+        if value is not None:
+            face = "white" if hollow and hollow[at] else colors[at]
+            panel.hlines(at, low, high, color=colors[at], linewidth=2)
+            panel.plot(value, at, "o", color=colors[at], markerfacecolor=face)
+    panel.set_yticks(range(len(labels)), labels)
+    panel.set_ylim(len(labels) - 0.5, -0.5)
+    panel.set_title(title, loc="left", fontsize=10)
+    panel.grid(axis="x", alpha=0.3)

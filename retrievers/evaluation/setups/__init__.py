@@ -1,1 +1,0 @@
-"""Set-ups: retrievers and query engines in TOML, measured and deployed as the same thing."""
