@@ -25,7 +25,9 @@ from nodekin.retrievers import (
 @cache
 def model() -> OpenAIChat:
     """Return the model that the environment names."""
-    return OpenAIChat(os.environ["OPENAI_MODEL"], base_url=os.environ["OPENAI_BASE_URL"])
+    key = os.environ.get("OPENAI_API_KEY", "none")
+    url = os.environ["OPENAI_BASE_URL"]
+    return OpenAIChat(os.environ["OPENAI_MODEL"], base_url=url, api_key=key)
 
 
 @cache

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .intervals import Difference, Figure
-
-if TYPE_CHECKING:
-    from .report import Evaluation
+from .metrics import Metric
 
 _SUFFIXES = (".png", ".svg")
 
@@ -20,8 +18,19 @@ _ROW = 0.3  # inches
 _COLORS = ("#0b62b8", "#8a4500", "#0f6b35", "#a32a17", "#6a3d9a", "#56616b")
 
 
-def save_figure(evaluation: Evaluation, path: str | Path) -> None:
+def save_figure(
+    path: str | Path,
+    metrics: Mapping[str, Metric],
+    figures: Mapping[str, Mapping[str, Figure]],
+    differences: Sequence[Difference],
+) -> None:
     """Draw a panel for each metric, and panels for the differences. See ``Evaluation``.
+
+    Args:
+        path: The file.
+        metrics: The metrics, by name.
+        figures: The figures, by set-up and metric.
+        differences: The differences to the first set-up.
 
     Raises:
         ImportError: If matplotlib is not installed.
@@ -36,10 +45,9 @@ def save_figure(evaluation: Evaluation, path: str | Path) -> None:
         raise ImportError(
             'figures are drawn by matplotlib, install it: pip install "nodekin[eval]"'
         ) from error
-    names, metrics = list(evaluation.records), list(evaluation.metrics)
-    known = [d for d in evaluation.differences() if d.value is not None]
-    is_bounded = {name: metric.bounded for name, metric in evaluation.metrics.items()}
-    parts = [[d for d in known if is_bounded[d.metric] is bounded] for bounded in (True, False)]
+    names = list(figures)
+    known = [d for d in differences if d.value is not None]
+    parts = [[d for d in known if metrics[d.metric].bounded is kind] for kind in (True, False)]
     parts = [part for part in parts if part]
     sizes = [len(names)] * len(metrics) + [len(part) for part in parts]
     height = sum(_ROW * size + 0.8 for size in sizes)
@@ -54,7 +62,7 @@ def save_figure(evaluation: Evaluation, path: str | Path) -> None:
         ratios = {"height_ratios": [size + 2 for size in sizes]}
         panels = canvas.subplots(len(sizes), squeeze=False, gridspec_kw=ratios)[:, 0]
         for metric, panel in zip(metrics, panels, strict=False):
-            _draw_metric(panel, metric, {n: evaluation.figures[n][metric] for n in names})
+            _draw_metric(panel, metric, {name: figures[name][metric] for name in names})
         for part, panel in zip(parts, panels[len(metrics) :], strict=True):
             _draw_differences(panel, names, part)
         canvas.savefig(path, dpi=150)

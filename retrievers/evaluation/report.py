@@ -282,7 +282,7 @@ class Evaluation:
             ImportError: If matplotlib is not installed.
             ValueError: If the name has another suffix.
         """
-        save_figure(self, path)
+        save_figure(path, self.metrics, self.figures, self.differences())
 
     def costs(self, setup: str) -> dict[str, float]:
         """Return what a set-up took: seconds, tokens, model calls and their tokens, failures.
