@@ -10,16 +10,19 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from ..nodegraph.concurrency import track
 from ..nodegraph.graph import NodeGraph
 from ..nodegraph.hashing import digest
+from ..nodegraph.locking import Lock
 from ..nodegraph.node import Node
-from ..nodegraph.store import Changes
 from ..retrievers.filters import Filter
+from ..retrievers.indexes.array_files import Arrays
 from ..retrievers.indexes.nearest_vectors import unit
-from ..retrievers.indexes.node_table import FilterIndex
+from ..retrievers.indexes.node_table import FilterIndex, NodeTable
 from ..retrievers.protocols import Similarity
 from ..retrievers.results import Hits
 from ..retrievers.similarities.registry import Cosine, with_index
+from .vector_store_record import StoreRecord, StoreState
 
 logger = logging.getLogger(__name__)
 
@@ -27,53 +30,69 @@ Vectors = npt.NDArray[np.float32]
 
 Rows = npt.NDArray[np.int64]
 
+Scores = npt.NDArray[np.float64]
+
 ItemT = TypeVar("ItemT")
 
-_BATCH = 500  # nodes that are written to the store in one call
+_BATCH = 500  # nodes per write
 
-_MAX_REQUESTED = 4_096  # nodes that the store is searched for at most
+_MAX_REQUESTED = 4_096  # candidates per search
+
+_MAX_UPDATES = 3  # before a search; what other threads add later is compared here
+
+_LONG = 1_000  # nodes from which a progress bar is shown
+
+_SAMPLE = 16  # rows that a new process looks up
 
 _DECIMALS = 6
 
+_UNUSABLE = "-"  # prefix of the recorded fingerprint of a vector of zeros
+
 
 class VectorBackend(Protocol):
-    """What a vector store has to do to be an index. Each framework's adapter has one."""
+    """The operations of a vector store that an index needs. Each framework's adapter has one."""
 
     name: str
     """The store's name in messages."""
 
-    def nearest_ids(self, vector: Vectors, count: int) -> list[str]:
-        """Return the ids of so many nodes, nearest by cosine. Ids of other graphs do no harm."""
+    identity: str | None
+    """Distinguishes the store from others in all processes; None for a store in memory."""
 
-    def stored(self, ids: Sequence[str]) -> dict[str, str]:
-        """Return which of these nodes the store has from earlier, with their fingerprints."""
+    def nearest_ids(self, vector: Vectors, count: int) -> list[str]:
+        """Return the ids of the nearest nodes by cosine. Ids of other graphs are ignored."""
+
+    def stored(self, ids: Sequence[str]) -> dict[str, str] | None:
+        """Return the fingerprints of those nodes that the store has; None without look-up by id."""
+
+    def count(self) -> int | None:
+        """Return the number of rows; None if the store can't tell."""
 
     def delete(self, ids: Sequence[str]) -> None:
-        """Delete nodes, all of which the store has."""
+        """Delete nodes. The store has all of them, unless it has no look-up by id."""
 
     def add(self, nodes: Sequence[EmbeddedNode]) -> None:
         """Add nodes, none of which the store has.
 
-        The vectors are of unit length: by any measure (cosine, inner product, L2) the nearest to
-        a query of unit length are the same.
+        The vectors have unit length: the nearest neighbors of a unit vector are the same by
+        cosine, inner product and L2.
         """
 
 
 @dataclass(frozen=True, slots=True)
 class EmbeddedNode:
-    """Hold a node and what a vector store has of it.
+    """A node with its vector, for a vector store.
 
     Attributes:
         node: The node.
-        text: The text that was embedded: see ``NodeGraph.searched_texts``.
-        vector: Its vector of unit length, (dimension,).
+        text: The embedded text: see ``NodeGraph.searched_texts``.
         fingerprint: Hash of the model and the text.
+        vector: The unit vector, (dimension,).
     """
 
     node: Node
     text: str
-    vector: Vectors
     fingerprint: str
+    vector: Vectors
 
 
 def store_indexes(
@@ -170,20 +189,20 @@ class StoreIndexes:
 
 
 class StoreIndex(FilterIndex):
-    """Index a group's embeddings of one key in a vector store.
+    """The index of a group's embeddings of one key in a vector store.
 
-    The store proposes candidates. This class decides which are answers. It requests more of them
-    as long as filters or ties leave too few, and computes their cosines from the graph's own
-    vectors. Where the store returns fewer than there are, all nodes are compared, so that none is
-    missing.
+    The store proposes candidates. Their cosines are computed from the graph's own vectors, and
+    filters are evaluated here. More candidates are requested if filters or ties leave too few. If
+    the store has lost rows, they are written again once; if it still returns too few, all nodes
+    are compared.
 
-    Writes go to the store before the graph is held, so that a slow store keeps nobody from
-    changing the graph. After a failure everything is compared with the store again.
+    ``ready`` writes to the store, before the graph is held. Nodes that are written later are
+    compared here. The graph records what was written: see ``StoreRecord``.
 
     Args:
         graph: The node graph.
         group: The group of nodes.
-        key: Which of the graph's embeddings.
+        key: The key of the embedding.
         backend: The vector store.
 
     Raises:
@@ -191,44 +210,137 @@ class StoreIndex(FilterIndex):
     """
 
     uses_search_text = True
+    maps_file = True
 
     def __init__(self, graph: NodeGraph, group: str, key: str, backend: VectorBackend) -> None:
         self._key = key
         self._backend = backend
         self._model = graph.embeddings.embedder(key).name
-        self._stored: dict[str, str] = {}  # what the store has: fingerprint by node id
+        self._record = StoreRecord(graph, backend.identity, group, key)
+        self._written: StoreState | None = None  # what the store has; None until it is checked
+        self._unwritten: tuple[object, list[str] | None] = (None, [])  # ids; None for all
+        self._can_refill = True
+        self._updating = Lock(f"another thread that updates the vector store {backend.name}")
         super().__init__(graph, group)
-
-    def clear(self) -> None:
-        """Remove everything, but nothing from the store."""
-        super().clear()
-        self._stored_is_complete = False  # else the store may have more of this group
 
     @property
     def size(self) -> int:
-        """How many nodes there are."""
+        """Number of nodes."""
         return self._table.living
 
+    # Writing to the store
+
     def ready(self) -> None:
-        """Embed new nodes and bring the store up to date, before the graph is held.
+        """Embed new nodes and update the store, before the graph is held.
 
         Raises:
             EmbeddingError: If the model fails.
         """
-        if (pending := self.pending()) is None:
+        reader = self._graph.reader
+        for _ in range(_MAX_UPDATES):
+            with reader.reading(*reader.searched_groups(self._group)):
+                self.sync()
+                before, new = self._written, self._state()
+                if before == new:
+                    return
+                old, size = (before, 0) if before else self._record.state()
+                changes = reader.changes(self._group, _since(old, new), stream=True)
+                ids = reader.ids(self._group) if changes.complete else _ids(changes.added)
+                sample = self._sample()
+            with self._updating.held():
+                if self._written != before:  # another thread has updated the store
+                    continue
+                if before is None and old is not None and not self._is_intact(sample, size):
+                    self._refill()
+                self._remove(changes.removed, ids, complete=changes.complete)
+                show = self._graph.progress if len(ids) >= _LONG else False
+                batches = list(_batches(ids))
+                what = f"vectors of {self._group}"
+                for batch in track(batches, len(batches), what, " batches", show):
+                    self._put(reader.existing_nodes(batch), self._record.read(batch))
+                if old != new:
+                    total = self._backend.count()
+                    size = self._table.living if total is None else min(total, self._table.living)
+                    self._record.write_state(new, size)
+                self._written = new
+                return
+
+    def _state(self) -> StoreState:
+        version = (*self._search_version, self._model)
+        return StoreState(self._revision, version)
+
+    def _sample(self) -> list[str]:
+        rows = np.flatnonzero(self._table.alive)
+        return self._table.ids.take(rows[:: len(rows) // _SAMPLE + 1])
+
+    def _is_intact(self, sample: Sequence[str], size: int) -> bool:
+        """Return whether the store has as many rows as were written, and a sample of them."""
+        total = self._backend.count()
+        if total is not None and total < size:
+            return False
+        recorded = {i: f for i, f in self._record.read(sample).items() if not _is_unusable(f)}
+        stored = self._backend.stored(list(recorded)) if recorded else {}
+        return stored is None or all(stored.get(i) == f for i, f in recorded.items())
+
+    def _refill(self) -> None:
+        """Look up all recorded rows, and write missing and outdated ones again."""
+        for batch in _batches(self._record.read()):
+            self._put(self._graph.reader.existing_nodes(batch), {})
+
+    def _remove(self, removed: Sequence[str], ids: Sequence[str], *, complete: bool) -> None:
+        recorded = self._record.read(None if complete else removed)
+        for batch in _batches(recorded.keys() - set(ids)):
+            stored = self._backend.stored(batch)
+            if existing := batch if stored is None else list(stored):
+                self._backend.delete(existing)
+            self._record.delete(batch)
+
+    def _put(self, nodes: Sequence[Node], recorded: Mapping[str, str]) -> None:
+        """Write the nodes whose fingerprints are not recorded; skip those that the store has.
+
+        Vectors of zeros are recorded, but not written.
+        """
+        texts = self._graph.reader.searched_texts(nodes)
+        rows = [
+            (node, text, digest("unit", self._model, text))
+            for node, text in zip(nodes, texts, strict=True)
+        ]
+        rows = [row for row in rows if recorded.get(row[0].id, "").lstrip(_UNUSABLE) != row[2]]
+        if not rows:
             return
-        self._vectors(pending.changes.added)
-        with self._lock.held():  # while the graph is not held: another thread may wait for both
-            if self._revision == pending.revision:
-                self.apply(pending.changes, None, pending.search_version)
+        ids = [node.id for node, *_ in rows]
+        stored = self._backend.stored(ids)
+        new = [row for row in rows if stored is None or stored.get(row[0].id) != row[2]]
+        unusable: set[str] = set()
+        if new:
+            texts = [text for _, text, _ in new]
+            vectors = unit(self._graph.embeddings.vectors(texts, self._key, what=self._group))
+            self._record.write(dict.fromkeys(ids, ""))  # unknown, if the store fails
+            # Some stores refuse an id that exists, others ignore or duplicate it.
+            if stored is None:  # an empty store may have no collection to delete from
+                outdated = ids if self._backend.nearest_ids(vectors[0], 1) else []
+            else:
+                outdated = [node.id for node, *_ in new if node.id in stored]
+            if outdated:
+                self._backend.delete(outdated)
+            usable = vectors.any(axis=1)
+            if usable.any():
+                paired = zip(new, vectors, usable, strict=True)
+                self._backend.add([EmbeddedNode(*row, vector) for row, vector, ok in paired if ok])
+            unusable = {row[0].id for row, ok in zip(new, usable, strict=True) if not ok}
+        self._record.write(
+            {node.id: f"{_UNUSABLE}{f}" if node.id in unusable else f for node, _, f in rows}
+        )
+
+    # Searching
 
     def search(self, query: Vectors, limit: int | None, filter: Filter) -> Hits:
         """Return the nodes that are nearest to a vector, ties in document order.
 
         Args:
-            query: The query's vector (dimension,). One of zeros matches nothing.
-            limit: How many. None for all.
-            filter: What their metadata must meet.
+            query: The query's vector, (dimension,). A zero vector matches nothing.
+            limit: Maximum number of nodes; None for all.
+            filter: The filter, applied before ranking.
         """
         table = self._table
         direction = unit(query[np.newaxis])[0]
@@ -237,97 +349,110 @@ class StoreIndex(FilterIndex):
         count = int(allowed.sum())
         if not count or not direction.any():
             return Hits([], [])
-        rows = self._candidates(direction, limit, allowed, count)
-        scores = self._cosines(rows, direction)
-        rows, scores = rows[scores > -np.inf], scores[scores > -np.inf]
+        candidates = self._candidates(direction, limit, allowed, count)
+        if candidates is None and self._can_refill:
+            with self._updating.held(wait=False) as acquired:  # the graph is held: never wait
+                if acquired:
+                    self._refill()
+                    candidates = self._candidates(direction, limit, allowed, count)
+                    self._can_refill = candidates is not None
+        if candidates is None:
+            logger.warning(
+                "the vector store %s returned too few of %s nodes of the group %r; all are "
+                "compared one by one instead",
+                *(self._backend.name, count, self._group),
+            )
+            candidates = self._scored(np.flatnonzero(allowed), direction)
+        rows, scores = candidates
         ranking = np.lexsort((table.orders[rows], -scores))[:limit]
         return Hits([table.ids[row] for row in rows[ranking].tolist()], scores[ranking].tolist())
 
     def _candidates(
         self, query: Vectors, limit: int | None, allowed: npt.NDArray[np.bool_], count: int
-    ) -> Rows:
-        """Search the store. Return all allowed nodes where they are better compared."""
-        every: Rows = np.flatnonzero(allowed)
-        if limit is None or limit >= count:
-            return every
-        row_by_id = self._table.rows()
+    ) -> tuple[Rows, Scores] | None:
+        """Search the store, or compare all allowed nodes if that is better.
+
+        Returns:
+            Rows of the table and their scores; None if the store has too few.
+        """
+        unwritten = self._unwritten_ids()
+        if limit is None or limit >= count or unwritten is None:
+            return self._scored(np.flatnonzero(allowed), query)
+        unwritten_rows = self._rows(unwritten, allowed)
         requested = (limit + limit // 4 + 4) * self._table.living // count
         while requested <= _MAX_REQUESTED:
             ids = self._backend.nearest_ids(query, requested)
-            nearest = dict.fromkeys(row_by_id.get(node_id, -1) for node_id in ids)
-            rows = np.array([row for row in nearest if row >= 0 and allowed[row]], np.int64)
-            exhausted = len(ids) < requested
+            found = self._rows(ids, allowed)
+            rows, scores = self._scored(np.union1d(found, unwritten_rows), query)
+            is_exhausted = len(ids) < requested
             if len(rows) >= limit:
-                scores = np.sort(self._cosines(rows, query))[::-1]
-                # The last place is certain where the candidates after it score less.
-                if exhausted or scores[limit - 1] > scores[-1]:
-                    return rows
-            if exhausted:
-                logger.warning(
-                    "the vector store %s gave %s of %s nodes of the group %r; all are compared "
-                    "one by one instead",
-                    *(self._backend.name, len(rows), count, self._group),
-                )
-                break
+                # The last place is certain if the worst candidate of the store scores less.
+                worst = scores[np.isin(rows, found)].min(initial=np.inf)
+                if is_exhausted or np.partition(scores, -limit)[-limit] > worst:
+                    return rows, scores
+            if is_exhausted:
+                return None
             requested *= 4
-        return every
+        return self._scored(np.flatnonzero(allowed), query)
 
-    def _cosines(self, rows: Rows, query: Vectors) -> npt.NDArray[np.float64]:
-        """Return the same cosines as the built-in index, -inf without a usable vector."""
-        ids = [self._table.ids[row] for row in rows.tolist()]
-        units = unit(self._vectors(self._graph.reader.nodes_by_id(ids)))
-        cosines = (units * query.astype(np.float64)).sum(axis=1)
-        scores: npt.NDArray[np.float64] = np.clip(np.round(cosines, _DECIMALS), -1, 1) + 0.0
-        scores[~units.any(axis=1)] = -np.inf
-        return scores
+    def _rows(self, ids: Sequence[str], allowed: npt.NDArray[np.bool_]) -> Rows:
+        row_by_id = self._table.rows_of(ids)
+        rows = np.array([row_by_id[i] for i in dict.fromkeys(ids) if i in row_by_id], np.int64)
+        selected: Rows = rows[allowed[rows]]
+        return selected
 
-    def _vectors(self, nodes: Sequence[Node]) -> Vectors:
+    def _unwritten_ids(self) -> list[str] | None:
+        """Return the nodes that the store does not have yet; None if these may be all."""
+        written, now = self._written, self._state()
+        if written == now:
+            return []
+        if self._unwritten[0] != (written, now):
+            changes = self._graph.reader.changes(self._group, _since(written, now), stream=True)
+            ids = None if changes.complete else _ids(changes.added)
+            self._unwritten = (written, now), ids
+        return self._unwritten[1]
+
+    def _scored(self, rows: Rows, query: Vectors) -> tuple[Rows, Scores]:
+        """Return the rows that have a usable vector, with the cosines of the built-in index."""
+        nodes = self._graph.reader.nodes_by_id(self._table.ids.take(rows))
         texts = self._graph.reader.searched_texts(nodes)
-        return self._graph.embeddings.vectors(texts, self._key, what=self._group)
+        units = unit(self._graph.embeddings.vectors(texts, self._key, what=self._group))
+        cosines = np.clip(
+            np.round((units * query.astype(np.float64)).sum(axis=1), _DECIMALS), -1, 1
+        )
+        usable = units.any(axis=1)
+        return rows[usable], cosines[usable] + 0.0
 
-    # Following the graph
+    # The file of the table, so that a new process reads no nodes
 
-    def apply(self, changes: Changes, prepared: None, search_version: tuple[str, ...] = ()) -> None:
-        """Change the store, then the index. The caller has the lock."""
-        try:
-            self._change_store(changes)
-        except BaseException:  # what was written is unknown: compare everything next time
-            self._reset()
-            raise
-        super().apply(changes, prepared, search_version)
-        self._stored_is_complete = True
+    def file_name(self) -> str:
+        """Return the file's name."""
+        return "store-nodes"
 
-    def _change_store(self, changes: Changes) -> None:
-        texts = self._graph.reader.searched_texts(changes.added)
-        new = {
-            node.id: digest("unit", self._model, text)
-            for node, text in zip(changes.added, texts, strict=True)
-        }
-        if not self._stored_is_complete:
-            stored = map(self._backend.stored, _batches([*self._stored, *new]))
-            self._stored = {i: fingerprint for rows in stored for i, fingerprint in rows.items()}
-        old = dict.fromkeys(self._stored if changes.complete else [*changes.removed, *new])
-        # Delete before adding again: some stores refuse an id that exists, or keep the old one.
-        self._delete([i for i in old if i in self._stored and self._stored[i] != new.get(i)])
-        self._add([node for node in changes.added if node.id not in self._stored], new)
+    def header(self) -> dict[str, Any]:
+        """Return the settings that a stored index must have been built with."""
+        return {"kind": "store nodes"}
 
-    def _delete(self, ids: Sequence[str]) -> None:
-        for batch in _batches(ids):
-            self._backend.delete(batch)
-            for node_id in batch:
-                del self._stored[node_id]
+    def arrays(self) -> Arrays:
+        """Return the arrays of the table."""
+        return self._table.arrays()
 
-    def _add(self, nodes: Sequence[Node], fingerprints: Mapping[str, str]) -> None:
-        for batch in _batches(nodes):
-            texts = self._graph.reader.searched_texts(batch)
-            vectors = unit(self._graph.embeddings.vectors(texts, self._key, what=self._group))
-            self._stored.update((node.id, "") for node in batch)  # perhaps, if it fails
-            added = {node.id: fingerprints[node.id] for node in batch}
-            rows = zip(batch, texts, vectors, added.values(), strict=True)
-            usable = [EmbeddedNode(*row) for row in rows if row[2].any()]
-            if usable:
-                self._backend.add(usable)
-            self._stored.update(added)
+    def restore(self, arrays: Arrays) -> None:
+        """Restore the table."""
+        self._table = NodeTable.from_arrays(arrays)
+
+
+def _since(written: StoreState | None, new: StoreState) -> int:
+    """Return the revision after which changes count; 0 if everything has to be compared."""
+    return 0 if written is None or written.version != new.version else written.revision
+
+
+def _is_unusable(fingerprint: str) -> bool:
+    return fingerprint.startswith(_UNUSABLE)
+
+
+def _ids(nodes: Sequence[Node]) -> list[str]:
+    return [node.id for node in nodes]
 
 
 def _batches(items: Iterable[ItemT]) -> Iterator[list[ItemT]]:

@@ -374,13 +374,17 @@ class GraphReader:
         folder = self._store.index_folder
         return None if folder is None else folder / f"{name}.index"
 
-    def values(self, kind: str) -> dict[str, bytes]:
-        """Return what ``save`` stored of a kind, by key."""
-        return self._store.get_values(kind)
+    def values(self, kind: str, keys: Collection[str] | None = None) -> dict[str, bytes]:
+        """Return what ``save`` stored of a kind, by key; None for all keys."""
+        return self._store.get_values(kind, keys)
 
     def save(self, kind: str, values: Mapping[str, bytes]) -> None:
         """Store values by kind and key, over existing ones: they last as long as the graph."""
         self._store.put_values(kind, values)
+
+    def delete_values(self, kind: str, keys: Collection[str]) -> None:
+        """Delete what ``save`` stored; missing keys are ignored."""
+        self._store.delete_values(kind, keys)
 
     def shared(self, key: object, make: Callable[[], T]) -> T:
         """Return what was made for the key before, or make it: an index that many may use.

@@ -17,6 +17,7 @@ from ...nodegraph.concurrency import context_value
 from ...nodegraph.graph import NodeGraph
 from ...retrievers.indexes.nearest_vectors import unit
 from ..vector_store_index import EmbeddedNode, StoreIndexes, store_indexes
+from ..vector_store_record import row_count, store_identity
 
 logger = logging.getLogger(__name__)
 
@@ -95,19 +96,24 @@ class LangChainBackend:
         self._store = store
         self._checked = isinstance(store.embeddings, GraphEmbeddings)
         self.name = type(store).__name__
+        self.identity = store_identity(store)
 
     def nearest_ids(self, vector: npt.NDArray[np.float32], count: int) -> list[str]:
         """Return the ids of the nearest nodes."""
         documents = self._store.similarity_search_by_vector(vector.tolist(), k=count)
         return [_node_id(document) for document in documents]
 
-    def stored(self, ids: Sequence[str]) -> dict[str, str]:
-        """Return which of these nodes the store has. None where it has no look-up by id."""
+    def stored(self, ids: Sequence[str]) -> dict[str, str] | None:
+        """Return the fingerprints of those nodes that the store has; None without look-up."""
         try:
             documents = self._store.get_by_ids(ids)
-        except NotImplementedError:  # adding an id again updates it in such stores
-            return {}
+        except NotImplementedError:
+            return None
         return {_node_id(d): str(d.metadata.get(_FINGERPRINT, "")) for d in documents}
+
+    def count(self) -> int | None:
+        """Return the number of rows; None if the store can't tell."""
+        return row_count(self._store)
 
     def delete(self, ids: Sequence[str]) -> None:
         """Delete nodes.

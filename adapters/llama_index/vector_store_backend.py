@@ -10,6 +10,7 @@ from llama_index.core.schema import NodeRelationship, TextNode
 from llama_index.core.vector_stores.types import BasePydanticVectorStore, VectorStoreQuery
 
 from ..vector_store_index import EmbeddedNode, StoreIndexes, store_indexes
+from ..vector_store_record import row_count, store_identity
 from .nodes import related
 
 MakeStore = Callable[[str], BasePydanticVectorStore]
@@ -71,6 +72,7 @@ class LlamaIndexBackend:
     def __init__(self, store: BasePydanticVectorStore) -> None:
         self._store = store
         self.name = type(store).__name__
+        self.identity = store_identity(store)
 
     def nearest_ids(self, vector: npt.NDArray[np.float32], count: int) -> list[str]:
         """Return the ids of the nearest nodes."""
@@ -79,13 +81,17 @@ class LlamaIndexBackend:
         nodes = result.nodes or ()
         return [node.node_id for node in nodes] if result.ids is None else list(result.ids)
 
-    def stored(self, ids: Sequence[str]) -> dict[str, str]:
-        """Return which of these nodes the store has; all if it has no look-up by id."""
+    def stored(self, ids: Sequence[str]) -> dict[str, str] | None:
+        """Return the fingerprints of those nodes that the store has; None without look-up."""
         try:
             nodes = self._store.get_nodes(node_ids=list(ids))
-        except NotImplementedError:  # it may have any of them, with any vector
-            return dict.fromkeys(ids, "")
+        except NotImplementedError:
+            return None
         return {node.node_id: str(node.metadata.get(_FINGERPRINT, "")) for node in nodes}
+
+    def count(self) -> int | None:
+        """Return the number of rows; None if the store can't tell."""
+        return row_count(self._store)
 
     def delete(self, ids: Sequence[str]) -> None:
         """Delete nodes."""

@@ -37,6 +37,7 @@ class ListBackend:
     """Vectors in a dictionary; finds at most ``most`` of them."""
 
     name = "list"
+    identity = None
 
     def __init__(self, most: int = 1000) -> None:
         self.vectors: dict[str, np.ndarray] = {}
@@ -49,6 +50,9 @@ class ListBackend:
 
     def stored(self, ids: Sequence[str]) -> dict[str, str]:
         return {i: self.fingerprints[i] for i in ids if i in self.fingerprints}
+
+    def count(self) -> int | None:
+        return len(self.vectors)
 
     def delete(self, ids: Sequence[str]) -> None:
         for i in ids:
