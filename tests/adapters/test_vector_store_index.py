@@ -1,7 +1,10 @@
-"""Any vector store as an index, without a framework: a backend of four methods is enough."""
+"""Any vector store as an index, without a framework: a backend of five methods is enough."""
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,7 +24,8 @@ from vector_stores import QUERIES, TEXTS, CountingStore, library, rows
 
 from nodekin.adapters.langchain import NodeGraphRetriever, as_index
 from nodekin.adapters.langchain.vector_store_backend import GraphEmbeddings
-from nodekin.adapters.vector_store_index import EmbeddedNode, StoreIndexes
+from nodekin.adapters.vector_store_index import EmbeddedNode, StoreIndex, StoreIndexes
+from nodekin.adapters.vector_store_record import store_identity
 from nodekin.nodegraph import NodeGraph, split_sentences
 from nodekin.retrievers import (
     FusionRetriever,
@@ -397,15 +401,16 @@ def test_a_newer_state_is_not_undone_by_an_older_one(index, stores, monkeypatch)
     retriever.retrieve("tea")
     graph.add(Document("Tea is cold.", id="new"))
     shared = retriever.similarity.open(graph, "sentence", "default")
-    embed = shared._vectors
+    lock = shared._updating
 
-    def meanwhile(nodes):
-        monkeypatch.setattr(shared, "_vectors", embed)
-        graph.remove("new")
-        retriever.retrieve("tea")
-        return embed(nodes)
+    class OtherThreadFirst:
+        def held(self):
+            monkeypatch.setattr(shared, "_updating", lock)
+            graph.remove("new")
+            retriever.retrieve("tea")
+            return lock.held()
 
-    monkeypatch.setattr(shared, "_vectors", meanwhile)
+    monkeypatch.setattr(shared, "_updating", OtherThreadFirst())
     shared.ready()
     assert set(stores["sentence"].store) == {node.id for node in graph.nodes("sentence")}
 
@@ -548,3 +553,185 @@ def test_more_nodes_than_a_store_takes_at_once_are_given_in_parts():
     )
     assert ours.invoke("04999.") == [document]
     assert len(store.store) == 7000
+
+
+class NamedBackend(ListBackend):
+    """A store with a name, so that the graph records what was written to it. Counts calls."""
+
+    identity = "named"
+
+    def __init__(self, *, has_lookup: bool = True, has_count: bool = True) -> None:
+        super().__init__()
+        self.has_lookup = has_lookup
+        self.has_count = has_count
+        self.looked_up: list[str] = []
+        self.added: list[str] = []
+        self.deleted: list[str] = []
+
+    def nearest_ids(self, vector: np.ndarray, count: int) -> list[str]:
+        return super().nearest_ids(vector, count + 1)[1:]
+
+    def stored(self, ids: Sequence[str]) -> dict[str, str] | None:
+        self.looked_up += ids
+        return super().stored(ids) if self.has_lookup else None
+
+    def count(self) -> int | None:
+        return super().count() if self.has_count else None
+
+    def delete(self, ids: Sequence[str]) -> None:
+        self.deleted += ids
+        super().delete([i for i in ids if i in self.vectors])
+
+    def add(self, nodes: Sequence[EmbeddedNode]) -> None:
+        self.added += [row.node.id for row in nodes]
+        super().add(nodes)
+
+    def lose(self, ids: Sequence[str]) -> None:
+        """Delete rows as another program does."""
+        super().delete(ids)
+
+    def forget_calls(self) -> None:
+        self.looked_up, self.added, self.deleted = [], [], []
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "graph.db"
+
+
+def distinct(texts: list[str]) -> list[Any]:
+    """Return a random vector for each text."""
+    return [np.random.default_rng(list(text.encode())).normal(size=8) for text in texts]
+
+
+@contextmanager
+def opened(
+    file: Path, backend: NamedBackend, count: int = 0, model: Any = None, **settings: Any
+) -> Iterator[Any]:
+    """Yield the graph in the file, and its retrievers: in the store, and built in."""
+    index = StoreIndexes(object(), lambda *_: backend, is_shared=False)
+    with NodeGraph(embed=model or Letters(), store=file, progress=False) as graph:
+        if count:
+            graph.add([Document(f"tea {n} 河" * (n % 9 + 1), id=f"d{n}") for n in range(count)])
+        yield (
+            graph,
+            Retriever(graph, "ROOT", "cosine", index=index, top_k=3, **settings),
+            Retriever(graph, "ROOT", "cosine", top_k=3, **settings),
+        )
+
+
+def test_new_process_looks_up_a_sample_and_loads_no_vectors(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    backend = NamedBackend()
+    with opened(file, backend, 1_000, distinct) as (_, theirs, _):
+        theirs("tea")
+    backend.forget_calls()
+    with opened(file, backend, model=distinct) as (graph, theirs, ours):
+        read: list[int] = []
+        vectors = graph.embeddings.vectors
+
+        def counting(texts: Sequence[str], *args: Any, **options: Any) -> Any:
+            read.append(len(texts))
+            return vectors(texts, *args, **options)
+
+        monkeypatch.setattr(graph.embeddings, "vectors", counting)
+        assert len(theirs("tea 7")) == 3
+        assert len(backend.looked_up) <= 16
+        assert not backend.added
+        assert sum(read) < 50
+        assert rows(theirs("河")) == rows(ours("河"))
+
+
+@pytest.mark.parametrize("has_lookup", [True, False])
+def test_next_process_writes_only_changes(file: Path, has_lookup: bool) -> None:
+    backend = NamedBackend(has_lookup=has_lookup)
+    with opened(file, backend, 100) as (_, theirs, _):
+        theirs("tea")
+    backend.forget_calls()
+    with NodeGraph(embed=Letters(), store=file, progress=False) as graph:  # without the store
+        graph.add([Document("red tea", id="d1"), Document("new", id="new")])
+        graph.remove("d2")
+    with opened(file, backend) as (_, theirs, ours):
+        assert rows(theirs("red tea")) == rows(ours("red tea"))
+    assert sorted(backend.added) == ["d1", "new"]
+    assert {"d1", "d2"} <= set(backend.deleted)
+    assert set(backend.vectors) == {"new", *(f"d{n}" for n in range(100) if n != 2)}
+
+
+@pytest.mark.parametrize("has_count", [True, False])
+def test_lost_rows_are_written_again_by_the_next_process(file: Path, has_count: bool) -> None:
+    """A count finds a single lost row; a sample finds many."""
+    backend = NamedBackend(has_count=has_count)
+    with opened(file, backend, 100) as (_, theirs, _):
+        theirs("tea")
+    backend.lose(["d50"] if has_count else [f"d{n}" for n in range(100)])
+    with opened(file, backend) as (_, theirs, ours):
+        assert rows(theirs("tea")) == rows(ours("tea"))
+    assert len(backend.vectors) == 100
+
+
+@pytest.mark.parametrize("has_lookup", [True, False])
+def test_short_results_fill_the_store_again(
+    file: Path, has_lookup: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    backend = NamedBackend(has_lookup=has_lookup)
+    with opened(file, backend, 100) as (_, theirs, ours):
+        theirs("tea")
+        for _ in range(2):
+            backend.lose([f"d{n}" for n in range(1, 100)])
+            assert rows(theirs("河")) == rows(ours("河"))
+            assert len(backend.vectors) == 100
+    assert not caplog.records
+
+
+def test_outdated_rows_are_replaced_by_a_refill(file: Path) -> None:
+    backend = NamedBackend()
+    with opened(file, backend, 100) as (_, theirs, _):
+        theirs("tea")
+    backend.fingerprints = dict.fromkeys(backend.fingerprints, "of another model")
+    with opened(file, backend) as (_, theirs, ours):
+        assert rows(theirs("tea")) == rows(ours("tea"))
+    assert "of another model" not in backend.fingerprints.values()
+
+
+def test_refill_is_tried_once_if_it_does_not_help(
+    file: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    backend = NamedBackend()
+    with opened(file, backend, 100) as (_, theirs, ours):
+        theirs("tea")
+        backend.forget_calls()
+        backend.most = 2
+        for query in ("tea", "河"):
+            assert rows(theirs(query)) == rows(ours(query))
+        assert len(backend.looked_up) == 100
+    assert [r.getMessage() for r in caplog.records] == [
+        "the vector store list returned too few of 100 nodes of the group 'ROOT'; all are "
+        "compared one by one instead"
+    ] * 2
+
+
+def test_nodes_that_the_store_lacks_are_compared(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    backend = NamedBackend()
+    with opened(file, backend, 100) as (graph, theirs, ours):
+        theirs("tea")
+        monkeypatch.setattr(StoreIndex, "ready", lambda self: None)  # added after it
+        graph.add([Document("red 河", id="new"), Document("河河河 红", id="d3")])
+        graph.remove("d4")
+        for query in ("red 河", "河河河 红", "tea 4"):
+            assert rows(theirs(query)) == rows(ours(query))
+        assert "new" not in backend.vectors
+
+
+def test_store_identity_is_its_class_name_and_place() -> None:
+    def store(**attributes: str) -> object:
+        return type("Store", (), attributes)()
+
+    first = store(collection_name="a", uri="milvus.db")
+    assert store_identity(first) == store_identity(store(collection_name="a", uri="milvus.db"))
+    others = [store(collection_name="b", uri="milvus.db"), store(collection_name="a", uri="x.db")]
+    assert store_identity(first) not in map(store_identity, others)
+    assert store_identity(store()) is None
