@@ -305,7 +305,9 @@ class StoreIndex(FilterIndex):
             (node, text, digest("unit", self._model, text))
             for node, text in zip(nodes, texts, strict=True)
         ]
-        rows = [row for row in rows if recorded.get(row[0].id, "").lstrip(_UNUSABLE) != row[2]]
+        rows = [
+            row for row in rows if recorded.get(row[0].id, "").removeprefix(_UNUSABLE) != row[2]
+        ]
         if not rows:
             return
         ids = [node.id for node, *_ in rows]
@@ -316,14 +318,15 @@ class StoreIndex(FilterIndex):
             texts = [text for _, text, _ in new]
             vectors = unit(self._graph.embeddings.vectors(texts, self._key, what=self._group))
             self._record.write(dict.fromkeys(ids, ""))  # unknown, if the store fails
+            usable = np.asarray(vectors.any(axis=1))
             # Some stores refuse an id that exists, others ignore or duplicate it.
-            if stored is None:  # an empty store may have no collection to delete from
-                outdated = ids if self._backend.nearest_ids(vectors[0], 1) else []
-            else:
+            if stored is not None:
                 outdated = [node.id for node, *_ in new if node.id in stored]
+            else:  # an empty store may have no collection to delete from
+                is_empty = usable.any() and not self._backend.nearest_ids(vectors[usable][0], 1)
+                outdated = [] if is_empty else ids
             if outdated:
                 self._backend.delete(outdated)
-            usable = vectors.any(axis=1)
             if usable.any():
                 paired = zip(new, vectors, usable, strict=True)
                 self._backend.add([EmbeddedNode(*row, vector) for row, vector, ok in paired if ok])

@@ -26,7 +26,7 @@ from nodekin.adapters.langchain import NodeGraphRetriever, as_index
 from nodekin.adapters.langchain.vector_store_backend import GraphEmbeddings
 from nodekin.adapters.vector_store_index import EmbeddedNode, StoreIndex, StoreIndexes
 from nodekin.adapters.vector_store_record import store_identity
-from nodekin.nodegraph import NodeGraph, split_sentences
+from nodekin.nodegraph import Embedder, NodeGraph, split_sentences
 from nodekin.retrievers import (
     FusionRetriever,
     RecursiveRetriever,
@@ -599,9 +599,13 @@ def file(tmp_path: Path) -> Path:
     return tmp_path / "graph.db"
 
 
-def distinct(texts: list[str]) -> list[Any]:
-    """Return a random vector for each text."""
-    return [np.random.default_rng(list(text.encode())).normal(size=8) for text in texts]
+def distinct() -> Embedder:
+    """Return a model with a random vector for each text."""
+
+    def embed(texts: list[str]) -> list[Any]:
+        return [np.random.default_rng(list(text.encode())).normal(size=8) for text in texts]
+
+    return Embedder(embed, "distinct")
 
 
 @contextmanager
@@ -624,10 +628,10 @@ def test_new_process_looks_up_a_sample_and_loads_no_vectors(
     file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     backend = NamedBackend()
-    with opened(file, backend, 1_000, distinct) as (_, theirs, _):
+    with opened(file, backend, 1_000, distinct()) as (_, theirs, _):
         theirs("tea")
     backend.forget_calls()
-    with opened(file, backend, model=distinct) as (graph, theirs, ours):
+    with opened(file, backend, model=distinct()) as (graph, theirs, ours):
         read: list[int] = []
         vectors = graph.embeddings.vectors
 
@@ -735,3 +739,15 @@ def test_store_identity_is_its_class_name_and_place() -> None:
     others = [store(collection_name="b", uri="milvus.db"), store(collection_name="a", uri="x.db")]
     assert store_identity(first) not in map(store_identity, others)
     assert store_identity(store()) is None
+
+
+@pytest.mark.parametrize("has_lookup", [True, False])
+def test_nodes_without_a_usable_vector_are_not_written(file: Path, has_lookup: bool) -> None:
+    backend = NamedBackend(has_lookup=has_lookup)
+    model = Embedder(lambda texts: [[text.count("t"), text.count("a")] for text in texts], "ta")
+    for _ in range(2):
+        with opened(file, backend, model=model) as (graph, theirs, ours):
+            graph.add([Document(text, id=text) for text in ("tea", "0", "at a", "sea", "tt")])
+            assert rows(theirs("tea")) == rows(ours("tea"))
+    assert "0" not in backend.vectors
+    assert len(backend.added) == len(set(backend.added))
