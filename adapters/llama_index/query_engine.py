@@ -77,7 +77,6 @@ class StrategyOptions(TransformOptions, total=False):
 
     mode: Mode
     query_weight: float
-    mean: bool | None
     answers: bool | PartialAnswers
     max_steps: int
     max_calls: int
