@@ -138,8 +138,7 @@ class NodeGraphQueryEngine(BaseQueryEngine):
     Args:
         source: A nodekin retriever, or what ``as_retriever`` takes for one, a ``NodeGraph`` for
             example; nodekin's ``QueryEngine``; or, with
-            ``strategy="sub_question"``, tools: a list of ``QueryEngineTool``, or a mapping from
-            names to retrievers and query engines.
+            ``strategy="sub_question"``, tools: a mapping from names to retrievers and functions.
         llm: The model, for the strategy and the answer. None for ``Settings.llm``, read at each
             query, or for that of the ``QueryEngine``. A strategy takes it in any form; to answer
             with a model that is not LlamaIndex's, a synthesizer is required.
@@ -268,7 +267,10 @@ class NodeGraphQueryEngine(BaseQueryEngine):
             llm: The model. None for ``Settings.llm``.
             **options: The class's other arguments, and those of the strategy.
         """
-        tools: Any = [*query_engine_tools]
+        tools: dict[str, Any] = {
+            str(tool.metadata.name): (tool.metadata.description, _searched(tool.query_engine))
+            for tool in query_engine_tools
+        }
         options["strategy"] = "sub_question"
         return cls(tools, llm, **options)
 
@@ -810,3 +812,8 @@ def _metadata(answer: Answer) -> dict[str, Any]:
         "calls": answer.calls,
         **{name: value for name, value in notes.items() if value},
     }
+
+
+def _searched(engine: BaseQueryEngine) -> Any:
+    """Return an engine of this package, which takes conditions, or another engine's function."""
+    return engine if isinstance(engine, NodeGraphQueryEngine) else engine.query

@@ -303,7 +303,7 @@ class NodeGraphRetriever(BaseRetriever):
         if not matches:
             raise ValueError(
                 "there are no nodes: an index over a vector store that keeps texts has none in its "
-                "docstore; NodeGraphRetriever(index) searches it as it is"
+                "docstore; NodeGraphRetriever(index.as_retriever()) searches it as it is"
             )
         settings = _settings(options)
         _, search = graph_of_nodes(matches, **cast("GraphOptions", options))

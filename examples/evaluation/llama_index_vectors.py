@@ -7,13 +7,15 @@
 
 from llama_index.core import Document, VectorStoreIndex
 from llama_index.core.node_parser import SentenceSplitter
+from llama_index.core.retrievers import BaseRetriever
 from small_embeddings import LlamaIndexEmbeddings
 
 
-def vector_index(documents) -> VectorStoreIndex:
-    """Return the index itself: it is searched by its own retriever."""
+def vector_index(documents) -> BaseRetriever:
+    """Return the retriever of a vector index."""
     whole = [Document(text=d.text, doc_id=d.id) for d in documents]
     splitter = SentenceSplitter(chunk_size=256, chunk_overlap=20)
-    return VectorStoreIndex.from_documents(
+    index = VectorStoreIndex.from_documents(
         whole, transformations=[splitter], embed_model=LlamaIndexEmbeddings()
     )
+    return index.as_retriever()

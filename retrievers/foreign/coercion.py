@@ -33,19 +33,18 @@ def as_retriever(
 ) -> RetrieverProtocol:
     """Return a retriever of any framework as a retriever of this package.
 
-    Every retriever, strategy, fusion, reranker, router, reference and query engine that holds a
-    retriever calls it: whatever it takes can be held as it is. Taken are
+    Every class that holds a retriever calls this function, so the class takes each of:
 
-    - retrievers of this package, and their faces in LangChain and LlamaIndex: the retriever itself;
-    - of LangChain: a retriever, a vector store, any other Runnable from a text to documents or an
-      answer, a tool with one argument;
-    - of LlamaIndex: a retriever, an index, a query engine, and the tools of these;
-    - a function from a query to texts, mappings with a ``text``, documents, or an answer;
-    - a ``NodeGraph``: a ``DefaultRetriever``, which answers with passages;
-    - a ``QueryEngine``: its answer is the only result, with the evidence of its sources.
+    - a retriever of this package, or an adapter class around one: the retriever itself;
+    - a LangChain retriever;
+    - a LlamaIndex retriever;
+    - a function from a query to texts, mappings with a ``text``, documents, pairs of a document
+      and a score, or an answer; with a parameter ``k`` or ``top_k`` it gets the number of results;
+    - a ``NodeGraph``: a ``DefaultRetriever``;
+    - a ``QueryEngine``: the answer is the only result, with the evidence of its sources.
 
-    They are known by their methods; no framework is imported. See ``ForeignRetriever`` for what
-    becomes of scores, ``top_k`` and conditions.
+    Wrap anything else (a vector store, a chain, a tool, a query engine) in a function. No
+    framework is imported. See ``ForeignRetriever`` for scores, ``top_k`` and conditions.
 
     Args:
         source: The retriever.
@@ -53,48 +52,42 @@ def as_retriever(
         name: What evidence and traces call a retriever of another framework; None for the name of
             its class, or its own.
         score_key: The metadata field of documents that may have a score; None for none.
-        push_filters: Returns the conditions of a call in the terms of a store: keywords for the
-            search of a LangChain vector store (``{"filter": ...}``), ``{"filters":
-            MetadataFilters(...)}`` for a LlamaIndex retriever or index; ``{}`` for what it can't
-            say. It gets all conditions, a tenant's too, as one mapping of fields, further ones
-            of the same field under ``"and"``. What comes back is checked in any case, so that it
-            may say less than the conditions, never more.
+        push_filters: A function from conditions to search options of the store:
+            ``{"filter": ...}`` for a LangChain retriever over a vector store, ``{"filters":
+            MetadataFilters(...)}`` for a LlamaIndex retriever; ``{}`` if the store can't express
+            the conditions. The function gets all conditions, a tenant's too, as one mapping of
+            fields; further conditions on the same field are under ``"and"``. Results are checked
+            again, so the options may be weaker than the conditions.
 
     Raises:
-        TypeError: If it is none of these, or conditions can't be pushed into it: one with
-            conditions of its own, which would be replaced.
+        TypeError: If the source is none of these, or conditions can't be pushed into it. A
+            retriever with its own conditions is refused, since they would be replaced.
 
     Example:
-        >>> from types import SimpleNamespace
-        >>> documents = [SimpleNamespace(page_content=t, metadata={}, id=t) for t in ("Tea", "Tee")]
-        >>> class Store:  # has the methods of LangChain's vector stores
-        ...     def similarity_search_with_score(self, query, k=4):
-        ...         return [(documents[0], 0.5), (documents[1], 0.25)][:k]
-        ...     def similarity_search(self, query, k=4): ...
-        ...     def as_retriever(self): ...
-        >>> print(as_retriever(Store()).retrieve("tea?", top_k=1)[0].explain())
+        >>> texts = {"Tea": 0.5, "Tee": 0.25}
+        >>> def search(query: str, k: int = 4) -> list[tuple[str, float]]:
+        ...     return [*texts.items()][:k]
+        >>> print(as_retriever(search).retrieve("tea?", top_k=2)[0].explain())
         0.5000    "Tea"
-          0.5000    Store for "tea?": itself
+          0.5000    search for "tea?": itself
     """
     ours = _ours(source)
     calls = adapt_retriever(source) if ours is None else None
     if push_filters is not None and (calls is None or calls.with_options is None):
         raise TypeError(
-            "push_filters is for a vector store of LangChain, or a retriever or index of "
-            f"LlamaIndex without conditions of its own, not for {source!r:.80}"
+            "push_filters requires a LangChain retriever over a vector store or a LlamaIndex "
+            f"retriever, without conditions of its own, got {source!r:.80}"
         )
     if ours is not None:
         return ours
     if calls is None:
-        remedy = ""
+        remedy = "wrap anything else in a function: lambda query: ..."
         if isinstance(source, Mapping | list | tuple):
-            remedy = (
-                "; several with names go into SubQuestionRetriever, RouterRetriever or a fusion"
-            )
+            remedy = "several with names go into SubQuestionRetriever, RouterRetriever or a fusion"
         raise TypeError(
-            f"{what} is an object with retrieve() and aretrieve() that take a query, top_k and "
-            "filters, a function of a query, or a retriever, vector store, index or query "
-            f"engine of LangChain or LlamaIndex, not {source!r:.80}{remedy}"
+            f"{what} must be an object with retrieve() and aretrieve() that take a query, top_k "
+            "and filters, a retriever of LangChain or LlamaIndex, a function of a query, or a "
+            f"NodeGraph, got {source!r:.80}; {remedy}"
         )
     calls = calls if name is None else replace(calls, name=name)
     return ForeignRetriever(source, calls, score_key=score_key, push_filters=push_filters)

@@ -1,4 +1,4 @@
-"""Search with a retriever or query engine of another framework."""
+"""Search with a function or a retriever of another framework."""
 
 from __future__ import annotations
 
@@ -63,30 +63,17 @@ class RetrieverCalls:
 
 
 def adapt_retriever(source: Any) -> RetrieverCalls | None:
-    """Return how to call a retriever or query engine of any supported kind; None for any other."""
+    """Return the calls of a function or a supported retriever; None for anything else."""
     if inspect.isclass(source):
         return None
     if inspect.isroutine(source) or isinstance(source, partial):
         return _function(source)
-    if has(source, "similarity_search", "as_retriever"):  # a vector store of LangChain
-        return _vector_store(source)
-    if has(source, "invoke", "ainvoke"):  # a Runnable of LangChain
-        return (
-            _tool(source)
-            if has(source, "_run") and hasattr(source, "args_schema")
-            else (_runnable(source))
-        )
-    if has(source, "as_retriever", "as_query_engine"):  # an index of LlamaIndex
-        return adapt_retriever(source.as_retriever())
-    if hasattr(getattr(source, "metadata", None), "description") and has(source, "call"):
-        lease = (getattr(source, name, None) for name in ("query_engine", "retriever"))
-        inner = next((item for item in lease if item is not None), None)  # a tool of LlamaIndex
-        calls = None if inner is None else adapt_retriever(inner)
-        return None if calls is None else replace(calls, name=source.metadata.name)
-    if has(source, "query", "aquery"):
-        return _query_engine(source)
-    if has(source, "retrieve", "aretrieve", "_retrieve"):  # a retriever of LlamaIndex
-        return _llama_index(source)
+    if has(source, "invoke", "ainvoke") and (inner := _langchain_retriever(source)) is not None:
+        return _langchain(source, inner)
+    if has(source, "query", "aquery") and _takes(source.query, "filters"):
+        return _query_engine(source)  # of this package
+    if has(source, "retrieve", "aretrieve", "_retrieve"):
+        return _llama_index(source)  # a retriever of LlamaIndex
     return None
 
 
@@ -107,7 +94,11 @@ def is_native(source: Any) -> bool:
 
 def _function(function: Callable[..., Any]) -> RetrieverCalls:
     """Call a function of a query, and of a number of results if it has ``top_k`` or ``k``."""
-    named = [name for name in ("top_k", "k") if _takes(function, name)][:1]
+    try:
+        parameters = [*inspect.signature(function).parameters]
+    except (TypeError, ValueError):  # written in C
+        parameters = []
+    named = [name for name in ("top_k", "k") if name in parameters][:1]
 
     def options(top_k: int | None) -> dict[str, Any]:
         return {} if top_k is None else dict.fromkeys(named, top_k)
@@ -133,157 +124,80 @@ def _function(function: Callable[..., Any]) -> RetrieverCalls:
 # LangChain
 
 
-def _vector_store(store: Any, more: Mapping[str, Any] | None = None) -> RetrieverCalls:
-    """Search a vector store with the scores that it gives, if it has any.
-
-    Two are requested where one is wanted: their order tells scores from distances.
-    """
-
-    def search(query: str, top_k: int | None) -> Any:
-        options = {**(more or {}), **({} if top_k is None else {"k": max(2, top_k)})}
-        try:
-            return store.similarity_search_with_score(query, **options)
-        except NotImplementedError:
-            return store.similarity_search(query, **options)
-
-    async def asearch(query: str, top_k: int | None) -> Any:
-        options = {**(more or {}), **({} if top_k is None else {"k": max(2, top_k)})}
-        try:
-            return await store.asimilarity_search_with_score(query, **options)
-        except NotImplementedError:
-            return await store.asimilarity_search(query, **options)
-
-    return RetrieverCalls(
-        *(type(store).__name__, search, asearch),
-        takes_top_k=True,
-        with_options=partial(_vector_store, store),
-    )
+def _langchain_retriever(source: Any) -> Any | None:
+    """Return the retriever in a Runnable, also of ``with_config``; None for other Runnables."""
+    while "bound" in getattr(type(source), "model_fields", {}):
+        source = source.bound
+    return source if hasattr(type(source), "_get_relevant_documents") else None
 
 
-def _runnable(runnable: Any) -> RetrieverCalls:
-    """Invoke a retriever, or any Runnable from a text, or one field, to documents or an answer."""
-    bind = _top_k_binding(runnable)
-    name = str(runnable.get_name() if has(runnable, "get_name") else type(runnable).__name__)
-    field = None if bind is not None else _input_field(runnable, name)
-
-    def given(query: str) -> Any:
-        return query if field is None else {field: query}
+def _langchain(
+    runnable: Any, retriever: Any, more: Mapping[str, Any] | None = None
+) -> RetrieverCalls:
+    """Invoke a LangChain retriever, with further options of its vector store."""
+    bind = _top_k_binding(runnable, retriever)
 
     def bound(top_k: int | None) -> tuple[Any, dict[str, Any]]:
-        return (runnable, {}) if bind is None or top_k is None else bind(top_k)
+        source, options = (runnable, {}) if bind is None or top_k is None else bind(top_k)
+        return source, {**options, **(more or {})}
 
     def search(query: str, top_k: int | None) -> Any:
         source, options = bound(top_k)
-        return source.invoke(given(query), **options)
+        return source.invoke(query, **options)
 
     async def asearch(query: str, top_k: int | None) -> Any:
         source, options = bound(top_k)
-        return await source.ainvoke(given(query), **options)
+        return await source.ainvoke(query, **options)
 
     def batch(queries: list[str], top_k: int | None) -> Any:
         source, options = bound(top_k)
-        return source.batch([*map(given, queries)], **options)
+        return source.batch(queries, **options)
 
     async def abatch(queries: list[str], top_k: int | None) -> Any:
         source, options = bound(top_k)
-        return await source.abatch([*map(given, queries)], **options)
+        return await source.abatch(queries, **options)
 
-    able = bind is not None
-    calls = (search, asearch, batch, abatch)
-    return RetrieverCalls(name, *calls, takes_top_k=able, calls_model=not able)
-
-
-def _input_field(runnable: Any, name: str) -> str | None:
-    """Return the field that a chain takes the query in, None where it takes a text.
-
-    It is ``"input"`` of ``create_retrieval_chain``.
-
-    Raises:
-        TypeError: If it needs several.
-    """
-    first = runnable  # what a chain takes is what its first part does
-    while inner := {"bound", "first"} & getattr(type(first), "model_fields", {}).keys():
-        first = getattr(first, inner.pop())
-    try:
-        fields = first.get_input_schema().model_fields
-    except Exception:  # schemas are made of functions, with any error
-        return None
-    needed = [key for key, field in fields.items() if field.is_required() and key != "root"]
-    if len(needed) > 1:
-        raise TypeError(
-            f"the chain {name!r} takes the fields {', '.join(map(repr, needed))}; give a function "
-            "of the query that invokes it with them"
-        )
-    return needed[0] if needed else None
+    can_push = _has_store(retriever) and "filter" not in retriever.search_kwargs
+    return RetrieverCalls(
+        str(runnable.get_name()),
+        *(search, asearch, batch, abatch),
+        takes_top_k=bind is not None,
+        calls_model=bind is None,
+        with_options=partial(_langchain, runnable, retriever) if can_push else None,
+    )
 
 
-def _top_k_binding(runnable: Any) -> Callable[[int], tuple[Any, dict[str, Any]]] | None:
-    """Return what gives a Runnable, and the keywords of its call, for a number of results."""
-    inner = runnable
-    while hasattr(type(inner), "model_fields") and "bound" in type(inner).model_fields:
-        inner = inner.bound  # retriever.with_config(...)
-    method = getattr(type(inner), "_get_relevant_documents", None)
-    if method is None:
-        return None
-    parameters = inspect.signature(method).parameters
+def _has_store(retriever: Any) -> bool:
+    """Return whether keywords of a retriever's call are search options of its vector store."""
+    return (
+        takes_any_keyword(type(retriever)._get_relevant_documents)
+        and hasattr(retriever, "vectorstore")
+        and hasattr(retriever, "search_kwargs")
+    )
+
+
+def _top_k_binding(
+    runnable: Any, retriever: Any
+) -> Callable[[int], tuple[Any, dict[str, Any]]] | None:
+    """Return a function from ``top_k`` to the Runnable to call and the keywords of the call."""
+    parameters = inspect.signature(type(retriever)._get_relevant_documents).parameters
     name = next((name for name in ("k", "top_k") if name in parameters), "")
     if name:
         return lambda top_k: (runnable, {name: top_k})
-    if (
-        takes_any_keyword(method)
-        and hasattr(inner, "vectorstore")
-        and hasattr(inner, "search_kwargs")
-    ):
-        return partial(_store_options, runnable, inner)
-    fields = getattr(type(inner), "model_fields", {})
+    if _has_store(retriever):
+        return partial(_store_options, runnable, retriever)
+    fields = getattr(type(retriever), "model_fields", {})
     name = next((name for name in ("k", "top_k") if name in fields), "")
-    if not name or inner is not runnable:
+    if not name or retriever is not runnable:
         return None
     return lambda top_k: (runnable.model_copy(update={name: top_k}), {})
 
 
 def _store_options(runnable: Any, retriever: Any, top_k: int) -> tuple[Any, dict[str, Any]]:
     options = {"k": top_k}
-    if retriever.search_type == "mmr":  # it chooses among so many
+    if retriever.search_type == "mmr":  # the number of candidates
         options["fetch_k"] = max(retriever.search_kwargs.get("fetch_k", 20), top_k)
     return runnable, options
-
-
-def _tool(tool: Any) -> RetrieverCalls:
-    """Call a tool for agents with one text: its artifact is documents, or its content an answer."""
-    schema: Mapping[str, Any] = getattr(tool, "args", {})
-    required = [name for name, argument in schema.items() if "default" not in argument]
-    arguments = required or list(schema)
-    if len(arguments) != 1:
-        raise TypeError(
-            f"the tool {tool.name!r} takes the arguments {arguments}; one that is searched "
-            "with takes one, the query"
-        )
-
-    def call(query: str) -> dict[str, Any]:
-        args = {arguments[0]: query}
-        return {"name": tool.name, "args": args, "id": "nodekin", "type": "tool_call"}
-
-    async def asearch(query: str, top_k: int | None) -> Any:
-        return _tool_output(await tool.ainvoke(call(query)), tool.name)
-
-    return RetrieverCalls(
-        tool.name,
-        lambda query, top_k: _tool_output(tool.invoke(call(query)), tool.name),
-        asearch,
-        calls_model=True,
-    )
-
-
-def _tool_output(message: Any, name: str) -> Any:
-    """Return what a tool returned.
-
-    Raises:
-        RuntimeError: If it handled an error itself, and returned a message about it.
-    """
-    if getattr(message, "status", None) == "error":
-        raise RuntimeError(f"the tool {name!r} failed: {message.content!s:.300}")
-    return message
 
 
 # LlamaIndex
@@ -326,22 +240,21 @@ def _has_no_filters(retriever: Any) -> bool:
     return hasattr(retriever, "_filters") and retriever._filters is None
 
 
-# Query engines of LlamaIndex, and of this package
+# Query engines of this package
 
 
 def _query_engine(engine: Any, filters: Filters | None = None) -> RetrieverCalls:
-    """Ask a query engine; one of this package takes conditions."""
-    options: dict[str, Any] = {} if filters is None else {"filters": filters}
+    """Query a ``QueryEngine``, which takes conditions."""
 
     async def asearch(query: str, top_k: int | None) -> Any:
-        return await engine.aquery(query, **options)
+        return await engine.aquery(query, filters=filters)
 
     return RetrieverCalls(
         type(engine).__name__,
-        lambda query, top_k: engine.query(query, **options),
+        lambda query, top_k: engine.query(query, filters=filters),
         asearch,
         calls_model=True,
-        filtered=partial(_query_engine, engine) if _takes(engine.query, "filters") else None,
+        filtered=partial(_query_engine, engine),
     )
 
 
@@ -362,7 +275,7 @@ MAX_READ = 10_000
 
 
 class ForeignRetriever(PlannedRetriever):
-    """Retrieve by a retriever, vector store, index or query engine of another framework.
+    """A retriever around a function, a LangChain or a LlamaIndex retriever, or a query engine.
 
     ``as_retriever`` makes it, wherever a retriever is expected. Results are nodes that no graph
     has, with the document's text, metadata and id (made from text and metadata where it has none).

@@ -283,9 +283,8 @@ def _answer(output: Any) -> tuple[str, Sequence[Any]] | None:
         sources = output.source_nodes or ()
         return ("" if text.strip() == NOTHING and not sources else text), sources
     content = getattr(output, "content", None)
-    if isinstance(content, str) and not is_document(output):  # a message, of a tool perhaps
-        artifact = getattr(output, "artifact", None)
-        return None if _is_list(artifact) and artifact else (content, ())
+    if isinstance(content, str) and not is_document(output):  # a message
+        return content, ()
     return None
 
 
@@ -313,8 +312,6 @@ def _documents(output: Any, name: str) -> Sequence[Any]:
     """
     if isinstance(output, Mapping):
         output = next((output[key] for key in SOURCE_KEYS if _is_list(output.get(key))), output)
-    elif _is_list(artifact := getattr(output, "artifact", None)):
-        output = artifact
     if is_document(output) or is_document(getattr(output, "node", None)):
         return [output]
     if not _is_list(output):

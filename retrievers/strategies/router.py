@@ -198,9 +198,8 @@ class RouterRetriever(TransformRetriever):
     for the rest. The evidence's notes name the route, and why the default one was taken.
 
     Args:
-        routes: By name, retrievers and query engines of any framework, or pairs of a description
-            and one, or a list of tools of LangChain or LlamaIndex. A model sees names and
-            descriptions.
+        routes: Retrievers, functions and query engines by name, or pairs of a description and
+            one. A model sees names and descriptions.
         llm: The model, in any form that ``LLM`` takes.
         choose: A function, also an async one, from the question to a name, or to several. It is
             called instead of a model.

@@ -343,8 +343,8 @@ class SubQuestionRetriever(TransformRetriever):
     question goes to all tools.
 
     Args:
-        inner: Any retriever, or tools: by name, retrievers and query engines of any framework, or
-            pairs of a description and one, or a list of tools of LangChain or LlamaIndex.
+        inner: Any retriever, or tools: retrievers, functions and query engines by name, or pairs
+            of a description and one.
         llm: The model, in any form that ``LLM`` takes, or a ``QueryDecomposition``.
         limit: How many sub-questions at most. None for 5.
         answers: Whether the model answers each sub-question from its results. With another model

@@ -44,30 +44,25 @@ class NamedTool:
     retriever: RetrieverProtocol
 
 
-Tools: TypeAlias = (
-    Mapping[str, RetrieverLike | tuple[str, RetrieverLike] | NamedTool] | Sequence[Any]
-)
-"""By name, retrievers and query engines, or pairs of a description and one, or a list of tools of
-LangChain or LlamaIndex, which have names and descriptions."""
+Tools: TypeAlias = Mapping[str, RetrieverLike | tuple[str, RetrieverLike] | NamedTool]
+"""Retrievers and query engines by name, or pairs of a description and a retriever."""
 
 
 def is_tools(value: object) -> TypeGuard[Tools]:
-    """Return whether a value is a mapping or a list, which no retriever is."""
-    return isinstance(value, Mapping | list | tuple)
+    """Return whether a value is a mapping, which no retriever is."""
+    return isinstance(value, Mapping)
 
 
 def named_tools(tools: Tools, noun: str = "tool") -> dict[str, NamedTool]:
     """Return tools by their names.
 
     Args:
-        tools: By name, retrievers and query engines of any framework, or pairs of a description
-            and one, or tools of LangChain (``name``, ``description``) and LlamaIndex
-            (``metadata``) in a list.
-        noun: What errors call one.
+        tools: Retrievers, functions and query engines by name, or pairs of a description and one.
+        noun: The word for a tool in errors.
 
     Raises:
-        TypeError: If one is no retriever, or in a list has no name.
-        ValueError: If there is none, a name is blank, or two are the same.
+        TypeError: If the tools are not a mapping, or a tool is not a retriever.
+        ValueError: If there is no tool, or a name is blank.
 
     Example:
         >>> from nodekin.nodegraph import NodeGraph
@@ -78,18 +73,15 @@ def named_tools(tools: Tools, noun: str = "tool") -> dict[str, NamedTool]:
     """
     if not is_tools(tools):
         raise TypeError(
-            f"{noun}s are a mapping from names to retrievers or query engines, or a list of tools "
-            f"of LangChain or LlamaIndex, not {tools!r:.80}"
+            f"{noun}s must be a mapping from names to retrievers, got {tools!r:.80}; write "
+            f'{{"name": ("what it is good for", retriever)}}'
         )
-    pairs = tools.items() if isinstance(tools, Mapping) else [(_name(t, noun), t) for t in tools]
     named: dict[str, NamedTool] = {}
-    for name, value in pairs:
+    for name, value in tools.items():
         if not isinstance(name, str):
             raise TypeError(f"a {noun}'s name is a text, not {name!r:.80}")
         if not name.strip():
             raise ValueError(f"a {noun} has the blank name {name!r}; give it one to choose it by")
-        if name in named:
-            raise ValueError(f"two {noun}s have the name {name!r}; give each its own")
         if isinstance(value, NamedTool):
             named[name] = value
             continue
@@ -105,30 +97,12 @@ def named_tools(tools: Tools, noun: str = "tool") -> dict[str, NamedTool]:
 def _described(value: Any, noun: str) -> tuple[str, Any]:
     """Return the description of a tool, empty by default, and its retriever."""
     if not isinstance(value, tuple | list):
-        holder = getattr(value, "metadata", None) or value  # LlamaIndex
-        description = getattr(holder, "description", None)
-        return (description if isinstance(description, str) else ""), value
+        return "", value
     if len(value) != 2 or not isinstance(value[0], str):
         raise TypeError(
             f"a {noun} is a retriever or a pair (description, retriever), not {value!r:.80}"
         )
     return value[0], value[1]
-
-
-def _name(tool: Any, noun: str) -> str:
-    """Return the name that a tool of a framework has.
-
-    Raises:
-        TypeError: If it has none.
-    """
-    holder = getattr(tool, "metadata", None) or tool
-    name = getattr(holder, "name", None)
-    if not isinstance(name, str) or not hasattr(holder, "description"):
-        raise TypeError(
-            f"{tool!r:.80} has no name and description to choose it by; give a mapping: "
-            f'{{"name": ("what it is good for", {noun})}}'
-        )
-    return name
 
 
 Variants = Sequence[tuple[str, QueryVariants]]
@@ -171,8 +145,8 @@ class TransformRetriever(PromptMixin, PlannedRetriever):
 
     Args:
         inner: Any retriever, also another strategy, or tools, of which the transform names one for
-            each variant: by name, retrievers and query engines of any framework, or pairs of a
-            description and one, or a list of tools of LangChain or LlamaIndex.
+            each variant: retrievers, functions and query engines by name, or pairs of a
+            description and one.
         transform: Returns the variants.
         mode: How the results of several queries are fused. See ``fuse``.
         query_weight: The weight of the query itself in the fusion. Each variant has 1.

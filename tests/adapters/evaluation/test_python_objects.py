@@ -110,7 +110,7 @@ def test_one_that_raises_fails_its_questions(measured):
     ("names", "error"),
     [
         (["serch"], "mine_for_tests has no 'serch'; there is 'search'"),
-        (["number"], "mine_for_tests:number is an object with retrieve()"),
+        (["number"], "mine_for_tests:number must be an object with retrieve()"),
         (["broken"], "mine_for_tests:broken: RuntimeError: no key is set"),
         (["search", "search"], "'mine_for_tests:search' is named twice"),
     ],

@@ -158,13 +158,13 @@ async def test_errors_of_a_call_say_what_is_allowed(retriever, arguments, error,
 def test_arguments_of_the_constructor_are_checked(native, arguments, says):
     with pytest.raises(ValidationError, match=says):
         face(native, **arguments)
-    with pytest.raises(TypeError, match=r"retriever is an object with retrieve.*not 3"):
+    with pytest.raises(TypeError, match=r"retriever must be an object with retrieve.*got 3"):
         face(3)
 
 
 def test_the_likeliest_first_line_works(native):
     assert NodeGraphRetriever(native, k=1).invoke("tea") == face(native, k=1).invoke("tea")
-    with pytest.raises(TypeError, match="retriever is an object with retrieve"):
+    with pytest.raises(TypeError, match="retriever must be an object with retrieve"):
         NodeGraphRetriever()
 
 

@@ -372,7 +372,9 @@ def test_a_parent_is_there_once_and_equal_texts_of_different_documents_stay() ->
         VectorStoreIndex(splitter(99).get_nodes_from_documents([twin]), embed_model=Words())
         for twin in twins
     ]
-    parts = FusionRetriever(again).retrieve("prices")  # chunks with random ids
+    parts = FusionRetriever([i.as_retriever() for i in again]).retrieve(
+        "prices"
+    )  # chunks with random ids
     assert sorted(result.node.document_id for result in parts) == ["a", "b"]
 
 

@@ -508,7 +508,7 @@ def test_from_defaults_takes_nodes_an_index_or_a_docstore(
     for wrong in ({}, {"nodes": nodes, "docstore": store}):
         with pytest.raises(ValueError, match="one of index, nodes and docstore"):
             NodeGraphRetriever.from_defaults(**wrong, similarity="bm25")
-    with pytest.raises(ValueError, match=r"no nodes.*NodeGraphRetriever\(index\)"):
+    with pytest.raises(ValueError, match=r"no nodes.*NodeGraphRetriever\(index.as_retriever\(\)\)"):
         NodeGraphRetriever.from_defaults(docstore=SimpleDocumentStore(), similarity="bm25")
     with pytest.raises(ImportError, match="similarity='bm25'"):
         NodeGraphRetriever.from_defaults(nodes=nodes)

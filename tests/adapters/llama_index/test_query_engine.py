@@ -300,7 +300,7 @@ def test_what_is_wrong_is_said(search: Retriever, scripted: Scripted) -> None:
         NodeGraphQueryEngine(search, llm, max_steps=2)
     with pytest.raises(TypeError, match="answers with a LlamaIndex LLM"):
         NodeGraphQueryEngine(search, lambda prompt: "Tea.")
-    with pytest.raises(TypeError, match="source is an object with retrieve"):
+    with pytest.raises(TypeError, match="source must be an object with retrieve"):
         NodeGraphQueryEngine(llm, llm)
     synthesizer = get_response_synthesizer(llm=llm)
     with pytest.raises(TypeError, match="response_synthesizer is LlamaIndex's"):
@@ -376,7 +376,7 @@ async def test_sources_of_engines_are_their_own_source_nodes(scripted: Any, kind
     }
     answer = {"tools": PLAN, "router": "tea", "engine": "tea?", "references": ""}[kind]
     llm = scripted(lambda prompt: "Both." if "Context information" in prompt else answer)
-    described = {name: (f"All on {name}", engine) for name, engine in engines.items()}
+    described = {name: (f"All on {name}", engine.query) for name, engine in engines.items()}
     engine: NodeGraphQueryEngine
     if kind == "tools":
         tools = [QueryEngineTool.from_defaults(e, name=n) for n, e in engines.items()]
@@ -384,12 +384,12 @@ async def test_sources_of_engines_are_their_own_source_nodes(scripted: Any, kind
     elif kind == "router":
         engine = NodeGraphQueryEngine(RouterRetriever(described, lambda prompt: "tea"), llm)
     elif kind == "engine":
-        engine = NodeGraphQueryEngine(engines["tea"], llm)
+        engine = NodeGraphQueryEngine(engines["tea"].query, llm)
     else:
         graph = NodeGraph(progress=False)
         graph.add(Document("All on tea", id="entry"))
         entries = RecursiveRetriever(
-            graph, ["ROOT"], "ROOT", "bm25", references={"entry": engines["tea"]}
+            graph, ["ROOT"], "ROOT", "bm25", references={"entry": engines["tea"].query}
         )
         engine = NodeGraphQueryEngine(entries, llm)
     for response in (engine.query("All on tea?"), await engine.aquery("All on tea?")):

@@ -132,7 +132,9 @@ def test_wrong_arguments(
 
 def test_what_is_no_retriever() -> None:
     for wrong in (None, 3, "bm25"):
-        with pytest.raises(TypeError, match=r"retriever is an object with retrieve\(\).*, not"):
+        with pytest.raises(
+            TypeError, match=r"retriever must be an object with retrieve\(\).*, got"
+        ):
             NodeGraphRetriever(wrong)
 
 

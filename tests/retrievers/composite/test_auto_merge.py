@@ -279,7 +279,7 @@ def test_children_are_counted_by_group() -> None:
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
-        ({"inner": "bm25"}, TypeError, "inner is an object with retrieve.* not 'bm25'"),
+        ({"inner": "bm25"}, TypeError, "inner must be an object with retrieve.* got 'bm25'"),
         ({"ratio": 1}, ValueError, "ratio is from 0 to below 1, not 1"),
         ({"ratio": "x"}, TypeError, "ratio is a number, not 'x'"),
         ({"target": 3}, TypeError, "target is the name of a group, not 3"),

@@ -349,7 +349,7 @@ def test_options_are_checked(options: dict[str, Any], error: type[Exception], me
 
 
 def test_what_is_no_retriever_or_graph(graph: NodeGraph) -> None:
-    with pytest.raises(TypeError, match="a retriever is an object with retrieve"):
+    with pytest.raises(TypeError, match="a retriever must be an object with retrieve"):
         LinkRetriever(3, graph)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="graph is a NodeGraph"):
         LinkRetriever(Retriever(graph, "ROOT"), [graph])  # type: ignore[arg-type]

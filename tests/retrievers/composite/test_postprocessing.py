@@ -75,7 +75,7 @@ def test_calls_that_can_not_be() -> None:
         retriever.batch("q")
     with pytest.raises(ValueError, match="top_k must be 1 or more"):
         retriever.retrieve("q", top_k=0)
-    with pytest.raises(TypeError, match="inner is an object with retrieve"):
+    with pytest.raises(TypeError, match="inner must be an object with retrieve"):
         Reversed("bm25")  # type: ignore[arg-type]
     with pytest.raises(NotImplementedError):
         PostprocessRetriever(fixed([])).retrieve("q")

@@ -359,7 +359,7 @@ def test_an_empty_part_leaves_nothing_and_an_error_reaches_the_caller() -> None:
     retriever = RecursiveRetriever(entries, ["ROOT"], similarity=WORDS, references=empty)
     assert ids(retriever("tea")) == ["south", "3"]
     bad = RecursiveRetriever(entries, ["ROOT"], references=lambda node: "teas")
-    with pytest.raises(TypeError, match=r"refers to.*is an object with retrieve.*not 'teas'"):
+    with pytest.raises(TypeError, match=r"refers to.*must be an object with retrieve.*got 'teas'"):
         bad("tea")
 
 
@@ -413,7 +413,7 @@ def test_any_web_of_references_ends(web, top_k, depth) -> None:
         ({"target": "x"}, UnknownGroupError, "x"),
         ({"max_depth": 0}, ValueError, "max_depth must be 1 or more, not 0"),
         ({"references": 3}, TypeError, "references is a mapping"),
-        ({"references": {"x": 3}}, TypeError, "'x' refers to.*is an object with retrieve"),
+        ({"references": {"x": 3}}, TypeError, "'x' refers to.*must be an object with retrieve"),
         ({"statistics": "all"}, ValueError, "statistics is 'group' or 'pool', not 'all'"),
         ({"top_k": 0}, ValueError, "top_k must be 1 or more"),
         ({"lift": "best"}, ValueError, "lift is"),

@@ -191,7 +191,7 @@ def test_windows_are_what_lies_around_hits(
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
-        ({"inner": 3}, TypeError, "inner is an object with retrieve.* not 3"),
+        ({"inner": 3}, TypeError, "inner must be an object with retrieve.* got 3"),
         ({"before": -1}, ValueError, "before must be 0 or more, not -1"),
         ({"after": 1.5}, TypeError, "after is a whole number, not 1.5"),
         ({"boundary": "page"}, ValueError, "boundary is 'document' or 'parent'"),

@@ -9,7 +9,6 @@ from types import SimpleNamespace
 import pytest
 from langchain_core.documents import Document as LangChainDocument
 from langchain_core.embeddings import DeterministicFakeEmbedding
-from langchain_core.runnables import RunnableLambda
 from langchain_core.vectorstores import InMemoryVectorStore
 from llama_index.core import MockEmbedding, VectorStoreIndex
 from llama_index.core.llms import MockLLM
@@ -97,20 +96,20 @@ def test_retrievers_and_engines_of_all_frameworks_are_rows(graph, words, questio
         {
             "words": words,
             "engine": QueryEngine(words, lambda prompt: "So it is [1]."),
-            "store": store,
+            "store": store.similarity_search_with_score,
             "langchain": store.as_retriever(search_kwargs={"k": 3}),
-            "runnable": RunnableLambda(lambda query: documents),
+            "function": lambda query: documents,
             "llama": index.as_retriever(similarity_top_k=3),
             "llama engine": RetrieverQueryEngine.from_args(
                 NodeGraphRetriever(words), llm=MockLLM(max_tokens=5)
-            ),
+            ).query,
         },
         questions,
         ["recall@3", "recall@1", "answer_in_context@3"],
         matching=Matching(document_key="source"),
     )
     assert not [note for note in evaluation.notes() if "failed" in note], evaluation.notes()
-    for setup in ("words", "store", "langchain", "runnable", "llama"):
+    for setup in ("words", "store", "langchain", "function", "llama"):
         assert values(evaluation, setup, "recall@3") == [1, 1, 1], setup
     for setup in ("engine", "llama engine"):  # the sources, not the answer, nor the sentences
         assert values(evaluation, setup, "answer_in_context@3") == [1, 1, 1], setup
@@ -251,8 +250,8 @@ def test_spans_of_langchain_and_of_ours(graph):
     evaluation = evaluate(
         {
             "ours": Retriever(graph, "sentence", top_k=1),
-            "langchain": RunnableLambda(lambda query: [chunk]),
-            "placeless": RunnableLambda(lambda query: [LangChainDocument("It", metadata={})]),
+            "langchain": lambda query: [chunk],
+            "placeless": lambda query: [LangChainDocument("It", metadata={})],
         },
         data,
         ["recall@1", "token_recall@1"],
@@ -285,7 +284,7 @@ def test_progress_is_shown_where_it_is_wished(words, questions, capsys):
 
 
 def test_what_is_no_retriever_or_no_name(words, questions):
-    with pytest.raises(TypeError, match="'a' is an object with retrieve"):
+    with pytest.raises(TypeError, match="'a' must be an object with retrieve"):
         evaluate({"a": SimpleNamespace()}, questions)
     with pytest.raises(ValueError, match="give retrievers by name"):
         evaluate([words], questions)
@@ -376,7 +375,7 @@ def test_tokens_of_a_model_are_counted(words, questions):
 
 def test_a_chain_that_returns_only_an_answer_is_not_judged_by_what_it_retrieved(words, questions):
     metrics = ["recall@1", "recall@9tokens", "answer_in_context@1", "context_recall", "tokens"]
-    setups = {"text": RunnableLambda(lambda query: "It is north."), "engine": None}
+    setups = {"text": lambda query: "It is north.", "engine": None}
     setups["engine"] = QueryEngine(words, lambda prompt: "So it is [1].")
     north = [LangChainDocument("It runs north.")]
     setups["both"] = lambda query: {"answer": "North.", "context": north * ("Nile" in query)}

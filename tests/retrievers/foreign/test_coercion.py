@@ -45,7 +45,7 @@ def test_a_graph_is_searched_by_default_and_a_class_is_told_what_to_write():
     assert isinstance(as_retriever(NodeGraph(progress=False)), DefaultRetriever)
     with pytest.raises(TypeError, match="go into SubQuestionRetriever"):
         QueryEngine({"teas": 3}, str)
-    with pytest.raises(TypeError, match="inner is an object"):
+    with pytest.raises(TypeError, match="inner must be an object"):
         as_retriever(Retriever, "inner")
 
 

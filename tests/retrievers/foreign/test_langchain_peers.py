@@ -115,7 +115,7 @@ def test_near_duplicates_are_dropped_as_by_langchains_filter(question):
     redundant = filters.EmbeddingsRedundantFilter(embeddings=Pairs(), similarity_threshold=0.95)
     assert len(redundant.transform_documents(ranked)) == 4
     for near in (NearDuplicateFilter(model=Pairs()), NearDuplicateFilter()):
-        ours = NodeGraphRetriever(retriever=RerankRetriever(store, near, top_k=4))
+        ours = NodeGraphRetriever(retriever=RerankRetriever(store.as_retriever(), near, top_k=4))
         found = ours.invoke(question)
         # Of two that are alike the better one is kept; theirs may keep the other.
         assert found == [d for d in ranked if d.id != _worse(ranked)]

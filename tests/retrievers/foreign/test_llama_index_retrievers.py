@@ -1,4 +1,4 @@
-"""LlamaIndex's own retrievers, indexes and query engines, wherever a retriever is expected."""
+"""LlamaIndex's own retrievers wherever a retriever is expected."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from llama_index.core.schema import (
     QueryBundle,
     TextNode,
 )
-from llama_index.core.tools import QueryEngineTool, RetrieverTool
+from llama_index.core.tools import QueryEngineTool
 from llama_index.core.vector_stores import MetadataFilter, MetadataFilters
 from llama_index_models import ScriptedLLM
 
@@ -37,7 +37,6 @@ from nodekin.adapters.llama_index.nodes import to_node_with_score
 from nodekin.nodegraph import Document, NodeGraph
 from nodekin.retrievers import (
     FusionRetriever,
-    HyDERetriever,
     QueryEngine,
     RecursiveRetriever,
     RerankRetriever,
@@ -120,14 +119,10 @@ def fused(index: VectorStoreIndex) -> QueryFusionRetriever:
 
 
 SOURCES = {
-    "index": lambda index: index,
     "retriever": lambda index: index.as_retriever(similarity_top_k=3),
     "fusion": fused,
     "own class": lambda index: Listed(),
-    "list": lambda index: SummaryIndex(NODES),
-    "tool": lambda index: RetrieverTool.from_defaults(
-        index.as_retriever(), name="tea", description="All about tea."
-    ),
+    "list": lambda index: SummaryIndex(NODES).as_retriever(),
 }
 
 
@@ -173,7 +168,9 @@ def test_results_and_scores_are_those_of_the_retriever(index):
 
 
 def test_conditions_leave_no_place_empty(index):
-    for results in ways(as_retriever(index), "tea is", filters={"year": {"gte": 2010}}, top_k=2):
+    for results in ways(
+        as_retriever(index.as_retriever()), "tea is", filters={"year": {"gte": 2010}}, top_k=2
+    ):
         assert {r.node.id for r in results} == {"rivers", "coffee"}
     with pytest.raises(ValueError, match="Listed takes no conditions"):
         FusionRetriever([Listed()]).retrieve("tea", filters={"topic": "tea"})
@@ -191,7 +188,9 @@ def test_a_retriever_with_a_sync_method_only_does_not_block_the_loop():
 
 def test_a_node_comes_back_as_it_was(index):
     retriever = RerankRetriever(
-        index, "ModuleReranker", model=lambda query, texts: [0.5] * len(texts)
+        index.as_retriever(similarity_top_k=5),
+        "ModuleReranker",
+        model=lambda query, texts: [0.5] * len(texts),
     )
     results = retriever.retrieve("milk", top_k=5)
     for result in (*results, *pickle.loads(pickle.dumps(results))):
@@ -207,7 +206,7 @@ def test_places_in_the_document_are_kept():
     node = TextNode(text="tea", id_="t", start_char_idx=4, end_char_idx=7)
     node.relationships[NodeRelationship.SOURCE] = TextNode(id_="d").as_related_node_info()
     index = VectorStoreIndex([node], embed_model=WordEmbedding())
-    (result,) = as_retriever(index).retrieve("tea")
+    (result,) = as_retriever(index.as_retriever()).retrieve("tea")
     assert (result.node.start, result.node.end, result.node.document_id) == (4, 7, "d")
 
 
@@ -233,7 +232,6 @@ def test_a_face_given_back_is_its_retriever():
     graph.create_node_group("sentence", lambda text: text.split(" T"))
     native = Retriever(graph, "sentence", "cosine")
     assert as_retriever(NodeGraphRetriever(native)) is native
-    assert HyDERetriever(NodeGraphRetriever(native), lambda prompt: "tea").mean
     limited = NodeGraphRetriever(native, similarity_top_k=1, filters={"a": 1})
     assert WindowRetriever(NodeGraphRetriever(native, similarity_top_k=1))("two")[0].node.graph
     assert FusionRetriever([limited])("tea") == []
@@ -250,18 +248,18 @@ def test_a_node_that_stands_for_a_query_engine_is_followed(index):
     graph.add(["All about tea.", "All about rivers."])
     tea, rivers = (node.id for node in graph.nodes("ROOT"))
     own = QueryEngine(Retriever(graph, "ROOT"), lambda prompt: "To the sea [1].")
-    retriever = RecursiveRetriever(graph, ["ROOT"], references={tea: Fixed(), rivers: own})
+    retriever = RecursiveRetriever(graph, ["ROOT"], references={tea: Fixed().query, rivers: own})
     for results in ways(retriever, "tea"):
         assert [r.node.text for r in results] == ["Green tea."]
         assert [match.similarity for match in results[0].evidence][:2] == [
-            "answer of Fixed",
+            "answer of query",
             "reference",
         ]
     assert [r.node.text for r in retriever("rivers")] == ["To the sea [1]."]
 
 
 def test_an_engine_that_finds_nothing_has_no_result(index):
-    assert as_retriever(Fixed(answer="Empty Response")).retrieve("tea") == []
+    assert as_retriever(Fixed(answer="Empty Response").query).retrieve("tea") == []
 
 
 @pytest.mark.skipif(
@@ -269,21 +267,17 @@ def test_an_engine_that_finds_nothing_has_no_result(index):
 )
 def test_an_engine_of_an_empty_index_has_no_result():
     engine = VectorStoreIndex([], embed_model=WordEmbedding()).as_query_engine()
-    assert as_retriever(engine).retrieve("tea") == []
+    assert as_retriever(engine.query).retrieve("tea") == []
     own = QueryEngine(Retriever(NodeGraph(progress=False), "ROOT"), lambda prompt: "?")
     assert as_retriever(own).retrieve("tea") == []
 
 
 def test_an_answer_has_the_evidence_of_its_sources(index, scripted):
     engine = index.as_query_engine(llm=scripted("Green tea is."))
-    tool = QueryEngineTool.from_defaults(engine, name="teas", description="All about tea")
-    for results in ways(as_retriever(tool), "Which tea is green?"):
+    for results in ways(as_retriever(engine.query), "Which tea is green?"):
         (result,) = results
         assert result.node.text == "Green tea is."
         assert result.evidence[1].node.id == "green"
-    streaming = as_retriever(index.as_query_engine(llm=scripted("Tea."), streaming=True))
-    with pytest.raises(TypeError, match="streamed"):
-        asyncio.run(streaming.aretrieve("tea"))
 
 
 # Named tools
@@ -326,7 +320,7 @@ def test_sub_questions_over_tools_are_answered_as_by_the_engine_of_llama_index(
         question_gen=NodeGraphQuestionGenerator(lambda prompt: PARTS),
         use_async=asynchronous,
     )
-    ours = NodeGraphQueryEngine(tools, ours_llm, strategy="sub_question")
+    ours = NodeGraphQueryEngine.from_defaults(tools, ours_llm)
     if asynchronous:
         expected, response = (
             asyncio.run(theirs.aquery(question)),
@@ -349,7 +343,7 @@ def test_a_tool_that_fails_or_does_not_exist_is_told(scripted):
     parts = f"{PARTS}\nseas: How deep is the sea?"
     llm = scripted(lambda prompt: parts if "Tools:" in prompt else "Tea.")
     tools = engine_tools(tea=Fixed(), rivers=Failing())
-    response = NodeGraphQueryEngine(tools, llm, strategy="sub_question").query("What?")
+    response = NodeGraphQueryEngine.from_defaults(tools, llm).query("What?")
     assert response.metadata["errors"] == [
         {"question": "Where do rivers run?", "error": "ConnectionError: no route"},
         {
@@ -359,23 +353,21 @@ def test_a_tool_that_fails_or_does_not_exist_is_told(scripted):
     ]
     broken = engine_tools(tea=Failing(), rivers=Failing())
     with pytest.raises(ConnectionError, match="no route"):
-        NodeGraphQueryEngine(broken, llm, strategy="sub_question").query("What?")
+        NodeGraphQueryEngine.from_defaults(broken, llm).query("What?")
 
 
-def test_tools_of_retrievers_and_engines_are_routes(index):
-    tools = [
-        *engine_tools(rivers=Fixed(answer="To the sea.")),
-        RetrieverTool.from_defaults(index.as_retriever(), name="tea", description="All about tea"),
-    ]
+def test_functions_are_routes(index):
+    tools = {"rivers": Fixed(answer="To the sea.").query, "tea": index.as_retriever()}
     for name, text in (("rivers", "To the sea."), ("tea", "Green tea is steamed.")):
         router = RouterRetriever(tools, lambda prompt, name=name: name)
         for results in ways(router, "Which tea is green?"):
             assert results[0].node.text == text
 
 
-def test_a_tool_keeps_its_name_in_the_evidence(index):
-    (tool,) = engine_tools(tea=Fixed())
-    assert as_retriever(tool).retrieve("?")[0].evidence[0].similarity == "answer of tea"
+def test_index_and_query_engine_must_be_wrapped(index):
+    for source in (index, Fixed()):
+        with pytest.raises(TypeError, match="wrap anything else in a function"):
+            as_retriever(source)
 
 
 # Beside LlamaIndex's own components, on the same retrievers
@@ -393,7 +385,7 @@ def test_recursion_into_a_query_engine_answers_as_llama_indexes(index):
     ).retrieve("tea")
     graph = NodeGraph(progress=False)
     graph.add(Document("All about tea.", id="entry"))
-    ours = RecursiveRetriever(graph, ["ROOT"], references={"entry": Fixed()}).retrieve("tea")
+    ours = RecursiveRetriever(graph, ["ROOT"], references={"entry": Fixed().query}).retrieve("tea")
     assert [r.node.text for r in ours] == [r.node.get_content() for r in theirs] == ["Green tea."]
 
 
@@ -417,7 +409,7 @@ def test_conditions_in_the_terms_of_a_vector_store() -> None:
         pushed.append(filters)
         return {"filters": of_tenant(filters["tenant"])}
 
-    mine = restrict(as_retriever(index, push_filters=in_store), {"tenant": 7})
+    mine = restrict(as_retriever(index.as_retriever(), push_filters=in_store), {"tenant": 7})
     for results in ways(mine, "tea", filters={"n": {"gte": 20}}, top_k=3):
         assert [r.node.metadata["tenant"] for r in results] == [7] * 3
     assert pushed[0] == {"tenant": 7, "n": {"gte": 20}}
@@ -425,6 +417,6 @@ def test_conditions_in_the_terms_of_a_vector_store() -> None:
     with pytest.raises(TypeError, match="without conditions of its own"):
         as_retriever(own, push_filters=in_store)
     with pytest.raises(TypeError, match=r"returns 'filters', not \{'where'\}"):
-        as_retriever(index, push_filters=lambda filters: {"where": 1}).retrieve(
+        as_retriever(index.as_retriever(), push_filters=lambda filters: {"where": 1}).retrieve(
             "tea", filters={"tenant": 7}
         )

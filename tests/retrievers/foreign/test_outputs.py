@@ -63,11 +63,8 @@ def test_nothing_is_no_result(empty):
     assert read_output(empty, "it", "q") == []
 
 
-def test_a_message_is_an_answer_or_brings_documents():
-    message = SimpleNamespace(content="Tea.", artifact=None)
-    assert scores(message) == [("Tea.", 1.0, "answer of it")]
-    message = SimpleNamespace(content="Tea.", artifact=[document("a")])
-    assert scores(message) == [("a", 1.0, "it, by rank")]
+def test_message_is_an_answer():
+    assert scores(SimpleNamespace(content="Tea.")) == [("Tea.", 1.0, "answer of it")]
 
 
 def test_documents_in_a_mapping_without_an_answer_are_the_results():

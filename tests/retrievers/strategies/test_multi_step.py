@@ -699,5 +699,5 @@ def test_readers_are_checked(
 
 
 def test_what_is_no_retriever() -> None:
-    with pytest.raises(TypeError, match="a retriever is an object with retrieve"):
+    with pytest.raises(TypeError, match="a retriever must be an object with retrieve"):
         MultiStepRetriever("graph", str.upper)  # type: ignore[arg-type]

@@ -179,7 +179,7 @@ def test_what_is_given_is_checked(routes: dict[str, Any], plain: Retriever) -> N
         RouterRetriever(routes, str.upper, choose=str.lower)
     with pytest.raises(TypeError, match="pair"):
         RouterRetriever({"a": (plain, "text")}, str.upper)  # type: ignore[dict-item]
-    with pytest.raises(TypeError, match="the route 'a' is an object"):
+    with pytest.raises(TypeError, match="the route 'a' must be an object"):
         RouterRetriever({"a": 7}, str.upper)  # type: ignore[dict-item]
     with pytest.raises(ValueError, match="nothing to choose from"):
         RouterRetriever({}, str.upper)

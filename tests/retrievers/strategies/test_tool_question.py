@@ -243,13 +243,12 @@ def test_an_engine_is_a_route(tools):
     ("tools", "error", "message"),
     [
         ({}, ValueError, "leaves nothing to choose from"),
-        ([], ValueError, "leaves nothing to choose from"),
-        ({"a": 3}, TypeError, "the tool 'a' is an object with retrieve"),
-        ({"a": ("x", 3)}, TypeError, "the tool 'a' is an object with retrieve"),
+        ({"a": 3}, TypeError, "the tool 'a' must be an object with retrieve"),
+        ({"a": ("x", 3)}, TypeError, "the tool 'a' must be an object with retrieve"),
         ({"a": ("x", 3, 4)}, TypeError, "a pair"),
         ({"": FixedRetriever([])}, ValueError, "blank name"),
         ({3: FixedRetriever([])}, TypeError, "name is a text"),
-        ([FixedRetriever([])], TypeError, "has no name and description"),
+        ([FixedRetriever([])], TypeError, "several with names go into"),
     ],
 )
 def test_what_is_no_tool_is_refused(tools, error, message):

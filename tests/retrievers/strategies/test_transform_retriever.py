@@ -203,7 +203,7 @@ def test_prompts_of_a_retriever_can_be_replaced(plain: Retriever, scripted: Any)
 
 def test_what_is_given_is_checked(plain: Retriever) -> None:
     model = str.upper
-    with pytest.raises(TypeError, match="a retriever is an object with retrieve"):
+    with pytest.raises(TypeError, match="a retriever must be an object with retrieve"):
         MultiQueryRetriever(7, model)  # type: ignore[arg-type]
     with pytest.raises(
         TypeError, match=r"settings \['count'\] go with a model; give them to Query"
