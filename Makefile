@@ -50,8 +50,8 @@ test-models: .venv/.ci  ## what real models do; OPENAI_BASE_URL and OPENAI_MODEL
 	$(BIN)/python tests/support/beside_a_server.py "$(MODEL_FOLDER)" "$(MODEL_SERVER)" \
 		$(BIN)/python -m pytest -m models --data="$(DATA)" $(ARGS)
 
-mutants: .venv/.ci  ## change 200 random lines; the tests that belong to them should fail (hours)
-	$(BIN)/python tests/support/mutants.py 200 $(or $(SEED),1)
+mutants: .venv/.ci  ## change COUNT random lines of FOLDERS (200 of all: hours); the tests of them should fail
+	$(BIN)/python tests/support/mutants.py $(or $(COUNT),200) $(or $(SEED),1) $(FOLDERS)
 
 inspector: build/inspector/.done  ## the MCP Inspector and its conformance suite, for their tests
 

@@ -5,7 +5,10 @@ file is restored afterwards. First all quick tests run once, and it is written d
 each of them calls. A mutant dies where a test that calls its function fails. The survivors are
 listed: each is a line that no test needs, or a test that is missing.
 
-    python tests/support/mutants.py COUNT SEED
+    python tests/support/mutants.py COUNT SEED [FOLDER ...]
+
+With folders, such as ``nodegraph`` or ``retrievers/indexes``, only their files are changed, and
+only the tests below the same paths are run: ``make mutants COUNT=12 FOLDERS=retrievers/indexes``.
 """
 
 from __future__ import annotations
@@ -29,7 +32,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 ROOMS = ("nodegraph", "retrievers")
 
-CALLS = ROOT / "build" / "calls.json"
+CALLS = Path(os.environ.get("NODEKIN_CALLS", ROOT / "build" / "calls.json"))
 
 SECONDS = 200.0
 """How long the tests of a mutant take, by the time of each with its calls written down, which is
@@ -73,7 +76,7 @@ class Calls:
                 if Path(code.co_filename).is_relative_to(ROOT)
             }
             seconds = self.tests.get(item.nodeid, (0.0, []))[0]
-            of_rooms = sorted(name for name in functions if name.startswith(ROOMS))
+            of_rooms = sorted(name for name in functions if name.startswith((*ROOMS, "adapters")))
             self.tests[item.nodeid] = seconds, of_rooms
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -224,17 +227,22 @@ def survives(file: Path, tree: ast.Module, line: int) -> bool:
     return all(run_tests(["-x", *tests], SECONDS) in (0, 5, -1) for tests in last)
 
 
-def main(count: int, seed: int) -> None:
-    if subprocess.run(["git", "diff", "--quiet", "--", *ROOMS], cwd=ROOT).returncode:
+def main(count: int, seed: int, folders: list[str]) -> None:
+    global CALLS
+    if folders:
+        CALLS = CALLS.with_name(f"calls.{'.'.join(folders).replace('/', '-')}.json")
+        os.environ["NODEKIN_CALLS"] = str(CALLS)
+    rooms = folders or ROOMS
+    if subprocess.run(["git", "diff", "--quiet", "--", *rooms], cwd=ROOT).returncode:
         sys.exit("there are changes that are not committed; commit them, since lines are changed")
     newest = max(
-        path.stat().st_mtime for room in (*ROOMS, "tests") for path in (ROOT / room).rglob("*.py")
+        path.stat().st_mtime for room in (*rooms, "tests") for path in (ROOT / room).rglob("*.py")
     )
     if not CALLS.exists() or CALLS.stat().st_mtime < newest:
-        rooms = [f"tests/{room}" for room in (*ROOMS, "adapters")]
-        run_tests(["-p", "mutants", "-m", _QUICK, *rooms])
+        tests = [f"tests/{room}" for room in (folders or (*ROOMS, "adapters"))]
+        run_tests(["-p", "mutants", "-m", _QUICK, *tests])
     choose = random.Random(seed)
-    files = sorted(path for room in ROOMS for path in (ROOT / room).rglob("*.py"))
+    files = sorted(path for room in rooms for path in (ROOT / room).rglob("*.py"))
     sizes = [path.stat().st_size for path in files]
     tried, survivors = 0, list[str]()
     while tried < count:
@@ -263,4 +271,4 @@ def main(count: int, seed: int) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), int(sys.argv[2]))
+    main(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3:])
