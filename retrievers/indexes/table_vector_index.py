@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import compress
 from typing import NamedTuple
 
 import numpy as np
@@ -151,18 +152,22 @@ class TableVectorIndex:
         show = self._graph.progress if len(ids) >= _LONG else False
         dimension = 0
         for start in track(batches, len(batches), f"vectors of {self._group}", " batches", show):
-            rows = self._rows(self._graph.reader.existing_nodes(ids[start : start + _BATCH]))
+            nodes = self._graph.reader.existing_nodes(ids[start : start + _BATCH])
+            rows = self._rows(nodes)
+            unusable = {node.id for node in nodes} - {row.id for row in rows}
             if rows and not dimension:
                 dimension = len(rows[0].vector)
                 if table.dimension() not in (0, dimension):
                     table.clear()
-            table.write([], rows, None)
+            table.write([*unusable], rows, None)
         table.write([], [], state._replace(dimension=dimension))
 
     def _rows(self, nodes: Sequence[Node]) -> list[VectorRow]:
+        """Return the rows of nodes with a usable vector."""
         return [
             VectorRow(node.id, node.order, node.document_id, node.metadata, vector)
             for node, vector in zip(nodes, self._vectors(nodes), strict=True)
+            if vector.any()
         ]
 
     def _vectors(self, nodes: Sequence[Node]) -> Floats:
@@ -246,9 +251,11 @@ class TableVectorIndex:
             if self._missing is not None and self._missing[0] == key:
                 return self._missing[1]
         changes = self._graph.reader.changes(self._group, _since(state, version[1]))
-        nodes = list(changes.added)
+        nodes, vectors = list(changes.added), self._vectors(changes.added)
         removed = frozenset([*changes.removed, *(node.id for node in nodes)])
-        missing = _Missing(removed, nodes, changes.complete, self._vectors(nodes))
+        usable = vectors.any(axis=1)
+        nodes = list(compress(nodes, usable.tolist()))
+        missing = _Missing(removed, nodes, changes.complete, vectors[usable])
         with self._lock:
             self._missing = key, missing
         return missing

@@ -397,3 +397,19 @@ def test_questions_on_cmrc_have_the_results_of_comparing_all(
     monkeypatch.setattr(postgres_table, "HNSW_FROM", 1_001)
     check_recall("pgvector", {"store": address}, data)
     assert False in searched_by_graph
+
+
+def test_texts_without_usable_vectors_are_left_out(address: str) -> None:
+    def embed(texts: list[str]) -> list[list[float]]:
+        return [[0.0, 0.0] if "bad" in text else [1.0, float(len(text))] for text in texts]
+
+    def found() -> set[str]:
+        with NodeGraph(store=address, embed=Embedder(embed, "flawed"), progress=False) as graph:
+            results = Retriever(graph, "ROOT", "cosine", top_k=9).retrieve("tea")
+            return {result.node.text for result in results}
+
+    with NodeGraph(store=address, embed=Embedder(embed, "flawed"), progress=False) as graph:
+        graph.add([Document("tea", id="a"), Document("bad", id="b"), Document("rice", id="c")])
+        assert found() == {"tea", "rice"}
+        graph.add([Document("now bad", id="a"), Document("good", id="b")])
+        assert found() == {"good", "rice"}
