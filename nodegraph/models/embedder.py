@@ -150,42 +150,32 @@ def check_vectors(output: Any, texts: Sequence[str], name: str) -> Vectors:
         Traceback (most recent call last):
         ...
         nodekin.nodegraph.errors.EmbeddingError: the embedding model 'model' gave 1 vector for 2 \
-texts; it has to give one for each text, in their order
+texts; it has to give an array (2 texts, dimension) of numbers
     """
     import numpy as np
 
-    model = f"the embedding model {name!r}"
-    allowed = f"it has to give an array ({count_of(texts, 'text')}, dimension) of numbers"
-    if inspect.isawaitable(output):
-        if inspect.iscoroutine(output):
-            output.close()
-        raise EmbeddingError(
-            f"{model} gave a coroutine; {allowed}: give an async form as "
-            "Embedder(embed, aembed_queries=...), beside one that is not"
-        )
+    def error(gave: str) -> EmbeddingError:
+        allowed = f"it has to give an array ({count_of(texts, 'text')}, dimension) of numbers"
+        return EmbeddingError(f"the embedding model {name!r} gave {gave}; {allowed}")
+
+    if inspect.iscoroutine(output):
+        output.close()
+        raise error("a coroutine (write Embedder(embed, aembed_queries=...) for an async function)")
     rows = _plain(output)
-    if rows is None or isinstance(rows, str | bytes):
-        raise EmbeddingError(f"{model} gave {rows!r:.80}; {allowed}")
     if isinstance(rows, list) and rows and isinstance(rows[0], Mapping):
-        raise EmbeddingError(
-            f"{model} gave sparse vectors, which are not searched; give a model of dense ones, and "
-            "search words by similarity='bm25'"
-        )
+        raise error("sparse vectors (use a dense model, and search words by similarity='bm25')")
     try:
         numbers = np.asarray(rows)
         if numbers.dtype.kind not in "fiub":
-            raise TypeError(f"{numbers.dtype} is no type of numbers")
+            raise TypeError
         with np.errstate(over="ignore"):  # large numbers become infinite
             vectors = np.array(numbers, np.float32)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise EmbeddingError(f"{model} gave {_describe(rows)}; {allowed}") from error
+    except (TypeError, ValueError, OverflowError) as cause:
+        raise error(_describe(rows)) from cause
     if vectors.ndim == 2 and len(vectors) != len(texts):
-        raise EmbeddingError(
-            f"{model} gave {count_of(vectors, 'vector')} for {count_of(texts, 'text')}; it has to "
-            "give one for each text, in their order"
-        )
+        raise error(f"{count_of(vectors, 'vector')} for {count_of(texts, 'text')}")
     if vectors.ndim != 2 or not vectors.size:
-        raise EmbeddingError(f"{model} gave an array of shape {vectors.shape}; {allowed}")
+        raise error(f"an array of shape {vectors.shape}")
     vectors[~np.isfinite(vectors).all(axis=1)] = 0
     return vectors
 

@@ -11,6 +11,7 @@ from contextlib import AbstractContextManager, closing, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial
+from itertools import compress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..concurrency import track
@@ -113,7 +114,9 @@ class PassageVectors:
         with closing(_embedded(embedder, texts)) as batches:
             for names, vectors in batches:
                 self._put(embedder, names, vectors)
-                unusable += [texts[n] for n, v in zip(names, vectors, strict=True) if not v.any()]
+                unusable += [
+                    texts[name] for name in compress(names, (~vectors.any(axis=1)).tolist())
+                ]
                 yield from zip(names, vectors, strict=True)
         _warn(embedder, unusable)
 
@@ -125,7 +128,7 @@ class PassageVectors:
         """
         checked = check_vectors(vectors, texts, embedder.name)
         self._put(embedder, [*map(digest, texts)], checked)
-        _warn(embedder, [text for text, v in zip(texts, checked, strict=True) if not v.any()])
+        _warn(embedder, list(compress(texts, (~checked.any(axis=1)).tolist())))
 
     def _put(self, embedder: Embedder, names: Sequence[str], vectors: Vectors) -> None:
         expected, dimension = self.dimension(embedder), vectors.shape[1]

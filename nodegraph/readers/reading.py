@@ -54,10 +54,7 @@ def read_files(
 
     with parsing(isolated, options) as parsed:
         for file_id, reader in unisolated.items():
-            try:
-                yield file_id, _read_in_process(files[file_id], reader, options), False
-            except ReadError as error:
-                yield file_id, error, False
+            yield file_id, _read_here(files[file_id], reader, options), False
         for file_id, read in parsed:
             if isinstance(read, UnloadableError):
                 yield file_id, _read_where_it_can_be(files[file_id], read, options), False
@@ -83,7 +80,7 @@ def _reader(path: Path, options: ReadOptions) -> tuple[RegisteredReader | FileFo
             )
         reader = find_reader(path)
     except OSError as error:
-        raise ReadError(f"can't read {path}: {error.strerror or error}", "unreadable") from error
+        raise _unreadable(path, error) from error
     if reader is None:
         raise ReadError(
             f"no reader for {path.suffix!r} files ({path}); known are "
@@ -104,23 +101,26 @@ def _read_where_it_can_be(
     if reader is None or reader.isolated:
         return ReadError(f"can't read {path}: its process can't load its reader: {error}")
     reader.run_in_process(str(error))
-    try:
-        return _read_in_process(path, reader, options)
-    except ReadError as other:
-        return other
+    return _read_here(path, reader, options)
 
 
-def _read_in_process(
+def _read_here(
     path: Path, reader: RegisteredReader | FileFormat, options: ReadOptions
-) -> Records:
+) -> Records | ReadError:
     try:
         return reader.records(SourceFile(path, options))
-    except ReadError:
-        raise
-    except OSError as error:
-        raise ReadError(f"can't read {path}: {error.strerror or error}", "unreadable") from error
+    except ReadError as error:
+        return error
     except Exception as error:  # from a registered reader
-        raise ReadError(f"can't read {path}: {type(error).__name__}: {error}") from error
+        read_error = _unreadable(path, error)
+        read_error.__cause__ = error
+        return read_error
+
+
+def _unreadable(path: Path, error: Exception) -> ReadError:
+    if isinstance(error, OSError):
+        return ReadError(f"can't read {path}: {error.strerror or error}", "unreadable")
+    return ReadError(f"can't read {path}: {type(error).__name__}: {error}")
 
 
 @contextmanager
