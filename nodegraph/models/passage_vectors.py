@@ -114,9 +114,7 @@ class PassageVectors:
         with closing(_embedded(embedder, texts)) as batches:
             for names, vectors in batches:
                 self._put(embedder, names, vectors)
-                unusable += [
-                    texts[name] for name in compress(names, (~vectors.any(axis=1)).tolist())
-                ]
+                unusable += [texts[name] for name in _unusable(names, vectors)]
                 yield from zip(names, vectors, strict=True)
         _warn(embedder, unusable)
 
@@ -128,7 +126,7 @@ class PassageVectors:
         """
         checked = check_vectors(vectors, texts, embedder.name)
         self._put(embedder, [*map(digest, texts)], checked)
-        _warn(embedder, list(compress(texts, (~checked.any(axis=1)).tolist())))
+        _warn(embedder, _unusable(texts, checked))
 
     def _put(self, embedder: Embedder, names: Sequence[str], vectors: Vectors) -> None:
         expected, dimension = self.dimension(embedder), vectors.shape[1]
@@ -231,6 +229,11 @@ def _has_event_loop() -> bool:
     except RuntimeError:
         return False
     return True
+
+
+def _unusable(names: Sequence[str], vectors: Vectors) -> list[str]:
+    """Return the names whose vector is zero."""
+    return list(compress(names, (~vectors.any(axis=1)).tolist()))
 
 
 def _warn(embedder: Embedder, unusable: Sequence[str]) -> None:
