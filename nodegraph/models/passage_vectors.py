@@ -233,7 +233,9 @@ def _has_event_loop() -> bool:
 
 def _unusable(names: Sequence[str], vectors: Vectors) -> list[str]:
     """Return the names whose vector is zero."""
-    return list(compress(names, (~vectors.any(axis=1)).tolist()))
+    import numpy as np
+
+    return list(compress(names, np.asarray(~vectors.any(axis=1)).tolist()))
 
 
 def _warn(embedder: Embedder, unusable: Sequence[str]) -> None:

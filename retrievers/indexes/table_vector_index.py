@@ -253,7 +253,7 @@ class TableVectorIndex:
         changes = self._graph.reader.changes(self._group, _since(state, version[1]))
         nodes, vectors = list(changes.added), self._vectors(changes.added)
         removed = frozenset([*changes.removed, *(node.id for node in nodes)])
-        usable = vectors.any(axis=1)
+        usable = np.asarray(vectors.any(axis=1))
         nodes = list(compress(nodes, usable.tolist()))
         missing = _Missing(removed, nodes, changes.complete, vectors[usable])
         with self._lock:
