@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import inspect
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, get_args
@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 VectorsOf = Callable[[NodeGraph, str], Any]
-
-AsyncVectorsOf = Callable[[NodeGraph, str], Awaitable[Any]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -328,23 +326,6 @@ class Retriever(BaseRetriever):
             for key, graphs in self._comparing(queries)
         ]
         return search(queries, vectors)
-
-    async def abatch_vectors(
-        self,
-        queries: Sequence[str],
-        vectors_of: AsyncVectorsOf,
-        *,
-        top_k: int | None = None,
-        filters: Filters | None = None,
-    ) -> list[list[ScoredNode]]:
-        """Do the same without blocking the event loop; ``vectors_of`` is an async function."""
-        check_queries(queries)
-        search = self.search_for(queries, top_k, filters)
-        vectors = []
-        for key, graphs in self._comparing(queries):  # one after the other, as the sync form does
-            arrays = [await vectors_of(graph, key) for graph in graphs]
-            vectors.append([self._checked(array, queries) for array in arrays])
-        return await self._asearch(search, queries, vectors)
 
     async def abatch(
         self,

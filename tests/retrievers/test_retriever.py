@@ -1,4 +1,3 @@
-import asyncio
 import math
 import pickle
 from contextlib import nullcontext
@@ -288,14 +287,10 @@ def test_vectors_of_ones_own_are_searched_for():
         told.append((of, key))
         return [[0, 9, 0], [0, 0, 5]]
 
-    async def later(of, key):
-        return vectors_of(of, key)
-
     found = retriever.batch_vectors(["e", "neither"], vectors_of, top_k=1)
     assert [[r.node.text for r in each] for each in found] == [["eleven"], ["茶"]]
     assert [each[0].evidence[0].query for each in found] == ["e", "neither"]
-    assert asyncio.run(retriever.abatch_vectors(["e", "neither"], later, top_k=1)) == found
-    assert told == [(graph, "default")] * 2
+    assert told == [(graph, "default")]
     assert retriever.batch_vectors([], vectors_of) == []
     for wrong in ([[0, 9, 0]], [0, 9, 0]):
         with pytest.raises(ValueError, match=r"it has to be \(queries, dimension\)"):
