@@ -12,7 +12,7 @@ from math import inf
 from operator import neg
 from typing import Any, NamedTuple
 
-from ...nodegraph.readers.text import cell_spans, markdown_table
+from ...nodegraph.readers.text import BAR, markdown_table
 from .pdf_layout import Lines, Rectangle, TextLine, joined, without_bullets
 
 _NEAR = 3.0  # points between rules that are drawn as one
@@ -60,6 +60,25 @@ def _table(rows: Sequence[_TableRow], lines: Sequence[TextLine]) -> TextLine | N
         if end > start
     ]
     return TextLine(text, lines[0].start, is_table=True, cells=cells)
+
+
+def cell_spans(table: str) -> Iterator[tuple[int, int]]:
+    """Yield the spans of the cells of a Markdown table, without surrounding spaces.
+
+    Example:
+        >>> table = markdown_table([["a", "b"], [1, "x|y"]])
+        >>> [table[start:end] for start, end in cell_spans(table)]
+        ['a', 'b', '1', 'x\\\\|y']
+    """
+    at = 0
+    for number, row in enumerate(table.split("\n")):
+        bars = [at + bar.start() for bar in BAR.finditer(row)]
+        at += len(row) + 1
+        if number != 1:  # the line below the header has no cells
+            for left, right in pairwise(bars):
+                cell = table[left + 1 : right]
+                start = left + 1 + len(cell) - len(cell.lstrip())
+                yield start, start + len(cell.strip())
 
 
 def may_have_rows(lines: Lines) -> bool:

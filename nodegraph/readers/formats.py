@@ -15,7 +15,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from functools import cache
+from functools import cache, partial
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any, overload
@@ -458,20 +458,15 @@ class RegisteredReader:
                 f"the reader of {self.pattern!r} can't run in a process of its own: {reason}; put "
                 "its function or class into a module, or register it with isolated=False"
             )
-        self.run_in_process(reason)
+        self.isolated = False  # the warning is logged once
+        logger.warning(
+            "the reader of %r runs in this process, without limits of time and memory, because it "
+            "can't be sent to another process (%s). Put its function or class into a module, or "
+            "register it with isolated=False",
+            self.pattern,
+            reason[:200],
+        )
         return None
-
-    def run_in_process(self, reason: str) -> None:
-        """Run in this process from now on, and log the reason once."""
-        if self.isolated is None:
-            self.isolated = False
-            logger.warning(
-                "the reader of %r runs in this process, where nothing limits its time and memory: "
-                "no other one can have it (%s). Put its function or class into a module, or say "
-                "that it is meant: register_reader(..., isolated=False)",
-                self.pattern,
-                reason[:200],
-            )
 
 
 _READERS: dict[str, RegisteredReader] = {}
@@ -577,21 +572,17 @@ def receive_readers(sent: Iterable[tuple[str, bytes]]) -> None:
     """Register readers from another process. A reader that can't be loaded raises when called."""
     for pattern, data in sent:
         try:
-            reader = pickle.loads(data)
-            _put(RegisteredReader(pattern, reader, as_reader(reader)))
+            reader = as_reader(pickle.loads(data))
         except Exception as error:  # from a module that the reader imports
-            _put(RegisteredReader(pattern, None, _unloadable(error)))
+            reader = partial(_raise_unloadable, f"{type(error).__name__}: {error}")
+        _put(RegisteredReader(pattern, None, reader))
 
 
-def _unloadable(error: Exception) -> Reader:
-    def read(path: Path) -> str:
-        raise UnloadableError(f"{type(error).__name__}: {error}")
-
-    return read
-
-
-class UnloadableError(Exception):
-    """A reader that can't be loaded in another process, or whose result can't be sent."""
+def _raise_unloadable(reason: str, path: Path) -> str:
+    raise ReadError(
+        f"can't read {path}: its process can't load its reader: {reason}; register the reader with "
+        "isolated=False"
+    )
 
 
 def supported_suffixes() -> list[str]:

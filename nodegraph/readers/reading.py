@@ -18,12 +18,10 @@ from ..workers.process_workers import Limits, ProcessWorkers, ask_caller, availa
 from .formats import (
     FileFormat,
     RegisteredReader,
-    UnloadableError,
     find_reader,
     how_to_read_more,
     readers_to_send,
     receive_readers,
-    registered_reader,
     supported_suffixes,
 )
 from .source_files import Ocr, ReadOptions, Records, SourceFile
@@ -56,10 +54,7 @@ def read_files(
         for file_id, reader in unisolated.items():
             yield file_id, _read_here(files[file_id], reader, options), False
         for file_id, read in parsed:
-            if isinstance(read, UnloadableError):
-                yield file_id, _read_where_it_can_be(files[file_id], read, options), False
-            else:
-                yield file_id, read, True
+            yield file_id, read, True
 
 
 def _reader(path: Path, options: ReadOptions) -> tuple[RegisteredReader | FileFormat, bool]:
@@ -93,17 +88,6 @@ def _reader(path: Path, options: ReadOptions) -> tuple[RegisteredReader | FileFo
     return reader, reader.pickled() is not None
 
 
-def _read_where_it_can_be(
-    path: Path, error: UnloadableError, options: ReadOptions
-) -> Records | ReadError:
-    """Read a file in this process, after another process could not load the reader."""
-    reader = registered_reader(path)
-    if reader is None or reader.isolated:
-        return ReadError(f"can't read {path}: its process can't load its reader: {error}")
-    reader.run_in_process(str(error))
-    return _read_here(path, reader, options)
-
-
 def _read_here(
     path: Path, reader: RegisteredReader | FileFormat, options: ReadOptions
 ) -> Records | ReadError:
@@ -126,7 +110,7 @@ def _unreadable(path: Path, error: Exception) -> ReadError:
 @contextmanager
 def parsing(
     files: Sequence[tuple[K, Path]], options: ReadOptions
-) -> Iterator[Iterator[tuple[K, Records | ReadError | UnloadableError]]]:
+) -> Iterator[Iterator[tuple[K, Records | ReadError]]]:
     """Parse files on all cores, and yield the results in order of completion.
 
     Files that are not parsed at the end of the block are canceled.
@@ -174,7 +158,7 @@ def _share_of_memory(count: int) -> int:
 
 def _parsed(
     parse: Callable[[str], list[Any]], path: Path, options: ReadOptions
-) -> Records | ReadError | UnloadableError:
+) -> Records | ReadError:
     """Return the records of a file, or its error."""
     try:
         kind, *values = parse(str(path))
@@ -192,8 +176,6 @@ def _parsed(
         )
     except Exception as error:  # an invalid reply
         return ReadError(f"can't read {path}: {error}")
-    if kind == "unloadable":
-        return UnloadableError(*values)
     if kind == "error":
         message, reason, skippable = values
         return ReadError(message, reason, skippable=skippable)
@@ -245,9 +227,8 @@ class FileParser:
             try:
                 return ["read", encode(records)]
             except TypeError as error:  # metadata of an unsupported class
-                return ["unloadable", str(error)]
-        except UnloadableError as error:
-            return ["unloadable", str(error)]
+                remedy = "or register its reader with isolated=False"
+                return ["error", f"can't read {file}: {error}; {remedy}", "damaged", False]
         except ReadError as error:
             return ["error", str(error), error.kind, error.skippable]
         except MemoryError:

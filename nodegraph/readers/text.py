@@ -8,7 +8,6 @@ import io
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -46,26 +45,7 @@ def markdown_table(rows: Iterable[Iterable[object]]) -> str:
     return "\n".join([*lines[:1], f"|{' --- |' * width}", *lines[1:]]) if width else ""
 
 
-_BAR = re.compile(r"(?<!\\)\|")
-
-
-def cell_spans(table: str) -> Iterator[tuple[int, int]]:
-    """Yield the spans of the cells of a Markdown table, without surrounding spaces.
-
-    Example:
-        >>> table = markdown_table([["a", "b"], [1, "x|y"]])
-        >>> [table[start:end] for start, end in cell_spans(table)]
-        ['a', 'b', '1', 'x\\\\|y']
-    """
-    at = 0
-    for number, row in enumerate(table.split("\n")):
-        bars = [at + bar.start() for bar in _BAR.finditer(row)]
-        at += len(row) + 1
-        if number != 1:  # the line below the header has no cells
-            for left, right in pairwise(bars):
-                cell = table[left + 1 : right]
-                start = left + 1 + len(cell) - len(cell.lstrip())
-                yield start, start + len(cell.strip())
+BAR = re.compile(r"(?<!\\)\|")
 
 
 _TABLE_LINE = re.compile(r"(?m)^\|.*$")
@@ -84,7 +64,7 @@ def sheet_layout(text: str, sheets: Sequence[tuple[int, Sequence[int]]]) -> Layo
         lines = list(_TABLE_LINE.finditer(page))
         del lines[1:2]  # the line below the header is not a row
         for row, line in zip(rows, lines, strict=True):
-            right = left + len(_BAR.findall(line[0])) - 1
+            right = left + len(BAR.findall(line[0])) - 1
             boxes.append(TextBox(at + line.start(), at + line.end(), left, row, right, row + 1))
         at += len(page) + 1
     return Layout(boxes, in_cells=True)

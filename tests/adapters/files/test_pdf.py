@@ -15,10 +15,11 @@ from nodekin.adapters.files.pdf_layout import (
     pages_as_text,
     with_parts_joined,
 )
+from nodekin.adapters.files.pdf_tables import cell_spans
 from nodekin.nodegraph import Document, NodeGraph, ReadError, ReadOptions
 from nodekin.nodegraph.locations import SCALE, Layout
 from nodekin.nodegraph.readers.source_files import SourceFile
-from nodekin.nodegraph.readers.text import cell_spans, markdown_table
+from nodekin.nodegraph.readers.text import markdown_table
 
 TEXT = b"BT /F 12 Tf 20 250 Td (Tea is a drink.) Tj ET"
 IMAGE = b"q 200 0 0 200 20 20 cm /I Do Q"

@@ -255,27 +255,42 @@ def test_what_a_reader_gives_in_another_process_is_what_it_gives_here(folder: Pa
         assert node.search_text == SearchText("headings")  # of no other metadata
 
 
-@pytest.mark.parametrize(
-    ("reader", "why"),
-    [
-        (lambda path: str(os.getpid()), "Can't pickle|can't pickle|Can't get local"),
-        (outside_readers.OnlyHere(), "no module named elsewhere"),
-        (outside_readers.read_unwritable, "can't be kept in a file"),
-    ],
-    ids=["lambda", "not importable there", "not JSON"],
-)
-def test_what_no_other_process_can_have_runs_here_and_is_said_once(
-    folder: Path, reader, why: str, caplog: pytest.LogCaptureFixture
+def test_a_reader_that_can_not_be_pickled_runs_here_with_one_warning(
+    folder: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
+    def reader(path: Path) -> str:
+        return str(os.getpid())
+
     register_reader("*.msg", reader)
     for _ in range(2):
         assert texts_of(folder)["a"] == str(os.getpid())
     (record,) = [r for r in caplog.records if "runs in this process" in r.message]
-    assert re.search(why, record.message)
+    assert re.search("Can't pickle|can't pickle|Can't get local", record.message)
     register_reader("*.msg", reader, isolated=False)
     caplog.clear()
     assert texts_of(folder)["a"] == str(os.getpid())
     assert not caplog.records
     register_reader("*.msg", reader, isolated=True)
-    with pytest.raises((TypeError, ReadError), match=r"process of its own|can't load its reader"):
+    with pytest.raises(TypeError, match="process of its own"):
         NodeGraph(folder, progress=False, on_error="raise")
+
+
+@pytest.mark.parametrize(
+    ("reader", "reason"),
+    [
+        (
+            outside_readers.OnlyHere(),
+            "can't load its reader: ImportError: no module named elsewhere",
+        ),
+        (outside_readers.read_unwritable, "can't be kept in a file"),
+    ],
+    ids=["not importable", "not JSON"],
+)
+def test_a_reader_that_fails_in_another_process_raises_with_the_remedy(
+    folder: Path, reader, reason: str
+) -> None:
+    register_reader("*.msg", reader)
+    with pytest.raises(ReadError, match=f"{reason}.*isolated=False"):
+        NodeGraph(folder, progress=False, on_error="raise")
+    register_reader("*.msg", reader, isolated=False)
+    assert texts_of(folder)["a"] == str(os.getpid())
