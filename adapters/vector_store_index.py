@@ -383,7 +383,7 @@ class StoreIndex(FilterIndex):
             return self._scored(np.flatnonzero(allowed), query)
         unwritten_rows = self._rows(unwritten, allowed)
         requested = (limit + limit // 4 + 4) * self._table.living // count
-        while requested <= _MAX_REQUESTED:
+        while requested <= min(_MAX_REQUESTED, count):  # else comparing all costs less
             ids = self._backend.nearest_ids(query, requested)
             found = self._rows(ids, allowed)
             rows, scores = self._scored(np.union1d(found, unwritten_rows), query)

@@ -145,7 +145,7 @@ def test_ties_are_in_document_order(index, stores):
     for first in (0, 30):
         found = retriever.retrieve("tea", filters={"n": {"gte": first}})
         assert [each.node.id for each in found] == [str(first + n) for n in range(3)]
-    assert stores["ROOT"].asked[:3] == [7, 28, 112]  # for more, as long as all tie
+    assert stores["ROOT"].asked[:2] == [7, 28]  # more, as long as all tie
 
 
 def test_a_filter_that_leaves_little_is_still_filled(index, stores):
