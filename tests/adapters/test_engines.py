@@ -6,6 +6,7 @@ Chroma is a server in a process of its own, Milvus is a milvus-lite file.
 from __future__ import annotations
 
 import hashlib
+import re
 import socket
 import subprocess
 import sys
@@ -296,3 +297,22 @@ def test_stopped_engine_raises_and_is_used_when_it_is_back(
     engine.start()
     graph.close()
     same(graph, engine.index())
+
+
+PAGE = Path(__file__).parents[2] / "docs" / "stores.md"
+
+
+def test_example_on_the_page_runs(
+    engine: Engine,
+    graph: NodeGraph,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    request: pytest.FixtureRequest,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    blocks = re.findall(r"```py\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    package = PACKAGES[request.node.callspec.params["engine"]]
+    (block,) = (block for block in blocks if f"from {package} import" in block)
+    scope: dict[str, Any] = {}
+    exec(block, scope)
+    same(graph, scope["index"])
