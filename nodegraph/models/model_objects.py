@@ -90,7 +90,7 @@ def check_named(name: str, remedy: str) -> None:
         function = name.removeprefix(_UNNAMED).rsplit(" ", 1)[0]
         function = function if function.isidentifier() else "function"
         raise ValueError(
-            "a function that is used as a model needs a name if its results are stored in a file: "
+            "a function that is used as a model needs a name if its results are stored: "
             + remedy.format(function=function)
         )
 

@@ -98,13 +98,10 @@ class ProcessWorkers:
         with self._lock:
             worker = self._idle.pop() if self._idle else None
         if worker is None:
-            worker = _Process(self._count, self._limits)
+            worker = _Process(self._function, self._count, self._limits)
             with self._lock:
                 self._started.add(worker)
         try:
-            if not worker.has_function:
-                _result(worker.exchange(self._function))
-                worker.has_function = True
             kind, value = worker.exchange(pickle.dumps(argument))
             while kind == "question":
                 kind, value = worker.exchange(pickle.dumps(self._answered(value)))
@@ -174,7 +171,7 @@ _PROGRAM = (
 
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 
-_START_SECONDS = 300  # for a process to start and to load its function
+_START_SECONDS = 300  # for the first call, which loads the function
 
 _START_CPU_SECONDS = 30  # the same in processor time
 
@@ -184,12 +181,13 @@ _WAITING = 12  # real time per processor time, on a busy machine
 class _Process:
     """A process, connected by pipes."""
 
-    def __init__(self, count: int, limits: Limits) -> None:
+    def __init__(self, function: bytes, count: int, limits: Limits) -> None:
         paths = os.pathsep.join(path or os.getcwd() for path in sys.path)
         share = str(max(1, available_cores() // count))
-        self.has_function = self.ended = False
+        self.ended = False
         self._limits = limits
         self._seconds = max(_START_SECONDS, _WAITING * limits.seconds)
+        self._function: bytes | None = function
         self._process = subprocess.Popen(
             [sys.executable, "-c", _PROGRAM, str(limits.seconds), str(limits.memory_bytes)],
             stdin=subprocess.PIPE,
@@ -214,6 +212,9 @@ class _Process:
         timer.daemon = True
         timer.start()
         try:
+            if self._function is not None:
+                _write(self._requests, self._function)
+                self._function = None
             _write(self._requests, message)
             reply = _read(self._replies)
         except (OSError, ValueError):  # the process has ended, or was closed
@@ -312,15 +313,12 @@ def main() -> None:
     global _ask
     _ask = ask
     function: Callable[[Any], Any] | None = None
-    while (message := _read(requests)) is not None:
+    pickled = _read(requests)
+    while pickled and (message := _read(requests)) is not None:
         _end_after(seconds if function else max(_START_CPU_SECONDS, seconds))
         try:
-            value = pickle.loads(message)
-            if function is None:
-                function, value = value, None
-            else:
-                value = function(value)
-            reply = pickle.dumps(("value", value))
+            function = function or pickle.loads(pickled)
+            reply = pickle.dumps(("value", function(pickle.loads(message))))
         except BaseException as error:  # some parsers' errors do not derive from Exception
             reply = pickle.dumps(_error_message(error))
         send(reply)
