@@ -251,7 +251,8 @@ class NearDuplicateFilter:
     def _by_vectors(self, texts: Sequence[str]) -> Iterator[int]:
         assert self.embedder is not None
         vectors = np.asarray(self.embedder.passages(texts), np.float64).reshape(len(texts), -1)
-        units = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+        lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+        units = vectors / np.where(lengths, lengths, 1)  # zeros: no usable vector, like no other
         saved: list[int] = []
         for position, unit in enumerate(units):
             like = np.flatnonzero(units[saved] @ unit >= self.threshold - 1e-9)

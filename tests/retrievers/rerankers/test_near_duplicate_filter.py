@@ -76,6 +76,15 @@ def test_by_vectors() -> None:
     assert Reranker("NearDuplicateFilter").is_filter
 
 
+@pytest.mark.filterwarnings("error")
+def test_texts_without_usable_vectors_are_no_duplicates() -> None:
+    def embed(texts: list[str]) -> list[list[float]]:
+        return [[0.0, float("nan")] if text[0] == "x" else [1.0, 0.0] for text in texts]
+
+    selected = NearDuplicateFilter(model=embed).rerank(results("x one", "a", "x two", "b"), "q")
+    assert [result.node.text for result in selected] == ["x one", "a", "x two"]
+
+
 @pytest.mark.parametrize("threshold", [0, -1, 1.5, float("nan")])
 def test_thresholds(threshold: float) -> None:
     with pytest.raises(ValueError, match="above 0, and 1 at most"):
