@@ -1,4 +1,4 @@
-"""Embed and score with models of sentence-transformers."""
+"""Embedding models and cross-encoders of sentence-transformers."""
 
 from __future__ import annotations
 
@@ -25,34 +25,33 @@ _DTYPES = ("auto", "float32", "float16", "bfloat16")
 
 
 class SentenceTransformerEmbedder:
-    """Embed with a model of sentence-transformers, from a folder or the model hub.
+    """An embedding model of sentence-transformers, from a folder or the model hub.
 
-    A graph takes a bare ``SentenceTransformer`` too, with the prompts that it is configured with.
-    Choose this one to give prompts yourself, as the E5 and BGE models want them, to shorten or
-    normalize vectors, or to be sure that nothing is downloaded.
+    A graph also accepts a bare ``SentenceTransformer``, with its configured prompts. Use this
+    class to set prompts, which E5 and BGE models require, to truncate or normalize vectors, or to
+    prevent downloads.
+
+    Vectors are cached by the model's weights, a converted ``dtype``, the passage prompt and the
+    normalization. Another folder or another query prompt does not require new vectors.
 
     Args:
         model: A folder, a name on the model hub, or a ``SentenceTransformer``.
-        query_prompt: What is put before a query, such as ``"query: "``; the model's own if None.
-        passage_prompt: What is put before a passage, such as ``"passage: "``.
-        normalize: Whether vectors get the length 1.
-        batch_size: How many texts the model sees at once. None for as many as suit the device, by
-            their tokens: much quicker than a fixed number.
-        device: Where it runs, such as ``"cpu"`` or ``"cuda:0"``; None for the best there is.
-        dtype: The numbers it computes with: ``"float32"``, ``"float16"``, ``"bfloat16"``, or
-            ``"auto"`` for float16 on a GPU and float32 elsewhere. None for those it comes with.
-        local_files_only: Whether to fail rather than download.
+        query_prompt: The prefix of queries, such as ``"query: "``. None: the model's prompt.
+        passage_prompt: The prefix of passages, such as ``"passage: "``. None: the model's prompt.
+        normalize: Whether to normalize vectors to length 1.
+        batch_size: Number of texts per batch. None: batches by number of tokens, as suits the
+            device, which is much faster.
+        device: The device, such as ``"cpu"`` or ``"cuda:0"``. None: the best device.
+        dtype: The type of numbers: ``"float32"``, ``"float16"``, ``"bfloat16"``, or ``"auto"``
+            for float16 on a GPU and float32 otherwise. None: the model's type.
+        local_files_only: Whether to fail instead of downloading.
         **settings: Further arguments of ``SentenceTransformer``, such as ``truncate_dim``.
 
-    The vectors are kept under a name made of the model's weights, a ``dtype`` that is not their
-    own, the prompt for passages and the normalization, so that neither another folder nor another
-    prompt for queries embeds anew.
-
     Raises:
-        ImportError: If sentence-transformers is needed to load the model, and not installed.
-        TypeError: If a loaded model comes with arguments for loading it.
-        ValueError: If the dtype is another one, or the batch size below 1.
-        OSError: If there is no such model.
+        ImportError: If sentence-transformers is required to load the model and missing.
+        TypeError: If a loaded model is given with arguments for loading.
+        ValueError: If the dtype is invalid, or the batch size is below 1.
+        OSError: If the model is missing.
     """
 
     def __init__(
@@ -111,7 +110,7 @@ class SentenceTransformerEmbedder:
         )
 
     def embed_batches(self, texts: Sequence[str]) -> Iterator[Batch] | None:
-        """Return texts in batches as they are embedded. None where a number of texts says which."""
+        """Return passages in batches, the longest first, None if ``batch_size`` decides."""
         return self._encoder.embed_batches(list(texts))
 
     def embed(self, texts: Sequence[str]) -> Any:
@@ -140,7 +139,7 @@ _ATTENTION = Lock("another thread that starts a model on a GPU")
 
 @contextmanager
 def _attention_without_plans(device: Any) -> Iterator[None]:
-    """Keep attention from cuDNN, which plans for some .1 s whenever a batch has a new shape."""
+    """Disable attention by cuDNN, which plans for about 0.1 s per new shape of a batch."""
     if device.type != "cuda":
         yield
         return
@@ -148,11 +147,11 @@ def _attention_without_plans(device: Any) -> Iterator[None]:
 
     names = "FLASH_ATTENTION", "EFFICIENT_ATTENTION", "MATH"
     with _ATTENTION.held(), sdpa_kernel([getattr(SDPBackend, name) for name in names]):
-        yield  # what is set is set for all threads
+        yield  # the setting applies to all threads
 
 
 class _DirectTransformer:
-    """Compute a model of sentence-transformers from tokens, in batches of like lengths.
+    """A sentence-transformers model that is computed from tokens, in batches of similar lengths.
 
     Args:
         model: The model.
@@ -167,7 +166,7 @@ class _DirectTransformer:
         return CPU_BATCH_TOKENS if on_cpu else GPU_BATCH_TOKENS
 
     def _is_text_model(self, task: str) -> bool:
-        """Whether the first module is a transformer that reads texts as they are tokenized."""
+        """Return whether the first module is a text transformer for a task."""
         model = self._model
         first = next(iter(model.children()), None)
         tokenizer: Any = getattr(model, "tokenizer", None)
@@ -186,7 +185,7 @@ class _DirectTransformer:
         )
 
     def _tokenized(self, *texts: Sequence[str], truncation: bool = True) -> list[Tokens]:
-        """Tokenize texts, or pairs of two lists, with the tokens that the model adds to them."""
+        """Tokenize texts, or pairs of two lists, with special tokens."""
         settings: dict[str, Any] = {"truncation": "longest_first" if truncation else False}
         settings |= {"return_attention_mask": False, "verbose": False}
         tokens: list[Tokens] = []
@@ -198,11 +197,11 @@ class _DirectTransformer:
         return tokens
 
     def _batches(self, tokens: Sequence[Tokens]) -> list[list[int]]:
-        """Return which texts to compute together, the longest first."""
+        """Return the positions of texts in batches, the longest first."""
         return padded_batches([len(row["input_ids"]) for row in tokens], self._batch_tokens)
 
     def _output(self, batch: Sequence[Tokens], output: str) -> Any:
-        """Return what the model makes of a batch. On a GPU it may still be computing."""
+        """Return the output of the model for a batch. A GPU may still be computing."""
         import torch  # loaded with the model
 
         device = self._model.device
@@ -216,7 +215,7 @@ class _DirectTransformer:
             return self._model(features)[output]
 
     def _padded(self, batch: Sequence[Tokens]) -> dict[str, np.ndarray[Any, Any]]:
-        """Fill rows up to the longest."""
+        """Pad rows to the length of the longest row."""
         tokenizer = self._model.tokenizer
         fill = {"input_ids": tokenizer.pad_token_id, "token_type_ids": tokenizer.pad_token_type_id}
         lengths = np.array([len(row["input_ids"]) for row in batch])
@@ -229,10 +228,9 @@ class _DirectTransformer:
 
 
 class TransformerPairs(_DirectTransformer):
-    """Compute a ``CrossEncoder`` from tokens, in batches of like lengths bounded by tokens.
+    """A ``CrossEncoder`` that is computed from tokens, in batches with a limit of tokens.
 
-    Pairs are tokenized once, to count and to compute. The scores are those of ``predict`` but for
-    rounding.
+    Pairs are tokenized once. Scores differ from ``predict`` by rounding only.
 
     Args:
         model: The model.
@@ -240,7 +238,7 @@ class TransformerPairs(_DirectTransformer):
 
     @property
     def is_usable(self) -> bool:
-        """Whether the model is one transformer of sentence-transformers 6, without prompts."""
+        """Whether the model is a single transformer of sentence-transformers 6 without prompts."""
         return (
             len(list(self._model.children())) == 1
             and self._is_text_model("sequence-classification")
@@ -250,7 +248,7 @@ class TransformerPairs(_DirectTransformer):
     def tokenized(
         self, queries: Sequence[str], texts: Sequence[str], truncation: bool
     ) -> list[Tokens]:
-        """Tokenize pairs, with the tokens that the model adds to them."""
+        """Tokenize pairs, with special tokens."""
         return self._tokenized(queries, texts, truncation=truncation)
 
     def computed(self, tokens: Sequence[Tokens]) -> Any:
@@ -270,10 +268,9 @@ class TransformerPairs(_DirectTransformer):
 
 
 class TransformerVectors(_DirectTransformer):
-    """Compute a ``SentenceTransformer`` from tokens, in batches of like lengths bounded by tokens.
+    """A ``SentenceTransformer`` that is computed from tokens, in batches with a limit of tokens.
 
-    Texts are tokenized once, to count and to compute. The vectors are those of ``encode`` but for
-    rounding.
+    Texts are tokenized once. Vectors differ from ``encode`` by rounding only.
 
     Args:
         model: The model.
@@ -284,10 +281,12 @@ class TransformerVectors(_DirectTransformer):
         self._lock = Lock("another thread that tokenizes")
 
     def is_usable(self, prompt: str) -> bool:
-        """Whether it is a transformer of sentence-transformers 6, pooling, and normalization.
+        """Return whether the model is a standard model of sentence-transformers 6.
+
+        Such a model consists of a transformer, pooling and optional normalization.
 
         Args:
-            prompt: What is put before a text.
+            prompt: The prefix of texts.
         """
         first, *others = [*self._model.children()] or [None]
         names = [type(module).__name__ for module in others]
@@ -351,7 +350,7 @@ class TransformerVectors(_DirectTransformer):
         return batch, begun if isinstance(begun, Exception) else _outcome(self.ended, begun)
 
     def tokenized(self, texts: Sequence[str]) -> list[Tokens]:
-        """Tokenize texts, with the tokens that the model adds to them."""
+        """Tokenize texts, with special tokens."""
         with self._lock.held():
             return self._tokenized(texts)
 
@@ -364,7 +363,7 @@ class TransformerVectors(_DirectTransformer):
             return torch.nn.functional.normalize(vectors, dim=1) if normalize else vectors
 
     def ended(self, vectors: Any) -> Any:
-        """Wait for vectors, and return them as an array."""
+        """Wait for vectors, and return an array."""
         return vectors.float().cpu().numpy()
 
 
