@@ -102,34 +102,34 @@ def store_indexes(
     arguments: Callable[[NodeGraph, str, str], tuple[Any, ...]],
     backend: Callable[[Any], VectorBackend],
 ) -> StoreIndexes:
-    """Return what ``as_index`` of a framework returns for a store, or a function that makes stores.
+    """Return the result of a framework's ``as_index``.
 
     Args:
-        store: A vector store of the framework, shared by all groups, or a function that makes one
-            for a group.
-        framework: Its name, for messages.
-        kind: Its class of vector stores.
+        store: A vector store of the framework, shared by all groups, or a function that creates
+            the store of a group.
+        framework: The framework's name, for messages.
+        kind: The framework's class of vector stores.
         arguments: Returns the arguments of that function for a graph, a group and a key.
         backend: Returns the backend of a store.
 
     Raises:
-        TypeError: If it is neither.
+        TypeError: If ``store`` is neither.
     """
     if isinstance(store, kind):
         single = backend(store)
         return StoreIndexes(store, lambda graph, group, key: single, is_shared=True)
     if not callable(store) or isinstance(store, type):
         raise TypeError(
-            f"as_index takes a {framework} vector store, or a function that makes one for a group, "
-            f"not {store!r:.80}"
+            f"store must be a {framework} vector store or a function that creates the store of a "
+            f"group, got {store!r:.80}"
         )
 
     def create(graph: NodeGraph, group: str, key: str) -> VectorBackend:
         created = store(*arguments(graph, group, key))
         if not isinstance(created, kind):
             raise TypeError(
-                f"as_index got a function that made {created!r:.80} for the group {group!r}, which "
-                f"is no {framework} vector store"
+                f"the function given to as_index must return a {framework} vector store, got "
+                f"{created!r:.80} for the group {group!r}"
             )
         return backend(created)
 
@@ -138,12 +138,14 @@ def store_indexes(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StoreIndexes:
-    """Make the index of a graph's group in a vector store. The same store makes equal objects.
+    """A factory of indexes in vector stores, for ``Retriever(index=)``.
+
+    Factories of the same store are equal.
 
     Attributes:
-        store: The vector store, or the function that makes one for a group.
+        store: The vector store, or the function that creates the store of a group.
         backend: Returns the backend for a graph, a group and a key.
-        is_shared: Whether all groups share one store, which has room for one embedding only.
+        is_shared: Whether all groups share one store, which is limited to one embedding.
     """
 
     store: object
@@ -153,7 +155,7 @@ class StoreIndexes:
 
     @property
     def cosine(self) -> Similarity:
-        """The similarity that searches in the store: for what takes no ``index=``.
+        """The similarity that searches in the store, for retrievers without ``index=``.
 
         ``RecursiveRetriever(graph, groups, target, as_index(...).cosine)``
         """
@@ -171,19 +173,18 @@ class StoreIndexes:
         """Return the index of a group's embeddings of one key.
 
         Raises:
-            TypeError: If the similarity is not the cosine, or no vector store was made.
+            TypeError: If the similarity is not the cosine, or the function returned no store.
             ValueError: If the store has vectors of another of the graph's embeddings.
         """
         if key is None or not isinstance(similarity, Cosine):
             raise TypeError(
-                f"a vector store is an index for the similarity 'cosine', not for "
-                f"{similarity.name!r}"
+                f"a vector store requires the similarity 'cosine', got {similarity.name!r}"
             )
         if self.is_shared and (first := self._keys.setdefault(id(graph), key)) != key:
             raise ValueError(
-                f"the vector store has vectors of the embedding {first!r}, and can't have those "
-                f"of {key!r} too; search one (embed_keys=[...]), or give as_index a function that "
-                "makes a store for each"
+                f"the vector store has vectors of the embedding {first!r} and can't also hold "
+                f"those of {key!r}; search one embedding (embed_keys=[...]), or give as_index a "
+                "function that creates a store for each"
             )
         return StoreIndex(graph, group, key, self.backend(graph, group, key))
 

@@ -1,4 +1,4 @@
-"""Let a LangChain vector store be the index of a graph's embeddings."""
+"""A LangChain vector store as the index of a graph's embeddings."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ..vector_store_record import row_count, store_identity
 logger = logging.getLogger(__name__)
 
 MakeStore = Callable[[Embeddings, str], VectorStore]
-"""Makes a vector store, empty or that of last time, of a model and the name of a group."""
+"""Returns a vector store for a model and the name of a group, empty or from an earlier process."""
 
 _ID, _GROUP, _FINGERPRINT = "node_id", "group", "made_of"
 
@@ -34,28 +34,24 @@ _SAME_MODEL = 0.99  # the cosine of two vectors of one text by one model, at lea
 
 
 def as_index(store: VectorStore | MakeStore) -> StoreIndexes:
-    """Let a LangChain vector store hold and search a graph's vectors, for ``Retriever(index=)``.
+    """Store and search a graph's vectors in a LangChain vector store, for ``Retriever(index=)``.
 
-    Choose it where vectors have to lie in an engine of yours. The store follows the
-    graph: nodes are added to it and deleted from it before the next search. Targets, filters,
-    fusions, recursion and scores are as with the built-in index, which is quicker on one machine.
+    Use it if the vectors have to be in your own engine. New and changed nodes are written before
+    the next search. Targets, filters, fusions, recursion and scores are those of the built-in
+    index, which is faster on one machine. See ``docs/stores.md``, "Engines".
 
-    The store is searched by the query's vector, for more nodes as long as filters or ties leave
-    too few. Cosines are the graph's own, computed from its vectors. Where the store returns fewer
-    nodes than there are, all are compared one by one, so that none is missing, and the log says so.
-
-    What a store has from an earlier process is used where it can be looked up (``get_by_ids``),
-    and written again where not. Anything else in it stays.
+    The store returns candidates by the query's vector; cosines are computed from the graph's
+    vectors. The graph records what was written, so that a new process looks up a sample only. If
+    the store has lost rows, they are written again. Other rows in the store are ignored.
 
     Args:
-        store: A function that makes a store, from a LangChain model that gives the graph's
-            vectors, and the name of the group: each group has a store of its own then, and no
-            text is embedded twice, or a store, whose model has to be that of the graph, best
-            ``GraphEmbeddings(graph)``. It is for one graph and one of its embeddings. Several
-            groups may share it, at the price of longer searches.
+        store: A function that creates the store of a group, from a LangChain embedding model
+            that returns the graph's vectors, and the name of the group. Or a store for one graph
+            and one of its embeddings, shared by several groups (searches are slower). Its model
+            must be the graph's, best ``GraphEmbeddings(graph)``.
 
     Raises:
-        TypeError: If it is neither, or a store that can't search by vector or delete.
+        TypeError: If ``store`` is neither, or can't search by vector or delete.
 
     Example:
         >>> from langchain_core.vectorstores import InMemoryVectorStore
@@ -77,13 +73,13 @@ def _arguments(graph: NodeGraph, group: str, key: str) -> tuple[GraphEmbeddings,
 
 
 class LangChainBackend:
-    """Read and write a LangChain vector store for an index.
+    """The operations of a LangChain vector store that an index needs.
 
     Args:
         store: The vector store.
 
     Raises:
-        TypeError: If it can't search by vector or delete.
+        TypeError: If the store can't search by vector or delete.
     """
 
     def __init__(self, store: VectorStore) -> None:
@@ -119,7 +115,7 @@ class LangChainBackend:
         """Delete nodes.
 
         Raises:
-            ValueError: If the store says that it did not.
+            ValueError: If the store returns False.
         """
         if self._store.delete(list(ids)) is False:
             raise ValueError(
@@ -128,14 +124,14 @@ class LangChainBackend:
             )
 
     def add(self, nodes: Sequence[EmbeddedNode]) -> None:
-        """Add nodes. The store embeds their texts, with ``GraphEmbeddings`` at no cost.
+        """Add nodes. The store embeds their texts; ``GraphEmbeddings`` returns stored vectors.
 
         Raises:
-            ValueError: If the store's model is not that of the graph.
+            ValueError: If the store's model is not the graph's.
         """
         self._check_model(nodes[0].text, nodes[0].vector)
         documents = [
-            # Little metadata, since many stores allow but few and flat fields.
+            # Many stores allow only few, flat metadata fields.
             Document(
                 row.text,
                 metadata={_ID: row.node.id, _GROUP: row.node.group, _FINGERPRINT: row.fingerprint},
@@ -170,7 +166,7 @@ class LangChainBackend:
 
 
 def _node_id(document: Document) -> str:
-    """Return the id of the node that a document stands for. Some stores lose documents' ids."""
+    """Return the id of a document's node. Some stores drop the ids of documents."""
     return document.id or str(document.metadata.get(_ID, ""))
 
 
@@ -178,7 +174,7 @@ _units: ContextVar[bool] = ContextVar("unit_vectors", default=False)
 
 
 def unit_vectors() -> AbstractContextManager[bool]:
-    """Let ``GraphEmbeddings`` give vectors of unit length in the block: a store may measure L2."""
+    """Let ``GraphEmbeddings`` return unit vectors in the block: a store may compare by L2."""
     return context_value(_units, True)
 
 

@@ -1,4 +1,4 @@
-"""Let a LlamaIndex vector store be the index of a graph's embeddings."""
+"""A LlamaIndex vector store as the index of a graph's embeddings."""
 
 from __future__ import annotations
 
@@ -22,19 +22,16 @@ _FINGERPRINT = "nodekin_vector"  # hash of the model and the text of a stored ve
 
 
 def as_index(store: BasePydanticVectorStore | MakeStore) -> StoreIndexes:
-    """Let a LlamaIndex vector store hold and search a graph's vectors: ``Retriever(index=)``.
+    """Store and search a graph's vectors in a LlamaIndex vector store, for ``Retriever(index=)``.
 
-    Choose it if the vectors have to be in your own engine. The store is synchronized with the
-    graph: nodes are added to it and deleted from it before the next search. Targets, filters,
-    fusions, recursion and scores are as with the built-in index, which is faster on one machine.
+    Use it if the vectors have to be in your own engine. New and changed nodes are written before
+    the next search. Targets, filters, fusions, recursion and scores are those of the built-in
+    index, which is faster on one machine. See ``docs/stores.md``, "Engines".
 
-    The vectors are the graph's own; the store needs no model. It is searched by the query's
-    vector, for more nodes as long as filters or ties leave too few; cosines are computed again
-    from the graph's vectors. If the store returns fewer nodes than there are, all are compared one
-    by one, so that none is missing, with a warning in the log.
-
-    Nodes that are in the store from an earlier process are used if they can be looked up
-    (``get_nodes``), and written again if not. Anything else in it stays.
+    The vectors are the graph's; the store needs no model. It returns candidates by the query's
+    vector; cosines are computed from the graph's vectors. The graph records what was written, so
+    that a new process looks up a sample only. If the store has lost rows, they are written again.
+    Other rows in the store are ignored.
 
     Args:
         store: A vector store, for one graph and one of its embeddings; several groups may share
@@ -63,7 +60,7 @@ def as_index(store: BasePydanticVectorStore | MakeStore) -> StoreIndexes:
 
 
 class LlamaIndexBackend:
-    """Read and write a LlamaIndex vector store for an index.
+    """The operations of a LlamaIndex vector store that an index needs.
 
     Args:
         store: The vector store.

@@ -315,7 +315,7 @@ def test_one_store_is_not_for_two_embeddings():
     assert Retriever(
         graph, "ROOT", "cosine", index=index, settings=RetrieverSettings(embed_keys=["a"])
     ).retrieve("tea")
-    with pytest.raises(ValueError, match=r"embedding 'a', and can't have those of 'b'"):
+    with pytest.raises(ValueError, match=r"embedding 'a' and can't also hold those of 'b'"):
         Retriever(graph, "ROOT", "cosine", index=index).retrieve("tea")
 
 
@@ -416,7 +416,7 @@ def test_a_newer_state_is_not_undone_by_an_older_one(index, stores, monkeypatch)
 
 
 def test_only_cosines_are_searched(index):
-    with pytest.raises(TypeError, match="not for 'bm25'"):
+    with pytest.raises(TypeError, match="got 'bm25'"):
         Retriever(library(), "sentence", "bm25", index=index).retrieve("tea")
 
 

@@ -9,7 +9,7 @@ from engines import Engine
 from index_checks import check_index, check_retriever
 from stress import amount
 
-from nodekin.nodegraph import Document, NodeGraph, count_tokens
+from nodekin.nodegraph import Document, Embedder, NodeGraph, count_tokens
 from nodekin.retrievers import (
     FusionRetriever,
     Retriever,
@@ -78,7 +78,7 @@ def letters(texts: list[str]) -> list[list[float]]:
 
 
 def built(**options: Any) -> NodeGraph:
-    graph = NodeGraph(embed=letters, progress=False, **options)
+    graph = NodeGraph(embed=Embedder(letters, "letters"), progress=False, **options)
     graph.create_node_group("line", str.splitlines)
     graph.create_node_group("word", str.split, parent="line")
     return graph
@@ -146,7 +146,10 @@ def test_windows_within_a_budget_are_those_of_memory(engine: Engine) -> None:
     """By words and the vectors of sentences, which a window takes from where they are kept."""
     text = "The green tea is here. A river ran by. Nobody came. Milk is white. The bank is shut. "
     documents = [Document(text * 4 + f"Boat {n} is on the river. " + text * 4) for n in range(3)]
-    graphs = [NodeGraph(embed=letters, progress=False, **o) for o in (engine.options(), {})]
+    graphs = [
+        NodeGraph(embed=Embedder(letters, "letters"), progress=False, **o)
+        for o in (engine.options(), {})
+    ]
     on_engine, in_memory = map(as_retriever, graphs)
     for graph in graphs:
         graph.add(documents)

@@ -16,34 +16,34 @@ _PAGES = "index values"  # kinds of values in the store
 
 _NUMBERS = "index numbers"
 
-_PAGE = 1_000  # values that are stored together
+_PAGE = 1_000  # values per page
 
-_MAX_CACHED = 100_000  # numbers in memory, above which the store is asked again
+_MAX_CACHED = 100_000  # numbers in memory
 
-_Head = dict[str, Any]  # "next": the next number; "pages": the last number of each, by stream
+_Head = dict[str, Any]  # "next": the next number; "pages": each page's last number, by stream
 
 
 class TaggedRow(Protocol):
-    """A row of a table, with what filters see."""
+    """A row of a table, with the values that filters compare."""
 
     @property
     def document_id(self) -> str:
-        """Its document."""
+        """The document's id."""
 
     @property
     def metadata(self) -> Mapping[str, Any]:
-        """What filters see beside that."""
+        """The metadata."""
 
 
 class ValueNumbers:
-    """Number the distinct values of each field of a graph.
+    """Numbers for the distinct values of each metadata field of a graph.
 
-    Numbers begin with 1, grow, and are given once: who has seen the values up to a number reads
-    only what came since. The values of a field are two streams, plain texts and others, each in
-    pages; the number of a value is found by its hash.
+    Numbers start at 1 and grow; a number is never used again, so that a reader reads only values
+    above the last number it knows. The values of a field are stored in two streams of pages:
+    texts, and other values. The number of a value is looked up by its hash.
 
     Args:
-        store: Where they are.
+        store: The store of the graph.
     """
 
     def __init__(self, store: NodeStore) -> None:
@@ -52,10 +52,10 @@ class ValueNumbers:
         self._head: tuple[bytes, _Head] = (b"", {"next": 1, "pages": {}})
 
     def assign(self, rows: Sequence[TaggedRow]) -> list[list[int]]:
-        """Return the numbers of the values of each row, ascending; new ones are stored."""
+        """Return the numbers of each row's values, ascending. New values are stored."""
         values: dict[str, tuple[str, str]] = {}  # stream and value, by hash
         hashes: list[list[str]] = []
-        latest: tuple[Any, list[str]] = (None, [])  # neighbours often share their metadata
+        latest: tuple[Any, list[str]] = (None, [])  # neighbors often share their metadata
         for row in rows:
             if latest[0] is not row.metadata:
                 items = row.metadata.items()
@@ -143,7 +143,7 @@ def _number(entry: tuple[int, Any]) -> int:
 
 @lru_cache(1024)
 def _stream(field: str | None, plain: bool) -> str:
-    """Name a stream of the values of a field; None for the id of the document."""
+    """Return the name of a stream of values; ``field`` is None for the id of the document."""
     kind = "document" if field is None else "text" if plain else "value"
     name = "" if field is None else field
     digest = blake2b(name.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
@@ -156,7 +156,7 @@ def _hash(stream: str, value: str) -> str:
 
 
 def _note(values: dict[str, tuple[str, str]], field: str | None, value: Any) -> str:
-    """Add a value to those that are to have a number; return its hash."""
+    """Add a value to ``values``; return its hash."""
     stream, encoded = _stream(field, field is None or type(value) is str), encode(value)
     key = _hash(stream, encoded)
     values.setdefault(key, (stream, encoded))

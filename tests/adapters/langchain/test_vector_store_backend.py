@@ -85,10 +85,10 @@ def test_a_store_that_does_not_delete_is_told():
 
 def test_what_is_no_store_is_refused():
     for wrong in ("chroma", InMemoryVectorStore):
-        with pytest.raises(TypeError, match="as_index takes a LangChain vector store"):
+        with pytest.raises(TypeError, match="store must be a LangChain vector store"):
             as_index(wrong)
     index = as_index(lambda embeddings, group: "chroma")
-    with pytest.raises(TypeError, match="which is no LangChain vector store"):
+    with pytest.raises(TypeError, match="must return a LangChain vector store"):
         Retriever(library(), "sentence", "cosine", index=index).retrieve("tea")
 
     class Poor(CountingStore):

@@ -175,11 +175,11 @@ def test_what_a_store_has_is_not_written_again(tmp_path: Any) -> None:
 def test_wrong_arguments() -> None:
     graph = made(2)
     for wrong in (None, "store", SimpleVectorStore):
-        with pytest.raises(TypeError, match="as_index takes a LlamaIndex vector store"):
+        with pytest.raises(TypeError, match="store must be a LlamaIndex vector store"):
             as_index(wrong)  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match="similarity 'cosine', not for 'bm25'"):
+    with pytest.raises(TypeError, match="similarity 'cosine', got 'bm25'"):
         Retriever(graph, "ROOT", "bm25", index=as_index(SimpleVectorStore()))("tea")
-    with pytest.raises(TypeError, match="no LlamaIndex vector store"):
+    with pytest.raises(TypeError, match="must return a LlamaIndex vector store"):
         Retriever(graph, "ROOT", "cosine", index=as_index(lambda group: group))("tea")
     two = NodeGraph(embed={"one": Model(), "two": Model()}, progress=False)
     two.add("tea")
