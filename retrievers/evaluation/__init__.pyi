@@ -1,6 +1,5 @@
 from .dataset import Dataset as Dataset
 from .dataset import GoldDocument as GoldDocument
-from .dataset import GoldPart as GoldPart
 from .dataset import GoldPassage as GoldPassage
 from .dataset import GoldSpan as GoldSpan
 from .dataset import Question as Question

@@ -62,32 +62,7 @@ class GoldSpan:
             )
 
 
-@dataclass(frozen=True, slots=True)
-class GoldPart:
-    """Hold a page of a document, or the section below a heading.
-
-    An evaluation turns it into a ``GoldSpan``, for which it has to know the documents.
-
-    Attributes:
-        document_id: The id of the document.
-        page: The page, counted from 1. None for a heading.
-        heading: The heading. ``"Tea > Black tea"`` is one below another.
-        grade: How relevant it is, above 0. What nDCG weighs it by.
-    """
-
-    document_id: str
-    page: int | None = None
-    heading: str = ""
-    grade: float = 1.0
-
-    def __post_init__(self) -> None:
-        if (self.page is None) == (not self.heading.strip()):
-            raise ValueError(f"a part of {self.document_id!r} has a page or a heading, give one")
-        if self.page is not None and self.page < 1:
-            raise ValueError(f"pages are counted from 1, not {self.page!r}")
-
-
-Gold: TypeAlias = GoldPassage | GoldDocument | GoldSpan | GoldPart
+Gold: TypeAlias = GoldPassage | GoldDocument | GoldSpan
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,12 +13,10 @@ from typing import NamedTuple
 
 from ...nodegraph.document import Document
 from ...nodegraph.graph import NodeGraph
-from ...nodegraph.readers.text import PAGE_BREAK
 from ...nodegraph.splitters.chunking import count_tokens
-from ...nodegraph.splitters.headings import headings_in, sections_of
 from ...nodegraph.splitters.sentences import split_paragraphs
 from ..retriever import Retriever
-from .dataset import Dataset, Gold, GoldDocument, GoldPart, GoldPassage, GoldSpan, MissingGold
+from .dataset import Dataset, Gold, GoldDocument, GoldPassage, GoldSpan, MissingGold
 from .matching import SPACED, RetrievedItem, edit_similarity, similar_part
 from .records import document_hashes
 
@@ -208,36 +206,6 @@ class DocumentTexts:
         graph.create_node_group("paragraph", split_paragraphs)
         return Retriever(graph, "paragraph", "bm25", top_k=3)
 
-    def part(self, gold: GoldPart) -> GoldSpan | None:
-        """Return a page, or the section below a heading, as a span. None if there is none."""
-        document = self.resolve_id(gold.document_id)
-        if not document:
-            return None
-        text = self.documents[document].text
-        span = _page(text, gold.page) if gold.page else self._section(document, gold.heading)
-        if span is None or not text[slice(*span)].strip():
-            return None
-        return GoldSpan(document, *span, text[slice(*span)], gold.grade)
-
-    def _section(self, document: str, heading: str) -> tuple[int, int] | None:
-        """Return where the section of a heading is, with those below it."""
-        text, metadata = self.documents[document].text, self.documents[document].metadata
-        name = str(metadata.get("file_name") or document)
-        sections = list(sections_of(text, headings_in(text, name)))
-        titles = {" > ".join(section.path).casefold(): section for section in sections}
-        wanted = " > ".join(part.strip() for part in heading.split(">")).casefold()
-        chosen = next((t for t in titles if t == wanted or t.endswith(f" > {wanted}")), None)
-        if chosen is None:  # perhaps it was edited
-            last = {title.rpartition(" > ")[2]: title for title in titles}
-            like = difflib.get_close_matches(wanted.rpartition(" > ")[2], last, 1, 0.8)
-            if not like:
-                return None
-            chosen = last[like[0]]
-        first = titles[chosen]
-        after = sections[sections.index(first) + 1 :]
-        end = next((s.start for s in after if s.level <= first.level), len(text))
-        return first.start, end
-
 
 @dataclass(frozen=True, slots=True)
 class LocatedGold:
@@ -299,7 +267,7 @@ def _doubtful(locations: Mapping[Gold, TextLocation], texts: DocumentTexts) -> I
     """Yield the gold that is only alike what stands at its place, where another gold text fits."""
     by_document = defaultdict(list)
     for gold, location in locations.items():
-        text = "" if isinstance(gold, GoldDocument | GoldPart) else " ".join(gold.text.split())
+        text = "" if isinstance(gold, GoldDocument) else " ".join(gold.text.split())
         now = texts.documents[location.document_id].text[location.start : location.end]
         similarity = edit_similarity(text, " ".join(now.split())) if text else 1.0
         by_document[location.document_id].append((similarity, location, text, gold))
@@ -359,8 +327,6 @@ def _locate(
     if isinstance(gold, GoldDocument):
         name = texts.resolve_id(gold.document_id)
         return replace(gold, document_id=name) if name else None
-    if isinstance(gold, GoldPart):
-        return texts.part(gold)
     if location is None:
         return None
     text = (
@@ -375,8 +341,6 @@ def _locate(
 
 def _is_elsewhere(before: Gold, now: Gold) -> bool:
     """Return whether gold is elsewhere or other than it was, not only in another form."""
-    if isinstance(before, GoldPart):
-        return isinstance(now, GoldSpan) and now.document_id != before.document_id
     if isinstance(before, GoldPassage) and isinstance(now, GoldSpan):
         return before.text.split() != now.text.split()
     return before != now
@@ -406,11 +370,3 @@ def _occurrences(text: str, content: str) -> Iterator[int]:
     while at >= 0:
         yield at
         at = content.find(text, at + 1)
-
-
-def _page(text: str, page: int) -> tuple[int, int] | None:
-    parts = text.split(PAGE_BREAK)
-    if page > len(parts):
-        return None
-    start = sum(len(part) + len(PAGE_BREAK) for part in parts[: page - 1])
-    return start, start + len(parts[page - 1])

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from ...nodegraph.errors import nearest_names
-from .dataset import Dataset, Gold, GoldDocument, GoldPart, GoldPassage, GoldSpan, Question
+from .dataset import Dataset, Gold, GoldDocument, GoldPassage, GoldSpan, Question
 
 Row: TypeAlias = Mapping[str, Any]
 
-FIELDS = ("id", "question", "passages", "document_ids", "spans", "parts", "answers", "answerable")
+FIELDS = ("id", "question", "passages", "document_ids", "spans", "answers", "answerable")
 """What a question is read from."""
 
 
@@ -23,8 +23,7 @@ def load_jsonl(path: str | Path, fields: Mapping[str, str] | None = None) -> Dat
 
     An object has ``question``, and may have ``id`` (the number of the line without), ``passages``
     (texts, or grades by text), ``document_ids`` (a list, or grades by id), ``spans`` (objects with
-    ``document_id``, ``start``, ``end`` and perhaps ``text`` and ``grade``), ``parts`` (pages and
-    headings, ``"handbook.pdf#page=2"`` and ``"tea.md#Black tea"``), ``answers`` and
+    ``document_id``, ``start``, ``end`` and perhaps ``text`` and ``grade``), ``answers`` and
     ``answerable`` (true without). A single text may stand instead of a list. Other fields are not
     read.
 
@@ -63,7 +62,6 @@ def _row(question: Question) -> dict[str, Any]:
         "passages": list(passages) if {*passages.values()} <= {1.0} else passages,
         "document_ids": documents,
         "spans": spans,
-        "parts": [_part_name(item) for item in question.gold if isinstance(item, GoldPart)],
         "answers": list(question.answers),
     }
     row = {field: value for field, value in row.items() if value}
@@ -152,7 +150,6 @@ def _question(row: Row, names: Mapping[str, str], where: str) -> Question:
             raise ValueError(
                 f"{where}: a span is an object with document_id, start and end, not {span!r:.80}"
             ) from error
-    gold += [_part(text, where) for text in _texts(row, names["parts"], where)]
     answerable = row.get(names["answerable"])
     if isinstance(answerable, str):
         words = {"true": True, "1": True, "false": False, "0": False}
@@ -187,21 +184,6 @@ def _span(text: str) -> dict[str, Any]:
     if not (document and start.isdigit() and stop.isdigit()):
         return {"text": text}  # refused with the line's number
     return {"document_id": document, "start": int(start), "end": int(stop)}
-
-
-def _part(text: str, where: str) -> GoldPart:
-    """Return the part of a document that ``document#page=2`` or ``document#Heading`` names."""
-    document, _, part = text.partition("#")
-    page = part.removeprefix("page=") if part.startswith("page=") else ""
-    if not document.strip() or not part.strip() or (page and not page.isdecimal()):
-        raise ValueError(
-            f"{where}: a part is document#page=2 or document#Heading, not {text!r:.80}"
-        )
-    return GoldPart(document, int(page)) if page else GoldPart(document, heading=part)
-
-
-def _part_name(part: GoldPart) -> str:
-    return f"{part.document_id}#{part.heading or f'page={part.page}'}"
 
 
 def read_json(path: Path) -> Any:

@@ -14,7 +14,7 @@ from ...nodegraph.models.output.lines import normalize
 from ...nodegraph.splitters.chunking import UNSPACED, count_tokens
 from ..results import ScoredNode
 from ..validation import choice
-from .dataset import Gold, GoldDocument, GoldPart, GoldPassage, GoldSpan, Question
+from .dataset import Gold, GoldDocument, GoldPassage, GoldSpan, Question
 
 PassageMatch = Literal["edit", "contains", "place"]
 """How a result is compared with the text of a gold passage."""
@@ -110,8 +110,6 @@ class Matching:
         Raises:
             NotJudgedError: If the result lacks what it takes to tell.
         """
-        if isinstance(gold, GoldPart):
-            raise NotJudgedError("gold by page or heading needs the documents: give documents=")
         if isinstance(gold, GoldPassage):
             if self.passages == "edit":
                 return is_similar(item.text, gold.text, self.threshold)

@@ -11,23 +11,19 @@ from nodekin.retrievers.evaluation import (
     Dataset,
     DocumentTexts,
     GoldDocument,
-    GoldPart,
     GoldPassage,
     GoldSpan,
     Matching,
     Question,
     compare_with_baseline,
     evaluate,
-    load_jsonl,
     locate_gold,
-    save_jsonl,
 )
 
 TEA = "# Tea\n\nGreen tea is heated in iron pans soon after it is picked.\n\n"
 TEA += "## Black tea\n\nBlack tea is fermented for hours in a warm and damp room.\n\n"
 TEA += "### Keemun\n\nIt is from Anhui.\n\n## White tea\n\nIt is only withered.\n"
 CHINESE = "绿茶采下以后马上放进铁锅里炒，不经过发酵。\n\n红茶要在温暖潮湿的屋子里发酵几个小时。"
-PAGES = "The first page is on rivers.\fThe second page is on lakes and ponds.\f"
 SENTENCE = "Black tea is fermented for hours in a warm and damp room."
 
 
@@ -151,38 +147,6 @@ def test_what_is_gone_is_listed_and_not_counted():
     figure = result.figure("search", "recall@1")
     assert (figure.judged, figure.not_judged) == (1, 1)
     assert any("2 gold items are in no document, and not counted" in n for n in result.notes())
-
-
-@pytest.mark.parametrize(
-    ("part", "starts", "ends"),
-    [
-        (GoldPart("docs/tea.md", heading="Black tea"), "## Black", "from Anhui.\n\n"),
-        (GoldPart("docs/tea.md", heading="Tea > Black tea > Keemun"), "### Keemun", "Anhui.\n\n"),
-        (GoldPart("tea.md", heading="black teas"), "## Black", "from Anhui.\n\n"),
-        (GoldPart("pages.pdf", page=2), "The second page", "lakes and ponds."),
-        (GoldPart("pages.pdf", page=3), None, None),
-        (GoldPart("docs/tea.md", heading="Coffee"), None, None),
-    ],
-)
-def test_pages_and_headings_are_gold(part, starts, ends, tmp_path):
-    documents = (Document(TEA, id="docs/tea.md"), Document(PAGES, id="pages.pdf"))
-    gold = located(part, *documents)
-    if starts is None:
-        assert [item.gold for item in gold.missing] == [part]
-    else:
-        (place,) = gold.dataset.questions[0].gold
-        assert (place.text.startswith(starts), place.text.endswith(ends)) == (True, True)
-    save_jsonl(Dataset([Question("1", "a?", (part,))]), tmp_path / "q.jsonl")
-    assert load_jsonl(tmp_path / "q.jsonl").questions[0].gold == (part,)
-
-
-def test_a_part_is_a_page_or_a_heading(tmp_path):
-    for arguments in ({}, {"page": 1, "heading": "Tea"}, {"page": 0}):
-        with pytest.raises(ValueError, match="page"):
-            GoldPart("a", **arguments)
-    (tmp_path / "q.jsonl").write_text('{"question": "a?", "parts": "tea.md"}', encoding="utf-8")
-    with pytest.raises(ValueError, match="a part is document#page=2 or document#Heading"):
-        load_jsonl(tmp_path / "q.jsonl")
 
 
 def corpus():
