@@ -122,7 +122,7 @@ def sessions() -> Iterator[tuple[str, list[Found]]]:
                 for page in pages
             ],
         )
-    with _opened(home, settings, (), None, 2_000, notes=False) as tools:
+    with _opened(home, settings, (), None, 2_000) as tools:
         yield "mcp", of_tools(tools)
 
 

@@ -39,7 +39,7 @@ def test_index_is_found_inside_the_home_directory_only(indexed, here, monkeypatc
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such owners")
 def test_index_of_another_user_is_not_read(indexed, here, somebody_else):
     somebody_else()
-    for command in (["search", "tea"], ["index"], ["index", "docs"], ["list"], ["mcp"]):
+    for command in (["search", "tea"], ["index"], ["index", "docs"], ["list"]):
         ran = indexed(*command)
         assert ran.status == 3, command
         assert ".nodekin belongs to another user; if you trust it: --store" in ran.err
@@ -69,7 +69,7 @@ def test_model_folder_beside_the_index_is_not_opened(indexed, here):
     file = here / ".nodekin" / "index.json"
     record = {**json.loads(file.read_text("utf-8")), "embed": "sentence-transformers:./model"}
     file.write_text(json.dumps(record), encoding="utf-8")
-    for command in (["search", "tea"], ["index"], ["mcp", "--http"], ["serve"]):
+    for command in (["search", "tea"], ["index"]):
         ran = indexed(*command)
         assert ran.status == 4, command
         assert "which may bring programs that run here" in ran.err

@@ -63,3 +63,13 @@ def test_a_clients_file_stays_private_and_where_it_is(indexed, here, monkeypatch
     assert file.is_symlink()
     assert real.stat().st_mode & 0o777 == 0o600
     assert set(json.loads(real.read_text("utf-8"))["mcpServers"]) == {"other", "nodekin"}
+
+
+def test_model_folder_beside_the_index_is_not_opened(indexed, here):
+    (here / "model").mkdir()
+    file = here / ".nodekin" / "index.json"
+    record = {**json.loads(file.read_text("utf-8")), "embed": "sentence-transformers:./model"}
+    file.write_text(json.dumps(record), encoding="utf-8")
+    ran = indexed("mcp", "--http")
+    assert ran.status == 4
+    assert "which may bring programs that run here" in ran.err
