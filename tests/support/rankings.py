@@ -56,7 +56,7 @@ TOP_K = 10
 UNIT = 1e-4  # of stored scores
 TIED = 1e-6  # scores closer than this may change places
 TOKENS = 400  # of windows
-SMALL = 150  # passages of the corpora that the real model embeds
+SMALL = 60  # passages of the corpora that the real model embeds, or as many as answer
 
 
 class DataSet(NamedTuple):
