@@ -142,7 +142,7 @@ COMMANDS = {
     "list": "list",
     "show": "show docs/tea.md",
     "show, lines": "show docs/tea.md:3",
-    "eval": "eval --data q.jsonl --docs docs --retriever own:make_retriever -m recall@1 -m mrr@5",
+    "eval": "eval own:make_retriever default --data q.jsonl --docs docs -m recall@1 -m mrr@5",
     "remove": "remove docs/river.txt",
 }
 
