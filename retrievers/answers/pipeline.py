@@ -12,7 +12,7 @@ from types import MappingProxyType
 
 from ...nodegraph.errors import EmbeddingError, ModelError
 from ...nodegraph.models.output.free_text import FinalAnswer, parse_final_answer
-from ...nodegraph.models.output.json_values import json_at
+from ...nodegraph.models.output.json_values import clean, find_json
 from ...nodegraph.models.templates import QuotedText, language_of, schema_of
 from ..plans.effects import Compute, Find, Work
 from ..plans.limits import Budget, BudgetExceededError
@@ -506,8 +506,8 @@ def parse_ranked_answer(answer: str) -> RankedAnswer:
         90.0
     """
     text, confidence = answer, None
-    start = re.match(r"(?:.*</\w+>)?\s*(?:```\w*\s*)?(?=\{)", answer, re.S)
-    value = json_at(answer, start.end()) if start else None
+    text_of_answer = clean(answer)
+    value = find_json(text_of_answer) if text_of_answer.startswith("{") else None
     if isinstance(value, Mapping):
         fields = {str(name).casefold(): str(content) for name, content in value.items()}
         text = next((fields[name] for name in ("answer", "回答", "答案") if name in fields), "")

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from ...nodegraph.models.output.free_text import is_unknown
 from ...nodegraph.models.output.json_values import (
-    check_answer,
     clean,
+    find_json,
     is_no_answer,
-    json_at,
+    usable_text,
     value_of,
 )
 from ...nodegraph.models.output.lines import label_pattern, normalize, strip_markup
@@ -343,8 +343,7 @@ class StepReader(ModelPrompt):
         Raises:
             ValueError: If it has neither a question nor a verdict.
         """
-        text = clean(answer)
-        check_answer(text)
+        text = usable_text(answer)
         fields = _in_json(text) or _in_lines(text)
         if not fields.keys() & {"answered", "question"}:
             fields = {"question": next(iter(parse_sub_questions(answer, "", 1)), None)}
@@ -368,17 +367,14 @@ def _has_content(value: object) -> bool:
 
 
 def _in_json(text: str) -> dict[str, object]:
-    start = text.find("{")
-    value = json_at(text, start) if start >= 0 else None
-    if isinstance(value, list) and value:
-        value = value[0]
+    value = find_json(text)
     if not isinstance(value, Mapping):
         return {}
     fields = {
-        "missing": value_of(value, ("missing", "还缺", "缺少")),
-        "answer": value_of(value, ("answer", "答案", "回答")),
-        "answered": value_of(value, ("answered", "is_answered", "done", "已回答", "是否已回答")),
-        "question": value_of(value, ("question", "next_question", "next", "下一个问题", "问题")),
+        "missing": value_of(value, ("missing", "还缺")),
+        "answer": value_of(value, ("answer", "答案")),
+        "answered": value_of(value, ("answered", "已回答")),
+        "question": value_of(value, ("question", "next_question", "下一个问题")),
     }
     return {name: field for name, field in fields.items() if field is not None}
 

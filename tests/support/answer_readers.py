@@ -12,11 +12,9 @@ from nodekin.nodegraph.models.output.free_text import (
     parse_passage,
 )
 from nodekin.nodegraph.models.output.json_values import (
-    check_answer,
     clean,
+    find_json,
     is_no_answer,
-    json_at,
-    parse_answer,
     parse_json,
 )
 from nodekin.nodegraph.models.output.lines import normalize, parse_lines, split_bullet, strip_markup
@@ -49,13 +47,11 @@ def silent(prompt: str) -> str:
 
 READERS: dict[str, Callable[[str], Any]] = {
     "clean": clean,
-    "check_answer": check_answer,
     "is_no_answer": is_no_answer,
     "is_unknown": is_unknown,
     "is_yes": is_yes,
-    "json_at": json_at,
+    "find_json": find_json,
     "normalize": normalize,
-    "parse_answer": parse_answer,
     "parse_final_answer": parse_final_answer,
     "parse_json": parse_json,
     "parse_lines": lambda text: list(parse_lines(text)),

@@ -8,71 +8,31 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from ..templates import Language
-from .json_values import (
-    MAX_ANSWER_LENGTH,
-    THOUGHT_TAG,
-    check_answer,
-    clean,
-    find_json,
-    is_no_answer,
-    is_opening,
-    looks_like_json,
-    strip_lead,
-    texts_in,
-    value_of,
-)
-from .lines import TEXT_KEYS, normalize, strip_label, unwrap
+from .json_values import THOUGHT_TAG, clean, is_no_answer, read_texts
+from .lines import LABEL, TEXT_KEYS, normalize, unwrap
 
 MAX_PASSAGE_LENGTH = 2000
-"""Characters of a passage from a model, at most. The rest is cut off."""
+"""The length in characters after which a passage from a model is cut."""
 
-_MATERIAL = (
-    r"(?:passages?|contexts?|texts?|documents?|sources?|excerpts?|materials?|information|data|records?"
-    r"|articles?|snippets?|results?)"
-)
-
-_SOURCE = (
-    r"(?:in|from|by|within)\ (?:(?:the|these|this|any|given|provided|above|of|all)\ ){0,3}"
-    rf"{_MATERIAL}\b"
-)
-
-_END = r"\s*(?:\Z|[\n.,;:!()（—–。，；：！]|-\s)"
-
-_STATED = (
-    r"(?:mention(?:ed|s)?|contain(?:ed|s)?|sa(?:y|id)|stated?|provided?|specif(?:y|ied)|given?"
-    r"|includ(?:e|ed)|inform(?:ed|ation)|answer(?:ed|s)?|tell|told|found|known|indicated?|available"
-    r"|determined?|helps?|clear|possible|enough|sufficient)"
-)
+_SOURCE = r"(?:passages?|context|texts?|documents?|sources?|information)\b"
 
 # "Unknown." is no answer, "Unknown Pleasures" is one: the next words decide.
 _UNKNOWN = re.compile(
-    rf"""(?:i\ )?(?:do\ not|don(?:'|’)t)\ know
-      (?:{_END}|\ (?:the|that|this|it|from|based|because)\b|\ (?-i:what|who|whom|whose|which|where
-      |when|how|why|if|whether|about)\b)
-    |(?:(?:it(?:'s|\ is)\ )?(?:unknown|unclear)|no\ (?:answer|information)(?:\ found)?
-      |cannot\ be\ (?:answered|determined|found)
-      |not\ (?:found|known|sure|given|stated|specified|mentioned|available|provided|answered|in))
-      (?:{_END}|\ {_SOURCE}|\ (?:based\ on|because|since|anywhere|here)\b|\ the\ {_MATERIAL}\b)
-    |(?:the|these|this|none|no|it)\b[^\n.]{{0,40}}\b{_MATERIAL}\b[^\n.]{{0,50}}
-      (?:\b(?:no|not|never|nothing|neither)\b|n(?:'|’)t\b)[^\n.]{{0,30}}\b{_STATED}\b
-    |(?:none\ of|no|neither\ of|nothing\ in)\b[^\n.]{{0,30}}\b{_MATERIAL}\b[^\n.]{{0,50}}
-      \b{_STATED}\b
-    |(?:it|this|that)\ (?:is|was)(?:\ not|n(?:'|’)t)\ {_STATED}\b(?:{_END}|\ {_SOURCE})
-    |there\ (?:is|are|was|were)(?:n(?:'|’)t|\ not)?\ (?:no|not|any|enough|insufficient|nothing)\b
-      [^\n.]{{0,40}}\b(?:{_MATERIAL}|answers?|mention|indication|details?)\b
-    |(?:不知道|不清楚|不确定)(?:\s*(?:\Z|[\n。，,.；;：:！!（(])|答案|具体|这|该|他|她|它|是|谁|什么|哪)
-    |(?:未知|不详|无从得知|无法(?:确定|得知|判断|回答))(?:\s*(?:\Z|[\n。，,.；;：:！!（(]))
-    |[^\n。]{{0,14}}(?:资料|文中|文本|原文|文章|文档|段落|材料|信息|上下文|内容|来源|根据|其中|这里|以上|上述|提供)
-      [^\n。]{{0,16}}(?:没有|未|并未|无法|不能|不)(?:直接|明确|找到|足够|具体)*的?(?:提到|提及|包含|说明|给出|提供|回答
-      |确定|答案|知道|涉及|相关|信息|得知|得出|找到)
-    |[^\n。]{{0,12}}(?:未|没有|无法|不能)(?:找到|提到|提及|说明|给出){_END}
-    |(?:我|暂时?|目前)?(?:没有|未|并未|无法|不能)(?:直接|明确|找到|足够|具体)*的?(?:提到|提及|说明|给出|提供|回答|确定
-      |答案|涉及|相关|信息|得知|得出)""",
+    rf"""(?:i\ )?(?:do\ not|don['’]t)\ know\b
+    |(?:it['’]?s?\ )?(?:is\ )?(?:unknown|unclear|no\ (?:answer|information)
+      |cannot\ be\ (?:found|answered)|not\ (?:found|known|sure|given|stated|specified|mentioned))
+      (?=\s*(?:\Z|[\n.,;:!(—–])|\ (?:in|from|by|because|anywhere)\b)
+    |(?:the|these|this|none|no)\b[^\n.]{{0,40}}\b{_SOURCE}[^\n.]{{0,40}}(?:not|n['’]t|says?|mentions?)\b
+    |there\ (?:is|are)\ (?:no|not\ enough)\b[^\n.]{{0,40}}\b(?:{_SOURCE}|answer)
+    |(?:不知道|不清楚|不确定|未知|不详|无法[确得判回找]\w|未找到)(?:\W|具体|\Z)
+    |[^\n。]{{0,12}}(?:资料|文中|原文|段落|材料|信息|根据)[^\n。]{{0,12}}(?:没有|未|无法|不能)
+    |[^\n。]{{0,12}}(?:未|没有|无法)(?:找到|提到|提及|说明|给出)[\s。！]*\Z""",
     re.I | re.X,
 )
 
-
 _NO = re.compile(r"[\s*_\"'“”「」`]*(?:no|没有)[\s*_\"'“”「」`.。!！]*", re.I)
+
+_ADDRESS = re.compile(r"[a-z][a-z0-9+.-]{1,20}://\S*|\bwww\.\S*|\S{1,100}@\S*", re.I)
 
 
 def parse_passage(answer: str, query: str) -> str:
@@ -85,41 +45,17 @@ def parse_passage(answer: str, query: str) -> str:
         >>> parse_passage("Passage: The Nile is 6,650 km long.", "How long is the Nile?")
         'The Nile is 6,650 km long.'
     """
-    cleaned = clean(answer)[:MAX_ANSWER_LENGTH]
-    check_answer(cleaned)
-    if _is_data(cleaned):
-        raise ValueError("the answer is data and no passage")
-    text = _content(cleaned)
-    if is_no_answer(text) or is_opening(text):
-        raise ValueError("the model says that there is nothing to write")
-    if not _WORD.search(_ADDRESS.sub("", text)):
+    text = _content(answer)
+    if not re.search(r"[^\W\d_]{2}|[\u3400-\u9fff]", _ADDRESS.sub("", text)):
         raise ValueError("there are no words in the answer")
-    if normalize(text).strip("?？") == normalize(query).strip("?？"):
-        raise ValueError("the answer repeats the query")
-    if "\n" not in text and text.endswith(("?", "？")):
+    is_query = normalize(text).strip("?？") == normalize(query).strip("?？")
+    if is_query or ("\n" not in text and text.endswith(("?", "？"))):
         raise ValueError("the answer is a question and no passage")
     return text[:MAX_PASSAGE_LENGTH].rstrip()
 
 
-_WORD = re.compile(r"[^\W\d_]{2}|[\u3400-\u9fff]")
-
-_ADDRESS = re.compile(r"[a-z][a-z0-9+.-]{1,20}://\S*|\bwww\.\S*|\S{1,100}@\S*", re.I)
-
-_FAILURE_KEYS = ("error", "errors", "detail", "traceback", "exception", "错误")
-
-
-def _is_data(text: str) -> bool:
-    """Check whether a cleaned answer is JSON that is broken, or tells of a failure."""
-    if not (looks_like_json(text) or text.startswith("{")):
-        return False
-    value = find_json(text)
-    if value is None:
-        return True
-    return isinstance(value, dict) and value_of(value, _FAILURE_KEYS) is not None
-
-
 def parse_partial_answer(answer: str) -> str | None:
-    """Return the model's answer to a question from passages, None where it is unknown.
+    """Return the model's answer to a question from passages, None if it is unknown.
 
     Raises:
         ValueError: If the answer is empty.
@@ -128,18 +64,19 @@ def parse_partial_answer(answer: str) -> str | None:
         >>> parse_partial_answer("Answer: Cao Xueqin"), parse_partial_answer("资料中没有提到。")
         ('Cao Xueqin', None)
     """
-    text = clean(answer)[:MAX_ANSWER_LENGTH]
-    if not re.search(r"\w", text):
+    if not re.search(r"\w", text := clean(answer)):
         raise ValueError("the answer is empty")
+    if _NO.fullmatch(text):
+        return text
     try:
-        text = _content(text)
+        text = _content(answer)[:MAX_PASSAGE_LENGTH].rstrip()
     except ValueError:  # a refusal
         return None
-    return None if is_unknown(text) else text[:MAX_PASSAGE_LENGTH].rstrip()
+    return None if not text or is_unknown(text) else text
 
 
 def is_unknown(text: str) -> bool:
-    """Check whether a cleaned answer says that the answer is not known, or not in the passages.
+    """Return whether a cleaned answer says that the answer is not known, or not in the passages.
 
     "No" and "没有" are answers here, though the same words mean "nothing to write" elsewhere.
 
@@ -154,24 +91,20 @@ def is_unknown(text: str) -> bool:
     return is_no_answer(text) or _UNKNOWN.match(text) is not None
 
 
-def _content(text: str) -> str:
-    """Return a cleaned answer without label and quotes. For JSON its texts.
+def _content(answer: str) -> str:
+    """Return an answer without label and quotes, or the texts of its JSON.
 
     Raises:
-        ValueError: If the answer is empty, or a refusal.
+        ValueError: If the answer is empty, a refusal, or has JSON that cannot be read.
     """
-    check_answer(text)
-    value = find_json(text) if text[:1] in "[{" else None
-    if value is not None:
-        text = "\n".join(texts_in(value, TEXT_KEYS))
-    text = unwrap(strip_label(strip_lead(text) or text).strip().strip("*`"))
-    if not re.search(r"\w", text):
-        raise ValueError("the answer is empty")
-    return text
+    text, texts = read_texts(answer, TEXT_KEYS)
+    text = text if texts is None else "\n".join(texts)
+    label = LABEL.match(text)
+    return unwrap(text[label.end() if label else 0 :].strip().strip("*`"))
 
 
 NO_ANSWER_SIGNALS: Mapping[Language, str] = MappingProxyType({"zh": "无答案", "en": "NO_ANSWER"})
-"""The text that prompts request where the passages do not answer the question."""
+"""The text that prompts request if the passages do not answer the question."""
 
 _OPEN = r"[【「\[(（*`\"'“<]{0,4}"
 
@@ -189,44 +122,36 @@ _PREFIXES = "|".join(
     signal[:end] for signal in NO_ANSWER_SIGNALS.values() for end in range(len(signal), 0, -1)
 )
 
-_MAYBE_TRAILING_SIGNAL = re.compile(rf"{_OPEN}(?:(?:{_PREFIXES}){_SHUT})?\Z")
+# What a stream holds back at its end: the beginning of a signal, or of a closing tag.
+_HELD = re.compile(rf"(?:{_OPEN}(?:(?:{_PREFIXES}){_SHUT})?|</?[a-zA-Z]{{0,10}})\Z")
 
-_MAX_SIGNAL = 40  # characters of a mark with brackets and punctuation
+_MAX_SIGNAL = 40  # characters of a signal with brackets and punctuation
 
-_THOUGHTS_START = re.compile(rf"\s*<({THOUGHT_TAG})>", re.I)
+_THOUGHTS_START = re.compile(rf"\s*<{THOUGHT_TAG}>", re.I)
 
-_MAYBE_THOUGHTS = re.compile(r"(?:<[a-z]{0,10})?\Z", re.I)
+_CLOSING_TAG = re.compile(rf"</{THOUGHT_TAG}>", re.I)
 
 _THOUGHTS_END = re.compile(rf"(?:\A|\n)[ \t]*</{THOUGHT_TAG}>", re.I)
 
-_MAX_TAG = len("</reflection>")
-
-_LABELS = tuple(
-    f"{adjective}{noun}"
-    for noun, adjectives in {
-        "answer": ("", "the ", "the improved ", "improved ", "the final ", "final "),
-        "回答": ("", "改进后的", "最终", "最终的"),
-        "答案": ("", "改进后的", "最终", "最终的"),
-    }.items()
-    for adjective in adjectives
+_HEADS = (
+    *("the improved answer", "final answer", "the final answer", "the answer", "answer"),
+    *("改进后的回答", "最终回答", "最终答案", "回答", "答案"),
+    *("no answer", "no_answer", "无答案", "think", "thinking", "thoughts", "reasoning"),
 )
+"""What an answer may begin with that is not part of it: labels, signals and tags."""
 
-_WORDS = rf"(?:{'|'.join(_LABELS)})\s{{0,8}}"
+_LABEL = re.compile(rf"[\s*]{{0,9}}(?:{'|'.join(_HEADS[:10])})[\s*]{{0,9}}[:：][\s*]*", re.I)
 
-_LABEL = re.compile(
-    rf"\s*(?:\*\*\s{{0,8}}{_WORDS}(?:\*\*\s{{0,8}}[:：]|[:：]\s{{0,8}}\*\*)|{_WORDS}[:：])\s*", re.I
-)
-
-_MAX_LABEL = 80  # characters
+_EDGES = re.compile(r"[\s*:：【「\[(（`\"'“<>】」\])）”。.!！，,；;—–-]+")
 
 
 @dataclass(frozen=True, slots=True)
 class FinalAnswer:
-    """Hold a model's answer to the user.
+    """A model's answer to the user.
 
     Attributes:
-        text: The answer, without thoughts, a label ("Answer:") and marks.
-        answered: False where the model says, by the mark in its prompt, that there is no answer.
+        text: The answer, without thoughts, a label ("Answer:") and signals.
+        answered: False if the model says, by the signal in its prompt, that there is no answer.
     """
 
     text: str
@@ -236,7 +161,7 @@ class FinalAnswer:
 def parse_final_answer(answer: str) -> FinalAnswer:
     """Parse a complete answer.
 
-    The mark counts where it is the answer, begins it, or ends it as a sentence of its own.
+    The signal counts if it is the answer, begins it, or ends it as a separate sentence.
 
     Example:
         >>> parse_final_answer("<think>Nothing here.</think>NO_ANSWER. Ask the zoo.")
@@ -245,9 +170,9 @@ def parse_final_answer(answer: str) -> FinalAnswer:
         FinalAnswer(text='这道题无答案。', answered=True)
     """
     if thoughts := _THOUGHTS_START.match(answer):
-        closing = _closing_tag(thoughts[1]).search(answer, thoughts.end())
+        closing = _CLOSING_TAG.search(answer, thoughts.end())
         answer = answer[closing.end() :] if closing else ""
-    elif thoughts := _THOUGHTS_END.search(answer):
+    elif "</" in answer and (thoughts := _THOUGHTS_END.search(answer)):
         answer = answer[thoughts.end() :]
     label = _LABEL.match(answer)
     text = answer[label.end() if label else 0 :].lstrip()
@@ -260,11 +185,11 @@ def parse_final_answer(answer: str) -> FinalAnswer:
 
 
 class FinalAnswerParser:
-    """Parse an answer that arrives in chunks. Return at once what is certain to be part of it.
+    """Parse an answer that arrives in chunks. Return immediately what is certain to be part of it.
 
-    The returned texts are, joined, the ``text`` of ``parse_final_answer``. Except where thoughts
-    end without an opening tag, which shows only after they were returned. The work is linear in
-    the length of the answer, however small its chunks are.
+    The returned texts are, joined, the ``text`` of ``parse_final_answer``, except if thoughts end
+    without an opening tag: they have been returned by then. The whole answer is parsed for each
+    chunk.
 
     Example:
         >>> parser = FinalAnswerParser()
@@ -275,89 +200,32 @@ class FinalAnswerParser:
     """
 
     def __init__(self) -> None:
-        self._chunks: list[str] = []
-        self._spaces: list[str] = []  # whitespace chunks that no text has followed yet
-        self._pending = ""  # not returned yet
-        self._returned = 0  # characters
-        self._in_body = False  # behind thoughts, label and mark
-        self._closing: re.Pattern[str] | None = None  # ends the thoughts that are open
-        self._has_thoughts = False
-        self._line = ""  # the start of the current line, while it can be the end of thoughts
+        self._answer = ""
+        self._returned = ""
 
     def feed(self, chunk: str) -> str:
         """Take a chunk, and return the text that is certain now."""
-        self._chunks.append(chunk)
-        if not chunk or chunk.isspace():
-            self._spaces.append(chunk)
-            return ""
-        chunk = "".join((*self._spaces, chunk))
-        self._spaces = []
-        if not self._has_thoughts:
-            chunk = self._after_thoughts_end(chunk)
-        self._pending += chunk
-        if not self._in_body:
-            self._in_body = self._skip_head()
-        if not self._in_body:
-            return ""
-        end = _certain(self._pending)
-        text, self._pending = self._pending[:end], self._pending[end:]
-        self._returned += len(text)
-        return text
+        self._answer += chunk
+        text = parse_final_answer(self._answer).text
+        words = _EDGES.sub(" ", text[:_MAX_SIGNAL]).strip().casefold()
+        if len(text) <= _MAX_SIGNAL and any(head.startswith(words) for head in _HEADS):
+            return ""  # it may become a label or a signal
+        return self._new(text[: _certain(text)])
 
     def close(self) -> str:
         """Return the rest of the text, as nothing more comes."""
-        return parse_final_answer("".join(self._chunks)).text[self._returned :]
+        return self._new(parse_final_answer(self._answer).text)
 
-    def _after_thoughts_end(self, chunk: str) -> str:
-        """Return the part of a chunk behind the end of thoughts, or all of it."""
-        lines = self._line + chunk
-        end = _THOUGHTS_END.search(lines)
-        last = lines.rpartition("\n")[2].lstrip(" \t")
-        self._line = last if len(last) < _MAX_TAG else "."
-        if end is None or (not self._in_body and _THOUGHTS_START.match(self._pending + chunk)):
-            return chunk
-        self._has_thoughts, self._in_body, self._pending, self._returned = True, False, "", 0
-        return lines[end.end() :]
-
-    def _skip_head(self) -> bool:
-        """Drop thoughts, label and mark from the pending text. Return whether that is done."""
-        text = self._pending = self._pending.lstrip()
-        if self._closing is None and not self._has_thoughts:
-            if thoughts := _THOUGHTS_START.match(text):
-                self._has_thoughts = True
-                self._closing = _closing_tag(thoughts[1])
-                text = text[thoughts.end() :]
-            elif _MAYBE_THOUGHTS.match(text):
-                return False
-        if self._closing is not None:
-            closing = self._closing.search(text)
-            if closing is None:
-                self._pending = text[-_MAX_TAG:]
-                return False
-            self._closing = None
-            text = self._pending = text[closing.end() :].lstrip()
-        if label := _LABEL.match(text):
-            text = text[label.end() :]
-        elif len(text) <= _MAX_LABEL:
-            words = " ".join(re.sub(r"[\s*:：]+", " ", text).split()).casefold()
-            if any(label.startswith(words) for label in _LABELS):
-                return False
-        if first := _LEADING_SIGNAL.match(text):
-            text = text[first.end() :]
-            if not text:
-                return False  # the mark may go on
-        elif _maybe_only_signal(text):
-            return False
-        self._pending = text
-        return True
-
-
-def _closing_tag(name: str) -> re.Pattern[str]:
-    return re.compile(f"</{name}>", re.I)
+    def _new(self, text: str) -> str:
+        if not text.startswith(self._returned):  # thoughts have ended
+            self._returned = ""
+        new = text[len(self._returned) :]
+        self._returned = text
+        return new
 
 
 def _trailing_signal(text: str) -> int | None:
-    """Return where an answer ends that a mark follows as a sentence of its own."""
+    """Return where an answer ends that a signal follows as a separate sentence."""
     signal = _TRAILING_SIGNAL.search(text, max(0, len(text) - _MAX_SIGNAL))
     if signal is None:
         return None
@@ -366,18 +234,8 @@ def _trailing_signal(text: str) -> int | None:
     return len(before) if apart or NO_ANSWER_SIGNALS["en"] in signal[0] else None
 
 
-def _maybe_only_signal(text: str) -> bool:
-    """Check whether a text could go on to be nothing but a mark."""
-    if len(text) > _MAX_SIGNAL:
-        return False
-    inner = text.lstrip(" \t\r\n【「[(（*`\"'“<").casefold().replace(" ", "_")
-    endings = NO_ANSWER_SIGNALS.values()
-    return bool(_ONLY_SIGNAL.match(text)) or any(m.casefold().startswith(inner) for m in endings)
-
-
 def _certain(text: str) -> int:
     """Return how many characters of a text stay, whatever follows."""
     text = text.rstrip()
-    tail = max(0, len(text) - _MAX_SIGNAL)
-    signal = _MAYBE_TRAILING_SIGNAL.search(text, tail)
-    return len(text[: signal.start() if signal else None].rstrip())
+    held = _HELD.search(text, max(0, len(text) - _MAX_SIGNAL))
+    return len(text[: held.start() if held else None].rstrip())

@@ -2,12 +2,35 @@ import contextlib
 
 import pytest
 
-from nodekin.nodegraph.models.output.json_values import parse_answer, parse_json
+from nodekin.nodegraph.models.output.json_values import clean, is_no_answer, parse_json, read_texts
 from nodekin.nodegraph.models.output.queries import (
     parse_phrasings,
     parse_query,
     parse_sub_questions,
 )
+
+
+@pytest.mark.parametrize(
+    ("answer", "text"),
+    [
+        ("可以", "可以"),
+        ("Sure!\n\nTea.", "Tea."),
+        ("Sure!\nHere are the keywords:", ""),
+        ("Sure! Here is the summary: Tea is a drink.", "Tea is a drink."),
+        ("好的，以下是摘要：茶是饮品。", "茶是饮品。"),
+        ("以下是关键词：茶、水", "茶、水"),
+        ("可以，因为茶是饮品。", "可以，因为茶是饮品。"),
+        ("<think>Hm.</think>```\nTea.\n```", "Tea."),
+        ("Hm.</think>Tea.", "Tea."),
+        ("Tea.\n\nLet me know if you need more!", "Tea."),
+    ],
+)
+def test_clean_strips_thoughts_fences_and_phrases(answer: str, text: str) -> None:
+    assert clean(answer) == text
+
+
+def test_a_question_is_an_answer() -> None:
+    assert not is_no_answer("没有问题吗？")
 
 
 def test_json_in_prose():
@@ -19,14 +42,9 @@ def test_json_in_prose():
 
 
 def test_json_that_is_nested_too_deeply_is_none() -> None:
-    with pytest.raises(ValueError, match=r"nested too deeply|no JSON"):
-        parse_json("[" * 300 + "1" + "]" * 300)
+    with pytest.raises(ValueError, match="no JSON"):
+        parse_json("[" * 301 + "1" + "]" * 301)
     assert parse_json("[[[1]]]") == [[[1]]]
-    for depth in (39, 40, 41):  # of what is deeper the inner lists are read
-        value, levels = parse_json("[" * depth + "1" + "]" * depth), 0
-        while isinstance(value, list):
-            (value,), levels = value, levels + 1
-        assert levels == 39
 
 
 def test_apostrophes_end_no_string() -> None:
@@ -95,7 +113,7 @@ def read_questions(answer: str) -> list[str] | None:
 def test_malformed_json_is_read_where_it_can_be() -> None:
     read = {name: read_questions(answer) for name, answer in MALFORMED.items()}
     assert len(MALFORMED) == 46
-    assert sum(questions == TWO for questions in read.values()) == 39
+    assert sum(questions == TWO for questions in read.values()) == 34
 
 
 @pytest.mark.parametrize("answer", MALFORMED.values(), ids=MALFORMED)
@@ -111,4 +129,4 @@ def test_what_is_left_of_malformed_json_is_no_query(answer: str) -> None:
 def test_what_is_cut_off_in_a_text_is_not_repaired() -> None:
     for answer in ('{"query": "How long is', '["cut', '{"summary": "cut', "{question: 'Wh"):
         with pytest.raises(ValueError, match="JSON"):
-            parse_answer(answer)
+            read_texts(answer, ("query", "summary", "question"))

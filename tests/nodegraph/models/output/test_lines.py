@@ -1,6 +1,6 @@
 import pytest
 
-from nodekin.nodegraph.models.output.lines import strip_label, strip_markup, strip_ordinal
+from nodekin.nodegraph.models.output.lines import parse_lines, strip_markup
 
 
 @pytest.mark.parametrize(
@@ -8,19 +8,29 @@ from nodekin.nodegraph.models.output.lines import strip_label, strip_markup, str
     [
         ("1. Green tea.", "Green tea"),
         ('- **"Green tea"**', "Green tea"),
-        ('- **"**“茶。”**"**。', "茶"),  # layer by layer, as long as there is one
         ("2) `红茶`；", "红茶"),
         ("to be continued...", "to be continued..."),
+        ("1.5 litres", "1.5 litres"),
         ("", ""),
     ],
 )
-def test_markup_is_peeled_layer_by_layer(line: str, text: str) -> None:
+def test_strip_markup(line: str, text: str) -> None:
     assert strip_markup(line) == text
 
 
-def test_labels_and_ordinals_are_taken_off_once() -> None:
-    assert strip_label("Passage: Answer: tea") == "tea"
-    assert strip_label("答案：茶") == "茶"
-    assert strip_label("tea") == "tea"
-    assert strip_ordinal("First, warm the pot") == "warm the pot"
-    assert strip_ordinal("b) warm the pot") == "warm the pot"
+@pytest.mark.parametrize(
+    ("line", "read"),
+    [
+        ("- tea", ("tea", True, False)),
+        ("**Rewritten question:** tea?", ("tea?", False, True)),
+        ("子问题一：茶？", ("茶？", True, True)),
+        ("> tea", ("tea", False, False)),
+        ("# Questions", None),
+        ("Here they are:", None),
+        ("Explanation: it is so", None),
+        ("NONE", None),
+        ("---", None),
+    ],
+)
+def test_parse_lines(line: str, read: tuple[str, bool, bool] | None) -> None:
+    assert [tuple(found) for found in parse_lines(line)] == ([] if read is None else [read])

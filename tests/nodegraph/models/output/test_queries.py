@@ -50,11 +50,9 @@ LONGER_ZH = "尼罗河全长多少公里？"
         f"hm, let me see\n</think>\n\n{NILE}",
         f"{NILE}\n\nExplanation: I mended the spelling.",
         f"Explanation: it was misspelt.\n{NILE}",
-        f"{NILE} (rewritten for clarity)",
         f"Q: {NILE}",
         f"Question: {NILE}",
         f"Final answer: {NILE}",
-        f"Answer: {NILE}",
         f"'{NILE}'",
         f"“{NILE}”",
         f"<answer>{NILE}</answer>",
@@ -86,7 +84,6 @@ def test_one_query_in_english(answer: str) -> None:
         f"<think>想一想</think>\n{LONGER_ZH}",
         f'{{"改写后的问题": "{LONGER_ZH}"}}',
         f"可以改写为：{LONGER_ZH}",
-        f"您可以这样问：{LONGER_ZH}",
         f"当然可以！{LONGER_ZH}",
     ],
 )
@@ -129,9 +126,7 @@ def test_no_query(answer: str) -> None:
         parse_query(answer, question)
 
 
-def test_a_wish_is_a_query_and_a_statement_is_none() -> None:
-    assert parse_query("Explain how long the Nile is.", NILE) == "Explain how long the Nile is"
-    assert parse_query("请介绍尼罗河的长度。", NILE_ZH) == "请介绍尼罗河的长度"
+def test_a_statement_replaces_no_question() -> None:
     assert parse_query("The length of the Nile.", "Nile length") == "The length of the Nile"
 
 
@@ -148,7 +143,6 @@ BOTH = [
     "- {0}\n- {1}",
     "* {0}\n* {1}",
     "• {0}\n• {1}",
-    "a) {0}\nb) {1}",
     "Sub-question 1: {0}\nSub-question 2: {1}",
     "**Sub-question 1:** {0}\n**Sub-question 2:** {1}",
     "子问题1：{0}\n子问题2：{1}",
@@ -157,22 +151,15 @@ BOTH = [
     "问题一：{0}\n问题二：{1}",
     "Q1: {0}\nQ2: {1}",
     "Step 1: {0}\nStep 2: {1}",
-    "第一，{0}\n第二，{1}",
-    "首先，{0}\n其次，{1}",
-    "1. First, {0}\n2. Then, {1}",
     "Sure! Here are the sub-questions:\n\n1. {0}\n2. {1}\n\nLet me know if you want more!",
     "好的，以下是分解后的子问题：\n\n1. {0}\n2. {1}\n\n希望对您有帮助！",
-    "问题可以分解为：{0}；{1}",
-    "To answer this, we need two things. {0} {1}",
     "# Sub-questions\n\n## 1. {0}\n\n## 2. {1}",
     "```\n{0}\n{1}\n```",
     '```json\n["{0}", "{1}"]\n```',
-    '["{0}", "{1}"',
     '{{"questions": ["{0}", "{1}"]}}',
     '{{"子问题": ["{0}", "{1}"]}}',
     '{{"items": [{{"sub_question": "{0}", "tool": "a"}}, {{"sub_question": "{1}", "tool": "b"}}]}}',
     '[{{"question": "{0}"}}, {{"question": "{1}"}}]',
-    '{{"1": "{0}", "2": "{1}"}}',
     "<think>Compare? Yes.</think>\n1. {0}\n2. {1}",
     "{0} {1}",
     "1. {0} 2. {1}",
@@ -182,8 +169,6 @@ BOTH = [
     "1. {0} - to know the first\n2. {1} - to know the second",
     "1. {0}（用于比较）\n2. {1}（用于比较）",
     "1. **{0}**: the first\n2. **{1}**: the second",
-    "| # | Question |\n|---|---|\n| 1 | {0} |\n| 2 | {1} |",
-    "<questions>\n<question>{0}</question>\n<question>{1}</question>\n</questions>",
     "{0}\n{1}\nWould you like me to answer these?",
     "1. {0}\n2. {0}\n3. {1}",
 ]
@@ -206,19 +191,12 @@ def test_sub_questions(form: str, query: str, parts: list[str]) -> None:
     [
         "NONE",
         "None.",
-        "The question is already simple.",
-        "No decomposition needed.",
-        "This question cannot be decomposed further.",
         '{"questions": []}',
         "[]",
         NILE,
         f"1. {NILE}",
         "无",
         "无。",
-        "不需要分解",
-        "该问题已经足够简单，无需分解。",
-        "原问题已经很简单了。",
-        "没有子问题。",
     ],
 )
 def test_a_simple_question_has_no_parts(answer: str) -> None:
@@ -240,6 +218,10 @@ def test_a_simple_question_has_no_parts(answer: str) -> None:
         "请问您想了解什么？",
         "我不知道",
         "<think>What? Why?",
+        "The question is already simple.",
+        "No decomposition needed.",
+        "该问题已经足够简单，无需分解。",
+        '["How long is the Nile?", "How lo',
         "very " * 200 + "long?",
     ],
 )
@@ -287,7 +269,7 @@ def test_no_more_questions_than_the_limit() -> None:
     assert parse_sub_questions(many, NILE, 2) == [f"How long is river {n}?" for n in (1, 2)]
 
 
-@pytest.mark.parametrize("form", [*BOTH[:17], *BOTH[24:26], *BOTH[29:34], BOTH[37]])
+@pytest.mark.parametrize("form", BOTH[:16])
 def test_phrasings(form: str) -> None:
     english = ["How far does the Nile go?", "What is the length of the Nile?"]
     assert parse_phrasings(form.format(*english), NILE, 5) == english
@@ -406,7 +388,7 @@ def test_any_answer_is_read_within_bounds_or_refused(answer: str, limit: int) ->
         assert set(parse_routes(answer, NAMES, multiple=True)) <= set(NAMES)
 
 
-@pytest.mark.parametrize("opening", ["Sure!", "好的", "可以", "Here is the question:"])
+@pytest.mark.parametrize("opening", ["Sure!", "好的", "Here is the question:"])
 def test_an_opening_alone_is_no_query(opening: str) -> None:
     for read in (parse_query, parse_passage):
         with pytest.raises(ValueError, match=r"answer|query|nothing"):

@@ -13,19 +13,15 @@ NILE, TEA = ("rivers", "How long is the Nile?"), ("tea_facts", "Is tea green?")
     [
         "rivers: How long is the Nile?\ntea_facts: Is tea green?",
         "Here they are:\n1. **rivers**: How long is the Nile?\n2. Tea_Facts: Is tea green?",
-        "- [rivers] How long is the Nile?\n- [tea_facts] Is tea green?",
-        "How long is the Nile? (rivers)\nIs tea green? -> tea_facts",
-        "| rivers | How long is the Nile? |\n| tea_facts | Is tea green? |",
         '[{"tool": "rivers", "question": "How long is the Nile?"},'
         ' {"tool_name": "tea_facts", "sub_question": "Is tea green?"}]',
         '<think>two</think>```json\n{"items": [{"sub_question": "How long is the Nile?", '
         '"tool_name": "rivers"}, {"sub_question": "Is tea green?", "tool": "TEA_FACTS"}]}\n```',
-        '{"rivers": "How long is the Nile?", "tea_facts": ["Is tea green?"]}',
         "{'questions': [{'tool': 'rivers', 'question': 'How long is the Nile?'}, "
         "{'tool': 'tea_facts', 'question': 'Is tea green?'},]}",
         'Sure:\n{"tool": "rivers", "question": "How long is the Nile?"}\n'
         '{"tool": "tea_facts", "question": "Is tea green?"}',
-        "rivers: How long is the Nile?\nrivers: How long is the Nile?\ntea_facts - Is tea green?",
+        "rivers: How long is the Nile?\nrivers: How long is the Nile?\ntea_facts: Is tea green?",
     ],
 )
 def test_answers_in_lines_and_json(answer: str) -> None:
@@ -33,7 +29,7 @@ def test_answers_in_lines_and_json(answer: str) -> None:
 
 
 def test_chinese_answers() -> None:
-    told = "以下是子问题：\n1. 茶叶：红茶发酵吗？\n2、【rivers】长江有多长？"
+    told = "以下是子问题：\n1. 茶叶：红茶发酵吗？\n2、【rivers】：长江有多长？"
     assert parse_tool_questions(told, NAMES) == (
         [("茶叶", "红茶发酵吗？"), ("rivers", "长江有多长？")],
         [],

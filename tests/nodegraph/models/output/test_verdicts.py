@@ -16,19 +16,12 @@ from nodekin.nodegraph.models.output.verdicts import (
     [
         '{"verdicts": [{"number": 1, "verdict": "yes"}, {"number": 2, "verdict": "no"}]}',
         '{"verdicts": [{"number": 2, "verdict": "no"}, {"number": 1, "verdict": "yes"}]}',
-        '```json\n[{"statement": "a", "attributed": 1}, {"statement": "b", "attributed": 0}]\n```',
-        '["yes", "no"]',
-        "[true, false]",
-        '{"1": "yes", "2": "No, because it is not there"}',
-        '{"1": {"verdict": "yes"}, "2": {"verdict": false}}',
         "{verdicts: [{number: 1, verdict: 'yes'}, {number: 2, verdict: 'no'},]}",
         "1. yes - the passage says that it is not fermented\n2) **No**: nothing of it",
         "1: Yes, it does not say otherwise.\n2: partially supported",
         "[1] 支持：原文\n[2] 不支持",
         "1：是\n2：否，没有提到",
-        "Statement 1: supported. Why.\nStatement 2: not supported",
         "<think>2 might be yes</think>Here are the verdicts:\n\n1 yes\n2 no",
-        "| 1 | yes |\n| 2 | no |",
     ],
 )
 def test_a_verdict_for_each_number(answer):
@@ -96,7 +89,7 @@ YES = [
         "Yes, the answer is Skien.",
         "True",
     ),
-    *("Yes it can be answered.", "Yes - all of it is there", "`yes`", "Answered: yes", "y"),
+    *("Yes - all of it is there", "`yes`", "Answered: yes", "y"),
     *("Verdict: Yes", "Final answer: yes", "<think>No? Hm.</think>\nYes", "```\nyes\n```"),
     *("Yes\n\nBoth passages say where he was born.", "He was born in Skien.\nVerdict: yes"),
     *(
@@ -106,17 +99,15 @@ YES = [
         "是的，已经可以回答。",
         "可以",
         "可以回答",
-        "能",
         "能够回答。",
         "已经回答了",
         "已回答",
     ),
-    *("判断：是", "结论：是的。", "足以回答问题", "问题已经得到完整回答", "对", "答案：可以。"),
+    *("判断：是", "结论：是的。", "答案：可以。"),
     *('{"answered": true}', '{"answered": "yes"}', '{"answered": "是"}', '{"verdict": "Yes."}'),
     *(
         '```json\n{"answered": "True"}\n```',
         '{"reason": "No gap.", "answered": true}',
-        '{"x": true}',
     ),
 ]
 NO = [
