@@ -134,7 +134,7 @@ _TOKENIZED_CHARACTERS = 1 << 17  # characters whose tokens are in memory
 
 _AHEAD = 2  # batches that a GPU computes while the next texts are tokenized
 
-_ATTENTION = Lock("another thread that starts a model on a GPU")
+_ATTENTION = Lock()
 
 
 @contextmanager
@@ -278,7 +278,7 @@ class TransformerVectors(_DirectTransformer):
 
     def __init__(self, model: Any) -> None:
         super().__init__(model)
-        self._lock = Lock("another thread that tokenizes")
+        self._lock = Lock()
 
     def is_usable(self, prompt: str) -> bool:
         """Return whether the model is a standard model of sentence-transformers 6.

@@ -221,7 +221,7 @@ class StoreIndex(FilterIndex):
         self._written: StoreState | None = None  # what the store has; None until it is checked
         self._unwritten: tuple[object, list[str] | None] = (None, [])  # ids; None for all
         self._can_refill = True
-        self._updating = Lock(f"another thread that updates the vector store {backend.name}")
+        self._updating = Lock()
         super().__init__(graph, group)
 
     @property

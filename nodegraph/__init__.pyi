@@ -1,4 +1,4 @@
-from .build_writer import Failure as Failure
+from .builder import Failure as Failure
 from .concurrency import limit_concurrency as limit_concurrency
 from .corpus import Refresh as Refresh
 from .derivation import CORPUS as CORPUS
@@ -16,7 +16,6 @@ from .extractors.entity_extractor import EntityExtractor as EntityExtractor
 from .extractors.llm_extractor import LLMExtractor as LLMExtractor
 from .graph import NodeGraph as NodeGraph
 from .locations import Location as Location
-from .memory_store import MemoryStore as MemoryStore
 from .models.answer_cache import CachedLLM as CachedLLM
 from .models.embedder import Embedder as Embedder
 from .models.embedder import as_embedder as as_embedder
@@ -37,5 +36,3 @@ from .splitters.passage_splitter import PassageSplitter as PassageSplitter
 from .splitters.sentences import SentenceSplitter as SentenceSplitter
 from .splitters.sentences import split_paragraphs as split_paragraphs
 from .splitters.sentences import split_sentences as split_sentences
-from .sqlite.sqlite_store import SQLiteStore as SQLiteStore
-from .store import NodeStore as NodeStore

@@ -1,115 +1,150 @@
-"""Build groups when they are needed: once, and only what is missing or out of date."""
+"""Build groups when they are needed: only missing and outdated derivations, in batches."""
 
 from __future__ import annotations
 
-import secrets
 import threading
-from collections import Counter, deque
-from collections.abc import Callable, Collection, Generator, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import closing, contextmanager
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from concurrent.futures import BrokenExecutor, Executor, Future, ThreadPoolExecutor
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal
+from typing import Any, Literal, TypeAlias
 
-from .build_writer import (
-    FAILED_STAMP,
-    BatchWriter,
-    BuildCheckpoint,
-    DerivationJob,
-    DerivationTask,
-    Failure,
-    GroupFollower,
-    GroupFollowers,
-    PendingOutput,
-)
-from .concurrency import threads, track
-from .derivation import (
-    CORPUS,
-    Amendment,
-    Derivation,
-    Stamp,
-    corpus_key,
-    derivation_key,
-    derive,
-    reusable,
-)
+from .concurrency import progress_bar
+from .derivation import CORPUS, Derivation, Stamp, corpus_key, derivation_key, derive, reusable
 from .errors import StoreError, TransformError
 from .groups import NodeGroup
 from .hashing import digest
-from .locking import Access, Lock, mutex, release_after_fork
+from .locking import Lock
 from .models.answer_cache import AnswerCache, keep_answers
 from .node import ROOT, Node
-from .store import Changes, NodeStore
+from .storage.graph_store import GraphStore
 from .transforms import Draft, PatternRule
+
+_DOCUMENTS = 128  # read in one turn, and written in one transaction
+
+_NODES = 2_000  # written in one transaction, at most
+
+_SECONDS = 1.0  # after which finished documents are written: their transforms may cost money
+
+_FAILED = Stamp("", "", "")
+
+OnError: TypeAlias = Literal["raise", "skip"]
+"""Whether a failing transform or an unreadable file raises an error, or is skipped."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A document that is missing in a group, or a file that could not be read.
+
+    Attributes:
+        document: The id of the document. Empty for a transform of a whole group.
+        group: The name of the group; ``ROOT`` for a file.
+        error: The reason.
+    """
+
+    document: str
+    group: str
+    error: Exception
+
+
+@dataclass(frozen=True, slots=True)
+class _Task:
+    """A derivation to make.
+
+    Attributes:
+        document_id: The document; ``CORPUS`` for a transform of a whole group.
+        stamp: The stamp of the derivation to be made.
+    """
+
+    document_id: str
+    stamp: Stamp
+
+
+@dataclass(frozen=True, slots=True)
+class _Sources:
+    """The nodes that a derivation is made from.
+
+    Attributes:
+        root: The document. None for a transform of a whole group.
+        parents: The nodes of the parent group.
+        reused: Drafts that need not be made again, by parent id.
+    """
+
+    root: Node | None
+    parents: Sequence[Node]
+    reused: Mapping[str, list[Draft]]
 
 
 class GroupBuilder:
-    """Derive the missing nodes of a group, in one thread for a group, and write them in batches."""
+    """The builder of a graph's groups.
+
+    Derivations are made outside the graph's lock. Two threads or processes may build the same
+    group: they make the same nodes, and the second write changes nothing.
+
+    Args:
+        store: The store of the graph.
+        attach: Connects a node from the store with its graph.
+        progress: Whether a build shows a progress bar. None: only on a terminal.
+    """
 
     def __init__(
-        self,
-        store: NodeStore,
-        access: Access,
-        attach: Callable[[Node], Node],
-        progress: bool | None,
+        self, store: GraphStore, attach: Callable[[Node], Node], progress: bool | None
     ) -> None:
-        self._attach = attach  # lets a node from the store know its graph
-        self._progress = progress
         self._store = store
-        self._access = access
-        self._building: dict[str, Lock] = {}
-        # Built but for what failed: by which rules and up to which revision, as ``built`` says,
-        # while the store says what it said then.
-        self._partial: dict[str, tuple[tuple[str, int], tuple[str, int] | None]] = {}
-        self._failed: dict[tuple[str, str], tuple[str, Failure]] = {}
-        self._followers = GroupFollowers(store, attach)
-        self._retries: Counter[str] = Counter()
-        self._session = secrets.token_hex(8)
-        self.guard = DeadlockGuard()
-        self.answers = AnswerCache(store)  # of models that transforms ask
-        release_after_fork(self)
+        self._attach = attach
+        self._progress = progress
+        self._locks: dict[str, Lock] = {}  # by group
+        # Builds in which documents failed: rules and ROOT revision. Another session tries again.
+        self._partial: dict[str, tuple[str, int]] = {}
+        self._failed: dict[tuple[str, str], tuple[str, Failure]] = {}  # by group and document
+        self._fresh: tuple[int, set[tuple[str, str]]] = -1, set()
+        self._thread = threading.local()
+        self.answers = AnswerCache(store)
 
-    def after_fork(self) -> None:
-        """Forget what threads were doing that are not in this process."""
-        self._followers = GroupFollowers(self._store, self._attach)
-        self.guard.after_fork()
+    @property
+    def running(self) -> tuple[str, ...]:
+        """The groups whose transforms this thread is in, the outermost first."""
+        return getattr(self._thread, "groups", ())
 
     @property
     def failures(self) -> list[Failure]:
-        """The documents left out so far, of those that still exist."""
+        """The failures so far, of existing documents."""
         failed = [failure for _, failure in list(self._failed.values())]
         existing = self._store.stamps(ROOT, {failure.document for failure in failed})
         return [f for f in failed if f.document in existing or f.document == CORPUS]
 
-    def fresh(self, lineage: Sequence[NodeGroup]) -> bool:
-        """Tell whether a group, the last of its lineage, and those above are built by the rules
-        and for the documents as they are now.
-        """
+    def is_fresh(self, lineage: Sequence[NodeGroup]) -> bool:
+        """Return whether a group and the groups above are built for the current documents."""
         if not lineage:
             return True
-        key = ("fresh", lineage[-1].name, _versions(lineage))
-        return self._access.cached(key, lambda: self._compare(lineage))
+        with self._store.turn() as state:
+            known, fresh = self._fresh
+            if state != known:
+                known, fresh = self._fresh = state, set()
+            key = (lineage[-1].name, _rules(lineage))
+            if key in fresh:
+                return True
+            now = self._store.revision(ROOT)
+            parts = [lineage[:end] for end in range(1, len(lineage) + 1)]
+            if not all((_rules(part), now) in self._builds(part[-1].name) for part in parts):
+                return False
+            if state >= 0:
+                fresh.add(key)
+            return True
 
-    def _compare(self, lineage: Sequence[NodeGroup]) -> bool:
-        """Return whether the groups of a lineage are built, by what the store says."""
-        now = self._store.revision(ROOT)
-        above = (lineage[:end] for end in range(len(lineage), 0, -1))
-        return all(self._built(part) == (self._rules(part), now) for part in above)
-
-    def _built(self, lineage: Sequence[NodeGroup]) -> tuple[str, int] | None:
-        """Return by which rules and up to which revision a group is built."""
-        name = lineage[-1].name
-        built = self._store.built(name)
-        partial, then = self._partial.get(name, (None, None))
-        return partial if partial is not None and then == built else built
+    def _builds(self, group: str) -> list[tuple[str, int] | None]:
+        """Return the rules and ``ROOT`` revisions of the last builds of a group."""
+        return [self._store.built(group), self._partial.get(group)]
 
     def is_stored(self, lineage: Sequence[NodeGroup]) -> bool:
-        """Tell whether the store has the last group of a lineage by these rules."""
+        """Return whether the store has the last group of a lineage by these rules."""
         built = self._store.built(lineage[-1].name)
-        return built is not None and built[0] == _versions(lineage)
+        return built is not None and built[0] == _rules(lineage)
 
-    def started(self, name: str) -> bool:
-        """Tell whether a group has been built for some state of the documents."""
+    def is_started(self, name: str) -> bool:
+        """Return whether a group has been built for some state of the documents."""
         return name in self._partial or self._store.built(name) is not None
 
     def retry(self, lineage: Sequence[NodeGroup]) -> None:
@@ -117,316 +152,354 @@ class GroupBuilder:
         names = {group.name for group in lineage}
         for key in [key for key in list(self._failed) if key[0] in names]:
             self._failed.pop(key, None)
-            self._retries[key[0]] += 1
-        self._access.forget()
+        self._partial.clear()  # also of groups below, which lack the failed documents
+        self._fresh = -1, set()
 
     def build(
-        self,
-        lineage: Sequence[NodeGroup],
-        on_error: Literal["raise", "skip"],
+        self, lineage: Sequence[NodeGroup], on_error: OnError, executor: Executor | None = None
     ) -> None:
-        """Build the last group of a lineage, its ancestors first.
+        """Build the last group of a lineage, and the groups above first.
 
-        When documents or rules change meanwhile it may be out of date afterwards.
+        If documents change meanwhile the group may be outdated afterwards.
 
         Args:
-            lineage: The group and those above.
-            on_error: What a failing transform does.
+            lineage: The group and the groups above.
+            on_error: Whether a failing transform raises, or its document is skipped.
+            executor: Runs the transforms of texts. None: this thread, or ``num_workers`` threads.
 
         Raises:
-            TransformError: If a transform raises and is not to be skipped. Finished work
-                is stored, so that only what failed is tried again.
-            RuntimeError: If this thread reads the graph, or is in a transform that the group
-                waits for.
-            StoreError: If the store can't be written to.
+            TransformError: If a transform raises. Finished derivations are stored.
+            RuntimeError: If this thread is inside a retrieval of the graph, or in a transform of
+                one of the groups.
+            TypeError: If a transform cannot be pickled for the executor.
+            StoreError: If the store cannot be written to.
         """
-        if self.fresh(lineage):
-            return
         for end in range(1, len(lineage) + 1):
-            name = lineage[end - 1].name
-            if end == len(lineage) or not self.fresh(lineage[:end]):
-                with self.guard.waiting(name), self._exclusively(name):
-                    if not self.fresh(lineage[:end]):
-                        try:
-                            self._build_last(lineage[:end], on_error)
-                        finally:
-                            self._access.forget()
+            part = lineage[:end]
+            if self.is_fresh(part):
+                continue
+            name = part[-1].name
+            if name in self.running:
+                raise RuntimeError(
+                    f"the transform of group {self.running[-1]!r} reads group {name!r}, which is "
+                    f"being built and needs that transform: {' -> '.join((*self.running, name))}; "
+                    "a transform can only read groups that are built without it"
+                )
+            if self._store.database.is_held:
+                raise RuntimeError(
+                    f"group {name!r} is not built, and cannot be built inside a retrieval of the "
+                    f"same graph; build it before: graph.build({name!r})"
+                )
+            with self._building(name):
+                if not self.is_fresh(part):
+                    self._build_last(part, on_error, executor)
 
     @contextmanager
-    def _exclusively(self, name: str) -> Iterator[None]:
-        """Let one thread at a time build a group, and one process any."""
-        self._access.check_write()  # who builds has to write, for which it waits for readers
-        lock = self._building.setdefault(name, Lock(f"another thread that builds group {name!r}"))
-        with lock.held(), self._store.writing():
+    def _building(self, name: str) -> Iterator[None]:
+        """Let one thread build a group; inside a transform, never wait for another thread."""
+        with self._locks.setdefault(name, Lock()).held(wait=not self.running):
             yield
 
-    def _rules(self, lineage: Sequence[NodeGroup]) -> str:
-        """Name what makes a group: its version and those above; where something failed, also how
-        often it was tried in this session, so that another one tries again.
-        """
-        versions = _versions(lineage)
-        if not self._failed and not self._retries:
-            return versions
-        tried = [self._retries[group.name] for group in lineage]
-        failed = any(tried) or any(self._has_failed(group.name) for group in lineage)
-        return f"{versions} {self._session} {tried}" if failed else versions
-
-    def _has_failed(self, group: str) -> bool:
-        return any(name == group for name, _ in list(self._failed))
-
-    def _build_last(self, lineage: Sequence[NodeGroup], on_error: str) -> None:
-        group = lineage[-1]
-        until, pending = self._pending(lineage)
-        if until is None:
-            return
-        writer = BatchWriter(self._store, self._access, group, _versions(lineage), self._failed)
-        writer.is_costly = group.num_workers > 1  # what several threads wait for is not timed
-        try:
-            # Left early, it waits for what other threads have begun, which is kept.
-            with closing(self._jobs(lineage, pending, writer)) as jobs:
-                self._write_jobs(group, jobs, len(pending), writer, on_error)
-        except BaseException:
-            if self._access.can_write():  # else an interrupt has left a block, until it is handled
-                writer.flush()
-            raise
-        self._drop_stale_failures()
-        with self._access.writing(lasting=writer.is_costly):
-            writer.write()
-            if writer.written < len(pending):
-                return  # some changed meanwhile: the next build looks at all of them again
-            rules = self._rules(lineage)
-            if rules == writer.rules:
-                writer.checkpoint.clear()
-                self._store.mark_built(group.name, rules, until)
-        if rules == writer.rules:
-            self._partial.pop(group.name, None)
-        else:  # something was left out: another session tries again
-            self._partial[group.name] = (rules, until), self._store.built(group.name)
-
-    def _write_jobs(
-        self,
-        group: NodeGroup,
-        jobs: Iterator[DerivationJob],
-        count: int,
-        writer: BatchWriter,
-        on_error: str,
+    def _build_last(
+        self, lineage: Sequence[NodeGroup], on_error: OnError, executor: Executor | None
     ) -> None:
-        """Give each document's nodes to the writer as they are there, or its failure."""
-        show = self._progress if count else False
-        with closing(track(jobs, count, f"building {group.name}", " documents", show)) as tracked:
-            for job in tracked:
+        group, rules = lineage[-1], _rules(lineage)
+        with self._store.turn():
+            if not self.is_fresh(lineage[:-1]):
+                return  # documents changed; the caller looks again
+            until = self._store.revision(ROOT)
+            pending = self._pending(lineage)
+            built = self._store.built(group.name)
+        if pending and built is not None and built[0] != rules:
+            self._store.mark_built(group.name, rules, 0)  # the other rules end with the first write
+        show = self._progress if pending else False
+        with (
+            progress_bar(len(pending), f"building {group.name}", " documents", show) as advance,
+            self._caller(group, executor) as call,
+        ):
+            for start in range(0, len(pending), _DOCUMENTS):
+                self._build_batch(
+                    lineage, pending[start : start + _DOCUMENTS], on_error, call, advance
+                )
+        self._finish(lineage, rules, until)
+
+    def _finish(self, lineage: Sequence[NodeGroup], rules: str, until: int) -> None:
+        """Mark a group as built for a ``ROOT`` revision.
+
+        Documents that changed after that revision are derived by the next build.
+        """
+        name = lineage[-1].name
+        above = lineage[-2].name if len(lineage) > 1 else ROOT
+        with self._store.transaction(durable=False):
+            builds = [build for build in self._builds(above) if build is not None]
+            if above != ROOT and _rules(lineage[:-1]) not in [by for by, _ in builds]:
+                return  # another process has built the parent group by other rules
+            failed = any(group == name for group, _ in list(self._failed))
+            if failed or above in self._partial:
+                self._partial[name] = rules, until
+            else:
+                self._partial.pop(name, None)
+                self._store.mark_built(name, rules, until)
+        self._fresh = -1, set()
+
+    def _pending(self, lineage: Sequence[NodeGroup]) -> list[str]:
+        """Return the documents whose derivations are missing or outdated, in document order."""
+        group = lineage[-1]
+        rules, builds = _rules(lineage), self._builds(group.name)
+        since = max((build[1] for build in builds if build and build[0] == rules), default=0)
+        changed = None if since == 0 else self._store.changed_ids(ROOT, since)
+        ids = None if changed is None else changed[1]
+        tasks = self._tasks(lineage, ids)
+        old = self._store.stamps(group.name, ids and [task.document_id for task in tasks])
+        return [task.document_id for task in tasks if not self._is_done(group, task, old)]
+
+    def _is_done(self, group: NodeGroup, task: _Task, old: Mapping[str, Stamp]) -> bool:
+        stamp = old.get(task.document_id)
+        if stamp == _FAILED:  # it would fail again
+            failed = self._failed.get((group.name, task.document_id))
+            return failed is not None and failed[0] == task.stamp.key
+        return stamp == task.stamp
+
+    def _tasks(self, lineage: Sequence[NodeGroup], ids: Collection[str] | None) -> list[_Task]:
+        """Return the derivations that a group has for the current documents.
+
+        Args:
+            lineage: The group and the groups above.
+            ids: Some documents. None for all.
+        """
+        group, store = lineage[-1], self._store
+        if group.scope == "group":
+            key = corpus_key(group, store.stamps(group.parent))
+            return [_Task(CORPUS, Stamp(key, group.version, ""))]
+        if any(above.scope == "group" for above in lineage):
+            stamps = store.stamps(group.parent, [CORPUS])
+            keys = [digest(group.version, stamp.key) for stamp in stamps.values()]
+            return [_Task(CORPUS, Stamp(key, group.version, "")) for key in keys]
+        roots = store.stamps(ROOT, ids)
+        above_stamps = roots if group.parent == ROOT else store.stamps(group.parent, ids)
+        return [
+            _Task(
+                i, Stamp(derivation_key(group, root, above_stamps[i]), group.version, root.metadata)
+            )
+            for i, root in roots.items()
+            if i in above_stamps
+        ]
+
+    # One batch
+
+    def _build_batch(
+        self,
+        lineage: Sequence[NodeGroup],
+        ids: Sequence[str],
+        on_error: OnError,
+        call: _Call,
+        advance: Callable[[int], None],
+    ) -> None:
+        """Read the sources of some documents, derive them, and write the derivations."""
+        group = lineage[-1]
+        with self._store.turn():
+            tasks = {task.document_id: task for task in self._tasks(lineage, ids)}
+            sources = self._sources(group, tasks)
+        futures: dict[str, dict[str, Future[list[Draft]]]] = {}
+        if call.is_parallel:
+            for i, source in sources.items():
+                new = [parent for parent in source.parents if parent.id not in source.reused]
+                futures[i] = {parent.id: call(parent) for parent in new}
+        done: dict[str, Derivation] = {}
+        failed: dict[str, Failure] = {}
+        since = time.monotonic()
+        try:
+            for i, source in sources.items():
                 try:
-                    derived = _derived(group, job)
+                    derived = _derived(group, tasks[i], source, call, futures.get(i, {}))
                     self._store.check(derived.nodes)
-                except StoreError:  # no fault of the transform: the document is not left out
+                    done[i] = derived
+                except StoreError:  # no fault of the transform
                     raise
+                except BrokenExecutor as error:
+                    raise RuntimeError(
+                        f"a worker of the executor that builds group {group.name!r} has ended "
+                        f"({error}); finished documents are stored: build again with a new executor"
+                    ) from error
                 except Exception as error:
-                    if writer.revisions() != job.revisions:
-                        continue  # it may have seen two states, and is done again
-                    failure = _failure(job.task.document_id, group.name, error)
+                    failure = TransformError(i, group.name, f"{type(error).__name__}: {error}")
+                    if not self._is_current(lineage, tasks[i]):
+                        continue  # the transform may have seen two states
                     if on_error == "raise":
                         raise failure from error
-                    writer.leave_out(job, failure)
-                else:
-                    writer.add(job, derived)
+                    failure.__cause__ = error
+                    failed[i] = Failure(i, group.name, failure)
+                    done[i] = Derivation(*_FAILED, ())
+                count = sum(len(derivation.nodes) for derivation in done.values())
+                if count >= _NODES or time.monotonic() - since > _SECONDS:
+                    self._write(lineage, tasks, done, failed)
+                    advance(len(done))
+                    done, failed, since = {}, {}, time.monotonic()
+        finally:
+            for future in (future for of_one in futures.values() for future in of_one.values()):
+                future.cancel()
+            self._write(lineage, tasks, done, failed)
+            advance(len(done))
 
-    def _drop_stale_failures(self) -> None:
-        if self._failed:
-            existing = {CORPUS, *self._store.stamps(ROOT, {i for _, i in list(self._failed)})}
-            for key in [key for key in list(self._failed) if key[1] not in existing]:
-                self._failed.pop(key, None)
-
-    def _pending(self, lineage: Sequence[NodeGroup]) -> tuple[int | None, list[DerivationTask]]:
-        """List the documents whose nodes are missing or out of date, in document order.
-
-        Also return up to which revision the group is built with them: as far as the parent group
-        is, which documents may have overtaken; None if nothing can be built now. Documents that
-        changed after it are left for later: their parents may not be there.
-        """
-        group = lineage[-1]
-        rules = self._rules(lineage)
-        with self._access.reading():
-            until = now = self._store.revision(ROOT)
-            if len(lineage) > 1:
-                by, until = self._built(lineage[:-1]) or ("", 0)
-                if by != self._rules(lineage[:-1]):
-                    return None, []
-            by, since = self._built(lineage) or ("", 0)
-            if by != rules:
-                since = 0
-            elif since >= until:
-                return None, []
-            if group.scope == "group" and until != now:
-                return None, []
-            tasks = self._changed(lineage, since, until, now)
-            old = self._store.stamps(group.name, {task.document_id for task in tasks})
-        pending = []
-        for task in tasks:
-            stamp = old.get(task.document_id)
-            failed = self._failed.get((group.name, task.document_id))
-            if failed is not None and failed[0] == task.key and stamp == FAILED_STAMP:
-                continue  # it would fail again
-            if stamp != (task.key, group.version, _metadata(task)):
-                pending.append(task)
-        if pending:
-            self._access.check_write()  # before the work, not when it is to be written
-        return until, pending
-
-    def _changed(
-        self, lineage: Sequence[NodeGroup], since: int, until: int, now: int
-    ) -> list[DerivationTask]:
-        """List what a group is made from, as far as it may have changed between two revisions."""
-        if any(group.scope == "group" for group in lineage):
-            return list(self._tasks(lineage, [CORPUS]))
-        changes = self._store.changes(ROOT, since) if since else None
-        ids = None if changes is None or changes.complete else [n.id for n in changes.added]
-        added = () if until == now else self._store.changes(ROOT, until).added
-        later = {node.id for node in added}
-        return [task for task in self._tasks(lineage, ids) if task.document_id not in later]
-
-    def _tasks(
-        self, lineage: Sequence[NodeGroup], ids: Collection[str] | None
-    ) -> Iterator[DerivationTask]:
-        """Yield what a group is made from now, of some documents or all; of CORPUS if it is."""
-        group = lineage[-1]
+    def _sources(self, group: NodeGroup, tasks: Mapping[str, _Task]) -> dict[str, _Sources]:
+        """Read the nodes that derivations are made from."""
+        store, ids = self._store, list(tasks)
         if group.scope == "group":
-            if group.following:  # the revision tells as much as all stamps, and at once
-                key = digest(group.version, str(self._store.revision(group.parent)))
-            else:
-                key = corpus_key(group, self._store.stamps(group.parent))
-            yield DerivationTask(CORPUS, key, None, None)
-            return
-        of_corpus = any(above.scope == "group" for above in lineage)
-        roots = {} if of_corpus else self._store.stamps(ROOT, ids)
-        above = roots if group.parent == ROOT else self._store.stamps(group.parent, ids)
-        if of_corpus:
-            for stamp in above.values():
-                yield DerivationTask(CORPUS, digest(group.version, stamp.key), None, stamp)
-        for document_id, root in roots.items():
-            if document_id in above:
-                key = derivation_key(group, root, above[document_id])
-                yield DerivationTask(document_id, key, root, above[document_id])
-
-    def _jobs(
-        self,
-        lineage: Sequence[NodeGroup],
-        pending: Sequence[DerivationTask],
-        writer: BatchWriter,
-    ) -> Generator[DerivationJob, None, None]:
-        """Yield the documents in order, while threads call the transform on parents."""
-        num_workers = lineage[-1].num_workers
-        if num_workers < 2:
-            for task in pending:
-                if (job := self._job(lineage, task, writer, None)) is not None:
-                    yield job
-            return
-        with threads(num_workers, f"build-{lineage[-1].name}") as pool:
-            window: deque[DerivationJob] = deque()
-            for task in pending:
-                if (job := self._job(lineage, task, writer, pool)) is not None:
-                    window.append(job)
-                if len(window) > 2 * num_workers:
-                    yield window.popleft()
-            while window:
-                yield window.popleft()
-
-    def _job(
-        self,
-        lineage: Sequence[NodeGroup],
-        task: DerivationTask,
-        writer: BatchWriter,
-        pool: ThreadPoolExecutor | None,
-    ) -> DerivationJob | None:
-        """Start the work on one document; None if its sources have changed."""
-        group = lineage[-1]
-        with self._access.reading():
-            if next(self._tasks(lineage, [task.document_id]), None) != task:
-                return None
-            revisions = writer.revisions()
-            (root,) = self._store.get([task.document_id]) if task.root else (None,)
-            follower, missed = self._followers.missed(group) if group.following else (None, None)
-            if follower is not None:
-                everything, old = [], None
-            elif group.scope == "group":
-                everything = [self._attach(n) for n in self._store.nodes(group.parent)]
-                old = None
-            else:
-                everything = self._parents(group, task, root)
-                old = self._store.derivation(group.name, task.document_id)
-        if follower is not None and missed is not None:
-            failed = self._follow(group, follower, missed)
-            return DerivationJob(task, root, failed, revisions, follower)
-        if group.scope == "group":
-            return DerivationJob(task, root, [(None, self._attempt(group, everything))], revisions)
-        reused = reusable(group, task.key, everything, old)
-        remaining = [parent for parent in everything if parent.id not in reused]
-        reused = writer.checkpoint.load(remaining, task.key) | reused
-        families: list[tuple[Node | None, PendingOutput]] = []
-        for parent in everything:
-            if parent.id in reused:
-                families.append((parent, reused[parent.id]))
-            elif pool is not None:
-                call = pool.submit(self._run, group, parent, task.key, writer.checkpoint)
-                families.append((parent, call))
-            else:
-                attempt = self._try(group, parent, task.key, writer.checkpoint)
-                families.append((parent, attempt))
-                if isinstance(attempt, Future):
-                    break  # it failed: the document can't be finished
-        return DerivationJob(task, root, families, revisions)
-
-    def _follow(
-        self, group: NodeGroup, follower: GroupFollower, missed: Changes
-    ) -> list[tuple[Node | None, PendingOutput]]:
-        """Tell a transform what has changed in the group that it follows; return its error."""
-        try:
-            with self.guard.inside(group.name), keep_answers(self.answers):
-                follower.update(missed.revision, missed.removed, missed.added)
-        except BaseException as error:
-            self._followers.drop(group)
-            if not isinstance(error, Exception):
-                raise
-            return [(None, _failed_output(error))]
-        return []
-
-    def _parents(self, group: NodeGroup, task: DerivationTask, root: Node | None) -> list[Node]:
+            nodes = [self._attach(node) for node in store.nodes(group.parent)]
+            return {CORPUS: _Sources(None, nodes, {})} if tasks else {}
+        roots = {} if CORPUS in tasks else dict(zip(ids, store.get(ids), strict=True))
         if group.parent == ROOT:
-            return [] if root is None else [self._attach(root)]
-        above = self._store.derivation(group.parent, task.document_id)
-        return [self._attach(node) for node in above.nodes] if above else []
+            parents = {i: [root] for i, root in roots.items() if root is not None}
+        else:
+            parents = {i: [*d.nodes] for i, d in store.derivations(group.parent, ids).items()}
+        old = store.derivations(group.name, ids)
+        sources = {}
+        for i in ids:
+            nodes = [self._attach(node) for node in parents.get(i, ())]
+            reused = reusable(group, tasks[i].stamp.key, nodes, old.get(i))
+            sources[i] = _Sources(roots.get(i), nodes, reused)
+        return sources
 
-    def _run(
+    def _is_current(self, lineage: Sequence[NodeGroup], task: _Task) -> bool:
+        """Return whether the sources of a derivation are unchanged."""
+        with self._store.turn():
+            return task in self._tasks(lineage, [task.document_id])
+
+    def _write(
+        self,
+        lineage: Sequence[NodeGroup],
+        tasks: Mapping[str, _Task],
+        done: Mapping[str, Derivation],
+        failed: Mapping[str, Failure],
+    ) -> None:
+        """Write the derivations whose sources are unchanged, in one transaction."""
+        if not done:
+            return
+        group = lineage[-1]
+        with self._store.transaction(durable=group.num_workers > 1):
+            tasks_now = {task.document_id: task for task in self._tasks(lineage, list(done))}
+            current = {i: done[i] for i in done if tasks_now.get(i) == tasks[i]}
+            stored = self._store.stamps(group.name, list(current))
+            new = {i: derived for i, derived in current.items() if stored.get(i) != derived.stamp}
+            self._store.put_derivations(group.name, new)
+        for i in current:
+            self._failed.pop((group.name, i), None)
+            if i in failed:
+                self._failed[group.name, i] = tasks[i].stamp.key, failed[i]
+
+    @contextmanager
+    def _caller(self, group: NodeGroup, executor: Executor | None) -> Iterator[_Call]:
+        """Provide what calls the transform: this thread, threads, or an executor."""
+
+        def inside(function: Callable[..., Any], *values: Any) -> Any:
+            outer = self.running
+            self._thread.groups = (*groups, group.name)
+            try:
+                with keep_answers(self.answers):
+                    return function(*values)
+            finally:
+                self._thread.groups = outer
+
+        groups = self.running
+        sees_text = not group.trans_node and not isinstance(group.rule, PatternRule)
+        remote = executor is not None and group.scope == "node" and sees_text
+        threads = (
+            ThreadPoolExecutor(group.num_workers, f"build-{group.name}")
+            if group.num_workers > 1 and group.scope == "node" and not remote
+            else None
+        )
+        with nullcontext() if threads is None else threads:
+            try:
+                yield _Call(group, inside, threads, executor if remote else None)
+            finally:
+                if threads is not None:
+                    threads.shutdown(cancel_futures=True)
+
+
+class _Call:
+    """Calls of a group's transform."""
+
+    def __init__(
         self,
         group: NodeGroup,
-        parent: Node,
-        key: str,
-        checkpoint: BuildCheckpoint,
-    ) -> list[Draft]:
-        with self.guard.inside(group.name), keep_answers(self.answers):
-            output = group.rule(parent)
-        checkpoint.add(parent, key, output)
-        return output
+        inside: Callable[..., Any],
+        threads: Executor | None,
+        executor: Executor | None,
+    ) -> None:
+        self._group = group
+        self._inside = inside
+        self._threads = threads
+        self._executor = executor
+        self._rule = b"" if executor is None else _pickled(group)
+        self.is_parallel = threads is not None or executor is not None
 
-    def _try(
-        self,
-        group: NodeGroup,
-        parent: Node,
-        key: str,
-        checkpoint: BuildCheckpoint,
-    ) -> PendingOutput:
-        try:
-            return self._run(group, parent, key, checkpoint)
-        except Exception as error:
-            return _failed_output(error)
+    def here(self, parent: Node) -> list[Draft]:
+        """Call the transform in this thread."""
+        drafts: list[Draft] = self._inside(self._group.rule, parent)
+        return drafts
 
-    def _attempt(self, group: NodeGroup, nodes: Sequence[Node]) -> PendingOutput:
-        if isinstance(group.rule, PatternRule):  # make_group refuses it
+    def of_group(self, nodes: Sequence[Node]) -> list[Draft]:
+        """Call the transform of a whole group in this thread."""
+        rule = self._group.rule
+        if isinstance(rule, PatternRule):  # make_group rejects it
             return []
-        try:
-            with self.guard.inside(group.name), keep_answers(self.answers):
-                return group.rule.of_group(nodes)
-        except Exception as error:
-            return _failed_output(error)
+        drafts: list[Draft] = self._inside(rule.of_group, nodes)
+        return drafts
+
+    def __call__(self, parent: Node) -> Future[list[Draft]]:
+        """Call the transform in a thread, or in the executor."""
+        if self._executor is not None:
+            node = Node(parent.text, dict(parent.own_metadata), id=parent.id)
+            return self._executor.submit(_call_pickled, self._rule, node)
+        assert self._threads is not None
+        return self._threads.submit(self.here, parent)
+
+
+def _pickled(group: NodeGroup) -> bytes:
+    import cloudpickle
+
+    try:
+        value: bytes = cloudpickle.dumps(group.rule)
+    except Exception as error:
+        raise TypeError(
+            f"the transform of group {group.name!r} cannot be pickled for the executor "
+            f"({type(error).__name__}: {error}); build the group without an executor"
+        ) from error
+    return value
+
+
+def _call_pickled(rule: bytes, node: Node) -> list[Draft]:
+    """Call a pickled transform, in a worker process."""
+    drafts: list[Draft] = _unpickled(rule)(node)
+    return drafts
+
+
+@lru_cache(16)
+def _unpickled(rule: bytes) -> Callable[[Node], list[Draft]]:
+    import cloudpickle
+
+    call: Callable[[Node], list[Draft]] = cloudpickle.loads(rule)
+    return call
+
+
+def _derived(
+    group: NodeGroup,
+    task: _Task,
+    source: _Sources,
+    call: _Call,
+    futures: Mapping[str, Future[list[Draft]]],
+) -> Derivation:
+    """Return the derivation of one document, or of a whole group."""
+    if group.scope == "group":
+        return derive(group.name, task.stamp, None, [(None, call.of_group(source.parents))])
+    families: list[tuple[Node | None, Sequence[Draft]]] = []
+    for parent in source.parents:
+        drafts = source.reused.get(parent.id)
+        if drafts is None:
+            future = futures.get(parent.id)
+            drafts = call.here(parent) if future is None else future.result()
+        families.append((parent, drafts))
+    return derive(group.name, task.stamp, source.root, families)
 
 
 @lru_cache(1024)
@@ -434,94 +507,6 @@ def _digest(versions: tuple[str, ...]) -> str:
     return digest(*versions)
 
 
-def _versions(lineage: Sequence[NodeGroup]) -> str:
-    """Name the rules of a group and those above."""
+def _rules(lineage: Sequence[NodeGroup]) -> str:
+    """Return a hash of the rules of a group and the groups above."""
     return _digest(tuple(group.version for group in lineage))
-
-
-def _metadata(task: DerivationTask) -> str:
-    return "" if task.root is None else task.root.metadata
-
-
-def _derived(group: NodeGroup, job: DerivationJob) -> Derivation | Amendment:
-    """Return what is made of a document, or what is amended of a group, when that is there."""
-    families = [(parent, _result(output)) for parent, output in job.families]
-    stamp = Stamp(job.task.key, group.version, _metadata(job.task))
-    if job.follower is not None:
-        return job.follower.amendment(stamp)
-    return derive(group.name, stamp, job.root, families)
-
-
-def _result(output: PendingOutput) -> list[Draft]:
-    return output.result() if isinstance(output, Future) else output
-
-
-def _failed_output(error: Exception) -> Future[list[Draft]]:
-    future: Future[list[Draft]] = Future()
-    future.set_exception(error)
-    return future
-
-
-def _failure(document_id: str, group: str, error: Exception) -> TransformError:
-    failure = TransformError(document_id, group, f"{type(error).__name__}: {error}")
-    failure.__cause__ = error
-    return failure
-
-
-class DeadlockGuard:
-    """Record which transforms wait for which groups, and refuse a wait for oneself."""
-
-    def __init__(self) -> None:
-        self._lock = mutex()
-        self._requests: Counter[tuple[str, str]] = Counter()  # (whose transform, for which group)
-        self._thread = threading.local()
-
-    def after_fork(self) -> None:
-        """Forget what threads wait for that are not in this process."""
-        self._requests.clear()
-
-    @property
-    def running(self) -> str | None:
-        """The group whose transform this thread is in, or None."""
-        return getattr(self._thread, "group", None)
-
-    @contextmanager
-    def inside(self, group: str) -> Iterator[None]:
-        """Note that this thread runs the group's transform until the block ends."""
-        outer, self._thread.group = self.running, group
-        try:
-            yield
-        finally:
-            self._thread.group = outer
-
-    @contextmanager
-    def waiting(self, group: str) -> Iterator[None]:
-        """Note that the transform this thread is in, if any, waits for a group.
-
-        Raises:
-            RuntimeError: If the group waits for that transform.
-        """
-        requester = self.running
-        if requester is None:
-            yield
-            return
-        with self._lock:
-            if self._leads(group, requester):
-                raise RuntimeError(
-                    f"group {group!r} needs itself: the transform of group {requester!r}, which it "
-                    "waits for, asks for it; let a transform ask only for groups that can be "
-                    "built without its own"
-                )
-            self._requests[requester, group] += 1
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._requests[requester, group] -= 1
-                self._requests += Counter()  # drops what has come to zero
-
-    def _leads(self, group: str, to: str) -> bool:
-        """Tell whether a group is another, or waits for it, directly or not."""
-        return group == to or any(
-            self._leads(after, to) for before, after in self._requests if before == group
-        )

@@ -343,6 +343,27 @@ def track(
         yield item
 
 
+@contextmanager
+def progress_bar(
+    total: int, what: str, unit: str, show: bool | None
+) -> Iterator[Callable[[int], object]]:
+    """Provide a function that advances a progress bar on stderr by some items.
+
+    Args:
+        total: The number of items.
+        what: The work, shown beside the bar.
+        unit: The name of an item.
+        show: Whether the bar is shown. None: only on a terminal.
+    """
+    if show is False or (show is None and not sys.stderr.isatty()):
+        yield lambda count: None
+        return
+    from tqdm import tqdm
+
+    with tqdm(total=total, desc=what, unit=unit, delay=0 if show else 2.0) as bar:
+        yield bar.update
+
+
 K = TypeVar("K", bound=Hashable)
 
 V = TypeVar("V")

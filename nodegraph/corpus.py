@@ -9,9 +9,9 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any
 
-from .build_writer import Failure
+from .builder import Failure, OnError
 from .codec import decode, encode
 from .concurrency import track
 from .derivation import Stamp, derive_root
@@ -19,15 +19,14 @@ from .document import Document
 from .document_files import rename
 from .errors import ReadError, UnsupportedFilesError
 from .locations import LAYOUTS
-from .locking import Access
+from .locking import Lock
 from .node import ROOT
 from .readers.source_files import ReadOptions, ReadReport
-from .store import NodeStore
+from .storage.graph_store import GraphStore
 
 if TYPE_CHECKING:
     from .readers.folder_scan import FolderScan  # which is imported when a folder is read
 
-OnError: TypeAlias = Literal["raise", "skip"]
 
 _SOURCES = "source"  # path -> b"folder", b"file", or _EXCLUDED for a part of a folder
 
@@ -156,13 +155,13 @@ class Corpus:
 
     def __init__(
         self,
-        store: NodeStore,
-        access: Access,
+        store: GraphStore,
+        change_lock: Lock,
         options: ReadOptions,
         progress: bool | None = None,
     ) -> None:
         self._store = store
-        self._access = access
+        self._change_lock = change_lock
         self._options = options
         self._progress = progress
         self.report = ReadReport()
@@ -226,7 +225,8 @@ class Corpus:
             self._put_left_out(left_out, paths)
             self._delete_parsed()
 
-        self._access.change(apply)
+        with self._change_lock.held(), self._store.transaction():
+            apply()
         return [[i for f in reading.files.values() for i in f.documents] for reading in readings]
 
     def remove(self, ids: list[str]) -> None:
@@ -300,7 +300,8 @@ class Corpus:
             self._put_left_out(left_out, [only] if only else None)
             return done
 
-        return self._access.change(apply)
+        with self._change_lock.held(), self._store.transaction():
+            return apply()
 
     def _scan_sources(
         self, records: Mapping[str, _File], left_out: dict[str, bytes]
@@ -588,7 +589,7 @@ class Corpus:
                 )
 
 
-def unchanged_file(store: NodeStore, document_id: str) -> tuple[Path, str]:
+def unchanged_file(store: GraphStore, document_id: str) -> tuple[Path, str]:
     """Return the file that a document is, and a hash of its bytes.
 
     Raises:

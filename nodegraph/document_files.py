@@ -13,13 +13,13 @@ from .derivation import Derivation, Stamp, derive, outputs_by_parent
 from .document import Document, as_document
 from .hashing import digest, metadata_digest
 from .node import ROOT, Link, Node
-from .store import NodeStore
+from .storage.graph_store import GraphStore
 from .transforms import Draft
 
 logger = logging.getLogger(__name__)
 
 
-def rename(store: NodeStore, old: str, new: str) -> None:
+def rename(store: GraphStore, old: str, new: str) -> None:
     """Copy the derivations of a document to another one with the same text.
 
     Both are in the store. Links of the old one's nodes are put for the new one's too. Nodes of
@@ -48,7 +48,7 @@ def rename(store: NodeStore, old: str, new: str) -> None:
 
 
 def _from_the_top(
-    store: NodeStore, document_id: str, placed: set[str]
+    store: GraphStore, document_id: str, placed: set[str]
 ) -> Iterator[tuple[str, Derivation]]:
     """Yield a document's derivations, parents first."""
     waiting = [(g, d) for g in store.groups() if (d := store.derivation(g, document_id))]
@@ -62,7 +62,7 @@ def _from_the_top(
         waiting = [pair for pair in waiting if pair not in ready]
 
 
-def _copy_links(store: NodeStore, names: dict[str, str]) -> None:
+def _copy_links(store: GraphStore, names: dict[str, str]) -> None:
     ids = list(names)
     rows = [*store.links(ids), *store.links(ids, incoming=True)]
     copied = {
@@ -114,7 +114,7 @@ def _stable_id(document: Document) -> str:
     return digest("file", str(metadata.get("file_path")), document.text, metadata_digest(metadata))
 
 
-def report_changed_files(store: NodeStore, documents: Sequence[Document]) -> None:
+def report_changed_files(store: GraphStore, documents: Sequence[Document]) -> None:
     """Note which documents came from which file; warn of files that have earlier ones.
 
     Nothing is removed: a file that is read in parts may come in several calls.

@@ -4,30 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from .build_writer import Failure
-from .builder import GroupBuilder
-from .corpus import Corpus, OnError, Refresh
+from .builder import Failure, GroupBuilder, OnError
+from .corpus import Corpus, Refresh
 from .document import as_document, flatten
 from .document_files import report_changed_files, stable_document
 from .errors import explain_names, nearest_names
 from .graph_reader import GraphReader, ImportedGroups
 from .groups import PREDEFINED_STRUCTURE, GroupRegistry, GroupSummary, Scope, make_group
 from .hashing import digest
-from .locking import Access
-from .memory_store import as_store
 from .models.embedder import as_embedders
 from .models.embedding_cache import EmbeddingCache
-from .navigation import as_node, find, outlines_of, pages_of, place_of
+from .navigation import OutlineOf, as_node, find, outlines_of, pages_of, place_of
 from .node import ROOT, Link, Node
 from .readers.source_files import ReadOptions, ReadReport
 from .search_text import SearchTextOption, as_search_text
 from .splitters.sentences import SentenceSplitter
-from .store import NodeStore
+from .storage.graph_store import GraphStore
+from .storage.opening import as_store
 from .transforms import check_model_names
 
 if TYPE_CHECKING:
@@ -57,7 +54,7 @@ class NodeGraph:
             LlamaIndex, or sentence-transformers. Nothing is embedded until a search needs it.
         store: Where the graph is kept: the path of a file, to be opened again later; memory by
             default. Or the address of a PostgreSQL server
-            (``"postgresql://user@host/database?schema=name"``), or a ``NodeStore``.
+            (``"postgresql://user@host/database?schema=name"``),
         on_error: ``"raise"``: an unreadable file or a failing transform raises. ``"skip"``: the
             document is left out and listed in ``failures``. None: unreadable files of folders are
             skipped with a warning, unreadable files that are named raise, and failing transforms
@@ -88,7 +85,7 @@ class NodeGraph:
         source: str | Path | Sequence[str | Path] | None = None,
         *,
         embed: object = None,
-        store: str | Path | NodeStore | None = None,
+        store: str | Path | GraphStore | None = None,
         on_error: OnError | None = None,
         search_text: SearchTextOption = None,
         reading: ReadOptions | None = None,
@@ -117,21 +114,21 @@ class NodeGraph:
 
     def _set_up(self) -> None:
         """Make what is derived from the settings, and not pickled."""
-        self._access = Access(self._store)
+        self._outlines: tuple[int, OutlineOf | None] = -1, None
         self._builder = GroupBuilder(
-            self._store, self._access, lambda node: self.reader.attach(node), self.progress
+            self._store, lambda node: self.reader.attach(node), self.progress
         )
         self.reader: GraphReader = GraphReader(
-            *(self, self._store, self._access, self._builder, self._registry, self._search_text)
+            self, self._store, self._builder, self._registry, self._search_text
         )
-        self._corpus: Corpus = Corpus(self._store, self._access, self._read_options, self.progress)
-        self.imports: ImportedGroups = ImportedGroups(
-            self._store, self._access, self.reader, self._check_outside
+        self._corpus: Corpus = Corpus(
+            self._store, self.reader.change_lock, self._read_options, self.progress
         )
+        self.imports: ImportedGroups = ImportedGroups(self._store, self.reader, self._check_outside)
         self.embeddings = EmbeddingCache(self._store, self._embedders, self.progress)
 
     def __getstate__(self) -> dict[str, Any]:
-        derived = {"_access", "_builder", "_corpus", "embeddings", "imports", "reader"}
+        derived = {"_builder", "_outlines", "_corpus", "embeddings", "imports", "reader"}
         return {k: v for k, v in self.__dict__.items() if k not in derived}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -211,15 +208,12 @@ class NodeGraph:
         ids = [item for item in requested if not isinstance(item, Path)]
         self._check_outside()
 
-        def remove() -> None:
+        with self.reader.change_lock.held(), self._store.transaction():
             self._check_documents(ids)
-            with self._store.transaction():
-                for item in requested:
-                    if isinstance(item, Path):
-                        self._corpus.remove_source(item)
-                self._corpus.remove(ids)
-
-        self._access.change(remove)
+            for item in requested:
+                if isinstance(item, Path):
+                    self._corpus.remove_source(item)
+            self._corpus.remove(ids)
 
     def refresh(self) -> Refresh:
         """Read the source folders and files again; add, update and remove what has changed.
@@ -244,31 +238,26 @@ class NodeGraph:
                 raise LookupError(f"no document {i!r}; the graph has {nearest_names(i, names)}")
 
     def _check_outside(self) -> None:
-        if self._builder.guard.running is not None:
+        if self._builder.running:
             raise RuntimeError(
-                "the documents of a graph can't be changed from inside a transform of one of its "
-                f"groups ({self._builder.guard.running!r}); change them after the build"
+                "the documents of a graph cannot be changed inside a transform of one of its "
+                f"groups ({self._builder.running[-1]!r}); change them after the build"
             )
-        self._access.check_write()
 
     def compact(self) -> None:
-        """Give back the space of what was removed: also the vectors of texts that are gone, and
-        the answers of models, of which the nodes were made that are there.
+        """Free the disk space of deleted data: nodes, vectors of deleted texts, cached LLM answers.
 
-        Declare first the groups that have a ``search_text`` of their own: by it their vectors
-        are known.
+        Declare first the groups with their own ``search_text``, which determines their vectors.
 
         Raises:
-            StoreError: If there is no room to write the file anew. What is added then uses the
-                room of what was removed.
+            StoreError: If the disk has no room for a second copy of the file.
         """
         self._check_outside()
         used = self._searched_digests() if self.embeddings.stored() else set()
-        with self._access.changing():
+        with self._store.transaction():
             self.embeddings.delete_unused(used)
             self._builder.answers.clear()
-        with self._store.writing():
-            self._store.compact()
+        self._store.compact()
 
     def close(self) -> None:
         """Keep the indexes beside the store, and close it; the next use opens it again."""
@@ -444,14 +433,15 @@ class NodeGraph:
     # Nodes
 
     def nodes(self, group: str) -> list[Node]:
-        """Return all nodes of a group in document order, built where they are missing.
+        """Return all nodes of a group in document order. A missing group is built first.
 
         Raises:
             UnknownGroupError: If there is no such group.
             TransformError: If a transform raises.
         """
         with self.reader.reading(group):
-            return [self.reader.attach(node) for node in self._store.nodes(group)]
+            pass
+        return [self.reader.attach(node) for node in self._store.nodes(group)]
 
     def node(self, id: str) -> Node:
         """Return one node by its id; a document's id is that of its node in ``ROOT``.
@@ -492,8 +482,8 @@ class NodeGraph:
             LookupError: If the node has been removed or changed.
         """
         below = self.reader.groups_below(node.group)
-        below = [name for name in below if self._builder.started(name)]
-        in_transform = self._builder.guard.running is not None
+        below = [name for name in below if self._builder.is_started(name)]
+        in_transform = bool(self._builder.running)
         with self.reader.reading(*(() if in_transform else below)):
             current = self.node(node.id)
             return {
@@ -552,7 +542,7 @@ class NodeGraph:
         more = dict(metadata or {})
         links = [Link(_id(source), _id(end), type, float(weight), more) for end in targets]
         self._check_outside()
-        self._access.change(lambda: self._store.link(links))
+        self._store.link(links)
 
     def unlink(
         self, source: Node | str, target: Node | str | Iterable[Node | str], type: str = "related"
@@ -561,7 +551,7 @@ class NodeGraph:
         targets = [target] if isinstance(target, str | Node) else list(target)
         links = [Link(_id(source), _id(end), type) for end in targets]
         self._check_outside()
-        self._access.change(lambda: self._store.unlink(links))
+        self._store.unlink(links)
 
     def links(self, node: Node | str, *, incoming: bool = False) -> list[Link]:
         """Return the links from a node, or to it."""
@@ -584,9 +574,12 @@ class NodeGraph:
 
     def place(self, node: Node) -> str:
         """Say where a node stands in its file; see ``Node.place``."""
-        read = partial(outlines_of, self)
-        with self._store.snapshot() as state:
-            return place_of(node, self._access.of_state(state, outlines_of, read))
+        with self._store.turn() as state:
+            known, outlines = self._outlines
+            if outlines is None or known != state:
+                outlines = outlines_of(self)
+                self._outlines = state, outlines
+            return place_of(node, outlines)
 
     def pages(self, node: Node) -> tuple[int, int] | None:
         """Return the first and the last page that a node stands on; see ``Node.pages``."""
@@ -610,7 +603,7 @@ class NodeGraph:
     def _searched_digests(self) -> set[str]:
         """Return the hashes of all searched texts, for which nothing is built."""
         digests: set[str] = set()
-        with self._access.reading():
+        with self._store.turn():
             for group in (ROOT, *self._store.groups()):
                 with suppress(LookupError):  # a group that is searched with it is not declared
                     if all(

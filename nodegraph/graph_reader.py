@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import itertools
 import logging
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
-from .builder import GroupBuilder
+from .builder import GroupBuilder, OnError
 from .codec import decode, encode
-from .corpus import OnError, unchanged_file
+from .corpus import unchanged_file
 from .errors import StoreError
 from .groups import (
     DeclaredSearchText,
@@ -25,11 +23,11 @@ from .groups import (
 )
 from .hashing import digest
 from .locations import LAYOUTS, Layout, Location
-from .locking import Access, Lock, retried
+from .locking import Lock
 from .navigation import locations_of
 from .node import MEMBER, NO_METADATA, ROOT, Kin, Link, Node
 from .search_text import DEFAULT, SearchText, SearchTextRule, rule_sources
-from .store import Changes, NodeStore, StreamedNodes
+from .storage.graph_store import Changes, GraphStore
 
 if TYPE_CHECKING:
     from .derivation import Stamp
@@ -40,8 +38,7 @@ logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-
-_MAX_BUILDS = 20  # of groups for one revision of the documents
+_MAX_BUILDS = 20  # until a search gives up
 
 
 class Graph(Kin, Protocol):
@@ -59,7 +56,6 @@ class GraphReader:
     Args:
         graph: The graph.
         store: Its store.
-        access: Who may read and write it.
         builder: Builds its groups.
         registry: Its groups.
         search_text: What is searched of nodes; None for what the documents declare.
@@ -68,22 +64,23 @@ class GraphReader:
     def __init__(
         self,
         graph: Graph,
-        store: NodeStore,
-        access: Access,
+        store: GraphStore,
         builder: GroupBuilder,
         registry: GroupRegistry,
         search_text: SearchTextRule | None,
     ) -> None:
         self._graph = graph
         self._store = store
-        self._access = access
         self._builder = builder
         self._registry = registry
         self._search_texts = SearchTextRegistry(search_text, self.lineage)
         self._lineages: dict[str, list[NodeGroup]] = {}  # of groups as they are declared now
         self._declared_searches: dict[str, DeclaredSearchText] = {}
         self._shared: dict[object, object] = {}
-        self._shared_lock = Lock("another thread that opens or closes an index")
+        self._shared_lock = Lock()
+        self._held: tuple[int, int] = (-1, 0)  # the state, and the number of declarations
+        # Held by changes of documents, and by builds that changes of documents keep outdating.
+        self.change_lock = Lock()
 
     # Groups
 
@@ -130,15 +127,19 @@ class GraphReader:
         return None
 
     def declare(self, group: NodeGroup, replace: bool) -> None:
-        """Declare a group; what followed from the groups as they were is forgotten."""
-        with self._access.writing_registry():
+        """Declare a group, and forget everything derived from the former declarations."""
+        with self._store.database.lock:
             self._registry.declare(group, replace)
             self._lineages, self._declared_searches = {}, {}
+            self._held = (-1, self._held[1] + 1)
 
     # States
 
     def reading(self, *groups: str) -> AbstractContextManager[None]:
-        """Hold one consistent state in which the groups are built, until the block ends.
+        """Hold the graph's lock in a state in which the groups are built, until the block ends.
+
+        Missing groups are built first, without the lock. The block must not call models or
+        transforms, or wait for other threads.
 
         Raises:
             UnknownGroupError: If there is no such group.
@@ -147,78 +148,70 @@ class GraphReader:
         return self.building(groups, self._graph.on_error or "raise")
 
     @contextmanager
-    def building(self, groups: tuple[str, ...], on_error: OnError) -> Iterator[None]:
-        """Hold a state in which the groups are built, with other settings than the graph's."""
-        with self._access.reading():
-            if self._are_built(groups):
-                yield
-                return
-        builds: Counter[int] = Counter()  # by revision of the documents
+    def building(
+        self, groups: tuple[str, ...], on_error: OnError, executor: Executor | None = None
+    ) -> Iterator[None]:
+        """Hold the lock like ``reading``, with other settings than those of the graph."""
         with ExitStack() as lease:
-            for attempt in itertools.count(1):
-                # Where documents change as fast as groups are built, they are asked to wait.
-                with self._access.change_lock.held() if attempt > 2 else nullcontext():
+            for attempt in range(_MAX_BUILDS):
+                with ExitStack() as turn:
+                    turn.enter_context(self._store.turn())
+                    if all(map(self.is_fresh, groups)):
+                        lease.push(turn.pop_all())
+                        break
+                # If documents change as fast as groups are built, changes wait.
+                with self.change_lock.held() if attempt > 1 else nullcontext():
                     for name in groups:
-                        lineage = self._lineage(name)
-                        retried(partial(self._builder.build, lineage, on_error))
-                    with ExitStack() as block:
-                        block.enter_context(self._access.reading())
-                        if self._are_built(groups):
-                            lease.push(block.pop_all())
-                            break
-                        builds[revision := self._store.revision(ROOT)] += 1
-                        if builds[revision] >= _MAX_BUILDS:
-                            raise StoreError(
-                                f"{', '.join(groups)} was built {_MAX_BUILDS} times, and is still "
-                                "not there: another process builds it by other rules, or the store "
-                                "is damaged (nodekin status --check)"
-                            )
+                        self._builder.build(self._lineage(name), on_error, executor)
+            else:
+                raise StoreError(
+                    f"{', '.join(groups)} was built {_MAX_BUILDS} times and is still outdated: "
+                    "another process builds it by other rules, or changes documents faster than "
+                    "they are processed; retry when it has finished"
+                )
             yield
 
-    def _are_built(self, groups: tuple[str, ...]) -> bool:
-        """Return whether groups are built in the state that is held."""
-        built = self._access.state.built
-        if groups not in built and all(map(self.is_fresh, groups)):
-            built.add(groups)
-        return groups in built
-
     def is_fresh(self, group: str) -> bool:
-        """Return whether a group is built in the state that is held."""
-        return self._builder.fresh(self._lineage(group))
+        """Return whether a group is built for the current documents."""
+        return self._builder.is_fresh(self._lineage(group))
 
     def held_state(self) -> object:
-        """Return what stands for the state that is held, of the graph and of its declarations.
+        """Return an object that stands for the state that is held.
 
-        It is the same object again as long as nothing has changed, and the graph was not closed.
+        The object is identical as long as neither the graph nor its declarations change.
         """
-        return self._access.state
+        with self._store.turn() as state:
+            if self._held[0] != state:
+                self._held = (state, self._held[1])
+            return self._held
 
     def state(self) -> int:
         """Return a number that changes with every change of the graph, links included."""
-        with self._store.snapshot() as number:
+        with self._store.turn() as number:
             return number
 
     def revision(self, group: str) -> int:
-        """Return a counter that grows with every change of the group's nodes."""
-        return self._access.cached(("revision", group), lambda: self._store.revision(group))
+        """Return the revision of a group, which grows with every change of its nodes."""
+        return self._store.revision(group)
 
     def count(self, group: str) -> int:
-        """Return how many nodes a group has in the state that is held, or in the newest one."""
-        return self._access.cached(("count", group), lambda: self._store.count(group))
+        """Return the number of nodes of a group."""
+        return self._store.count(group)
 
     def changes(self, group: str, since: int, *, stream: bool = False) -> Changes:
-        """Return what happened to a group's nodes after a revision; 0 for everything.
+        """Return the changes of a group after a revision; all nodes if the revision is 0.
 
         Args:
             group: The group.
             since: The revision.
-            stream: Whether everything is read as it is iterated, while the graph is held.
+            stream: Whether the nodes of a whole group are read in pages when they are iterated,
+                while the graph is held.
         """
-        changes = self._store.changes(group, since, stream=stream)
-        if stream and changes.complete:
-            nodes = changes.added
-            attached = StreamedNodes(lambda: map(self.attach, nodes), len(nodes))
-            return replace(changes, added=attached)
+        changes = self._store.changes(group, since)
+        if changes.complete and not stream:
+            changes = replace(changes, added=list(changes.added))
+        if changes.complete and stream:
+            return replace(changes, added=_Attached(changes.added, self.attach))
         for node in changes.added:
             self.attach(node)
         return changes
@@ -284,7 +277,7 @@ class GraphReader:
 
     def locations(self, node: Node) -> list[Location]:
         """Return where a node stands in its file; see ``Node.locations``."""
-        with self._store.snapshot():
+        with self._store.turn():
             stamp = self.document_stamp(node.document_id)
             value = self._store.get_values(LAYOUTS, [node.document_id]).get(node.document_id)
             key, _, packed = (value or b"").partition(b"\0")
@@ -358,7 +351,7 @@ class GraphReader:
                 if callable(keep := getattr(index, "close", None)):
                     keep()
             self._shared.clear()
-        self._access.forget()
+        self._held = (-1, self._held[1] + 1)
 
     def vector_table(self, group: str, *names: str) -> VectorTable | None:
         """Return the store's table of the vectors of a group; None if the store has none.
@@ -400,6 +393,23 @@ class GraphReader:
         return value  # type: ignore[no-any-return]
 
 
+class _Attached(Sequence[Node]):
+    """Nodes of a whole group, read in pages and connected with their graph."""
+
+    def __init__(self, nodes: Sequence[Node], attach: Callable[[Node], Node]) -> None:
+        self._nodes = nodes
+        self._attach = attach
+
+    def __len__(self) -> int:
+        return len(self._nodes)
+
+    def __iter__(self) -> Iterator[Node]:
+        return map(self._attach, self._nodes)
+
+    def __getitem__(self, index: Any) -> Any:
+        return list(self)[index]
+
+
 _GROUPS, _NODES = "imported groups", "imported nodes of "  # kinds of values in the store
 
 
@@ -428,7 +438,7 @@ class ImportedNodes:
 
     trans_node = True
 
-    def __init__(self, store: NodeStore, group: str, id_field: str) -> None:
+    def __init__(self, store: GraphStore, group: str, id_field: str) -> None:
         self._store = store
         self._kind = _NODES + group
         self._id_field = id_field
@@ -459,16 +469,12 @@ class ImportedGroups:
 
     Args:
         store: The graph's store.
-        access: Who may read and write the graph.
         reader: Declares the groups in the graph.
         check: Raises where the graph can't be changed now.
     """
 
-    def __init__(
-        self, store: NodeStore, access: Access, reader: GraphReader, check: Callable[[], None]
-    ) -> None:
+    def __init__(self, store: GraphStore, reader: GraphReader, check: Callable[[], None]) -> None:
         self._store = store
-        self._access = access
         self._reader = reader
         self._check = check
 
@@ -483,9 +489,9 @@ class ImportedGroups:
             yield from (self._group(name, *rows[name]) for name in ready)
             waiting = [name for name in waiting if name not in ready]
 
-    def exclusively(self) -> AbstractContextManager[bool]:
+    def exclusively(self) -> AbstractContextManager[object]:
         """Lock the documents and imported nodes: other threads wait to change them."""
-        return self._access.change_lock.held()
+        return self._reader.change_lock.held()
 
     def add(
         self, name: str, families: Iterable[Family], parent: str = ROOT, *, id_field: str
@@ -514,7 +520,7 @@ class ImportedGroups:
             )
         self._reader.lineage(parent)
         self._check()
-        with self._access.changing():
+        with self._reader.change_lock.held(), self._store.transaction():
             group = self._put(name, parent, families, id_field)
         self._reader.declare(group, replace=True)
 

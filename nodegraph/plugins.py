@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 STORES = "nodekin.stores"
-"""``NodeStore`` by the scheme of its address; called with the address."""
+"""``GraphStore`` by the scheme of its address; called with the address."""
 
 READERS = "nodekin.readers"
 """A reader by its suffix without the dot, or a tuple of ``FileFormat`` by any name."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from ..nodegraph.build_writer import Failure
+from ..nodegraph.builder import Failure
 from ..nodegraph.graph import NodeGraph
 from ..nodegraph.node import ROOT
 

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from ..nodegraph.errors import nearest_names
 from ..nodegraph.graph import NodeGraph
+from ..nodegraph.locking import with_deferred_work
 from ..nodegraph.navigation import kin, path_to
 from ..nodegraph.node import Kin, Node
 from .filters import Filter
@@ -335,10 +336,14 @@ def search_held(searches: Sequence[Search], work: Callable[[Sequence[SearchPlan]
     for search in searches:
         search.plans.latest = search.ready()
         known.append(search.plans.latest)
-    with reading(_groups_of(known)):
-        for plan in known:
-            plan.sync()
-        return work(known)
+
+    def synced() -> T:
+        with reading(_groups_of(known)):
+            for plan in known:
+                plan.sync()
+            return work(known)
+
+    return with_deferred_work(synced)
 
 
 def _groups_of(plans: Sequence[SearchPlan]) -> Mapping[NodeGraph, Sequence[str]]:

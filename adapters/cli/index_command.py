@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from ...nodegraph.build_writer import Failure
+from ...nodegraph.builder import Failure
 from ...nodegraph.corpus import Refresh
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.readers.source_files import ReadReport, check_encoding

@@ -16,7 +16,7 @@ from typing import Any
 
 import click
 
-from ...nodegraph.build_writer import Failure
+from ...nodegraph.builder import Failure
 from ...nodegraph.errors import UnsupportedFilesError
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.readers.formats import supported_suffixes

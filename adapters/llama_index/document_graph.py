@@ -21,7 +21,7 @@ from llama_index.core.vector_stores.types import BasePydanticVectorStore
 
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.node import ROOT
-from ...nodegraph.store import NodeStore
+from ...nodegraph.storage.graph_store import GraphStore
 from ...retrievers.composite.default_retriever import DefaultRetriever
 from ...retrievers.composite.fusion import FusionRetriever
 from ...retrievers.protocols import RetrieverProtocol, Similarity
@@ -77,7 +77,7 @@ class GraphOptions(TypedDict, total=False):
     transformations: Sequence[TransformComponent] | None
     vector_store: BasePydanticVectorStore | None
     storage_context: StorageContext | None
-    store: str | Path | NodeStore | None
+    store: str | Path | GraphStore | None
     show_progress: bool
 
 

@@ -13,8 +13,8 @@ from typing import Any
 
 from ..concurrency import SingleFlight, context_value
 from ..locking import awaited, mutex
-from ..memory_store import as_store
-from ..store import NodeStore
+from ..storage.graph_store import GraphStore
+from ..storage.opening import as_store
 from .llm import LLM, as_llm
 from .model_objects import in_thread
 
@@ -28,9 +28,9 @@ class AnswerCache:
         store: A store, or the path of a file. None: in memory.
     """
 
-    def __init__(self, store: str | Path | NodeStore | None = None) -> None:
+    def __init__(self, store: str | Path | GraphStore | None = None) -> None:
         self.store = as_store(store)
-        self._closes_store = not isinstance(store, NodeStore)
+        self._closes_store = not isinstance(store, GraphStore)
         self._flight: SingleFlight[str, Any] = SingleFlight()
 
     def get(self, key: str) -> Any:
@@ -139,7 +139,7 @@ class CachedLLM:
         ('A drink.', 'A drink.', 1)
     """
 
-    def __init__(self, llm: object, store: str | Path | NodeStore | None = None) -> None:
+    def __init__(self, llm: object, store: str | Path | GraphStore | None = None) -> None:
         self._answers = AnswerCache(store)
         stored = "CachedLLM({model}, ...)" if self._answers.store.place else ""
         self.llm: LLM = as_llm(llm, stored=stored)

@@ -12,7 +12,7 @@ from ..concurrency import SingleFlight
 from ..errors import nearest_names
 from ..hashing import digest
 from ..locking import awaited, mutex
-from ..store import NodeStore
+from ..storage.graph_store import GraphStore
 from .embedder import Embedder, Vectors, split_batches
 from .passage_vectors import DIMENSION, KIND, PassageVectors, check_dimension
 
@@ -30,7 +30,7 @@ class EmbeddingCache:
     """The embedding models of a graph, with a cache of passage vectors and recent query vectors."""
 
     def __init__(
-        self, store: NodeStore, embedders: Mapping[str, Embedder], progress: bool | None
+        self, store: GraphStore, embedders: Mapping[str, Embedder], progress: bool | None
     ) -> None:
         self._store = store
         self.embedders = dict(embedders)

@@ -41,7 +41,7 @@ class Encoder:
     ) -> None:
         self._model = model
         self._settings = (passages or {}, queries or {}, by_tokens)
-        self._lock = Lock("another thread that embeds")
+        self._lock = Lock()
         is_standard = type(model).__module__.startswith("sentence_transformers.")
         has_plugin = by_tokens and is_standard and "vectors" in plugins(MODELS)
         self._direct: Any = load_plugin(MODELS, "vectors")(model) if has_plugin else None

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from ..concurrency import track
 from ..errors import VectorLengthError
 from ..hashing import digest
-from ..locking import Lock, is_reading_graph
-from ..store import NodeStore
+from ..locking import DeferredWork, Lock, is_reading_graph
+from ..storage.graph_store import GraphStore
 from .embedder import Embedder, Vectors, check_vectors, count_of, split_batches
 from .model_objects import in_thread
 
@@ -54,13 +54,13 @@ class PassageVectors:
     """
 
     def __init__(
-        self, store: NodeStore, embedders: Mapping[str, Embedder], progress: bool | None
+        self, store: GraphStore, embedders: Mapping[str, Embedder], progress: bool | None
     ) -> None:
         self._store = store
         self._progress = progress
         # By model name, since two keys may have one model.
         self._embedding = {
-            embedder.name: Lock(f"another thread that embeds with {embedder.name!r}")
+            embedder.name: Lock()
             for embedder in embedders.values()
         }
         self._dimensions: dict[str, int] = {}
@@ -76,12 +76,18 @@ class PassageVectors:
             label: The label of the progress bar.
         """
         missing = yield from self._stored(embedder, texts)
+        if missing and is_reading_graph():
+            raise DeferredWork(partial(self._embed_all, embedder, missing, label))
         if missing:
             with self._alone(embedder):
                 missing = yield from self._stored(embedder, missing)
                 show = self._progress if len(missing) >= _LONG else False
                 with closing(self._embed(embedder, missing)) as embedded:
                     yield from track(embedded, len(missing), label, " texts", show)
+
+    def _embed_all(self, embedder: Embedder, texts: Mapping[str, str], label: str) -> None:
+        for _ in self.vectors(embedder, texts, label):
+            pass
 
     def _alone(self, embedder: Embedder) -> AbstractContextManager[Any]:
         """Keep other threads from embedding the same texts.
@@ -152,14 +158,14 @@ def _embedded(embedder: Embedder, texts: Mapping[str, str]) -> Generator[Batch, 
     raised.
     """
     embed: Callable[[Sequence[str]], Vectors] = embedder.passages
-    caller, is_reading = _caller.get(), is_reading_graph()
-    if caller is not None and embedder.aembed is not None and not is_reading:
+    caller = _caller.get()
+    if caller is not None and embedder.aembed is not None:
         embed = partial(caller.embed, embedder)
     elif (computed := embedder.computed(texts)) is not None:
         yield from computed
         return
     batches = embedder.batches(texts)
-    if embedder.num_workers < 2 or len(batches) < 2 or is_reading:
+    if embedder.num_workers < 2 or len(batches) < 2:
         yield from ((batch, embed([texts[name] for name in batch])) for batch in batches)
         return
     error: BaseException | None = None

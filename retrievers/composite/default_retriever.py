@@ -493,11 +493,15 @@ class DefaultRetriever(PlannedRetriever):
             return list(rankings)
         index = self.bm25.open(self.graph, self.target)
         index.ready()
+        nearest = [
+            self._vector_scores(query, results, measured.backgrounds)
+            for query, results in zip(queries, rankings, strict=True)
+        ]
         with self.graph.reader.reading(self.target):
             index.sync()
             passages = index.passages()
             scored = []
-            for query, results in zip(queries, rankings, strict=True):
+            for query, results, first in zip(queries, rankings, nearest, strict=True):
                 if not query.strip():  # what meets the filters
                     scored.append([rescored(result, 0.0) for result in results])
                     continue
@@ -507,7 +511,6 @@ class DefaultRetriever(PlannedRetriever):
                 passages.known(ids)
                 terms = self.bm25.prepare(query, [index])
                 scores = word_scores(terms, passages.term_scores(ids, terms))
-                first = self._vector_scores(query, results, measured.backgrounds)
                 scores[: len(first)] = joined(scores[: len(first)], first)
                 by_id = dict(zip(ids, scores.tolist(), strict=True))
                 scored.append(with_scores(results, by_id))
@@ -597,9 +600,9 @@ class DefaultRetriever(PlannedRetriever):
             by_words = self._share(
                 probes, [words.search(Bm25().prepare(text, [words]), 3, _ALL) for text in texts]
             )
-            weights = [self._weight(branch, probes, by_words) for branch in self._vectors]
-            backgrounds = self._backgrounds(targets)
             count = self.graph.reader.count(ROOT)
+        weights = [self._weight(branch, probes, by_words) for branch in self._vectors]
+        backgrounds = self._backgrounds(targets)
         measured = MeasuredSettings(count, tuple(weights), links, backgrounds)
         save_settings(self.graph, self.target, self._embed_keys, measured)
         return measured

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ...nodegraph.build_writer import Failure
+from ...nodegraph.builder import Failure
 from ...nodegraph.graph import NodeGraph
 from ..base_retriever import with_all_inner
 from ..foreign.foreign_retriever import ForeignRetriever

@@ -23,7 +23,7 @@ from ...nodegraph.models.output.verdicts import Verdict, parse_verdicts
 from ...nodegraph.models.templates import Language, json_instruction, language_of, schema_of
 from ...nodegraph.splitters.chunking import count_tokens
 from ...nodegraph.splitters.sentences import split_sentences
-from ...nodegraph.store import NodeStore
+from ...nodegraph.storage.graph_store import GraphStore
 from ..answers.quote_matching import QuoteIndex
 from ..plans.plan import run
 from ..plans.prompting import PromptMixin, ask_and_parse
@@ -197,7 +197,7 @@ class Judge(PromptMixin):
         self,
         llm: object,
         *,
-        store: str | Path | NodeStore | None = None,
+        store: str | Path | GraphStore | None = None,
         max_characters: int = 24_000,
         timeout: float | None = None,
     ) -> None:

@@ -13,7 +13,7 @@ from ...nodegraph.graph import NodeGraph
 from ...nodegraph.hashing import digest
 from ...nodegraph.locking import Lock
 from ...nodegraph.node import Node
-from ...nodegraph.store import Changes
+from ...nodegraph.storage.graph_store import Changes
 from .array_files import Arrays, load_arrays, save_arrays
 
 logger = logging.getLogger(__name__)
@@ -102,7 +102,7 @@ class SyncedIndex:
     def __init__(self, graph: NodeGraph, group: str) -> None:
         self._graph = graph
         self._group = group
-        self._lock = Lock(f"another thread that updates the index of group {group!r}")
+        self._lock = Lock()
         self._loaded = False
         self._search_version: tuple[str, ...] = ()  # of the texts that it was made from
         self._reset()

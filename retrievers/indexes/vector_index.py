@@ -11,7 +11,7 @@ import numpy as np
 from ...nodegraph.errors import VectorLengthError
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.hashing import digest
-from ...nodegraph.locking import mutex
+from ...nodegraph.locking import mutex, with_deferred_work
 from ...nodegraph.node import Node
 from ..filters import Filter
 from ..results import Hits
@@ -86,9 +86,12 @@ class VectorIndex(SyncedIndex):
         if texts is not None:
             for start in range(0, len(texts), _BATCH_NODES):
                 self._vectors_of(texts[start : start + _BATCH_NODES])
-            with self._graph.reader.reading(*self._graph.reader.searched_groups(self._group)):
-                self.sync()
+            with_deferred_work(self._sync_held)
         self._build_hnsw()
+
+    def _sync_held(self) -> None:
+        with self._graph.reader.reading(*self._graph.reader.searched_groups(self._group)):
+            self.sync()
 
     def _missed_texts(self) -> list[str] | None:
         """Return the texts of the nodes that the index has missed, None where it is current."""

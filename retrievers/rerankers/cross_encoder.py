@@ -195,8 +195,8 @@ class PairScorer:
     def __init__(self, model: Any, method: str) -> None:
         self._model = model
         self._method = method
-        self._lock = Lock("another thread that scores")
-        self._tokenizing = Lock("another thread that tokenizes")
+        self._lock = Lock()
+        self._tokenizing = Lock()
         self._waiting: deque[_Request] = deque()
         self._direct: DirectModel | None = None
         if type(model).__module__.startswith("sentence_transformers.cross_encoder"):

@@ -7,10 +7,12 @@ from pathlib import Path
 import pytest
 from node_texts import split_lines
 from postgres_server import RunningServer
+from stores import file_store, memory_store
 
-import nodekin.nodegraph.memory_store
-from nodekin.nodegraph import Document, MemoryStore, NodeGraph, NodeStore
-from nodekin.nodegraph.sqlite.sqlite_store import SQLiteStore
+import nodekin.nodegraph.graph
+from nodekin.nodegraph import Document, NodeGraph
+from nodekin.nodegraph.storage.graph_store import GraphStore
+from nodekin.nodegraph.storage.opening import as_store
 
 
 @pytest.fixture(params=["memory", "file"])
@@ -18,15 +20,15 @@ def every_store(
     request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[str]:
     """Run a test twice: with graphs in memory, and with graphs that are kept in files."""
-    made: list[NodeStore] = []
+    made: list[GraphStore] = []
     numbers = itertools.count()
 
-    def keep_in_file() -> NodeStore:
-        made.append(SQLiteStore(tmp_path / f"{next(numbers)}.nodekin"))
+    def open_in_file(store: object) -> GraphStore:
+        made.append(as_store(store or tmp_path / f"{next(numbers)}.nodekin"))
         return made[-1]
 
-    make = MemoryStore if request.param == "memory" else keep_in_file
-    monkeypatch.setattr(nodekin.nodegraph.memory_store, "MemoryStore", make)
+    if request.param == "file":
+        monkeypatch.setattr(nodekin.nodegraph.graph, "as_store", open_in_file)
     yield request.param
     for store in made:
         store.close()
@@ -43,11 +45,11 @@ def graph() -> NodeGraph:
 
 
 @pytest.fixture(params=["memory", "file", "server"])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[NodeStore]:
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[GraphStore]:
     """Yield a store with two documents: in memory, in a file, and on a server."""
-    store: NodeStore = MemoryStore()
+    store: GraphStore = memory_store()
     if request.param == "file":
-        store = SQLiteStore(tmp_path / "g")
+        store = file_store(tmp_path / "g")
     elif request.param == "server":
         from nodekin.adapters.engines.postgres.postgres_store import PostgresStore
 

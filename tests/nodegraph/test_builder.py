@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from node_texts import texts
 
-from nodekin.nodegraph import Document, Node, NodeGraph, StoreError, TransformError, locking
+from nodekin.nodegraph import Document, Node, NodeGraph, StoreError, TransformError
 
 pytestmark = pytest.mark.usefixtures("every_store")
 
@@ -502,7 +502,7 @@ def test_a_reader_does_not_wait_for_who_builds_and_waits_for_it(graph: NodeGraph
     built, error = run_all([lambda: len(graph.nodes("slow")), ask_inside])
     assert built == 3
     assert isinstance(error, RuntimeError)
-    assert "build the group before" in str(error)
+    assert "build it before" in str(error)
 
 
 def halves(text: str) -> list[str]:
@@ -546,20 +546,5 @@ def test_a_store_that_keeps_no_build_is_an_error_and_no_endless_loop(
     graph.create_node_group("line", str.splitlines)
     graph.add("one\ntwo")
     monkeypatch.setattr(type(graph._store), "mark_built", lambda *arguments: None)
-    with pytest.raises(StoreError, match="line was built 20 times, and is still not there"):
+    with pytest.raises(StoreError, match="line was built 20 times and is still outdated"):
         graph.nodes("line")
-
-
-def test_a_transform_may_take_longer_than_anybody_waits_for_a_lock(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(locking, "WAIT_LIMIT", 0.01)
-
-    def slow(text: str) -> list[str]:
-        threading.Event().wait(0.05)
-        return text.split()
-
-    graph = NodeGraph(progress=False)
-    graph.create_node_group("word", slow, num_workers=2)
-    graph.add([f"tea {number}" for number in range(4)])
-    assert len(graph.nodes("word")) == 8

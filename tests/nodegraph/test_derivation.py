@@ -186,7 +186,7 @@ def test_odd_texts_have_ids_and_spans(text: str) -> None:
     for group in GROUPS:
         for node in graph.nodes(group):
             assert text[node.start : node.end] == node.text
-            assert graph.node(node.id) is node
+            assert graph.node(node.id) == node
 
 
 PIECES = st.sampled_from(

@@ -14,19 +14,20 @@ from typing import Any
 import pytest
 from built_anew import GROUPS, TIMEOUT, Declaration, check_as_anew, declare, halves
 from postgres_server import RunningServer
+from stores import memory_store
 from stress import LONG
 
 from nodekin.adapters.engines.postgres.postgres_store import PostgresStore
-from nodekin.nodegraph import Document, MemoryStore, NodeGraph, NodeStore, build_writer
-from nodekin.nodegraph.sqlite.sqlite_store import SQLiteStore
+from nodekin.nodegraph import Document, NodeGraph
+from nodekin.nodegraph.storage.graph_store import GraphStore
 
 DOCUMENTS = {"a": "tea\ngreen tea", "b": "cup", "c": "tea cup\nriver"}
 BUILDS = ["line", "word", "label", "all", "initial", "documents"]
 
 
-STORES: dict[str, type[NodeStore]] = {
-    "memory": MemoryStore,
-    "file": SQLiteStore,
+STORES: dict[str, type[GraphStore]] = {
+    "memory": memory_store,
+    "file": file_store,
     "server": PostgresStore,
 }
 

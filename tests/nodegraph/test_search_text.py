@@ -2,16 +2,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from stores import memory_store
 
-from nodekin.nodegraph import (
-    Document,
-    Embedder,
-    MarkdownSplitter,
-    MemoryStore,
-    Node,
-    NodeGraph,
-    SearchText,
-)
+from nodekin.nodegraph import Document, Embedder, MarkdownSplitter, Node, NodeGraph, SearchText
 from nodekin.nodegraph.search_text import as_search_text
 from nodekin.retrievers import Retriever
 
@@ -117,7 +110,7 @@ def test_without_a_graph() -> None:
 
 @pytest.mark.parametrize("store", [None, "file"])
 def test_it_survives_reopening_and_refresh(store: str | None, tmp_path: Path) -> None:
-    kept: Any = MemoryStore() if store is None else tmp_path / store
+    kept: Any = memory_store() if store is None else tmp_path / store
     (tmp_path / "folder").mkdir()
     (tmp_path / "folder" / "a.txt").write_text("text", encoding="utf-8")
     for _ in range(2):

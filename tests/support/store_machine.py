@@ -4,10 +4,11 @@ from collections.abc import Sequence
 
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+from stores import memory_store
 
-from nodekin.nodegraph import Document, Link, MemoryStore, Node, NodeStore
+from nodekin.nodegraph import Document, Link, Node
 from nodekin.nodegraph.derivation import Derivation, Stamp
-from nodekin.nodegraph.store import Changes
+from nodekin.nodegraph.storage.graph_store import Changes, GraphStore
 
 GROUP = "word"
 
@@ -52,8 +53,8 @@ def derived(root: Node, words: Sequence[str], version: int = 0) -> Derivation:
 
 
 class StoreMachine(RuleBasedStateMachine):
-    def make(self) -> NodeStore:
-        return MemoryStore()
+    def make(self) -> GraphStore:
+        return memory_store()
 
     def __init__(self) -> None:
         super().__init__()
@@ -173,7 +174,7 @@ class StoreMachine(RuleBasedStateMachine):
                 assert caught_up == now
 
 
-def put_words(store: NodeStore, words: Sequence[str], version: int = 0) -> None:
+def put_words(store: GraphStore, words: Sequence[str], version: int = 0) -> None:
     (root,) = store.get(["a"])
     assert root is not None
     store.put_derivations(GROUP, {"a": derived(root, words, version)})

@@ -11,23 +11,21 @@ from typing import TYPE_CHECKING, Any
 
 from ....nodegraph.errors import StoreError
 from ....nodegraph.locking import Lock
+from ....nodegraph.storage.rows import from_id, from_text, to_id, to_text
 from ....nodegraph.vector_table import Nearest, TableState, ValueMatch, VectorRow
-from .graph_database import GraphDatabase
+from .graph_database import PostgresDatabase
 from .server_connection import (
     BinaryValue,
     ServerConnection,
     ServerLostError,
     Values,
-    from_bytes,
-    from_id,
     portions,
-    to_bytes,
-    to_id,
 )
 from .value_numbers import ValueNumbers
 
 if TYPE_CHECKING:
-    from ....nodegraph.vector_table import Vectors
+    from ....nodegraph.storage.rows import from_id, from_text, to_id, to_text
+from ....nodegraph.vector_table import Vectors
 
 logger = logging.getLogger(__name__)
 
@@ -81,7 +79,7 @@ class PostgresVectorTable:
 
     def __init__(
         self,
-        database: GraphDatabase,
+        database: PostgresDatabase,
         value_numbers: ValueNumbers,
         extension: str,
         group: str,
@@ -89,7 +87,7 @@ class PostgresVectorTable:
     ) -> None:
         self._database = database
         self._value_numbers = value_numbers
-        self._group = to_bytes(group)
+        self._group = to_text(group)
         self._name = f"{_PREFIX}{name}"
         self._extension = '"' + extension.replace('"', '""') + '"'
         self._updating = Lock("another thread that writes vectors")
@@ -109,7 +107,7 @@ class PostgresVectorTable:
 
     def ids(self) -> Iterator[str]:
         """Yield the ids of all rows."""
-        with self._database.snapshot():
+        with self._database.turn():
             if not self.dimension():
                 return
             for rows in self._database.stream(f"SELECT id FROM {self._name}"):
@@ -134,7 +132,8 @@ class PostgresVectorTable:
                 yield False
                 return
             self._writer = token_hex(8)
-            with self._database.transaction() as db:
+            with self._database.transaction():
+            db = self._database
                 db.run(
                     "INSERT INTO vector_tables VALUES (%t, %b, %t, NULL, 0, now()) "
                     "ON CONFLICT (name) DO UPDATE SET writer = excluded.writer, seen = now()",
@@ -162,7 +161,8 @@ class PostgresVectorTable:
                 taken over, as the connection that had the lock was lost.
         """
         value_ids = self._value_numbers.assign(rows)
-        with self._database.transaction() as db:
+        with self._database.transaction():
+            db = self._database
             query = "SELECT writer, size FROM vector_tables WHERE name = %t"
             writer, size = db.rows(query, [self._name])[0]
             if writer != self._writer:
@@ -204,7 +204,8 @@ class PostgresVectorTable:
                 f"{_MAX_DIMENSION:,} numbers, and the embedding model makes {dimension:,}; search "
                 "them in the memory of the process: add vectors=memory to the address"
             )
-        with self._database.transaction() as db:
+        with self._database.transaction():
+            db = self._database
             db.run_script(
                 f"CREATE TABLE {self._name} (id bytea PRIMARY KEY, place bigint NOT NULL, "
                 f"tags int[] NOT NULL, vector {self._extension}.vector({dimension}) NOT NULL); "
@@ -214,7 +215,8 @@ class PostgresVectorTable:
     def clear(self) -> None:
         """Drop the table, and say that it is incomplete."""
         self._has_hnsw = False
-        with self._database.transaction() as db:
+        with self._database.transaction():
+            db = self._database
             db.run("UPDATE vector_tables SET state = NULL, size = 0 WHERE name = %t", [self._name])
             db.run_script(f"DROP TABLE IF EXISTS {self._name}")
 
@@ -300,7 +302,7 @@ class PostgresVectorTable:
         where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
         statement = f"SELECT id, place, vector FROM {self._name}{where}"
         if limit is None:
-            with self._database.snapshot():
+            with self._database.turn():
                 for rows in self._database.stream(statement, values):
                     yield _nearest(rows)
             return
@@ -327,7 +329,7 @@ class PostgresVectorTable:
             self._database.rows(query, [str(ef_search)])
 
 
-def find_pgvector(database: GraphDatabase) -> str | None:
+def find_pgvector(database: PostgresDatabase) -> str | None:
     """Return the schema that pgvector is in, installed if it can be; None where there is none.
 
     All snapshots then search with the breadth that is needed.
@@ -350,15 +352,15 @@ def find_pgvector(database: GraphDatabase) -> str | None:
         f"SET LOCAL hnsw.iterative_scan TO strict_order; "
         f"SET LOCAL hnsw.max_scan_tuples TO {_MAX_SCANNED}; "
     )
-    return from_bytes(rows[0][0])
+    return from_text(rows[0][0])
 
 
-def drop_outdated(database: GraphDatabase, revision: Callable[[str], int]) -> None:
+def drop_outdated(database: PostgresDatabase, revision: Callable[[str], int]) -> None:
     """Drop the tables that no process has updated for a day, and that are behind the graph."""
     with database.transaction() as db:
         query = "SELECT name, grp, state FROM vector_tables WHERE seen < now() - interval '1 day'"
         for name, group, state in db.rows(query):
-            if state is None or json.loads(state)[0] != revision(from_bytes(group)):
+            if state is None or json.loads(state)[0] != revision(from_text(group)):
                 db.run_script(f"DROP TABLE IF EXISTS {name}")
                 db.run("DELETE FROM vector_tables WHERE name = %t", [name])
 
@@ -377,7 +379,7 @@ def _condition(match: ValueMatch, values: list[Any]) -> str:
 def _vector(vector: Any) -> bytes:
     """Write a vector as pgvector sends it: its length, two bytes, numbers with high bytes first."""
     kind = vector.dtype.newbyteorder(">")
-    return len(vector).to_bytes(2, "big") + b"\0\0" + bytes(vector.astype(kind).tobytes())
+    return len(vector).to_text(2, "big") + b"\0\0" + bytes(vector.astype(kind).tobytes())
 
 
 def _nearest(rows: Iterable[Values]) -> Nearest:

@@ -10,7 +10,7 @@ from hashlib import blake2b
 from typing import Any, Protocol
 
 from ....nodegraph.codec import decode, encode
-from ....nodegraph.store import NodeStore
+from ....nodegraph.storage.graph_store import GraphStore
 
 _PAGES = "index values"  # kinds of values in the store
 
@@ -46,7 +46,7 @@ class ValueNumbers:
         store: The store of the graph.
     """
 
-    def __init__(self, store: NodeStore) -> None:
+    def __init__(self, store: GraphStore) -> None:
         self._store = store
         self._cached_ids: dict[str, int] = {}
         self._head: tuple[bytes, _Head] = (b"", {"next": 1, "pages": {}})
@@ -65,7 +65,7 @@ class ValueNumbers:
         if missing := [key for key in values if key not in numbers]:
             numbers.update(self._stored(missing))
             if any(key not in numbers for key in missing):
-                with self._store.exclusive("index values", wait=True):
+                with self._store.transaction():
                     numbers.update(self._stored(missing))
                     numbers.update(self._add({k: values[k] for k in missing if k not in numbers}))
         if len(self._cached_ids) > _MAX_CACHED:

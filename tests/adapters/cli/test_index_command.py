@@ -1,8 +1,8 @@
 from contextlib import closing
 
+from stores import file_store
 import pytest
 
-from nodekin.nodegraph.sqlite.sqlite_store import SQLiteStore
 
 
 def test_what_was_found_is_told_in_numbers(nodekin):
@@ -94,14 +94,14 @@ def test_only_groups_that_a_search_uses_by_default_are_built(nodekin, here):
     )
     nodekin("index", "docs")
     assert nodekin("search", "green tea").status == 0
-    with closing(SQLiteStore(here / ".nodekin" / "graph.sqlite")) as store:
+    with closing(file_store(here / ".nodekin" / "graph.sqlite")) as store:
         built = {name for name in store.groups() if any(store.nodes(name))}
     (default,) = nodekin("explain", "green tea", "--json").json["trace"]["children"]
     (fusion,) = default["children"]
     searched = {span["attributes"]["group"] for span in fusion["children"]}
     assert built == searched == {"passage", "sentence"}
     nodekin("search", "green", "--group", "table")  # whose group is built when it is asked for
-    with closing(SQLiteStore(here / ".nodekin" / "graph.sqlite")) as store:
+    with closing(file_store(here / ".nodekin" / "graph.sqlite")) as store:
         assert any(store.nodes("table"))
 
 

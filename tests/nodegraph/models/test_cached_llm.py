@@ -2,9 +2,9 @@ import asyncio
 import threading
 
 import pytest
+from stores import memory_store
 
 from nodekin.nodegraph import LLM, CachedLLM, LLMExtractor, ModelError, NodeGraph
-from nodekin.nodegraph.memory_store import MemoryStore
 from nodekin.nodegraph.models.llm import as_llm
 
 
@@ -85,7 +85,7 @@ def test_a_file_outlasts_the_model(model, tmp_path):
 
 
 def test_models_with_other_names_have_other_answers(model):
-    store = MemoryStore()
+    store = memory_store()
     one, other = (CachedLLM(LLM(model, name), store) for name in ("one", "other"))
     assert one.complete("a") == "a茶1"
     assert other.complete("a") == "a茶2"

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from stores import memory_store
 
-from nodekin.nodegraph import Embedder, EmbeddingError, MemoryStore, NodeGraph
+from nodekin.nodegraph import Embedder, EmbeddingError, NodeGraph
 from nodekin.nodegraph.models import embedding_cache
 from nodekin.nodegraph.models.embedder import as_embedders
 from nodekin.nodegraph.models.embedding_cache import EmbeddingCache
@@ -45,7 +46,7 @@ class AsyncModel(Model):
 
 
 def make(embed, store=None):
-    return EmbeddingCache(MemoryStore() if store is None else store, as_embedders(embed), False)
+    return EmbeddingCache(memory_store() if store is None else store, as_embedders(embed), False)
 
 
 def test_passages_in_the_order_asked_each_embedded_once():
@@ -73,7 +74,7 @@ def test_any_asking_gives_the_vectors_of_its_texts(asked):
 
 
 def test_another_start_embeds_nothing():
-    store = MemoryStore()
+    store = memory_store()
     make(Model(), store).vectors(["tea", "water"], "default")
     again = Model()
     assert make(again, store).vectors(["water"], "default").tolist() == [[5, 1]]
@@ -81,7 +82,7 @@ def test_another_start_embeds_nothing():
 
 
 def test_another_name_embeds_anew():
-    store = MemoryStore()
+    store = memory_store()
     make(Model("a"), store).vectors(["tea"], "default")
     other = Model("b")
     make(other, store).vectors(["tea"], "default")
@@ -114,7 +115,7 @@ def test_an_unknown_key_names_the_known_ones():
 
 
 def test_a_failure_keeps_the_batches_before_it():
-    store = MemoryStore()
+    store = memory_store()
     texts = ["x" * size for size in range(1, 21)]
     with pytest.raises(
         EmbeddingError, match=r"'model' failed on 2 texts.*OSError: the line is down"
@@ -126,7 +127,7 @@ def test_a_failure_keeps_the_batches_before_it():
 
 
 def test_a_wrong_count_keeps_nothing_of_its_batch():
-    store = MemoryStore()
+    store = memory_store()
     short = Embedder(lambda texts: [[1.0]], "model")
     with pytest.raises(EmbeddingError, match=r"1 vector for 2 texts"):
         make(short, store).vectors(["a", "b"], "default")
@@ -136,7 +137,7 @@ def test_a_wrong_count_keeps_nothing_of_its_batch():
 
 
 def test_another_dimension_under_the_same_name_is_refused():
-    store = MemoryStore()
+    store = memory_store()
     make(Model(), store).vectors(["tea"], "default")
     longer = make(Model(dimension=3), store)
     says = r"gives vectors of 3 numbers, and vectors stored under its name have 2; .*another name"
@@ -254,7 +255,7 @@ async def test_queries_without_an_async_form_do_not_block():
 async def test_the_store_is_not_read_in_the_event_loop():
     main = threading.get_ident()
 
-    class Watched(MemoryStore):
+    class Watched(memory_store):
         def get_values(self, kind, keys):
             assert threading.get_ident() != main
             return super().get_values(kind, keys)
@@ -278,7 +279,7 @@ async def test_a_cancelled_query_is_cancelled():
 
 
 def test_a_vector_of_another_length_in_the_store_is_found():
-    store = MemoryStore()
+    store = memory_store()
     kept = make(Model(), store)
     kept.vectors(["tea", "water"], "default")
     (key, vector) = next(i for i in store.get_values("embedding model").items() if i[0])

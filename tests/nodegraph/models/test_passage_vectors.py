@@ -11,8 +11,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
+from stores import memory_store
 
-from nodekin.nodegraph import Document, Embedder, EmbeddingError, MemoryStore, NodeGraph
+from nodekin.nodegraph import Document, Embedder, EmbeddingError, NodeGraph
 from nodekin.nodegraph.errors import VectorLengthError
 from nodekin.nodegraph.hashing import digest
 from nodekin.nodegraph.models.passage_vectors import DIMENSION, PassageVectors
@@ -252,7 +253,7 @@ def test_a_batch_of_another_dimension_is_left_out() -> None:
     def embed(texts: list[str]) -> list[list[float]]:
         return [[1.0] * (3 if text == TEXTS[2] else 2) for text in texts]
 
-    store = MemoryStore()
+    store = memory_store()
     embedder = Embedder(embed, "two", batch_size=1)
     vectors = PassageVectors(store, {"two": embedder}, False)
     with pytest.raises(VectorLengthError, match="vectors of 3 numbers"):
@@ -311,7 +312,7 @@ def test_an_interruption_loses_no_vectors_that_were_made(num_workers: int) -> No
         embedded.extend(texts)
         return [vector(text) for text in texts]
 
-    store = MemoryStore()
+    store = memory_store()
     embedder = Embedder(embed, "interrupted", batch_size=1, num_workers=num_workers)
     vectors = PassageVectors(store, {"default": embedder}, False)
     with pytest.raises(KeyboardInterrupt):

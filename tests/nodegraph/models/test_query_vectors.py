@@ -6,8 +6,9 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from stores import memory_store
 
-from nodekin.nodegraph import Document, Embedder, EmbeddingError, MemoryStore, NodeGraph
+from nodekin.nodegraph import Document, Embedder, EmbeddingError, NodeGraph
 from nodekin.nodegraph.models.embedder import as_embedders
 from nodekin.nodegraph.models.embedding_cache import EmbeddingCache
 from nodekin.retrievers import FusionRetriever, Retriever
@@ -51,7 +52,7 @@ def until_asked(model, times):
 
 
 def make(model):
-    return EmbeddingCache(MemoryStore(), as_embedders(model), False)
+    return EmbeddingCache(memory_store(), as_embedders(model), False)
 
 
 def test_threads_wait_for_the_one_that_embeds():

@@ -1,0 +1,321 @@
+"""An SQLite database in memory or in a file: one connection behind one lock."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import tempfile
+import threading
+import weakref
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+from ..errors import DiskFullError, StoreError
+from ..locking import turns
+from ..node import ROOT
+from .database import Row
+from .rows import to_id, to_text
+from .schema import FORMAT, TABLES, statements
+
+APPLICATION = 0x6E6F6465
+"""The ``application_id`` of our files: "node"."""
+
+_CREATED = TABLES.format(empty=f"X'{to_id('').hex()}'", root=f"X'{to_text(ROOT).hex()}'")
+
+_opened: weakref.WeakSet[SQLiteDatabase] = weakref.WeakSet()
+
+_inherited: list[sqlite3.Connection] = []  # closing one in a child would break its parent
+
+
+class SQLiteDatabase:
+    """A connection to an SQLite database; see ``Database`` for its methods.
+
+    Args:
+        path: The file. Created if it is missing. None for a database in memory.
+        timeout: Seconds to wait while another process writes.
+
+    Raises:
+        StoreError: If the file cannot be opened, is no nodekin graph, or has another format.
+    """
+
+    def __init__(self, path: Path | None, timeout: float = 60.0) -> None:
+        self.path = path
+        self.timeout = timeout
+        self._set_up()
+        if path is None:
+            self._connection = self._connect()
+            self._create(self._connection)
+        else:
+            self._db()  # report problems now
+
+    def _set_up(self) -> None:
+        self.lock = threading.RLock()
+        self._depth = 0  # of nested turns and transactions
+        self._writes = False
+        self._is_durable = True
+        self._connection: sqlite3.Connection | None = None
+        self._inode = 0
+        _opened.add(self)
+
+    def __getstate__(self) -> dict[str, Any]:
+        state: dict[str, Any] = {"path": self.path, "timeout": self.timeout}
+        if self.path is None:
+            with self.lock, tempfile.TemporaryDirectory() as folder:
+                copy = Path(folder, "copy")
+                with closing(sqlite3.connect(copy)) as target:
+                    self._db().backup(target)
+                state["content"] = copy.read_bytes()
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.path, self.timeout = state["path"], state["timeout"]
+        self._set_up()
+        if self.path is None:
+            self._connection = self._connect()
+            with tempfile.TemporaryDirectory() as folder:
+                copy = Path(folder, "copy")
+                copy.write_bytes(state["content"])
+                with closing(sqlite3.connect(copy)) as source:
+                    source.backup(self._connection)
+
+    @property
+    def place(self) -> str:
+        """The path of the file, with symbolic links resolved."""
+        return "" if self.path is None else str(self.path.resolve())
+
+    @property
+    def index_folder(self) -> Path | None:
+        """The folder ``<file>-indexes``."""
+        return None if self.path is None else self.path.with_name(self.path.name + "-indexes")
+
+    # Statements
+
+    def rows(self, statement: str, values: Sequence[Any] = ()) -> list[Row]:
+        """Return all rows of a query."""
+        with self.lock:
+            try:
+                return self._db().execute(statement, values).fetchall()
+            except sqlite3.Error as error:
+                raise self._explained(error) from error
+
+    def run_many(self, statement: str, rows: Iterable[Sequence[Any]]) -> None:
+        """Run a statement once for each row of values."""
+        with self.lock:
+            try:
+                self._db().executemany(statement, rows)
+            except sqlite3.Error as error:
+                raise self._explained(error) from error
+
+    def _run(self, statement: str) -> None:
+        try:
+            self._db().execute(statement)
+        except sqlite3.Error as error:
+            raise self._explained(error) from error
+
+    # Turns and transactions
+
+    @contextmanager
+    def turn(self) -> Iterator[bool]:
+        """Hold the lock and read one state until the block ends."""
+        with self.lock:
+            if self._depth == 0 and self.path is not None:
+                self._check_file()
+                self._run("BEGIN")
+            with self._nested() as outermost:
+                yield outermost
+
+    @contextmanager
+    def transaction(self, *, durable: bool = True) -> Iterator[bool]:
+        """Hold the lock and commit all writes of the block, or none if the block raises."""
+        with self.lock:
+            if self._depth == 0:
+                self._check_file()
+                if self.path is not None and durable != self._is_durable:
+                    self._run(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
+                    self._is_durable = durable
+                self._run("BEGIN IMMEDIATE")
+                self._writes = True
+            elif not self._writes:
+                raise RuntimeError(
+                    "the graph cannot be changed, and no group built, inside a retrieval of the "
+                    "same graph; build the group before (graph.build(name)), or change the graph "
+                    "after the retrieval has returned"
+                )
+            with self._nested() as outermost:
+                yield outermost
+
+    @contextmanager
+    def _nested(self) -> Iterator[bool]:
+        """Count a block; the outermost one commits, or rolls back if the block raises."""
+        self._depth += 1
+        turns.depth += 1
+        try:
+            yield self._depth == 1
+            if self._depth == 1 and self._db().in_transaction:
+                self._run("COMMIT")
+        finally:
+            self._depth -= 1
+            turns.depth -= 1
+            if self._depth == 0:
+                self._writes = False
+                if self._connection is not None and self._connection.in_transaction:
+                    self._connection.rollback()
+
+    @property
+    def is_held(self) -> bool:
+        """Whether this thread is inside a turn or a transaction."""
+        if self._depth == 0 or not self.lock.acquire(blocking=False):
+            return False
+        try:
+            return self._depth > 0
+        finally:
+            self.lock.release()
+
+    # The connection
+
+    def _db(self) -> sqlite3.Connection:
+        if self._connection is None:
+            self._connection = self._connect()
+            try:
+                self._check_format(self._connection)
+            except BaseException:
+                self._connection.close()
+                self._connection = None
+                raise
+        return self._connection
+
+    def _connect(self) -> sqlite3.Connection:
+        name = ":memory:" if self.path is None else str(self.path)
+        try:
+            db = sqlite3.connect(name, self.timeout, isolation_level=None, check_same_thread=False)
+        except sqlite3.Error as error:
+            raise self._explained(error) from error
+        return db
+
+    def _check_format(self, db: sqlite3.Connection) -> None:
+        assert self.path is not None
+        try:
+            db.execute("PRAGMA journal_mode = WAL")
+            db.execute("PRAGMA synchronous = FULL")
+            self._is_durable = True
+            if self._format(db) == 0:
+                self._create(db)
+            self._inode = os.stat(self.path).st_ino
+        except sqlite3.Error as error:
+            raise self._explained(error) from error
+        if (version := self._format(db)) != FORMAT:
+            raise StoreError(
+                f"{self.path} has format {version}, and this nodekin reads format {FORMAT}; index "
+                "the documents again into another file"
+            )
+
+    def _format(self, db: sqlite3.Connection) -> int:
+        """Return the format of the file; 0 if the file is empty."""
+        (application,) = db.execute("PRAGMA application_id").fetchone()
+        (version,) = db.execute("PRAGMA user_version").fetchone()
+        tables = db.execute("SELECT 1 FROM sqlite_master").fetchone()
+        if application != APPLICATION and (application or version or tables):
+            raise StoreError(
+                f"{self.path} is an SQLite file, but not a nodekin graph; choose another path"
+            )
+        return int(version)
+
+    def _create(self, db: sqlite3.Connection) -> None:
+        db.execute("BEGIN IMMEDIATE")
+        if not db.execute("PRAGMA user_version").fetchone()[0]:  # another process may be faster
+            for statement in statements(_CREATED):
+                db.execute(statement)
+            db.execute(f"PRAGMA application_id = {APPLICATION}")
+            db.execute(f"PRAGMA user_version = {FORMAT}")
+        db.execute("COMMIT")
+
+    def _check_file(self) -> None:
+        """Raise an error if the open file was deleted or replaced."""
+        if self.path is None or self._connection is None:
+            return
+        try:
+            inode = os.stat(self.path).st_ino
+        except OSError:
+            inode = 0
+        if inode != self._inode:
+            raise StoreError(
+                f"{self.path} was deleted or replaced while the graph was open; restore the file, "
+                "or close the graph (graph.close()) to open the new one"
+            )
+
+    def check(self) -> list[str]:
+        """Return the faults that SQLite finds in the file."""
+        with self.lock:
+            rows = self.rows("PRAGMA integrity_check(10)")
+        return [text for (text,) in rows if text != "ok"]
+
+    def compact(self) -> None:
+        """Write the file again without the space of deleted rows."""
+        with self.lock:
+            self._run("VACUUM")
+            if self.path is not None:
+                self.rows("PRAGMA wal_checkpoint(TRUNCATE)")
+
+    def close(self) -> None:
+        """Close the file. A database in memory stays."""
+        with self.lock:
+            if self.path is not None and self._connection is not None:
+                self._connection.close()
+                self._connection = None
+
+    def _explained(self, error: sqlite3.Error) -> StoreError:
+        text, place = str(error), self.path or "the graph in memory"
+        if "not a database" in text:
+            return StoreError(f"{place} is not a nodekin graph; choose another path")
+        if "malformed" in text or "disk image" in text:
+            remedy = "the file is damaged: restore a backup, or index the documents again"
+        elif "full" in text or "disk I/O" in text:
+            return DiskFullError(f"{place}: {text}: nothing was changed; free disk space and retry")
+        elif "locked" in text or "busy" in text:
+            remedy = "another process is writing: retry when it has finished"
+        elif "readonly" in text or "read-only" in text:
+            remedy = "nothing was changed: the file or its folder is read-only"
+        elif "unable to open" in text:
+            remedy = "the folder is missing, or the file cannot be opened"
+        else:
+            remedy = "nothing was changed"
+        return StoreError(f"{place}: {text}: {remedy}")
+
+    # Forks
+
+    def release_in_child(self) -> None:
+        """Leave the connection of a file to the parent process."""
+        if self.path is not None and self._connection is not None:
+            _inherited.append(self._connection)
+            self._connection = None
+            self._depth, self._writes = 0, False
+        self.lock.release()
+
+
+_held: list[SQLiteDatabase] = []  # during a fork
+
+
+def _before_fork() -> None:
+    for database in sorted(_opened, key=id):
+        database.lock.acquire()
+        _held.append(database)
+
+
+def _after_fork_in_parent() -> None:
+    while _held:
+        _held.pop().lock.release()
+
+
+def _after_fork_in_child() -> None:
+    while _held:
+        _held.pop().release_in_child()
+
+
+if hasattr(os, "register_at_fork"):  # Windows has no fork
+    os.register_at_fork(
+        before=_before_fork,
+        after_in_parent=_after_fork_in_parent,
+        after_in_child=_after_fork_in_child,
+    )

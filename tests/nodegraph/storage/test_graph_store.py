@@ -1,0 +1,162 @@
+"""The store of a graph, against a simple model and by its promises."""
+
+import datetime
+import decimal
+import pathlib
+import pickle
+import tempfile
+import threading
+import uuid
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+from hypothesis.stateful import rule
+from store_machine import StoreMachine
+from stores import file_store, memory_store
+from stress import amount
+
+from nodekin.nodegraph import Document, Node, NodeGraph
+from nodekin.nodegraph.derivation import Derivation
+from nodekin.nodegraph.storage.graph_store import PAGE, GraphStore
+
+
+class StoreInMemory(StoreMachine):
+    def make(self) -> GraphStore:
+        return memory_store()
+
+
+class StoreInFile(StoreMachine):
+    def make(self) -> GraphStore:
+        self.folder = tempfile.TemporaryDirectory()
+        return file_store(Path(self.folder.name, "g.nodekin"))
+
+    @rule()
+    def reopen(self) -> None:
+        self.store.close()
+        self.store = file_store(Path(self.folder.name, "g.nodekin"))
+
+    def teardown(self) -> None:
+        self.store.close()
+        self.folder.cleanup()
+
+
+class TestStoreInMemory(StoreInMemory.TestCase):  # type: ignore[misc, valid-type]
+    settings = settings(max_examples=amount(25, 300), stateful_step_count=25)
+
+
+class TestStoreInFile(StoreInFile.TestCase):  # type: ignore[misc, valid-type]
+    settings = settings(max_examples=amount(10, 300), stateful_step_count=20)
+
+
+def test_metadata_values_keep_their_types(store: GraphStore) -> None:
+    metadata = {
+        "day": datetime.date(2024, 5, 1),
+        "at": datetime.datetime(2024, 5, 1, 12, 30),
+        "price": decimal.Decimal("1.10"),
+        "id": uuid.UUID(int=5),
+        "tags": ("a", "b"),
+        "set": {1, 2},
+        "raw": b"\x00\xff",
+        "path": pathlib.PurePosixPath("a/b"),
+        "nested": {"list": [1, None, True, 2.5]},
+    }
+    store.change_documents([Document("text", metadata, id="typed")])
+    (node,) = store.get(["typed"])
+    assert node is not None
+    assert dict(node.metadata) == metadata
+    assert type(node.metadata["tags"]) is tuple
+
+
+class Thing:
+    """An object that JSON cannot express."""
+
+
+def test_memory_keeps_objects_in_metadata() -> None:
+    thing = Thing()
+    graph = NodeGraph()
+    graph.add(Document("text", {"thing": thing}, id="a"))
+    assert graph.node("a").metadata["thing"] is thing
+
+
+def test_file_rejects_objects_in_metadata(tmp_path: Path) -> None:
+    graph = NodeGraph(store=tmp_path / "g")
+    with pytest.raises(TypeError, match="metadata field 'thing' of document 'a': Thing"):
+        graph.add([Document("fine", id="b"), Document("text", {"thing": Thing()}, id="a")])
+    assert graph.nodes("ROOT") == []
+
+
+@pytest.mark.parametrize("name", ["a b", "组", "half \ud800", "x" * 300, "ROOT2"])
+def test_group_names_may_be_any_text(name: str, tmp_path: Path) -> None:
+    with NodeGraph(store=tmp_path / "g") as graph:
+        graph.add("one\ntwo")
+        graph.create_node_group(name, str.splitlines)
+        assert [node.text for node in graph.nodes(name)] == ["one", "two"]
+        graph.close()
+        assert [node.group for node in graph.nodes(name)] == [name, name]
+
+
+def test_nodes_are_read_in_pages_while_another_thread_writes() -> None:
+    graph = NodeGraph()
+    graph.add("\n".join(f"line {n}" for n in range(3 * PAGE)))
+    graph.create_node_group("line", str.splitlines)
+    graph.build("line")
+    nodes = iter(graph._store.nodes("line"))
+    first = next(nodes)
+    thread = threading.Thread(target=graph.add, args=("another document",))
+    thread.start()
+    thread.join(60)
+    assert not thread.is_alive(), "an unfinished iteration blocks a writer"
+    assert first.text == "line 0"
+    assert [node.text for node in nodes] == [f"line {n}" for n in range(1, 3 * PAGE)]
+    assert len(graph.nodes("line")) == 3 * PAGE + 1
+
+
+def test_page_continues_inside_a_document() -> None:
+    store = memory_store()
+    store.change_documents([Document("text", id="a"), Document("text", id="b")])
+    for root in store.get(["a", "b"]):
+        assert root is not None
+        nodes = tuple(
+            Node(f"{root.id}{n}", id=f"{root.id}{n}", group="g", document_id=root.id,
+                 parent_id=root.id, order=root.order + n)
+            for n in range(PAGE - 1)
+        )  # fmt: skip
+        store.put_derivations("g", {root.id: Derivation("key", "rule", "", nodes)})
+    expected = [f"{i}{n}" for i in "ab" for n in range(PAGE - 1)]
+    assert [node.id for node in store.nodes("g")] == expected == store.ids("g")
+
+
+def test_graph_in_memory_can_be_pickled() -> None:
+    graph = NodeGraph()
+    graph.add(Document("one\ntwo", {"n": 1}, id="a"))
+    graph.create_node_group("line", str.splitlines)
+    graph.build("line")
+    copy: NodeGraph = pickle.loads(pickle.dumps(graph))
+    copy.add(Document("three", id="b"))
+    assert [node.text for node in copy.nodes("line")] == ["one", "two", "three"]
+    assert [node.text for node in graph.nodes("line")] == ["one", "two"]
+    assert copy.node("a").metadata == {"n": 1}
+
+
+def test_graph_in_file_is_pickled_by_its_path(tmp_path: Path) -> None:
+    graph = NodeGraph(store=tmp_path / "g")
+    graph.add(Document("one", id="a"))
+    pickled = pickle.dumps(graph)
+    graph.add(Document("two", id="b"))
+    assert [node.text for node in pickle.loads(pickled).nodes("ROOT")] == ["one", "two"]
+
+
+def test_revision_of_another_history_is_unknown(tmp_path: Path) -> None:
+    """Indexes beside a restored backup must not apply changes of the lost history."""
+    backup = tmp_path / "backup"
+    with NodeGraph(store=tmp_path / "g") as graph:
+        graph.add("one")
+    backup.write_bytes((tmp_path / "g").read_bytes())
+    with NodeGraph(store=tmp_path / "g") as graph:
+        graph.add("lost")
+        lost = graph.reader.revision("ROOT")
+    (tmp_path / "g").write_bytes(backup.read_bytes())
+    with NodeGraph(store=tmp_path / "g") as graph:
+        graph.add("other")
+        assert graph.reader.changes("ROOT", lost).complete

@@ -1,0 +1,243 @@
+"""SQLite files: foreign and damaged ones, full disks, several processes, forks and interrupts."""
+
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from stress import amount
+
+from nodekin.nodegraph import Document, NodeGraph, StoreError
+from nodekin.nodegraph.errors import DiskFullError
+from nodekin.retrievers import RerankRetriever, Retriever, ScoredNode
+
+
+def filled(path: Path | None, count: int = 50) -> NodeGraph:
+    graph = NodeGraph(store=path, progress=False)
+    graph.create_node_group("line", str.splitlines)
+    graph.add([Document(f"tea {n}\nleaf {n}", id=f"d{n}") for n in range(count)])
+    graph.build("line")
+    return graph
+
+
+def test_file_of_another_format_is_rejected(tmp_path: Path) -> None:
+    filled(tmp_path / "g").close()
+    with sqlite3.connect(tmp_path / "g") as db:
+        db.execute("PRAGMA user_version = 7")
+    db.close()
+    with pytest.raises(StoreError, match="has format 7, and this nodekin reads format 1; index"):
+        NodeGraph(store=tmp_path / "g")
+
+
+def test_file_of_another_program_is_rejected(tmp_path: Path) -> None:
+    with sqlite3.connect(tmp_path / "g") as db:
+        db.execute("CREATE TABLE mine (x)")
+    db.close()
+    with pytest.raises(StoreError, match="not a nodekin graph; choose another path"):
+        NodeGraph(store=tmp_path / "g")
+    (tmp_path / "text").write_text("no database " * 100)
+    with pytest.raises(StoreError, match="not a nodekin graph; choose another path"):
+        NodeGraph(store=tmp_path / "text")
+
+
+def test_missing_folder_raises(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="the folder is missing"):
+        NodeGraph(store=tmp_path / "missing" / "g")
+
+
+def test_deleted_file_raises_until_the_graph_is_closed(tmp_path: Path) -> None:
+    graph = filled(tmp_path / "g")
+    (tmp_path / "g").unlink()
+    with pytest.raises(StoreError, match="was deleted or replaced while the graph was open"):
+        graph.add("more")
+    with pytest.raises(StoreError, match="was deleted or replaced while the graph was open"):
+        graph.nodes("line")
+
+
+def test_full_disk_raises_and_loses_nothing(tmp_path: Path) -> None:
+    graph = filled(tmp_path / "g")
+    database = graph._store.database
+    ((pages,),) = database.rows("PRAGMA page_count")
+    database.rows(f"PRAGMA max_page_count = {pages + 5}")
+    with pytest.raises(DiskFullError, match="nothing was changed; free disk space and retry"):
+        graph.add(Document("tea " * 100_000, id="large"))
+    assert len(graph.nodes("line")) == 100
+    graph.remove([f"d{n}" for n in range(40)])
+    assert len(graph.nodes("line")) == 20
+    graph.close()
+    assert len(graph.nodes("ROOT")) == 10
+
+
+def test_compact_shrinks_the_file(tmp_path: Path) -> None:
+    graph = NodeGraph(store=tmp_path / "g", progress=False)
+    graph.add([Document("tea " * 10_000, id=f"d{n}") for n in range(50)])
+    graph.remove([f"d{n}" for n in range(49)])
+    graph.compact()
+    assert (tmp_path / "g").stat().st_size < 500_000
+    assert [node.id for node in graph.nodes("ROOT")] == ["d49"]
+
+
+def test_change_inside_a_search_raises() -> None:
+    graph = filled(None)
+    with (
+        graph.reader.reading("line"),
+        pytest.raises(RuntimeError, match="cannot be changed, and no group built, inside"),
+    ):
+        graph.add("more")
+    graph.add("more")
+    assert len(graph.nodes("line")) == 101
+
+
+def test_failed_transaction_is_rolled_back(tmp_path: Path) -> None:
+    graph = filled(tmp_path / "g")
+    with pytest.raises(ZeroDivisionError), graph._store.transaction():
+        graph._store.change_documents([Document("lost", id="lost")])
+        1 / 0  # noqa: B018
+    assert [node.id for node in graph.nodes("ROOT")] == [f"d{n}" for n in range(50)]
+    graph.add(Document("kept", id="kept"))
+    assert graph.nodes("line")[-1].text == "kept"
+
+
+_TWO_WRITERS = """
+import sys
+from nodekin.nodegraph import Document, NodeGraph
+path, name, count = sys.argv[1], sys.argv[2], int(sys.argv[3])
+graph = NodeGraph(store=path, progress=False)
+graph.create_node_group("line", str.splitlines)
+for n in range(count):
+    graph.add(Document(f"{name} {n}\\nx", id=f"{name}{n}"))
+    if n % 3 == 0:
+        graph.build("line")
+    if n % 5 == 4:
+        graph.remove(f"{name}{n - 2}")
+"""
+
+
+def test_processes_that_write_and_build_lose_nothing(tmp_path: Path) -> None:
+    count = amount(15, 300)
+    command = [sys.executable, "-c", _TWO_WRITERS, str(tmp_path / "g")]
+    writers = [subprocess.Popen([*command, name, str(count)]) for name in "abc"]
+    assert [writer.wait(600) for writer in writers] == [0, 0, 0]
+    removed = {n - 2 for n in range(count) if n % 5 == 4}
+    graph = NodeGraph(store=tmp_path / "g", progress=False)
+    graph.create_node_group("line", str.splitlines)
+    ids = {node.id for node in graph.nodes("ROOT")}
+    assert ids == {f"{name}{n}" for name in "abc" for n in range(count) if n not in removed}
+    fresh = NodeGraph(progress=False)
+    fresh.create_node_group("line", str.splitlines)
+    fresh.add([Document(node.text, id=node.id) for node in graph.nodes("ROOT")])
+    assert [node.id for node in graph.nodes("line")] == [node.id for node in fresh.nodes("line")]
+
+
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks need a POSIX system")
+@pytest.mark.parametrize("kind", ["memory", "wal", "rollback journal"])
+def test_forked_children_search_amid_threads(kind: str, tmp_path: Path) -> None:
+    graph = filled(None if kind == "memory" else tmp_path / "g", 200)
+    if kind == "rollback journal":
+        assert graph._store.database.rows("PRAGMA journal_mode = DELETE") == [("delete",)]
+    stop = threading.Event()
+    errors: list[BaseException] = []
+
+    def repeat(work: object) -> None:
+        n = 0
+        while not stop.is_set():
+            n += 1
+            try:
+                work(n)  # type: ignore[operator]
+            except BaseException as error:
+                errors.append(error)
+                return
+
+    search = Retriever(graph, "line", "bm25", top_k=3)
+    for text in ("tea", "leaf"):  # imports all modules: a fork during an import may hang
+        graph.add(text)
+        search(text)
+    works = [lambda n: search("tea leaf")] * 3 + [
+        lambda n: graph.add(Document(f"tea again {n}", id=f"new{n % 20}"))
+    ]
+    threads = [threading.Thread(target=repeat, args=(work,)) for work in works]
+    for thread in threads:
+        thread.start()
+    try:
+        for _ in range(amount(20, 60)):
+            child = os.fork()
+            if child == 0:
+                os._exit(0 if len(Retriever(graph, "line", "bm25", top_k=3)("tea")) == 3 else 1)
+            assert os.waitpid(child, 0)[1] == 0
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join(120)
+    assert not errors
+    graph.add(Document("the parent goes on", id="last"))
+    assert search("parent goes")[0].node.root.id == "last"
+
+
+_BUILD = """
+import sys
+from nodekin.nodegraph import Document, NodeGraph
+graph = NodeGraph(store=sys.argv[1], progress=False)
+graph.create_node_group("line", str.splitlines)
+graph.create_node_group("word", str.split, parent="line")
+print("ready", flush=True)
+for n in range(100_000):
+    graph.add([Document(f"tea {n} {i}\\nleaf", id=f"d{i}") for i in range(20)])
+    graph.build("word")
+"""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGINT for a process")
+def test_interrupted_builds_leave_a_consistent_file(tmp_path: Path, interrupts: None) -> None:
+    for number in range(amount(10, 200)):
+        process = subprocess.Popen(
+            [sys.executable, "-c", _BUILD, str(tmp_path / "g")],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+        )
+        assert process.stdout is not None
+        process.stdout.readline()
+        time.sleep(0.003 * (number % 40))
+        process.send_signal(signal.SIGINT)
+        process.wait(120)
+        process.stdout.close()
+    with NodeGraph(store=tmp_path / "g", progress=False) as graph:
+        graph.create_node_group("line", str.splitlines)
+        graph.create_node_group("word", str.split, parent="line")
+        fresh = NodeGraph(progress=False)
+        fresh.create_node_group("line", str.splitlines)
+        fresh.create_node_group("word", str.split, parent="line")
+        fresh.add([Document(node.text, id=node.id) for node in graph.nodes("ROOT")])
+        for group in ("line", "word"):
+            found, expected = graph.nodes(group), fresh.nodes(group)
+            assert [(n.id, n.text) for n in found] == [(n.id, n.text) for n in expected]
+        assert graph._store.database.check() == []
+
+
+def test_sleeping_reranker_does_not_hold_the_graph() -> None:
+    graph = filled(None)
+    asleep = threading.Barrier(8)
+
+    class Sleeping:
+        name = "sleeping"
+
+        def rerank(self, results: Sequence[ScoredNode], query: str) -> list[ScoredNode]:
+            asleep.wait(60)  # reached only if all eight threads are here together
+            return list(results)
+
+    retriever = RerankRetriever(Retriever(graph, "line", "bm25", top_k=3), Sleeping())
+    found: list[int] = []
+    threads = [
+        threading.Thread(target=lambda: found.append(len(retriever("tea")))) for _ in range(8)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(120)
+    assert found == [6] * 8  # two lines of each of three documents
