@@ -1,8 +1,9 @@
-"""The database of a graph in a schema of a PostgreSQL server; see ``Database`` for its methods."""
+"""The database of a graph: a schema of a PostgreSQL database."""
 
 from __future__ import annotations
 
 import os
+import re
 import threading
 import time
 import weakref
@@ -18,13 +19,8 @@ from ....nodegraph.locking import turns
 from ....nodegraph.node import ROOT
 from ....nodegraph.storage.rows import to_id, to_text
 from ....nodegraph.storage.schema import FORMAT, TABLES
-from .server_connection import (
-    PostgresAddress,
-    ServerConnection,
-    ServerLostError,
-    Values,
-    idle_connections,
-)
+from .address import PostgresAddress
+from .server_connection import ServerConnection, ServerLostError, Values, idle_connections
 
 if TYPE_CHECKING:
     from ....nodegraph.storage.graph_store import GraphStore
@@ -33,9 +29,10 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _SERVER_TABLES = """
--- The last transaction of each writer: after a lost answer to a commit it tells whether the commit
--- happened.
-CREATE TABLE writers (id bytea PRIMARY KEY, number bigint NOT NULL, seen timestamptz NOT NULL);
+CREATE TABLE nodekin_graph (format int NOT NULL);
+
+-- The last transaction of each writer. It shows whether a commit happened whose answer was lost.
+CREATE TABLE writers (id text PRIMARY KEY, number bigint NOT NULL, seen timestamptz NOT NULL);
 
 -- The tables of vectors.
 CREATE TABLE vector_tables (
@@ -43,36 +40,47 @@ CREATE TABLE vector_tables (
     size bigint NOT NULL, seen timestamptz NOT NULL
 );
 
-CREATE TABLE nodekin_graph (format int NOT NULL);
+-- The distinct values of each metadata field, which filters on vectors compare by number.
+CREATE TABLE metadata_values (
+    number bigint PRIMARY KEY, field bytea NOT NULL, hash bytea NOT NULL UNIQUE,
+    value bytea NOT NULL
+);
+CREATE INDEX metadata_values_by_field ON metadata_values (field, number);
 """
 
-_CREATED = (
+_TABLES = (
     TABLES.format(empty=f"'\\x{to_id('').hex()}'", root=f"'\\x{to_text(ROOT).hex()}'")
     .replace("BLOB", "bytea")
     .replace("INTEGER", "bigint")
     .replace("REAL", "float8")
 )
 
-_BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+_PLAIN_INSERT = re.compile(r"INSERT INTO (\w+(?: \([\w, ]+\))?) VALUES \([?, ]+\)")
 
-_TRY_LOCK = "SELECT pg_try_advisory_lock(%s)"
+_COPIED = 50  # rows from which COPY is faster than INSERT
 
-_PERIOD = 0.05  # seconds between attempts to reach a server, or to get a lock
+_BEGIN_TURN = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; "
 
-_PATIENCE = 5.0  # seconds that a transaction waits for a server that restarts
+_PERIOD = 0.05  # seconds between attempts to reach a server, or to acquire a lock
 
-_WAIT_LIMIT = 3600.0  # seconds to wait for another process that works on vectors
+_PATIENCE = 5.0  # seconds to wait for a server that restarts
+
+_COMMIT_PATIENCE = 30.0  # seconds to wait until the server tells whether a commit happened
+
+_LOCK_PATIENCE = 3600.0  # seconds to wait for another process that writes vectors
 
 _opened: weakref.WeakSet[PostgresDatabase] = weakref.WeakSet()
 
 
 class PostgresDatabase:
-    """A connection to a PostgreSQL server, borrowed for each turn.
+    """A graph's database on a server; see ``Database`` for its methods.
+
+    Each turn borrows a connection from the idle connections of all graphs on the server. Every
+    transaction takes an advisory lock, so that one process writes at a time.
 
     Args:
-        address: The server, the database and the schema. The schema and its tables are created
-            if they are missing.
-        timeout: Seconds to wait for another process that is writing.
+        address: The address. The schema and its tables are created if they are missing.
+        timeout: Seconds to wait while another process writes.
 
     Raises:
         ServerLostError: If the server cannot be reached.
@@ -83,24 +91,26 @@ class PostgresDatabase:
         self._url = address
         self.timeout = timeout
         self._set_up()
-        with self.lock:
-            self._give_back(self._borrowed())  # report problems now
+        self._give_back(self._borrowed())  # report problems now
 
     def _set_up(self) -> None:
         self.address = PostgresAddress.parse(self._url)
         self.lock = threading.RLock()
-        self.turn_settings = ""  # statements at the beginning of each turn
-        self._pid = os.getpid()
+        self.turn_settings = ""  # SQL statements at the beginning of each turn
+        self._vector_tables: dict[str, PostgresVectorTable] = {}
+        self._forget()
+        _opened.add(self)
+
+    def _forget(self) -> None:
+        """Forget all connections, without closing them."""
         self._idle = idle_connections(self.address)
         self._connection: ServerConnection | None = None  # of the current turn
-        self._depth = 0
+        self._depth = 0  # of nested turns and transactions
         self._writes = False
-        self._checked = False
-        self._name = token_hex(8)  # of this writer
+        self._is_checked = False
+        self._writer = token_hex(8)
         self._transactions = 0
         self._pgvector: str | None = None
-        self._vector_tables: dict[str, PostgresVectorTable] = {}
-        _opened.add(self)
 
     def __getstate__(self) -> dict[str, Any]:
         return {"_url": self._url, "timeout": self.timeout}
@@ -121,7 +131,7 @@ class PostgresDatabase:
             return None
         folder = Path(self.address.cache).expanduser() / f"nodekin-{digest(self.address.shown)}"
         try:
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)  # it has words of the texts
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)  # indexes contain words of texts
         except OSError as error:
             raise StoreError(
                 f"the folder {str(folder)!r} for indexes cannot be created: {error}; choose "
@@ -132,90 +142,81 @@ class PostgresDatabase:
     # Statements
 
     def rows(self, statement: str, values: Sequence[Any] = ()) -> list[Values]:
-        """Return all rows of a query. Its placeholders are ``?``, or those of psycopg."""
+        """Return all rows of a query."""
+        query = statement.replace("?", "%b")
         with self.lock:
             if self._connection is not None:
-                return self._connection.rows(statement.replace("?", "%b"), values)
-            return self._with_connection(lambda db: db.rows(statement.replace("?", "%b"), values))
+                return self._connection.rows(query, values)
+            connection, found = self._borrowed_for(lambda db: db.rows(query, values))
+            self._give_back(connection)
+            return found
 
     def run_many(self, statement: str, rows: Iterable[Sequence[Any]]) -> None:
         """Run a statement once for each row of values, inside a transaction."""
-        assert self._connection is not None, "statements that write need a transaction"
-        self._connection.run_many(statement.replace("?", "%b"), rows)
+        batch = list(rows)
+        insert = _PLAIN_INSERT.fullmatch(statement) if len(batch) >= _COPIED else None
+        if insert is not None:
+            self.writing.copy(insert[1], batch)
+        elif batch:
+            self.writing.run_many(statement.replace("?", "%b"), batch)
+
+    @property
+    def writing(self) -> ServerConnection:
+        """The connection of the current transaction."""
+        if self._connection is None or not self._writes:
+            raise RuntimeError("statements that write need a transaction")
+        return self._connection
 
     # Turns and transactions
 
     @contextmanager
     def turn(self) -> Iterator[bool]:
         """Hold the lock and read one state until the block ends."""
-        with self.lock:
-            if self._depth == 0:
-                script = f"{_BEGIN}; {self.turn_settings}"
-                self._start(lambda db: db.run_script(script))
-            with self._nested() as outermost:
-                yield outermost
+        with self._block(_BEGIN_TURN + self.turn_settings) as outermost:
+            yield outermost
 
     @contextmanager
     def transaction(self, *, durable: bool = True) -> Iterator[bool]:
-        """Hold the lock and commit all writes of the block, or none if the block raises."""
+        """Hold the lock and commit all writes of the block, or none if the block raises.
+
+        All commits are as durable as the server makes them.
+        """
         with self.lock:
-            if self._depth == 0:
-                self._transactions += 1
-                script = (
-                    f"BEGIN; SELECT pg_advisory_xact_lock({self.address.lock('transaction')}); "
-                    f"INSERT INTO writers VALUES ('\\x{self._name}', {self._transactions}, now()) "
-                    "ON CONFLICT (id) DO UPDATE SET number = excluded.number, seen = excluded.seen"
-                )
-                self._start(lambda db: db.run_script(script))
-                self._writes = True
-            elif not self._writes:
+            if self._depth and not self._writes:
                 raise RuntimeError(
                     "the graph cannot be changed, and no group built, inside a retrieval of the "
                     "same graph; build the group before (graph.build(name)), or change the graph "
                     "after the retrieval has returned"
                 )
-            with self._nested() as outermost:
+            number = self._transactions + 1
+            begin = (
+                f"BEGIN; SELECT pg_advisory_xact_lock({self.address.lock('transaction')}); "
+                f"INSERT INTO writers VALUES ('{self._writer}', {number}, now()) "
+                "ON CONFLICT (id) DO UPDATE SET number = excluded.number, seen = excluded.seen"
+            )
+            with self._block(begin, writes=True) as outermost:
                 yield outermost
 
-    def _start(self, begin: Callable[[ServerConnection], object]) -> None:
-        """Borrow a connection and begin; a server that restarts is waited for."""
-        deadline = time.monotonic() + _PATIENCE
-        while True:
-            connection = None
-            try:
-                connection = self._borrowed()
-                begin(connection)
-                self._connection = connection
-                return
-            except ServerLostError:
-                if connection is not None:
-                    self._give_back(connection)
-                self._idle.close()  # the others have most likely ended with it
-                if time.monotonic() > deadline:
-                    raise
-                time.sleep(_PERIOD)
-            except BaseException:
-                if connection is not None:
-                    self._give_back(connection)
-                raise
-
     @contextmanager
-    def _nested(self) -> Iterator[bool]:
-        """Count a block; the outermost one commits, or rolls back if the block raises."""
-        self._depth += 1
-        turns.depth += 1
-        try:
-            yield self._depth == 1
-            if self._depth == 1 and self._writes:
-                self._commit()
-        finally:
-            self._depth -= 1
-            turns.depth -= 1
-            if self._depth == 0:
-                self._writes = False
-                connection, self._connection = self._connection, None
-                if connection is not None:
-                    self._give_back(connection)
+    def _block(self, begin: str, *, writes: bool = False) -> Iterator[bool]:
+        """Run a script before the outermost block; commit at its end, or roll back."""
+        with self.lock:
+            depth, depth_of_thread = self._depth, turns.depth
+            self._depth, turns.depth = depth + 1, depth_of_thread + 1
+            try:
+                if depth == 0:
+                    self._connection, _ = self._borrowed_for(lambda db: db.run_script(begin))
+                    self._writes = writes
+                    self._transactions += writes
+                yield depth == 0
+                if depth == 0 and writes:
+                    self._commit()
+            finally:
+                self._depth, turns.depth = depth, depth_of_thread
+                if depth == 0:
+                    connection, self._connection, self._writes = self._connection, None, False
+                    if connection is not None:
+                        self._give_back(connection)
 
     @property
     def is_held(self) -> bool:
@@ -228,75 +229,78 @@ class PostgresDatabase:
             self.lock.release()
 
     def _commit(self) -> None:
-        assert self._connection is not None
+        """Commit. If the connection is lost, ask the server whether the commit happened."""
         try:
-            self._connection.run_script("COMMIT")
+            self.writing.commit()
         except ServerLostError as error:
-            if not self._committed(error):
-                raise
+            lock = self.address.lock("transaction")
+            query = "SELECT 1 FROM writers WHERE id = %b AND number = %b"
 
-    def _committed(self, error: ServerLostError) -> bool:
-        """Return whether a commit happened whose answer was lost; wait for the server."""
-        deadline = time.monotonic() + min(self.timeout, 30.0)
-        query = "SELECT 1 FROM writers WHERE id = %s AND number = %s"
-        lock = f"SELECT pg_advisory_xact_lock({self.address.lock('transaction')})"
-        self._idle.close()
-        while True:
+            def look_up(db: ServerConnection) -> list[Values]:
+                # The lock is free when the server has ended the lost transaction.
+                db.run_script(f"BEGIN; SELECT pg_advisory_xact_lock({lock}); COMMIT")
+                return db.rows(query, [self._writer, self._transactions])
+
             try:
-                connection = self._borrowed()
-                try:
-                    connection.run_script(f"BEGIN; {lock}; COMMIT")  # until the old one has ended
-                    values = [bytes.fromhex(self._name), self._transactions]
-                    return bool(connection.rows(query, values))
-                finally:
-                    self._give_back(connection)
+                connection, found = self._borrowed_for(look_up, _COMMIT_PATIENCE)
             except ServerLostError:
-                if time.monotonic() > deadline:
-                    raise StoreError(
-                        f"{self.place}: the connection was lost during a commit, and the server "
-                        "cannot be asked whether the change was written; repeat the change when "
-                        "the server runs"
-                    ) from error
-                time.sleep(_PERIOD)
+                raise StoreError(
+                    f"{self.place}: the connection was lost during a commit, and the server "
+                    "cannot tell whether the change was written; repeat the change when the "
+                    "server runs"
+                ) from error
+            self._give_back(connection)
+            if not found:
+                raise
 
     # Connections
 
+    def _borrowed_for(
+        self, work: Callable[[ServerConnection], T], patience: float = _PATIENCE
+    ) -> tuple[ServerConnection, T]:
+        """Borrow a connection and call a function with it.
+
+        If the connection is lost, the function is called with another one. A server that restarts
+        is waited for.
+
+        Args:
+            work: The function. It changes nothing that outlives its connection.
+            patience: Seconds to wait for the server.
+        """
+        deadline = time.monotonic() + patience
+        while True:
+            connection = None
+            try:
+                connection = self._borrowed()
+                return connection, work(connection)
+            except BaseException as error:
+                if connection is not None:
+                    self._give_back(connection)
+                if not isinstance(error, ServerLostError) or time.monotonic() > deadline:
+                    raise
+            self._idle.close()  # most likely, all of them were lost
+            time.sleep(_PERIOD)
+
     def _borrowed(self) -> ServerConnection:
         connection = self._idle.take(self.address.schema)
-        if connection is not None:
-            try:
-                connection.serve(self.address, self.timeout)
-            except ServerLostError:
-                self._idle.close()
-                connection = None
         if connection is None:
             connection = ServerConnection(self.address, self.timeout)
-        if not self._checked:
-            try:
+        else:
+            connection.serve(self.address, self.timeout)
+        try:
+            if not self._is_checked:
                 self._check_tables(connection)
-            except BaseException:
-                connection.close()
-                raise
-            self._checked = True
+                self._is_checked = True
+        except BaseException:
+            connection.close()
+            raise
         return connection
 
     def _give_back(self, connection: ServerConnection) -> None:
         with suppress(ServerLostError):
             connection.roll_back()
-        if not connection.lost:
+        if not connection.is_lost:
             self._idle.put(connection)
-
-    def _with_connection(self, work: Callable[[ServerConnection], T]) -> T:
-        """Call a function with a connection, outside a turn."""
-        connection = self._borrowed()
-        try:
-            return work(connection)
-        except ServerLostError:
-            self._idle.close()
-            connection = self._borrowed()
-            return work(connection)
-        finally:
-            self._give_back(connection)
 
     def _check_tables(self, connection: ServerConnection) -> None:
         """Create missing tables.
@@ -305,19 +309,15 @@ class PostgresDatabase:
             StoreError: If the tables have another format.
         """
         exists = "SELECT to_regclass('nodekin_graph') IS NOT NULL"
-        schema = self.address.schema.replace('"', '""')
         if not connection.rows(exists)[0][0]:
-            lock = f"SELECT pg_advisory_xact_lock({self.address.lock('transaction')})"
-            try:
-                connection.run_script(f"BEGIN; {lock}")
-                if not connection.rows(exists)[0][0]:  # another process may be faster
-                    script = f'CREATE SCHEMA IF NOT EXISTS "{schema}"; {_CREATED}; {_SERVER_TABLES}'
-                    connection.run_script(script)
-                    connection.run_script(f"INSERT INTO nodekin_graph VALUES ({FORMAT})")
-                connection.run_script("COMMIT")
-            except BaseException:
-                connection.roll_back()
-                raise
+            lock = self.address.lock("transaction")
+            connection.run_script(f"BEGIN; SELECT pg_advisory_xact_lock({lock})")
+            if not connection.rows(exists)[0][0]:  # another process may be faster
+                connection.run_script(
+                    f"CREATE SCHEMA IF NOT EXISTS {self.address.quoted_schema}; {_TABLES}; "
+                    f"{_SERVER_TABLES}; INSERT INTO nodekin_graph VALUES ({FORMAT})"
+                )
+            connection.commit()
         ((version,),) = connection.rows("SELECT format FROM nodekin_graph")
         if version != FORMAT:
             raise StoreError(
@@ -335,75 +335,82 @@ class PostgresDatabase:
 
         with self.transaction():
             drop_outdated(self)
-            self.run_many("DELETE FROM writers WHERE seen < now() - interval '1 day'", [()])
+            self.writing.run_script("DELETE FROM writers WHERE seen < now() - interval '1 day'")
 
     def close(self) -> None:
-        """Close all connections. The next use opens new ones."""
+        """Close the idle connections of this schema. The next use opens new ones."""
         with self.lock:
             if self._transactions and self._depth == 0:
+                self._transactions = 0
                 with suppress(StoreError):
-                    name = bytes.fromhex(self._name)
-                    self._with_connection(
-                        lambda db: db.run("DELETE FROM writers WHERE id = %s", [name])
-                    )
+                    query = "DELETE FROM writers WHERE id = ?"
+                    self.rows(query, [self._writer])
+            self._is_checked = False
             self._idle.close(self.address.schema)
 
     # Vectors
 
     @contextmanager
     def exclusive(self, purpose: str, *, wait: bool) -> Iterator[ServerConnection | None]:
-        """Lock a purpose among processes. The lock ends with its connection.
+        """Hold an advisory lock, without the lock of the graph.
+
+        If the connection is lost, the server releases the lock.
 
         Args:
-            purpose: The purpose.
+            purpose: The name of the lock.
             wait: Whether to wait for the lock. Otherwise the block gets None if it is taken.
+
+        Raises:
+            TimeoutError: If another process holds the lock for an hour.
         """
         lock = self.address.lock(purpose)
-        deadline = time.monotonic() + _WAIT_LIMIT
-        with self.lock:
-            connection = self._borrowed()
-        free = False
+        query = "SELECT pg_try_advisory_lock(%b)"
+        deadline = time.monotonic() + _LOCK_PATIENCE
+        connection, ((is_free,),) = self._borrowed_for(lambda db: db.rows(query, [lock]))
         try:
-            while not (free := connection.rows(_TRY_LOCK, [lock])[0][0]) and wait:
+            while wait and not is_free:
                 if time.monotonic() > deadline:
-                    raise TimeoutError(f"{purpose} has been locked for {_WAIT_LIMIT:g} seconds")
+                    raise TimeoutError(f"another process writes vectors to {self.place}")
                 time.sleep(_PERIOD)
-            yield connection if free else None
+                ((is_free,),) = connection.rows(query, [lock])
+            yield connection if is_free else None
         finally:
-            with suppress(ServerLostError):  # the lock has ended with its connection
+            with suppress(ServerLostError):
                 connection.roll_back()
-                if free:
-                    connection.rows("SELECT pg_advisory_unlock(%s)", [lock])
+                if is_free:
+                    connection.rows("SELECT pg_advisory_unlock(%b)", [lock])
             self._give_back(connection)
 
     def vector_table(
         self, store: GraphStore, group: str, *names: str
     ) -> PostgresVectorTable | None:
-        """Return a table of vectors if the database has pgvector.
+        """Return a table of vectors. None if the database has no pgvector.
 
         Raises:
-            StoreError: If the address demands pgvector, which is missing.
+            StoreError: If the address requires pgvector, which is missing.
         """
-        from .pgvector_table import PostgresVectorTable, find_pgvector
-        from .value_numbers import ValueNumbers
+        from .pgvector_table import PostgresVectorTable, find_pgvector, turn_settings
 
         if self.address.vectors == "memory":
             return None
         with self.lock:
             if self._pgvector is None:
-                self._pgvector = find_pgvector(self) or ""
+                connection, self._pgvector = self._borrowed_for(find_pgvector)
+                self._give_back(connection)
+                if self._pgvector:
+                    self.turn_settings = turn_settings()
+                    if self._connection is not None:
+                        self._connection.run_script(self.turn_settings)
             if not self._pgvector and self.address.vectors == "pgvector":
                 raise StoreError(
                     f"{self.place} has no pgvector 0.8 or later, and its user may not install it; "
-                    "run CREATE EXTENSION vector in the database, or leave out vectors=pgvector"
+                    "run CREATE EXTENSION vector in the database, or omit vectors=pgvector"
                 )
             if not self._pgvector:
                 return None
             name = digest(group, *names)
             if name not in self._vector_tables:
-                self._vector_tables[name] = PostgresVectorTable(
-                    self, ValueNumbers(store), self._pgvector, group, name
-                )
+                self._vector_tables[name] = PostgresVectorTable(self, self._pgvector, group, name)
             return self._vector_tables[name]
 
     # Forks
@@ -411,12 +418,13 @@ class PostgresDatabase:
     def release_in_child(self) -> None:
         """Leave all connections to the parent process."""
         _inherited.append((self._idle, self._connection))
-        self._set_up()
+        self._forget()
+        self.lock.release()
 
 
 _inherited: list[Any] = []  # closing a connection in a child would break its parent
 
-_held: list[PostgresDatabase] = []
+_held: list[PostgresDatabase] = []  # during a fork
 
 
 def _before_fork() -> None:

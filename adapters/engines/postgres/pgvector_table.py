@@ -1,272 +1,234 @@
-"""The vectors of a group in a table of their own, searched by pgvector."""
+"""The vectors of a group in a table that pgvector searches."""
 
 from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+import threading
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any
 
 from ....nodegraph.errors import StoreError
-from ....nodegraph.locking import Lock
-from ....nodegraph.storage.rows import from_id, from_text, to_id, to_text
+from ....nodegraph.storage.rows import from_id, from_text, portions, to_id, to_text
 from ....nodegraph.vector_table import Nearest, TableState, ValueMatch, VectorRow
-from .graph_database import PostgresDatabase
-from .server_connection import (
-    BinaryValue,
-    ServerConnection,
-    ServerLostError,
-    Values,
-    portions,
-)
+from .server_connection import BinaryValue, ServerConnection, ServerLostError, Values
 from .value_numbers import ValueNumbers
 
 if TYPE_CHECKING:
-    from ....nodegraph.storage.rows import from_id, from_text, to_id, to_text
-from ....nodegraph.vector_table import Vectors
+    from ....nodegraph.vector_table import Vectors
+    from .graph_database import PostgresDatabase
 
 logger = logging.getLogger(__name__)
 
 HNSW_FROM = 10_001
-"""Number of vectors from which an HNSW graph is built; fewer are compared in milliseconds."""
+"""Number of vectors from which an HNSW graph is built. Fewer are compared in milliseconds."""
 
-# These settings find 0.994 of the ten best of 30,000 Chinese passages with static vectors
-# (wordllama). The settings of the index in memory (16, 100, 256) find 0.965.
-M = 24
+# With these settings, HNSW finds 0.994 of the ten best of 30,000 Chinese passages with static
+# vectors (wordllama). With (16, 100, 256) it finds 0.965.
+_M = 24
 
-EF_CONSTRUCTION = 200
+_EF_CONSTRUCTION = 200
 
-EF_SEARCH = 400
-"""Candidates that a search follows in the graph."""
+_EF_SEARCH = 400  # candidates of a search
 
-_FULL = 2_000  # numbers of a vector that an HNSW graph takes
+_EF_PER_ROW = 4  # candidates of a search for each row that it returns
 
-_HALF = 4_000  # and of one of 16-bit numbers
+_MAX_EF_SEARCH = 1_000  # pgvector's limit
 
-_MAX_DIMENSION = 16_000  # numbers of a vector that pgvector stores
+_FULL = 2_000  # the longest vectors that HNSW searches with 32 bits per number
 
-_EF_PER_ROW = 4  # candidates that a search follows for each row that it returns
+_HALF = 4_000  # with 16 bits per number; longer vectors are all compared
 
-_MAX_EF_SEARCH = 1_000  # that pgvector allows
+_MAX_DIMENSION = 16_000  # pgvector's limit
 
-_PREFIX = "vectors2_"  # of tables
+_MAX_SCANNED = 40_000  # rows that a filtered search reads before all rows are compared
 
-_MAX_SCANNED = 40_000  # rows that a search with a filter looks at, before all are compared
+_GRAPH_BYTES = 2_400  # for a vector's neighbors while the graph is built; pgvector takes 2,050
 
-_GRAPH_BYTES = 2_400  # of a vector's neighbours while the graph is built; pgvector takes 2,050
+_BUILD_MEMORY = 1_000_000  # kB for building a graph, unless the server allows more
 
-_BUILD_MEMORY = 1_000_000  # kB for building a graph, at most, unless the server has more
+_BATCH = 1_000  # rows
 
-_COLUMNS = {"id": "bytea", "place": "int8", "tags": "int4[]", "vector": "bytea"}
+_PAGE = 2_000  # vectors that are read together
+
+
+class _Writer(threading.local):
+    token = ""  # of the update that this thread is in
 
 
 class PostgresVectorTable:
-    """Search the vectors of one group by pgvector: by HNSW, or exactly.
+    """The vectors of one group, which pgvector searches by HNSW or exactly.
 
-    Every process of every machine searches the same table, so that none holds the vectors. A
-    table is written in the transactions of the graph's schema, and read in the snapshot of the
-    graph: a reader knows which revision it has before it.
+    All processes search the same table. It is written in the graph's transactions, and read in
+    the graph's turns.
 
     Args:
         database: The database of the graph.
-        value_numbers: Numbers the values that metadata has.
-        extension: The schema that pgvector is in.
+        extension: The schema of pgvector.
         group: The group.
-        name: The table: hexadecimal digits.
+        name: The name of the table: hexadecimal digits.
     """
 
-    def __init__(
-        self,
-        database: PostgresDatabase,
-        value_numbers: ValueNumbers,
-        extension: str,
-        group: str,
-        name: str,
-    ) -> None:
-        self._database = database
-        self._value_numbers = value_numbers
+    def __init__(self, database: PostgresDatabase, extension: str, group: str, name: str) -> None:
+        self._db = database
+        self._value_numbers = ValueNumbers(database)
         self._group = to_text(group)
-        self._name = f"{_PREFIX}{name}"
+        self._name = f"vectors_{name}"
         self._extension = '"' + extension.replace('"', '""') + '"'
-        self._updating = Lock("another thread that writes vectors")
-        self._writer = ""  # names who is updating
+        self._writer = _Writer()
         self._has_hnsw = False
 
-    # What it contains
+    # Content
 
     def state(self) -> TableState | None:
-        """Return what the table contains."""
-        query = "SELECT state, size FROM vector_tables WHERE name = %t"
-        rows = self._database.rows(query, [self._name])
+        """Return the content of the table; None until it is complete for the first time."""
+        query = "SELECT state, size FROM vector_tables WHERE name = ?"
+        rows = self._db.rows(query, [self._name])
         if not rows or rows[0][0] is None:
             return None
         revision, version, dimension = json.loads(rows[0][0])
         return TableState(revision, tuple(version), rows[0][1], dimension)
 
-    def ids(self) -> Iterator[str]:
-        """Yield the ids of all rows."""
-        with self._database.turn():
-            if not self.dimension():
-                return
-            for rows in self._database.stream(f"SELECT id FROM {self._name}"):
-                yield from (from_id(i) for (i,) in rows)
+    def ids(self) -> list[str]:
+        """Return the ids of all rows."""
+        if not self.dimension():
+            return []
+        return [from_id(i) for (i,) in self._db.rows(f"SELECT id FROM {self._name}")]
 
     def dimension(self) -> int:
-        """Return how many numbers the vectors have; 0 where there is no table."""
-        query = (
+        """Return the length of the vectors; 0 if there is no table."""
+        rows = self._db.rows(
             "SELECT atttypmod FROM pg_attribute "
             f"WHERE attrelid = to_regclass('{self._name}') AND attname = 'vector'"
         )
-        rows = self._database.rows(query)
         return int(rows[0][0]) if rows else 0
 
     # Writing
 
     @contextmanager
     def updating(self, *, wait: bool = True) -> Iterator[bool]:
-        """Keep others from updating the table, by a lock of the server."""
-        with self._exclusive(wait) as connection:
+        """Lock the table against updates by other threads and processes."""
+        with self._db.exclusive(self._name, wait=wait) as connection:
             if connection is None:
                 yield False
                 return
-            self._writer = token_hex(8)
-            with self._database.transaction():
-            db = self._database
-                db.run(
-                    "INSERT INTO vector_tables VALUES (%t, %b, %t, NULL, 0, now()) "
+            self._writer.token = token_hex(8)
+            with self._db.transaction():
+                self._db.writing.rows(
+                    "INSERT INTO vector_tables VALUES (%b, %b, %b, NULL, 0, now()) "
                     "ON CONFLICT (name) DO UPDATE SET writer = excluded.writer, seen = now()",
-                    [self._name, self._group, self._writer],
+                    [self._name, self._group, self._writer.token],
                 )
             yield True
-
-    @contextmanager
-    def _exclusive(self, wait: bool) -> Iterator[ServerConnection | None]:
-        """Hold the lock of this process, then that of the server; None where another has it."""
-        with self._updating.held(wait=wait) as first:
-            if not first:
-                yield None
-                return
-            with self._database.exclusive(self._name, wait=wait) as connection:
-                yield connection
 
     def write(
         self, removed: Collection[str], rows: Sequence[VectorRow], state: TableState | None
     ) -> None:
-        """Remove rows, then put rows, all or none.
+        """Remove rows, then insert or replace rows, all or none.
 
         Raises:
-            StoreError: If a vector is longer than pgvector can store, or another process has
-                taken over, as the connection that had the lock was lost.
+            ServerLostError: If another process updates the table, because the connection with
+                the lock was lost.
+            StoreError: If a vector is too long for pgvector.
         """
-        value_ids = self._value_numbers.assign(rows)
-        with self._database.transaction():
-            db = self._database
-            query = "SELECT writer, size FROM vector_tables WHERE name = %t"
-            writer, size = db.rows(query, [self._name])[0]
-            if writer != self._writer:
+        numbers = self._value_numbers.assign(rows)
+        with self._db.transaction():
+            query = "SELECT writer, size FROM vector_tables WHERE name = ?"
+            writer, size = self._db.rows(query, [self._name])[0]
+            if writer != self._writer.token:
                 raise ServerLostError(
-                    f"{self._database.address.shown}: the connection to the server was lost, and "
-                    "another process updates the vectors; nothing was changed; try again"
+                    f"{self._db.place}: the connection to the server was lost, and another "
+                    "process updates the vectors; nothing was changed; retry"
                 )
             exists = self.dimension() > 0
             if rows and not exists:
                 self._create(len(rows[0].vector))
             new: dict[bytes, Values] = {}
-            for row, of_row in zip(rows, value_ids, strict=True):
+            for row, of_row in zip(rows, numbers, strict=True):
                 key = to_id(row.id)
                 new[key] = key, row.order, of_row, _vector(row.vector)
             deleted = [key for i in removed if (key := to_id(i)) not in new]
             if exists:
-                query = f"SELECT id, place, tags, vector FROM {self._name} WHERE id = ANY(%b)"
-                for batch in portions(list(new)):
-                    for stored in db.rows(query, [batch]):  # what is the same stays
+                query = f"SELECT id, place, tags, vector FROM {self._name} WHERE id = ANY(?)"
+                for batch in portions(list(new), _BATCH):
+                    for stored in self._db.rows(query, [batch]):
                         if stored == new[stored[0]]:
                             del new[stored[0]]
-                for batch in portions([*deleted, *new]):
-                    query = f"DELETE FROM {self._name} WHERE id = ANY(%b) RETURNING 1"
-                    size -= len(db.rows(query, [batch]))
+                query = f"DELETE FROM {self._name} WHERE id = ANY(?) RETURNING 1"
+                for batch in portions([*deleted, *new], _BATCH):
+                    size -= len(self._db.rows(query, [batch]))
             if new:
-                db.copy(self._name, list(_COLUMNS), list(_COLUMNS.values()), new.values())
+                self._db.writing.copy(f"{self._name} (id, place, tags, vector)", [*new.values()])
                 size += len(new)
-            query = "UPDATE vector_tables SET size = %b, seen = now()"
+            query = "UPDATE vector_tables SET size = ?, seen = now()"
             if state is None:
-                db.run(f"{query} WHERE name = %t", [size, self._name])
+                self._db.rows(f"{query} WHERE name = ?", [size, self._name])
             else:
                 value = json.dumps([state.revision, state.version, state.dimension]).encode()
-                db.run(f"{query}, state = %b WHERE name = %t", [size, value, self._name])
+                self._db.rows(f"{query}, state = ? WHERE name = ?", [size, value, self._name])
 
     def _create(self, dimension: int) -> None:
         if dimension > _MAX_DIMENSION:
             raise StoreError(
-                f"{self._database.address.shown}: pgvector stores vectors of up to "
-                f"{_MAX_DIMENSION:,} numbers, and the embedding model makes {dimension:,}; search "
-                "them in the memory of the process: add vectors=memory to the address"
+                f"{self._db.place}: pgvector stores vectors of up to {_MAX_DIMENSION:,} numbers, "
+                f"and the embedding model returns {dimension:,}; search them in memory: add "
+                "vectors=memory to the address"
             )
-        with self._database.transaction():
-            db = self._database
-            db.run_script(
-                f"CREATE TABLE {self._name} (id bytea PRIMARY KEY, place bigint NOT NULL, "
-                f"tags int[] NOT NULL, vector {self._extension}.vector({dimension}) NOT NULL); "
-                f"CREATE INDEX ON {self._name} USING gin (tags)"
-            )
+        self._db.writing.run_script(
+            f"CREATE TABLE {self._name} (id bytea PRIMARY KEY, place bigint NOT NULL, "
+            f"tags int[] NOT NULL, vector {self._extension}.vector({dimension}) NOT NULL); "
+            f"CREATE INDEX ON {self._name} USING gin (tags)"
+        )
 
     def clear(self) -> None:
-        """Drop the table, and say that it is incomplete."""
+        """Drop the table. Vectors of another length follow."""
         self._has_hnsw = False
-        with self._database.transaction():
-            db = self._database
-            db.run("UPDATE vector_tables SET state = NULL, size = 0 WHERE name = %t", [self._name])
-            db.run_script(f"DROP TABLE IF EXISTS {self._name}")
+        with self._db.transaction():
+            query = "UPDATE vector_tables SET state = NULL, size = 0 WHERE name = ?"
+            self._db.rows(query, [self._name])
+            self._db.writing.run_script(f"DROP TABLE IF EXISTS {self._name}")
 
     def build_hnsw(self) -> None:
-        """Build the HNSW graph of a large table."""
+        """Build the HNSW graph of a large table if it is missing."""
         state = None if self._has_hnsw else self.state()
-        if state is None or state.size < HNSW_FROM or not state.dimension:
-            return
-        expression, operators = self._operand(state.dimension), self._operators(state.dimension)
-        if operators is None:
+        if state is None or state.size < HNSW_FROM or not 0 < state.dimension <= _HALF:
             return
         index = f"{self._name}_hnsw"
         query = f"SELECT to_regclass('{index}') IS NOT NULL"
-        with self._exclusive(wait=False) as connection:
-            if connection is None:  # another one builds it; until then all rows are compared
+        with self._db.exclusive(self._name, wait=False) as connection:
+            if connection is None:  # another thread builds it; until then all rows are compared
                 return
             if not connection.rows(query)[0][0]:
                 needed = state.size * (4 * state.dimension + _GRAPH_BYTES) // 1_000
                 ((memory,),) = connection.rows(
                     "SELECT setting::int FROM pg_settings WHERE name = 'maintenance_work_mem'"
                 )
-                passed = max(memory, min(needed, _BUILD_MEMORY))
-                if passed < needed:
+                allowed = max(memory, min(needed, _BUILD_MEMORY))
+                if allowed < needed:
                     logger.warning(
-                        "%s: the graph of %d vectors takes %d MB while it is built, and gets %d; "
-                        "the rest is built on the disk, which is slow: raise the server's "
+                        "%s: building the graph of %d vectors takes %d MB, and %d MB are allowed; "
+                        "the rest is built on disk, which is slow: raise the server's "
                         "maintenance_work_mem",
-                        *(self._database.address.shown, state.size, needed // 1000, passed // 1000),
+                        *(self._db.place, state.size, needed // 1000, allowed // 1000),
                     )
-                # Not in the graph's own transaction: it may take minutes, and others may write.
+                kind = "vector" if state.dimension <= _FULL else "halfvec"
+                # Outside the graph's transactions, since it may take minutes.
                 connection.run_script(
-                    f"BEGIN; SET LOCAL maintenance_work_mem TO {passed}; "
+                    f"BEGIN; SET LOCAL maintenance_work_mem TO {allowed}; "
                     f"CREATE INDEX {index} ON {self._name} USING hnsw "
-                    f"(({expression}) {operators}) "
-                    f"WITH (m = {M}, ef_construction = {EF_CONSTRUCTION}); "
+                    f"(({self._operand(state.dimension)}) {self._extension}.{kind}_ip_ops) "
+                    f"WITH (m = {_M}, ef_construction = {_EF_CONSTRUCTION}); "
                     f"ANALYZE {self._name}; COMMIT"
                 )
         self._has_hnsw = True
 
     def _operand(self, dimension: int) -> str:
-        """Return the expression that is searched: 16-bit numbers where 32 bits are too many."""
+        """Return the expression that HNSW searches."""
         if dimension <= _FULL:
             return "vector"
         return f"vector::{self._extension}.halfvec({dimension})"
-
-    def _operators(self, dimension: int) -> str | None:
-        if dimension > _HALF:
-            return None
-        kind = "vector" if dimension <= _FULL else "halfvec"
-        return f"{self._extension}.{kind}_ip_ops"
 
     def values(
         self, field: str | None, after: int, texts: Collection[str] | None = None
@@ -277,11 +239,11 @@ class PostgresVectorTable:
     # Searching
 
     def count(self, match: ValueMatch, most: int) -> int:
-        """Return how many rows match."""
+        """Return the number of matching rows, counted up to ``most``."""
         values: list[Any] = []
         condition = _condition(match, values)
         query = f"SELECT FROM {self._name} WHERE {condition} LIMIT {most}"
-        return int(self._database.rows(f"SELECT count(*) FROM ({query}) AS selected", values)[0][0])
+        return int(self._db.rows(f"SELECT count(*) FROM ({query}) AS selected", values)[0][0])
 
     def nearest(
         self,
@@ -291,85 +253,88 @@ class PostgresVectorTable:
         without: Collection[str],
         exact: bool,
     ) -> Iterator[Nearest]:
-        """Yield the rows with the highest product with a query."""
+        """Yield the rows with the highest dot product with a query, in batches."""
         import numpy as np
 
         values: list[Any] = []
         conditions = [] if match is None else [_condition(match, values)]
         if without:
-            conditions.append("id <> ALL(%b::bytea[])")
+            conditions.append("id <> ALL(?::bytea[])")
             values.append([*map(to_id, without)])
-        where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
-        statement = f"SELECT id, place, vector FROM {self._name}{where}"
+        statement = f"SELECT id, place, vector FROM {self._name} WHERE "
         if limit is None:
-            with self._database.turn():
-                for rows in self._database.stream(statement, values):
-                    yield _nearest(rows)
+            page = f"{statement}{' AND '.join([*conditions, 'id > ?'])} ORDER BY id LIMIT {_PAGE}"
+            rows = self._db.rows(page, [*values, b""])
+            while rows:
+                yield _nearest(rows)
+                last = rows[-1][0]
+                rows = self._db.rows(page, [*values, last]) if len(rows) == _PAGE else []
             return
         dimension = len(query)
-        kind = "vector" if exact or dimension <= _FULL else "halfvec"
+        is_half = dimension > _FULL and not exact
+        kind = "halfvec" if is_half else "vector"
         operand = "vector" if exact else self._operand(dimension)
-        product = f"{operand} OPERATOR({self._extension}.<#>) %b::{self._extension}.{kind}"
-        if exact:  # no index is of this expression
+        product = f"{operand} OPERATOR({self._extension}.<#>) ?::{self._extension}.{kind}"
+        if exact:  # no index is on this expression
             order = f"({product}) + 0, place"
         else:
             order = product
             self._widen(_EF_PER_ROW * limit)
-        binary = _vector(query) if kind == "vector" else _vector(query.astype(np.float16))
-        values.append(BinaryValue(binary))
-        rows = self._database.rows(f"{statement} ORDER BY {order} LIMIT {limit}", values)
+        values.append(BinaryValue(_vector(query.astype(np.float16) if is_half else query)))
+        where = " AND ".join(conditions or ["true"])
+        rows = self._db.rows(f"{statement}{where} ORDER BY {order} LIMIT {limit}", values)
         if rows:
             yield _nearest(rows)
 
     def _widen(self, ef_search: int) -> None:
-        """Let searches of this snapshot follow more candidates than usual."""
-        if ef_search > EF_SEARCH:
-            ef_search = min(ef_search, _MAX_EF_SEARCH)
-            query = "SELECT set_config('hnsw.ef_search', %t, true)"
-            self._database.rows(query, [str(ef_search)])
+        """Raise the number of candidates until the turn ends."""
+        if ef_search > _EF_SEARCH:
+            query = "SELECT set_config('hnsw.ef_search', ?, true)"
+            self._db.rows(query, [str(min(ef_search, _MAX_EF_SEARCH))])
 
 
-def find_pgvector(database: PostgresDatabase) -> str | None:
-    """Return the schema that pgvector is in, installed if it can be; None where there is none.
-
-    All snapshots then search with the breadth that is needed.
-    """
+def find_pgvector(connection: ServerConnection) -> str:
+    """Return the schema of pgvector, which is installed if possible; empty if it is missing."""
     query = (
         "SELECT n.nspname::bytea, string_to_array(e.extversion, '.')::int[] >= '{0,8}' "
         "FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace "
         "WHERE e.extname = 'vector'"
     )
-    rows = database.rows(query, latest=True)
-    available = "SELECT 1 FROM pg_available_extensions WHERE name = 'vector'"
-    if not rows and database.rows(available, latest=True):
-        with suppress(StoreError), database.transaction() as db:  # it may be forbidden
-            db.run_script("CREATE EXTENSION IF NOT EXISTS vector SCHEMA public")
-        rows = database.rows(query, latest=True)
-    if not rows or not rows[0][1]:  # before 0.8 a filter could leave too few results
-        return None
-    database.snapshot_settings = (
-        f"SET LOCAL hnsw.ef_search TO {EF_SEARCH}; "
-        f"SET LOCAL hnsw.iterative_scan TO strict_order; "
+    rows = connection.rows(query)
+    if not rows and connection.rows("SELECT 1 FROM pg_available_extensions WHERE name = 'vector'"):
+        with suppress(StoreError):  # the user may lack the permission
+            connection.run_script("CREATE EXTENSION IF NOT EXISTS vector SCHEMA public")
+        rows = connection.rows(query)
+    # Before 0.8, a search with a filter could return too few rows.
+    return from_text(rows[0][0]) if rows and rows[0][1] else ""
+
+
+def turn_settings() -> str:
+    """Return the settings of searches."""
+    return (
+        f"SET LOCAL hnsw.ef_search TO {_EF_SEARCH}; "
+        "SET LOCAL hnsw.iterative_scan TO strict_order; "
         f"SET LOCAL hnsw.max_scan_tuples TO {_MAX_SCANNED}; "
     )
-    return from_text(rows[0][0])
 
 
-def drop_outdated(database: PostgresDatabase, revision: Callable[[str], int]) -> None:
-    """Drop the tables that no process has updated for a day, and that are behind the graph."""
-    with database.transaction() as db:
-        query = "SELECT name, grp, state FROM vector_tables WHERE seen < now() - interval '1 day'"
-        for name, group, state in db.rows(query):
-            if state is None or json.loads(state)[0] != revision(from_text(group)):
-                db.run_script(f"DROP TABLE IF EXISTS {name}")
-                db.run("DELETE FROM vector_tables WHERE name = %t", [name])
+def drop_outdated(database: PostgresDatabase) -> None:
+    """Drop outdated tables that no process has updated for a day; inside a transaction."""
+    rows = database.rows(
+        "SELECT v.name, v.state, g.revision FROM vector_tables v "
+        "LEFT JOIN node_groups g ON g.name = v.grp WHERE v.seen < now() - interval '1 day'"
+    )
+    for name, state, revision in rows:
+        if state is None or json.loads(state)[0] != revision:
+            database.writing.run_script(f"DROP TABLE IF EXISTS {name}")
+            database.rows("DELETE FROM vector_tables WHERE name = ?", [name])
 
 
 def _condition(match: ValueMatch, values: list[Any]) -> str:
-    """Return a condition on rows in SQL; its values are appended."""
+    """Return the SQL condition of a match. Append its values."""
     if match.join == "values":
         values.append(list(match.value_ids))
-        return "tags && %b::int[]"
+        return "tags && ?::int[]"
     parts = [_condition(part, values) for part in match.parts]
     if match.join == "not":
         return f"NOT ({parts[0]})"
@@ -377,9 +342,9 @@ def _condition(match: ValueMatch, values: list[Any]) -> str:
 
 
 def _vector(vector: Any) -> bytes:
-    """Write a vector as pgvector sends it: its length, two bytes, numbers with high bytes first."""
+    """Convert a vector to pgvector's binary format: length, two bytes, big-endian numbers."""
     kind = vector.dtype.newbyteorder(">")
-    return len(vector).to_text(2, "big") + b"\0\0" + bytes(vector.astype(kind).tobytes())
+    return len(vector).to_bytes(2, "big") + b"\0\0" + bytes(vector.astype(kind).tobytes())
 
 
 def _nearest(rows: Iterable[Values]) -> Nearest:

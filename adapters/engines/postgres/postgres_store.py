@@ -1,4 +1,4 @@
-"""A graph in a schema of a PostgreSQL database, shared by processes and machines."""
+"""The store of a graph on a PostgreSQL server, shared by processes and machines."""
 
 from __future__ import annotations
 
@@ -9,16 +9,15 @@ from .graph_database import PostgresDatabase
 class PostgresStore(GraphStore):
     """The store of a graph in a schema of a PostgreSQL database.
 
-    Every write is a transaction, as durable as the server makes it. Any number of processes read
-    while one writes, each of them one state. If the database has pgvector, or its user may
-    install it, vectors are searched there. Other indexes are in the memory of each process.
+    Commits are as durable as the server makes them. Any number of processes read while one
+    writes; each turn reads one state. If the database has pgvector, or its user may install it,
+    vectors are searched there. Other indexes are in the memory of each process.
 
     Args:
         address: ``postgresql://user:password@host/database?schema=name``, with any other
             parameter of libpq. ``schema`` defaults to "nodekin". The schema and its tables are
-            created if they are missing. ``vectors=pgvector`` demands pgvector, ``vectors=memory``
-            does without. ``cache=/var/cache/nodekin`` stores other indexes in a folder of this
-            machine.
+            created if they are missing. ``vectors=pgvector`` requires pgvector, ``vectors=memory``
+            does not use it. ``cache=/var/cache/nodekin`` stores other indexes in a local folder.
         timeout: Seconds to wait while another process writes.
 
     Raises:

@@ -1,0 +1,96 @@
+"""The address of a graph on a PostgreSQL server."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
+
+_SCHEMES = ("postgresql", "postgres")
+
+_PARAMETERS = ("schema", "vectors", "cache")
+
+_VECTORS = ("auto", "pgvector", "memory")
+
+_MAX_NAME_BYTES = 63  # PostgreSQL truncates longer names without an error
+
+
+@dataclass(frozen=True, slots=True)
+class PostgresAddress:
+    """A server, a database on the server, and the schema that contains a graph.
+
+    Attributes:
+        conninfo: The address for libpq, with the password.
+        schema: The schema.
+        shown: The address without the password, for error messages.
+        vectors: The place where vectors are searched: ``"pgvector"``, ``"memory"``, or ``"auto"``
+            for pgvector if the database has it.
+        cache: A local folder for other indexes. Empty for none.
+    """
+
+    conninfo: str
+    schema: str
+    shown: str
+    vectors: str = "auto"
+    cache: str = ""
+
+    @classmethod
+    def parse(cls, address: str) -> PostgresAddress:
+        """Parse ``postgresql://user:password@host:port/database?schema=name``.
+
+        Parameters other than ``schema``, ``vectors`` and ``cache`` are libpq's.
+
+        Raises:
+            ValueError: If the address or a parameter is invalid.
+        """
+        parts = urlsplit(address)
+        if parts.scheme not in _SCHEMES:  # a password is never part of a message
+            kind = address.partition(":")[0]
+            raise ValueError(
+                f"the address of a PostgreSQL server must start with postgresql://, got "
+                f"'{kind:.40}:...'; write 'postgresql://user@host/database?schema=name'"
+            )
+        rest = parts.path + parts.fragment + parts.query.partition("=")[0]
+        if "@" in rest and "@" not in parts.netloc and ":" in parts.netloc:
+            raise ValueError(
+                "the password in the address contains / ? or #; write them as %2F, %3F, %23"
+            )
+        pairs = parse_qsl(parts.query, keep_blank_values=True)
+        schema = _parameter(pairs, "schema", "nodekin")
+        if not schema or "\0" in schema or schema.startswith("pg_"):
+            raise ValueError(
+                f'schema must be one name that does not start with "pg_", got {schema!r:.80}'
+            )
+        if len(schema.encode("utf-8", "surrogatepass")) > _MAX_NAME_BYTES:
+            raise ValueError(f"schema must have at most {_MAX_NAME_BYTES} bytes, got {schema!r}")
+        vectors = _parameter(pairs, "vectors", "auto")
+        if vectors not in _VECTORS:
+            raise ValueError(f"vectors must be one of {', '.join(_VECTORS)}, got {vectors!r:.80}")
+        cache = _parameter(pairs, "cache", "")
+        if "\0" in cache:
+            raise ValueError(f"cache must be one folder, got {cache!r:.80}")
+        others = urlencode([(k, v) for k, v in pairs if k not in _PARAMETERS], quote_via=quote)
+        conninfo = f"postgresql://{parts.netloc}{parts.path}" + (f"?{others}" if others else "")
+        user, _, server = parts.netloc.rpartition("@")
+        user = unquote(user.partition(":")[0])
+        host = server or dict(pairs).get("host", "")
+        where = f"{user}@{host}" if user else host
+        shown = f"postgresql://{where}{parts.path}?schema={schema}"
+        return cls(conninfo, schema, shown, vectors, cache)
+
+    @property
+    def quoted_schema(self) -> str:
+        """The schema as an SQL identifier."""
+        return '"' + self.schema.replace('"', '""') + '"'
+
+    def lock(self, purpose: str) -> int:
+        """Return the number of the graph's advisory lock for a purpose."""
+        digest = sha256(f"nodekin {purpose} {self.schema}".encode()).digest()
+        return int.from_bytes(digest[:8], "big", signed=True)
+
+
+def _parameter(pairs: Sequence[tuple[str, str]], name: str, default: str) -> str:
+    """Return a parameter. Repeated values are joined by NUL, which no value contains."""
+    values = [value for key, value in pairs if key == name]
+    return "\0".join(values) if values else default
