@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from ...nodegraph.concurrency import track
 from ...nodegraph.graph import NodeGraph
-from ...nodegraph.locking import mutex
+from ...nodegraph.locking import is_reading_graph, mutex
 from ...nodegraph.node import Node
 from ...nodegraph.vector_table import Nearest, TableState, ValueMatch, VectorRow, VectorTable
 from ..filters import Filter
@@ -89,6 +89,8 @@ class TableVectorIndex:
             StoreError: If the store can't be reached or written to.
             TransformError: If the group has to be built and its transform raises.
         """
+        if is_reading_graph():  # waiting for the table's lock could be a deadlock
+            return
         for _ in range(_MAX_UPDATES):
             if (outdated := self._outdated()) is None:
                 break
@@ -96,10 +98,20 @@ class TableVectorIndex:
             # What another process is writing is compared here, unless the table is empty.
             with table.updating(wait=state is None) as acquired:
                 if not acquired:
-                    return
+                    break
                 if self._outdated() is not None:
                     self._update()
+        self._embed_missing()
         self._table().build_hnsw()
+
+    def _embed_missing(self) -> None:
+        """Embed the nodes that are not in the table, for the comparison during a search."""
+        with self._graph.reader.reading(*self._graph.reader.searched_groups(self._group)):
+            state, version = self._table().state(), self._version()
+            if _is_current(state, version):
+                return
+            nodes = list(self._graph.reader.changes(self._group, _since(state, version[1])).added)
+        self._vectors(nodes)
 
     def sync(self) -> None:
         """Do nothing: a search reads the state of the table itself."""
