@@ -308,11 +308,13 @@ class PostgresDatabase:
         Raises:
             StoreError: If the tables have another format.
         """
-        exists = "SELECT to_regclass('nodekin_graph') IS NOT NULL"
-        if not connection.rows(exists)[0][0]:
+        # Not to_regclass: its cache may lack the tables that another session has just created.
+        query = "SELECT 1 FROM pg_tables WHERE schemaname = %b AND tablename = 'nodekin_graph'"
+        schema = [self.address.schema]
+        if not connection.rows(query, schema):
             lock = self.address.lock("transaction")
             connection.run_script(f"BEGIN; SELECT pg_advisory_xact_lock({lock})")
-            if not connection.rows(exists)[0][0]:  # another process may be faster
+            if not connection.rows(query, schema):  # another process may be faster
                 connection.run_script(
                     f"CREATE SCHEMA IF NOT EXISTS {self.address.quoted_schema}; {_TABLES}; "
                     f"{_SERVER_TABLES}; INSERT INTO nodekin_graph VALUES ({FORMAT})"

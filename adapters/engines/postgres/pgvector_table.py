@@ -208,10 +208,11 @@ class PostgresVectorTable:
                 allowed = max(memory, min(needed, _BUILD_MEMORY))
                 if allowed < needed:
                     logger.warning(
-                        "%s: building the graph of %d vectors takes %d MB, and %d MB are allowed; "
+                        "%s: building the graph of %d vectors needs %d kB of memory, and %d kB are "
+                        "allowed; "
                         "the rest is built on disk, which is slow: raise the server's "
                         "maintenance_work_mem",
-                        *(self._db.place, state.size, needed // 1000, allowed // 1000),
+                        *(self._db.place, state.size, needed, allowed),
                     )
                 kind = "vector" if state.dimension <= _FULL else "halfvec"
                 # Outside the graph's transactions, since it may take minutes.

@@ -14,8 +14,9 @@ from postgres_server import RunningServer
 from recall_on_cmrc import check_recall
 
 import nodekin.adapters.engines.postgres.pgvector_table as postgres_table
+from nodekin.adapters.engines.postgres.address import PostgresAddress
 from nodekin.adapters.engines.postgres.pgvector_table import PostgresVectorTable
-from nodekin.adapters.engines.postgres.server_connection import PostgresAddress, ServerConnection
+from nodekin.adapters.engines.postgres.server_connection import ServerConnection
 from nodekin.nodegraph import Document, Embedder, EmbeddingError, NodeGraph, StoreError
 from nodekin.retrievers import Retriever
 from nodekin.retrievers.indexes import table_vector_index
@@ -47,8 +48,8 @@ def searched_by_graph(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     def noting(self: PostgresVectorTable, *args: Any) -> Any:
         searches.append(args[-1])
         if not args[-1]:  # the planner compares so few rows, if it may
-            self._database.rows("SELECT set_config('enable_seqscan', 'off', true)")
-            self._database.rows("SELECT set_config('enable_bitmapscan', 'off', true)")
+            self._db.rows("SELECT set_config('enable_seqscan', 'off', true)")
+            self._db.rows("SELECT set_config('enable_bitmapscan', 'off', true)")
         return nearest(self, *args)
 
     monkeypatch.setattr(PostgresVectorTable, "nearest", noting)
@@ -87,7 +88,7 @@ def rows(results: list[Any]) -> list[tuple[str, float]]:
 
 def table_rows(server: RunningServer, graph: NodeGraph) -> list[tuple[Any, ...]]:
     """Return what is known of a graph's tables: name, state, size, who wrote them last."""
-    schema = graph._store._database.address.schema  # type: ignore[attr-defined]
+    schema = graph._store.database.address.schema  # type: ignore[attr-defined]
     with psycopg.connect(server.uri) as db:
         query = f"SELECT name, state, size, writer FROM {schema}.vector_tables ORDER BY name"
         return db.execute(query).fetchall()
@@ -158,7 +159,7 @@ def test_a_graph_that_gets_too_little_memory_is_said(
     graph.add(documents(50))
     Retriever(graph, "line", "cosine")("line 1 1")
     (said,) = [record.getMessage() for record in caplog.records]
-    assert "the graph of 500 vectors takes 1 MB while it is built, and gets 1" in said
+    assert "the graph of 500 vectors needs 1216 kB of memory, and 1024 kB are allowed" in said
     assert "raise the server's maintenance_work_mem" in said
     graph.close()
 
@@ -332,6 +333,21 @@ def test_a_model_of_another_dimension_has_a_table_of_its_own(
     assert {json.loads(row[1])[2] for row in table_rows(postgres_server, graph)} == {8, 12}
 
 
+def test_graphs_of_other_dimensions_share_connections(postgres_server: RunningServer) -> None:
+    graphs = []
+    for dimension in (8, 12):  # the tables have the same name
+        embed = Embedder(random_vectors(dimension).embed, "model")
+        graph = NodeGraph(store=postgres_server.address(), embed=embed, progress=False)
+        graph.add([Document(f"text {n}", {"n": n}, id=str(n)) for n in range(20)])
+        graphs.append(graph)
+    for number in range(8):  # often enough for prepared statements
+        for graph in graphs:
+            retriever = Retriever(graph, "ROOT", "cosine", top_k=1, filters={"n": {"gte": number}})
+            assert [r.node.id for r in retriever("text 9")] == ["9"]
+    for graph in graphs:
+        graph.close()
+
+
 def test_compacting_drops_tables_that_nobody_follows(
     address: str, postgres_server: RunningServer
 ) -> None:
@@ -341,7 +357,7 @@ def test_compacting_drops_tables_that_nobody_follows(
             Retriever(graph, "line", "cosine")("x")
     graph.compact()
     assert len(table_rows(postgres_server, graph)) == 2  # somebody may be using it
-    schema = graph._store._database.address.schema  # type: ignore[attr-defined]
+    schema = graph._store.database.address.schema  # type: ignore[attr-defined]
     with psycopg.connect(postgres_server.uri) as db:
         db.execute(f"UPDATE {schema}.vector_tables SET seen = now() - interval '2 days'")
     graph.compact()

@@ -1,4 +1,4 @@
-"""Graphs on one server share connections, and see nothing of each other by that."""
+"""Graphs on one server share idle connections, without sharing settings or locks."""
 
 import threading
 
@@ -6,9 +6,10 @@ import psycopg
 import pytest
 from postgres_server import RunningServer
 
+from nodekin.adapters.engines.postgres.address import PostgresAddress
 from nodekin.adapters.engines.postgres.postgres_store import PostgresStore
-from nodekin.adapters.engines.postgres.server_connection import PostgresAddress, idle_connections
-from nodekin.nodegraph import Document
+from nodekin.adapters.engines.postgres.server_connection import idle_connections
+from nodekin.nodegraph import Document, StoreError
 
 
 def count(server: RunningServer) -> int:
@@ -17,10 +18,10 @@ def count(server: RunningServer) -> int:
         return int(db.execute(query).fetchall()[0][0])
 
 
-def test_graphs_in_turn_use_one_connection(postgres_server: RunningServer) -> None:
+def test_graphs_in_turn_share_connections(postgres_server: RunningServer) -> None:
     stores = [PostgresStore(postgres_server.address()) for _ in range(10)]
     before = count(postgres_server)
-    for _ in range(8):  # often enough for statements to be prepared
+    for _ in range(8):  # often enough for prepared statements
         for number, store in enumerate(stores):
             store.change_documents([Document(f"text {number}", id="same")])
     for _ in range(8):
@@ -33,33 +34,34 @@ def test_graphs_in_turn_use_one_connection(postgres_server: RunningServer) -> No
         store.close()
 
 
-def test_a_lock_does_not_go_with_the_connection(postgres_server: RunningServer) -> None:
-    one, other = (PostgresStore(postgres_server.address()) for _ in range(2))
-    same = PostgresStore(one.address, timeout=0.1)
-    with one.writing():
-        one.change_documents([Document("a", id="a")])
-    with other.writing():
-        other.change_documents([Document("b", id="b")])
-    with same.writing():  # nobody has the lock any more
-        assert same.document_ids() == ["a"]
-    for store in (one, other, same):
+def test_nested_turns_of_many_graphs_leave_eight_connections(
+    postgres_server: RunningServer,
+) -> None:
+    stores = [PostgresStore(postgres_server.address()) for _ in range(12)]
+    blocks = [store.turn() for store in stores]
+    for block in blocks:
+        block.__enter__()
+    for block in reversed(blocks):
+        block.__exit__(None, None, None)
+    assert len(stores[0].database._idle) <= 8
+    for store in stores:
         store.close()
 
 
-def test_a_wait_is_as_long_as_each_store_says(postgres_server: RunningServer) -> None:
-    patient = PostgresStore(postgres_server.address())
-    hasty = PostgresStore(patient.address, timeout=0.1)
+def test_timeout_is_that_of_each_store(postgres_server: RunningServer) -> None:
+    address = postgres_server.address()
+    patient, hasty = PostgresStore(address), PostgresStore(address, timeout=0.1)
     for _ in range(3):
         patient.change_documents([Document("a", id="a")])
         with patient.transaction():
             patient.put_values("kind", {"a": b"1"})
-            with pytest.raises(Exception, match="another process has been writing for too long"):
+            with pytest.raises(StoreError, match="another process has been writing for too long"):
                 hasty.put_values("kind", {"b": b"2"})
     for store in (patient, hasty):
         store.close()
 
 
-def test_other_users_and_databases_have_connections_of_their_own() -> None:
+def test_other_users_and_databases_share_no_connections() -> None:
     addresses = ("postgresql://a@db/x", "postgresql://b@db/x", "postgresql://a@db/y")
     pools = [idle_connections(PostgresAddress.parse(address)) for address in addresses]
     assert len({id(pool) for pool in pools}) == 3
@@ -67,9 +69,10 @@ def test_other_users_and_databases_have_connections_of_their_own() -> None:
     assert again is pools[0]
 
 
-def test_a_closed_graph_leaves_the_others_theirs(postgres_server: RunningServer) -> None:
+def test_closing_a_graph_keeps_other_connections(postgres_server: RunningServer) -> None:
     one, other = (PostgresStore(postgres_server.address()) for _ in range(2))
-    stop, errors = threading.Event(), []
+    stop = threading.Event()
+    errors: list[BaseException] = []
 
     def read() -> None:
         try:
