@@ -1,4 +1,4 @@
-"""A package of one's own is installed, and what it registers by entry points is used."""
+"""An installed package registers a store, a reader and a command by entry points."""
 
 import json
 import os
@@ -19,7 +19,7 @@ name = "own-package"
 version = "1.0"
 
 [project.entry-points."nodekin.stores"]
-own = "own_package:OwnStore"
+own = "own_package:open_store"
 
 [project.entry-points."nodekin.readers"]
 rows = "own_package:read_rows"
@@ -35,13 +35,12 @@ PACKAGE = '''
 import os
 
 import click
-from nodekin.nodegraph import Document, MemoryStore
+from nodekin.nodegraph import Document
+from nodekin.nodegraph.storage.opening import as_store
 
 
-class OwnStore(MemoryStore):
-    def __init__(self, address):
-        super().__init__()
-        self.address = address
+def open_store(address):
+    return as_store(address.partition("://")[2] + ".db")
 
 
 @click.command()
@@ -130,20 +129,19 @@ import json
 from nodekin.nodegraph import NodeGraph
 from nodekin.retrievers import Retriever
 
-graph = NodeGraph("docs", store="own://store", progress=False)
+graph = NodeGraph("docs", store="own://tea", progress=False)
 results = Retriever(graph, "ROOT", top_k=1)("black")
-print(json.dumps([type(graph._store).__name__, graph._store.address,
-                  [result.node.text for result in results]]))
+print(json.dumps([result.node.text for result in results]))
 """
 
 
-def test_address_of_own_store_opens_it(site: Path, tmp_path: Path) -> None:
+def test_address_of_a_package_opens_its_store(site: Path, tmp_path: Path) -> None:
     docs = tmp_path / "docs"
     docs.mkdir()
     (docs / "tea.rows").write_text("green\nblack\n")
-    (store, address, texts), _ = run(site, SEARCH)
-    assert (store, address) == ("OwnStore", "own://store")
+    texts, _ = run(site, SEARCH)
     assert texts == ["black"]
+    assert (tmp_path / "tea.db").exists()
 
 
 COMMAND = """

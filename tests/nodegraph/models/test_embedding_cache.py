@@ -255,12 +255,15 @@ async def test_queries_without_an_async_form_do_not_block():
 async def test_the_store_is_not_read_in_the_event_loop():
     main = threading.get_ident()
 
-    class Watched(memory_store):
-        def get_values(self, kind, keys):
-            assert threading.get_ident() != main
-            return super().get_values(kind, keys)
+    store = memory_store()
+    get_values = store.get_values
 
-    kept = make(AsyncModel(), Watched())
+    def watched(kind, keys):
+        assert threading.get_ident() != main
+        return get_values(kind, keys)
+
+    store.get_values = watched
+    kept = make(AsyncModel(), store)
     for queries in (["tea"], ["tea", "water"], []):
         assert len(await kept.aquery_vectors(queries, "default")) == len(queries)
 

@@ -1,13 +1,10 @@
 """Passages are embedded once: in threads, in event loops, after failures."""
 
 import asyncio
-import gc
 import threading
-import weakref
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pytest
@@ -319,27 +316,3 @@ def test_an_interruption_loses_no_vectors_that_were_made(num_workers: int) -> No
         list(vectors.vectors(embedder, {digest(text): text for text in TEXTS}, "texts"))
     (kind,) = store.kinds()
     assert store.get_values(kind).keys() == {*map(digest, embedded), DIMENSION}
-
-
-class _Interrupted(MemoryStore):
-    """Is interrupted while it stores vectors, in a block that is seen to end."""
-
-    blocks: ClassVar[weakref.WeakSet[Any]] = weakref.WeakSet()
-
-    def put_values(self, kind: str, values: Mapping[str, bytes]) -> None:
-        block = type("Block", (), {})()
-        self.blocks.add(block)
-        raise KeyboardInterrupt
-
-
-def test_an_interrupt_while_vectors_are_stored_leaves_no_block_to_the_collector() -> None:
-    embedder = Embedder(lambda texts: [vector(text) for text in texts], "interrupted")
-    vectors = PassageVectors(_Interrupted(), {"interrupted": embedder}, False)
-    gc.disable()
-    try:
-        with suppress(KeyboardInterrupt):
-            list(vectors.vectors(embedder, {digest(TEXTS[0]): TEXTS[0]}, "texts"))
-            raise AssertionError("the interrupt is lost")
-        assert not _Interrupted.blocks
-    finally:
-        gc.enable()
