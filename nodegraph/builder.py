@@ -263,6 +263,8 @@ class GroupBuilder:
     def _tasks(self, lineage: Sequence[NodeGroup], ids: Collection[str] | None) -> list[_Task]:
         """Return the derivations that a group has for the current documents.
 
+        Documents whose parent derivation has outdated metadata are left to the next build.
+
         Args:
             lineage: The group and the groups above.
             ids: Some documents. None for all.
@@ -283,6 +285,7 @@ class GroupBuilder:
             )
             for i, root in roots.items()
             if i in above_stamps
+            and (above_stamps[i] == _FAILED or above_stamps[i].metadata == root.metadata)
         ]
 
     # One batch
