@@ -121,21 +121,17 @@ async def test_a_thread_waits_for_no_task():
     assert (await task).tolist() == [[3, 1]]
 
 
-def test_who_holds_a_graph_waits_for_no_one():
+def test_a_thread_with_the_lock_of_a_graph_waits_for_no_thread():
     model = Slow()
     graph = NodeGraph(embed=model, progress=False)
     graph.add([Document("tea")])
-    with (
-        ThreadPoolExecutor(1) as pool,
-        ThreadPoolExecutor(1) as pool_of_one,
-        graph.reader.reading("ROOT"),
-    ):
-        other = pool.submit(graph.embeddings.query_vectors, ["tea"], "default")
-        assert model.begun.wait(300)
-        letting = pool_of_one.submit(lambda: (until_asked(model, 2), model.let.set()))
-        assert graph.embeddings.query_vectors(["tea"], "default").tolist() == [[3, 1]]
+    with ThreadPoolExecutor(2) as pool:
+        with graph.reader.reading("ROOT"):
+            other = pool.submit(graph.embeddings.query_vectors, ["tea"], "default")
+            assert model.begun.wait(300)
+            pool.submit(lambda: (until_asked(model, 2), model.let.set()))
+            assert graph.embeddings.query_vectors(["tea"], "default").tolist() == [[3, 1]]
         assert other.result().tolist() == [[3, 1]]
-        letting.result()
     assert len(model.asked) == 2
 
 
