@@ -1,4 +1,4 @@
-"""Find what passages are about and mention, without a model, and link it to them."""
+"""Find names that passages have in common, without a model."""
 
 from __future__ import annotations
 
@@ -8,22 +8,20 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from sys import intern
-from typing import NamedTuple
+from typing import NamedTuple, overload
 
 from ..errors import check_integer
-from ..node import MEMBER, LinkedText, Node
-from ..transforms import Draft, RankedDraft
-from .entity_names import ARTICLES, ParsedText, is_unspaced, name_key, parse
+from ..node import LinkedText, Node
+from .entity_names import ARTICLES, Mentions, Run, is_unspaced, name_key, parse, runs_of
 
 Finder = Callable[[str], Iterable[str]]
-"""Takes a passage's text. Returns the names in it."""
+"""A function from the text of a passage to the names in it."""
 
-_FEW_NAMES = 64  # names that are looked for one after the other in a text without spaces
+_FEW_NAMES = 64  # names that are searched one by one in a text without spaces
 
-_FEW_TITLED = 2  # passages that may have the same title in small letters
+_FEW_TITLED = 2  # passages that may have the same title in lowercase
 
-_REMOVED = 1000  # passages that may be in postings beside as many as there are
-
+_REMOVED = 1000  # removed passages in postings, in addition to the number of existing passages
 
 _SENTENCE_END = re.compile(r"[.!?,;:。！？，；：、]$")
 
@@ -31,41 +29,42 @@ _TITLE = 100  # characters in a first line that is a title
 
 
 class EntityExtractor:
-    """Make a node of each entity, linked to the passages that mention it. For ``scope="group"``.
+    """Find the names in each passage, for links between passages that have a name in common.
 
-    Without a ``find`` of yours, entities are: titles of passages (from the metadata, else a
-    short first line). Phrases of capitalised words, also inside longer ones. In scripts without
-    spaces, what stands in 《》 and other quotation marks, wherever else it stands too. The first
-    word of a sentence is taken by how the corpus writes it elsewhere (Lita et al., "tRuEcasIng",
+    Use as a node group's transform. Each passage gets one node with its possible names, and
+    ``LinkRetriever(..., via=group)`` links the passages. With ``scope="group"`` the transform
+    makes a node of each entity instead, linked to its passages; then every change of a passage
+    makes all of them again.
+
+    Without ``find``, entities are titles of passages (from the metadata, else a short first
+    line), and phrases of capitalized words, also inside longer phrases. In scripts without
+    spaces, entities are texts in 《》 and other quotation marks, wherever else they occur. The
+    first word of a sentence counts as the other passages write it (Lita et al., "tRuEcasIng",
     2003). Names are compared without case, accents, possessives, articles, punctuation and
     remarks in brackets at their end. The cost is linear in the corpus.
 
-    A node's text is the name as it was first written. Its metadata has ``about``, the ids of the
-    passages it is the title of, and, if there are any, ``in_titles``, the ids of those in whose
-    title it stands among other words. Choose ``find`` where a model or a dictionary knows the
-    names.
-
     Args:
-        find: Takes a passage's text, returns the names in it.
-        title: The metadata field that has a passage's title.
+        find: A function from the text of a passage to the names in it, such as a model or a
+            dictionary. None: names are found as above.
+        title: The metadata field of a passage's title.
         min_passages: Entities in fewer passages are left out, unless they are a title.
-        max_passages: Entities in more passages are left out: where all meet, no way leads on.
+        max_passages: Entities in more passages are left out.
 
     Raises:
-        TypeError: If ``find`` can't be called, or a number has the wrong type.
+        TypeError: If ``find`` cannot be called, or a number has the wrong type.
         ValueError: If a number is out of range.
 
     Example:
         >>> from nodekin.nodegraph import NodeGraph
         >>> graph = NodeGraph()
-        >>> ids = graph.add(["Brand (play)\\nA play by Henrik Ibsen.", "Henrik Ibsen\\nHe wrote."])
-        >>> graph.create_node_group("entity", EntityExtractor(), scope="group")
-        >>> [(node.text, len(graph.linked(node))) for node in graph.nodes("entity")]
+        >>> ids = graph.add(["Brand (play)\nA play by Henrik Ibsen.", "Henrik Ibsen\nHe wrote."])
+        >>> passages = list(graph.nodes("ROOT"))
+        >>> [(entity.item.text, len(entity.to)) for entity in EntityExtractor()(passages)]
         [('Brand (play)', 1), ('Henrik Ibsen', 2)]
     """
 
     trans_node = True
-    rules = 3  # what was made by other rules is made again
+    rules = 4  # nodes that were made by other rules are made again
 
     def __init__(
         self,
@@ -76,13 +75,13 @@ class EntityExtractor:
         max_passages: int = 100,
     ) -> None:
         if find is not None and not callable(find):
-            raise TypeError(f"find is a callable from a text to names, not {find!r:.80}")
+            raise TypeError(f"find must be a function from a text to names, got {find!r:.80}")
         check_integer(min_passages, "min_passages")
         check_integer(max_passages, "max_passages")
         if not 1 <= min_passages <= max_passages:
             raise ValueError(
-                "min_passages is 1 or more and no more than max_passages, "
-                f"not {min_passages}, {max_passages}"
+                "min_passages must be 1 or more and not above max_passages, "
+                f"got {min_passages} and {max_passages}"
             )
         self.find = find
         self.title = title
@@ -93,26 +92,113 @@ class EntityExtractor:
         limits = f"min_passages={self.min_passages}, max_passages={self.max_passages}"
         return f"EntityExtractor({self.find!r}, {limits})"
 
-    def __call__(self, passages: Sequence[Node]) -> list[LinkedText]:
-        """Return the entities, in the order of the first passages that name them."""
+    @overload
+    def __call__(self, passages: Node) -> Node: ...
+
+    @overload
+    def __call__(self, passages: Sequence[Node]) -> list[LinkedText]: ...
+
+    def __call__(self, passages: Node | Sequence[Node]) -> Node | list[LinkedText]:
+        """Return the possible names of a passage, or the entities of many passages.
+
+        Entities are in the order of the first passages that have them. Their metadata has
+        ``about``, the ids of the passages with that title.
+        """
+        if isinstance(passages, Node):
+            mentions = self.mentions(passages)
+            text = mentions.title.strip() or passages.text.strip()
+            return Node(text[:_TITLE], content=[*mentions])
         by_id = {passage.id: passage for passage in passages}
-        entities = EntityFollower(self).update((), passages)
-        ranked = sorted((e for e in entities.values() if e is not None), key=lambda e: e.rank)
+        index = NameIndex(self)
+        keys = index.update((), [(node.id, node.order, self.mentions(node)) for node in passages])
+        entities = sorted(filter(None, map(index.entity, keys)), key=lambda entity: entity.rank)
         return [
-            LinkedText(Node(draft.text, draft.metadata), [by_id[i] for _, i in draft.links])
-            for _, draft in ranked
+            LinkedText(Node(e.name, {"about": e.about}), [by_id[i] for i in e.passages])
+            for e in entities
         ]
 
-    def follower(self) -> EntityFollower:
-        """Return what makes entities of passages, and makes them again where passages change.
+    def mentions(self, passage: Node) -> Mentions:
+        """Return the possible names of a passage."""
+        title, body = split_title(passage, self.title)
+        return parse(title, body) if self.find is None else Mentions(title, self._found(body))
 
-        A graph calls this instead of the extractor: one document more costs what it touches.
-        """
-        return EntityFollower(self)
+    def _found(self, body: str) -> dict[str, str]:
+        """Return the names that ``find`` returns, by key."""
+        assert self.find is not None
+        names = self.find(body)
+        if isinstance(names, str):
+            raise TypeError(f"find must return several names, got one text: {names!r:.80}")
+        by_key: dict[str, str] = {}
+        for name in names:
+            if key := name_key(name):
+                by_key.setdefault(key, name)
+        return by_key
 
 
-class EntityFollower:
-    """Keep entities up to date with the passages that they are found in.
+def split_title(passage: Node, field: str = "title") -> tuple[str, str]:
+    """Return the title of a passage and the text without the title.
+
+    The title comes from the metadata, else from a short first line. It may be empty.
+    """
+    title, body = passage.metadata.get(field), passage.text
+    if isinstance(title, str):
+        return title, body
+    head, _, remaining = body.partition("\n")
+    head = head.strip().lstrip("#").strip()
+    is_wrapped = _SENTENCE_END.search(head) or remaining.lstrip()[:1].islower()
+    if is_wrapped or not remaining.strip() or len(head) > _TITLE:
+        return "", body
+    return (head, remaining) if head else ("", body)
+
+
+class Entity(NamedTuple):
+    """A name that passages have in common.
+
+    Attributes:
+        key: The normalized name (``name_key``).
+        name: The name as the first title spells it, or else the first passage.
+        passages: The ids of the passages that have the name, in document order.
+        about: The ids of the passages with that title.
+        in_titles: The ids of the passages whose title has the name among other words.
+        rank: Entities are sorted by rank.
+    """
+
+    key: str
+    name: str
+    passages: list[str]
+    about: list[str]
+    in_titles: list[str]
+    rank: tuple[int, bool, str]
+
+
+@dataclass(slots=True)
+class _Passage:
+    """An indexed passage.
+
+    Attributes:
+        id: The id.
+        order: The position in document order.
+        mentions: The possible names.
+        title_key: The key of the title. Empty without a title.
+        names: The names that the passage itself writes, by key.
+        keys: The keys of all names in the passage.
+    """
+
+    id: str
+    order: int
+    mentions: Mentions
+    title_key: str
+    names: dict[str, str] = field(default_factory=dict)
+    keys: list[str] = field(default_factory=list)
+
+
+class NameIndex:
+    """An index of the names in passages, which follows changes.
+
+    Names are decided by all passages. A name that one passage writes, or has as its title, is
+    recognized in all passages, also inside longer names and in titles ("Prague astronomical
+    clock" is about Prague, too). The first word of a sentence counts as the passages write it
+    elsewhere. So a change of one passage can add names to others: postings find those passages.
 
     Args:
         extractor: The settings.
@@ -120,103 +206,10 @@ class EntityFollower:
 
     def __init__(self, extractor: EntityExtractor) -> None:
         self._extractor = extractor
-        self._names = NameIndex(extractor.find)
-
-    def update(
-        self, removed: Collection[str], added: Sequence[Node]
-    ) -> dict[str, RankedDraft | None]:
-        """Return the entities that may have changed, by key. None for what is no entity."""
-        sources = [
-            TitledText(node.id, node.order, title, body)
-            for node in added
-            for title, body in [split_title(node, self._extractor.title)]
-        ]
-        return {key: self._entity(key) for key in self._names.update(removed, sources)}
-
-    def _entity(self, key: str) -> RankedDraft | None:
-        """Return an entity. None if it is in too few or too many passages."""
-        count = self._names.count(key)
-        if not count or count > self._extractor.max_passages:
-            return None
-        is_title = not self._names.is_generic(key)
-        about = [passage.id for passage in self._names.about(key)] if is_title else []
-        if count < self._extractor.min_passages and not about:
-            return None
-        passages = self._names.passages(key)
-        links = tuple((MEMBER, passage.id) for passage in passages)
-        first = passages[0]
-        metadata = {"about": about}
-        if in_titles := [passage.id for passage in self._names.in_titles(key)]:
-            metadata["in_titles"] = in_titles
-        draft = Draft(self._names.spelling(key), None, metadata, links=links)
-        return RankedDraft((first.order, first.id not in about, key), draft)
-
-
-def split_title(passage: Node, field: str = "title") -> tuple[str, str]:
-    """Return a passage's title and the text without it.
-
-    The title is that of the metadata, else a short first line. It is empty where there is none.
-    """
-    title, body = passage.metadata.get(field), passage.text
-    if isinstance(title, str):
-        return title, body
-    head, _, remaining = body.partition("\n")
-    head = head.strip().lstrip("#").strip()
-    wrapped = (
-        _SENTENCE_END.search(head) or remaining.lstrip()[:1].islower()
-    )  # goes on in lower case
-    if wrapped or not remaining.strip() or len(head) > _TITLE:
-        return "", body
-    return (head, remaining) if head else ("", body)
-
-
-class TitledText(NamedTuple):
-    """A passage: its id, its place in document order, its title (may be empty) and the rest."""
-
-    id: str
-    order: int
-    title: str
-    body: str
-
-
-@dataclass(slots=True)
-class _IndexedPassage:
-    """What the index keeps of a passage.
-
-    Attributes:
-        source: The passage.
-        title_key: The key of its title, empty without one.
-        unspaced: Title and text as in ``ParsedText``.
-        names: The names that it writes itself, by key.
-        keys: The keys of all names in it.
-    """
-
-    source: TitledText
-    title_key: str
-    unspaced: str = ""
-    names: dict[str, str] = field(default_factory=dict)
-    keys: list[str] = field(default_factory=list)
-
-
-class NameIndex:
-    """Find the names in passages, by how all of them are written, and follow changes of them.
-
-    A name that one passage writes, or has as its title, is recognised in all of them, also inside
-    longer ones and in titles ("Prague astronomical clock" is about Prague, too), and the first
-    word of a sentence counts as the passages write it elsewhere. So a
-    change of one passage may add names to others, which these are is looked up: the rest is not
-    read again.
-
-    Args:
-        find: Takes a text, returns the names in it. None for names that are written as such.
-    """
-
-    def __init__(self, find: Finder | None = None) -> None:
-        self._find = find
         self._reset()
 
     def _reset(self) -> None:
-        self._passages: dict[int, _IndexedPassage] = {}  # by number, in the order they were added
+        self._passages: dict[int, _Passage] = {}  # by number, in the order they were added
         self._numbers: dict[str, int] = {}
         self._count = 0  # numbers given so far
         self._lower: Counter[str] = Counter()
@@ -226,102 +219,135 @@ class NameIndex:
         self._having: dict[str, list[int]] = {}  # passages that have a name
         self._first: dict[str, array[int]] = {}  # by a word that a sentence begins with
         self._inner: dict[str, array[int]] = {}  # by a word that a name may begin or end with
-        self._titled: dict[str, array[int]] = {}  # the same in titles
+        self._titled: dict[str, array[int]] = {}  # by a word that a name in a title may begin with
         self._lengths: defaultdict[str, Counter[int]] = defaultdict(Counter)  # by two characters
 
+    # What the index says
+
     def count(self, key: str) -> int:
-        """Return how many passages have a name."""
+        """Return the number of passages that have a name."""
         return len(self._having.get(key, ()))
 
-    def passages(self, key: str) -> list[TitledText]:
-        """Return the passages that have a name, in document order."""
-        return self._sorted(self._having.get(key, ()))
+    def keys_of(self, passage: str) -> Sequence[str]:
+        """Return the keys of the names in a passage."""
+        number = self._numbers.get(passage)
+        return () if number is None else self._passages[number].keys
 
-    def about(self, key: str) -> list[TitledText]:
-        """Return the passages that a name is the title of, in document order."""
-        return self._sorted(self._about.get(key, ()))
+    def title_of(self, passage: str) -> str:
+        """Return the key of a passage's title. Empty without a title."""
+        number = self._numbers.get(passage)
+        return "" if number is None else self._passages[number].title_key
 
-    def is_generic(self, key: str) -> bool:
+    def is_title(self, key: str) -> bool:
+        """Return whether passages have that title."""
+        return key in self._about
+
+    def entity(self, key: str) -> Entity | None:
+        """Return an entity. None if the name is in too few or too many passages."""
+        count = self.count(key)
+        if not count or count > self._extractor.max_passages:
+            return None
+        titled = self._sorted(self._about.get(key, ()))
+        about = [] if self._is_generic(key) else [passage.id for passage in titled]
+        if count < self._extractor.min_passages and not about:
+            return None
+        having = self._sorted(self._having[key])
+        sought, ends = (key, "") if is_unspaced(key) else (f" {key} ", " ")
+        in_titles = [
+            passage.id
+            for passage in having
+            if passage.title_key != key and sought in f"{ends}{passage.title_key}{ends}"
+        ]
+        if titled:
+            name = titled[0].mentions.title
+        else:
+            writers = map(self._passages.__getitem__, self._writers[key])
+            name = min(writers, key=lambda passage: passage.order).names[key]
+            name = name if name_key(name) == key else key
+        rank = (having[0].order, having[0].id not in about, key)
+        return Entity(key, name, [passage.id for passage in having], about, in_titles, rank)
+
+    def _is_generic(self, key: str) -> bool:
         """Return whether a title is no name, such as "Overview" or "Getting started".
 
-        Several passages have it, and its words are written without capital letters elsewhere.
+        Several passages have the title, and others write its words without capital letters.
         """
         if len(self._about.get(key, ())) <= _FEW_TITLED:
             return False
         return all(map(self._is_lower, key.split(" ")))
 
-    def in_titles(self, key: str) -> list[TitledText]:
-        """Return the passages in whose title a name stands among others, in document order."""
-        having = ((n, self._passages[n].title_key) for n in self._having.get(key, ()))
-        return self._sorted([n for n, title in having if title != key and _stands_in(key, title)])
+    # Changes
 
-    def spelling(self, key: str) -> str:
-        """Return a name as the first title has it, or as the first passage writes it."""
-        if titled := self.about(key):
-            return titled[0].title
-        first = min(self._writers[key], key=self._order)
-        spelling = self._passages[first].names[key]
-        return spelling if name_key(spelling) == key else key
+    def update(
+        self, removed: Collection[str], added: Iterable[tuple[str, int, Mentions]]
+    ) -> set[str]:
+        """Remove and add passages. Return the keys of the names that may have changed.
 
-    def update(self, removed: Collection[str], added: Sequence[TitledText]) -> set[str]:
-        """Remove passages by id, and add others. Return the keys of the names that it concerns."""
+        Args:
+            removed: Ids of passages.
+            added: Ids, positions in document order, and possible names of new passages.
+        """
         was: dict[str, bool] = {}  # by key, whether it was a name before
         touched: set[str] = set()
-        parsed: dict[int, ParsedText] = {}
         before: dict[str, tuple[bool, bool]] = {}
         for number in [self._numbers[i] for i in removed if i in self._numbers]:
             self._withdraw(number, was, touched)
             passage = self._passages.pop(number)
-            del self._numbers[passage.source.id]
-            if self._find is None:
-                self._count_words(parse(passage.source.body), -1, before)
-        new = [self._enter(source, parsed, before) for source in added]
+            del self._numbers[passage.id]
+            self._count_words(passage.mentions.lower, runs_of(passage.mentions.runs), -1, before)
+        new = {number: runs for number, runs in (self._enter(*row, before) for row in added)}
         flipped = [word for word, (small, _) in before.items() if self._small(word) != small]
         retitled = [word for word, (_, lower) in before.items() if self._is_lower(word) != lower]
-        changed = {n for word in flipped for n in self._first.get(word, ()) if n in self._passages}
-        for number in changed.difference(new):
+        others = {n for word in flipped for n in self._first.get(word, ()) if n in self._passages}
+        changed = {n: runs_of(self._passages[n].mentions.runs) for n in others.difference(new)}
+        for number in changed:
             self._withdraw(number, was, touched)
-        for number in (changed := changed.union(new)):
-            if self._find is None and number not in parsed:
-                parsed[number] = parse(self._passages[number].source.body)
-            self._write(number, parsed.get(number), was)
+        changed.update(new)
+        for number, runs in changed.items():
+            self._write(number, runs, was)
         for word in retitled:
             numbers = (n for n in self._titled.get(word, ()) if n in self._passages)
             touched.update(self._passages[n].title_key for n in numbers)
         touched.update(was)
-        self._recognise(changed, parsed, was, touched)
+        self._recognize(changed, was, touched)
         self._clear_postings()
         return touched
 
     def _enter(
         self,
-        source: TitledText,
-        parsed: dict[int, ParsedText],
+        passage_id: str,
+        order: int,
+        mentions: Mentions,
         before: dict[str, tuple[bool, bool]],
-    ) -> int:
-        """Give a new passage a number, and note how it writes words."""
-        number = self._numbers[source.id] = self._count
+    ) -> tuple[int, list[Run]]:
+        """Give a new passage a number, and count its words."""
+        number = self._numbers[passage_id] = self._count
         self._count += 1
-        passage = self._passages[number] = _IndexedPassage(source, name_key(source.title))
-        if self._find is None:
-            text = parsed[number] = parse(source.body)
-            title = parse(source.title)
-            passage.unspaced = " ".join(filter(None, [title.unspaced, text.unspaced]))
-            self._count_words(text, 1, before)
-            titled = title.first | title.inner
-            for postings, words in (
-                (self._first, text.first),
-                (self._inner, text.inner),
-                (self._titled, titled),
-            ):
-                for word in words:
-                    postings.setdefault(word, array("I")).append(number)
-        return number
+        self._passages[number] = _Passage(
+            passage_id, order, mentions, intern(name_key(mentions.title))
+        )
+        runs = runs_of(mentions.runs)
+        self._count_words(mentions.lower, runs, 1, before)
+        first = {run.plain[0] for run in runs if run.begins}
+        inner = {run.plain[at] for run in runs for at in run.limits if at >= run.begins}
+        titled: set[str] = set()
+        for run in runs_of(mentions.title_runs):
+            titled.update(run.plain[at] for at in run.limits)
+        for postings, words in ((self._first, first), (self._inner, inner), (self._titled, titled)):
+            for word in words:
+                postings.setdefault(word, array("I")).append(number)
+        return number, runs
 
     def _count_words(
-        self, text: ParsedText, sign: int, before: dict[str, tuple[bool, bool]]
+        self, lower: str, runs: Iterable[Run], sign: int, before: dict[str, tuple[bool, bool]]
     ) -> None:
-        for counts, words in ((self._lower, text.lower), (self._upper, text.upper)):
+        upper = (
+            plain
+            for run in runs
+            for word, plain in zip(run.words[run.begins :], run.plain[run.begins :], strict=True)
+            if word[0].isupper()
+        )
+        for counts, words in ((self._lower, lower.split()), (self._upper, upper)):
             for word in words:
                 if word not in before:
                     before[word] = self._small(word), self._is_lower(word)
@@ -340,7 +366,7 @@ class NameIndex:
         return key in self._writers or key in self._about
 
     def _withdraw(self, number: int, was: dict[str, bool], touched: set[str]) -> None:
-        """Take back what the index has from a passage."""
+        """Remove the names of a passage."""
         passage = self._passages[number]
         for key in {*passage.names, *filter(None, [passage.title_key])}:
             was.setdefault(key, True)
@@ -353,29 +379,25 @@ class NameIndex:
         touched.update(passage.keys)
         passage.names, passage.keys = {}, []
 
-    def _write(self, number: int, text: ParsedText | None, was: dict[str, bool]) -> None:
-        """Note the names that a passage writes itself, and its title."""
+    def _write(self, number: int, runs: Iterable[Run], was: dict[str, bool]) -> None:
+        """Add the names that a passage itself writes, and its title."""
         passage = self._passages[number]
-        if text is not None:
-            names = text.names(self._small)  # of which most stand in other passages, too
-            passage.names = {intern(key): intern(name) for key, name in names.items()}
-        elif self._find is not None:
-            passage.names = _found(self._find, passage.source.body)
-        for key in {*passage.names, *filter(None, [passage.title_key])}:
+        names = {intern(key): name for key, name in passage.mentions.names.items()}
+        for run in runs:
+            for key, name in run.names(self._small):
+                names.setdefault(intern(key), name)
+        passage.names = names
+        for key in {*names, *filter(None, [passage.title_key])}:
             was.setdefault(key, self._is_name(key))
-        for key in passage.names:
+        for key in names:
             self._writers.setdefault(key, []).append(number)
         if passage.title_key:
             self._about.setdefault(passage.title_key, []).append(number)
 
-    def _recognise(
-        self,
-        changed: set[int],
-        parsed: dict[int, ParsedText],
-        was: dict[str, bool],
-        touched: set[str],
+    def _recognize(
+        self, changed: dict[int, list[Run]], was: dict[str, bool], touched: set[str]
     ) -> None:
-        """Find known names in passages that changed, and new names in the others."""
+        """Find known names in changed passages, and new names in the other passages."""
         new = [key for key, before in was.items() if not before and self._is_name(key)]
         for key in (key for key, before in was.items() if before and not self._is_name(key)):
             for number in self._having.pop(key, ()):
@@ -383,22 +405,22 @@ class NameIndex:
             self._note_length(key, -1)
         for key in new:
             self._note_length(key, 1)
-        for number in changed:
-            passage, text = self._passages[number], parsed.get(number)
+        for number, runs in changed.items():
+            passage = self._passages[number]
             keys = dict.fromkeys([passage.title_key] if passage.title_key else ())
-            if text is None:
+            if self._extractor.find is not None:
                 keys.update(dict.fromkeys(passage.names))
-            else:
-                keys.update(dict.fromkeys(text.known(self._is_name, self._small)))
-                keys.update(dict.fromkeys(_names_in_title(passage, self._is_name)))
-                keys.update(dict.fromkeys(self._substrings(passage.unspaced)))
+            for run in runs:
+                keys.update(dict.fromkeys(run.known(self._is_name, self._small)))
+            keys.update(dict.fromkeys(_names_in_title(passage, self._is_name)))
+            keys.update(dict.fromkeys(self._substrings(passage.mentions.unspaced)))
             for key in keys:
                 self._have(number, key)
             touched.update(keys)
-        if self._find is None and len(changed) < len(self._passages):
-            self._recognise_elsewhere(new, changed)
+        if len(changed) < len(self._passages):
+            self._recognize_elsewhere(new, changed)
 
-    def _recognise_elsewhere(self, new: Sequence[str], changed: Collection[int]) -> None:
+    def _recognize_elsewhere(self, new: Sequence[str], changed: Collection[int]) -> None:
         """Find new names in passages that did not change."""
         candidates: defaultdict[int, set[str]] = defaultdict(set)
         for key in new:
@@ -419,24 +441,24 @@ class NameIndex:
             if any(" " in key for key in keys):
                 passage = self._passages[number]
                 existing = {*_names_in_title(passage, keys.__contains__)}
-                if not keys <= existing:
-                    text = parse(passage.source.body)
-                    existing.update(text.known(keys.__contains__, self._small))
+                for run in runs_of(passage.mentions.runs):
+                    existing.update(run.known(keys.__contains__, self._small))
                 keys &= existing
             for key in keys:
                 self._have(number, key)
-        unspaced = [key for key in new if is_unspaced(key)]
-        if not unspaced:
-            return
-        requested = set(unspaced)
-        for number, passage in self._passages.items():
-            if passage.unspaced and number not in changed:
-                here: Iterable[str] = requested
-                if len(requested) > _FEW_NAMES:
-                    here = requested.intersection(self._substrings(passage.unspaced))
-                for key in here:
-                    if key in passage.unspaced:
-                        self._have(number, key)
+        if requested := {key for key in new if is_unspaced(key)}:
+            for number, passage in self._passages.items():
+                if passage.mentions.unspaced and number not in changed:
+                    self._find_unspaced(number, passage.mentions.unspaced, requested)
+
+    def _find_unspaced(self, number: int, text: str, requested: set[str]) -> None:
+        """Find new names in a text without spaces."""
+        here: Iterable[str] = requested
+        if len(requested) > _FEW_NAMES:
+            here = requested.intersection(self._substrings(text))
+        for key in here:
+            if key in text:
+                self._have(number, key)
 
     def _have(self, number: int, key: str) -> None:
         keys = self._passages[number].keys
@@ -452,34 +474,27 @@ class NameIndex:
                 del lengths[len(key)]
 
     def _substrings(self, text: str) -> Iterator[str]:
-        """Yield the keys of the known names that stand in a text without spaces."""
+        """Yield the keys of known names in a text without spaces."""
         for at in range(len(text) - 1):
             for length in self._lengths.get(text[at : at + 2], ()):
                 if self._is_name(key := text[at : at + length]):
                     yield key
 
     def _clear_postings(self) -> None:
-        """Drop removed passages from the postings, where they are more than what is left."""
-        if self._find is None and self._count > 2 * len(self._passages) + _REMOVED:
-            sources = [passage.source for passage in self._passages.values()]
+        """Remove deleted passages from the postings if they outnumber the existing passages."""
+        if self._count > 2 * len(self._passages) + _REMOVED:
+            rows = [(p.id, p.order, p.mentions) for p in self._passages.values()]
             self._reset()
-            self.update((), sources)
+            self.update((), rows)
 
-    def _order(self, number: int) -> int:
-        return self._passages[number].source.order
-
-    def _sorted(self, numbers: Iterable[int]) -> list[TitledText]:
-        return [self._passages[number].source for number in sorted(numbers, key=self._order)]
+    def _sorted(self, numbers: Iterable[int]) -> list[_Passage]:
+        return sorted(map(self._passages.__getitem__, numbers), key=lambda passage: passage.order)
 
 
-def _names_in_title(passage: _IndexedPassage, is_name: Callable[[str], bool]) -> Iterator[str]:
-    """Yield the known names in a passage's title, where every capital letter may begin one."""
-    if passage.source.title:
-        yield from parse(passage.source.title).known(is_name, lambda word: False)
-
-
-def _stands_in(key: str, title: str) -> bool:
-    return key in title if is_unspaced(key) else f" {key} " in f" {title} "
+def _names_in_title(passage: _Passage, is_name: Callable[[str], bool]) -> Iterator[str]:
+    """Yield the known names in a title, in which every capital letter may begin a name."""
+    for run in runs_of(passage.mentions.title_runs):
+        yield from run.known(is_name, lambda word: False)
 
 
 def _remove(lists: dict[str, list[int]], key: str, number: int) -> None:
@@ -487,15 +502,3 @@ def _remove(lists: dict[str, list[int]], key: str, number: int) -> None:
     numbers.remove(number)
     if not numbers:
         del lists[key]
-
-
-def _found(find: Finder, body: str) -> dict[str, str]:
-    """Return the names that the user's callable returns, by key."""
-    names = find(body)
-    if isinstance(names, str):
-        raise TypeError(f"find returns several names, not one text: {names!r:.80}")
-    by_key: dict[str, str] = {}
-    for name in names:
-        if key := name_key(name):
-            by_key.setdefault(key, name)
-    return by_key

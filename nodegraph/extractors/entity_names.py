@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
 from itertools import pairwise
+from typing import NamedTuple
 
 from ..lazy_names import lazy_pattern
 from ..splitters.chunking import UNSPACED
@@ -53,6 +53,8 @@ _ACCENTS = re.compile("[\u0300-\u036f]")
 _POSSESSIVE = re.compile("['’]s$")
 
 ARTICLES = ("the", "a", "an")
+
+_LOOSE_WORDS, _JOINING_WORDS = frozenset(_LOOSE.split("|")), frozenset(_JOINING.split("|"))
 
 _MAX_LENGTH = 8  # capitalized words in a name
 
@@ -161,8 +163,7 @@ def _unspaced_names(text: str, is_name: Callable[[str], bool]) -> Iterator[str]:
             start = end
 
 
-@dataclass(frozen=True, slots=True)
-class _Run:
+class Run(NamedTuple):
     """Adjacent capitalized words, with the lowercase words between them.
 
     Attributes:
@@ -177,82 +178,118 @@ class _Run:
     breaks: frozenset[int]
     begins: bool
 
+    def __str__(self) -> str:
+        """Return the compact form: a dot before the first word if it begins a sentence."""
+        ends = ("," if at + 1 in self.breaks else "" for at in range(len(self.words)))
+        words = " ".join(f"{word}{end}" for word, end in zip(self.words, ends, strict=True))
+        return f".{words}" if self.begins else words
 
-@dataclass(frozen=True, slots=True)
-class ParsedText:
-    """The possible names of a text. Other texts decide which of them are names.
-
-    Attributes:
-        runs: Runs of capitalized words.
-        lower: The words without a capital letter.
-        quoted: Texts in quotation marks of scripts without spaces.
-        unspaced: The normalized text if it has a script without spaces, else an empty string.
-    """
-
-    runs: list[_Run]
-    lower: list[str]
-    quoted: list[str]
-    unspaced: str
-
-    @property
-    def upper(self) -> Iterator[str]:
-        """The capitalized words that do not begin a sentence."""
-        for run in self.runs:
-            remaining = zip(run.words[run.begins :], run.plain[run.begins :], strict=True)
-            yield from (plain for word, plain in remaining if word[0].isupper())
+    @classmethod
+    def from_str(cls, compact: str) -> Run:
+        """Return the run of a compact form."""
+        begins = compact.startswith(".")
+        words = compact[begins:].split(" ")
+        breaks: frozenset[int] = frozenset()
+        if "," in compact:
+            breaks = frozenset(at for at, word in enumerate(words, 1) if word[-1] == ",")
+            words = [word.rstrip(",") for word in words]
+        return cls(words, [*map(_plain, words)], breaks, begins)
 
     @property
-    def first(self) -> set[str]:
-        """The capitalized words that begin a sentence."""
-        return {run.plain[0] for run in self.runs if run.begins}
+    def limits(self) -> Iterator[int]:
+        """The positions of words in which a name may begin or end."""
+        return (at for at, word in enumerate(self.words) if not word[0].islower())
 
-    @property
-    def inner(self) -> set[str]:
-        """The words after the beginning of a sentence in which a name may begin or end."""
-        return {
-            plain
-            for run in self.runs
-            for word, plain in zip(run.words[run.begins :], run.plain[run.begins :], strict=True)
-            if not word[0].islower()
-        }
-
-    def names(self, small: Callable[[str], bool]) -> dict[str, str]:
-        """Return the names of the text in their first spelling, by key.
+    def names(self, small: Callable[[str], bool]) -> Iterator[tuple[str, str]]:
+        """Yield the keys and spellings of the longest names.
 
         Args:
             small: A function from a word to whether other texts write it in lowercase. Such a
                 word at the beginning of a sentence is not part of a name.
         """
-        names: dict[str, str] = {}
-        for name in (*self.quoted, *(name for run in self.runs for name in _names(run, small))):
-            key = name_key(name)
-            if len(key) > 1 and not key.isdigit():
-                names.setdefault(key, _POSSESSIVE.sub("", name))
-        return names
+        start = end = first = self._first(small)
+        for at, word in enumerate(self.words[first:], first):
+            if at in self.breaks or word in _LOOSE_WORDS:
+                yield from self._name(start, end)
+                start = end = at
+            if word in _LOOSE_WORDS or (start == end and not word[0].isupper()):
+                start = end = at + 1
+            else:
+                end = at + 1
+        yield from self._name(start, end)
+
+    def _name(self, start: int, end: int) -> Iterator[tuple[str, str]]:
+        while end > start and self.words[end - 1] in _JOINING_WORDS:
+            end -= 1
+        spelling = " ".join(self.words[start:end])
+        while end - start > 1 and self.plain[start] in ARTICLES:
+            start += 1
+        key = " ".join(self.plain[start:end])
+        if _is_long(key):
+            yield key, _POSSESSIVE.sub("", spelling)
 
     def known(self, is_name: Callable[[str], bool], small: Callable[[str], bool]) -> Iterator[str]:
-        """Yield the keys of existing names in runs, including names inside longer names."""
-        for run in self.runs:
-            first, words = _first(run, small), run.plain
-            ends = [i for i, word in enumerate(run.words) if i >= first and not word[0].islower()]
-            for number, start in enumerate(ends):
-                if words[start] in ARTICLES:
-                    continue
-                for end in ends[number : number + _MAX_LENGTH]:
-                    if is_name(key := " ".join(words[start : end + 1])):
-                        yield key
+        """Yield the keys of existing names, including names inside longer names."""
+        first, words = self._first(small), self.plain
+        ends = [at for at in self.limits if at >= first]
+        for number, start in enumerate(ends):
+            if words[start] in ARTICLES:
+                continue
+            for end in ends[number : number + _MAX_LENGTH]:
+                if is_name(key := " ".join(words[start : end + 1])):
+                    yield key
+
+    def _first(self, small: Callable[[str], bool]) -> int:
+        """Return the position of the first possible name."""
+        return int(self.begins and small(self.plain[0]))
 
 
-def parse(body: str) -> ParsedText:
-    """Return the possible names of a text, and its lowercase words."""
-    text = _folded(body)
-    unspaced = is_unspaced(text)
-    return ParsedText(
-        [_run(match) for match in _RUN.finditer(text)],
-        _LOWER.findall(text),
-        ["".join(parts) for parts in _QUOTED.findall(text)],
-        " ".join(_TERM.findall(text.casefold())) if unspaced else "",
-    )
+class Mentions(NamedTuple):
+    """The possible names of a passage, as JSON values. Other passages decide which are names.
+
+    Attributes:
+        title: The title. It may be empty.
+        names: The spellings of certain names by key, such as names in quotation marks.
+        title_runs: The runs of capitalized words in the title, one per line.
+        runs: The runs in the text.
+        lower: The words of the text without a capital letter, separated by spaces.
+        unspaced: The normalized title and text if they have a script without spaces.
+    """
+
+    title: str
+    names: Mapping[str, str]
+    title_runs: str = ""
+    runs: str = ""
+    lower: str = ""
+    unspaced: str = ""
+
+
+def parse(title: str, body: str) -> Mentions:
+    """Return the possible names of a passage, and its lowercase words.
+
+    Args:
+        title: The title. It may be empty.
+        body: The text without the title.
+    """
+    texts = [_folded(title), _folded(body)]
+    title_runs, runs = ("\n".join(str(_run(m)) for m in _RUN.finditer(text)) for text in texts)
+    names: dict[str, str] = {}
+    for parts in _QUOTED.findall(texts[1]):
+        name = "".join(parts)
+        if _is_long(key := name_key(name)):
+            names.setdefault(key, _POSSESSIVE.sub("", name))
+    lower = " ".join(_LOWER.findall(texts[1]))
+    unspaced = (" ".join(_TERM.findall(text.casefold())) for text in texts if is_unspaced(text))
+    return Mentions(title, names, title_runs, runs, lower, " ".join(unspaced))
+
+
+def runs_of(compact: str) -> list[Run]:
+    """Return the runs of ``Mentions.runs`` or ``Mentions.title_runs``."""
+    return [*map(Run.from_str, compact.split("\n"))] if compact else []
+
+
+def _is_long(key: str) -> bool:
+    return len(key) > 1 and not key.isdigit()
 
 
 def is_unspaced(text: str) -> bool:
@@ -260,39 +297,15 @@ def is_unspaced(text: str) -> bool:
     return _HAS_UNSPACED.search(text) is not None
 
 
-def _run(match: re.Match[str]) -> _Run:
+def _run(match: re.Match[str]) -> Run:
     text, start = match.group(), match.start()
     matches = list(_WORD.finditer(text))
     words = [word.group() for word in matches]
     pairs = enumerate(pairwise(matches), 1)
     breaks = frozenset(at for at, (a, b) in pairs if "," in text[a.end() : b.start()])
     before = match.string[max(0, start - 3) : start]
-    starts = not start or _BEFORE_A_SENTENCE.search(before) is not None
-    return _Run(words, [*map(_plain, words)], breaks, starts)
-
-
-def _first(run: _Run, small: Callable[[str], bool]) -> int:
-    """Return the position of the first possible name, after a word that only begins a sentence."""
-    return int(run.begins and small(run.plain[0]))
-
-
-def _names(run: _Run, small: Callable[[str], bool]) -> Iterator[str]:
-    """Return the longest names of a run."""
-    name: list[str] = []
-    loose, joining = _LOOSE.split("|"), _JOINING.split("|")
-    for at, word in enumerate(run.words[(first := _first(run, small)) :], first):
-        if at in run.breaks or word in loose:
-            yield " ".join(_ended(name, joining))
-            name = []
-        if word not in loose and (name or word[0].isupper()):
-            name.append(word)
-    yield " ".join(_ended(name, joining))
-
-
-def _ended(words: list[str], joining: Sequence[str]) -> list[str]:
-    while words and words[-1] in joining:
-        words = words[:-1]
-    return words
+    begins = not start or _BEFORE_A_SENTENCE.search(before) is not None
+    return Run(words, [], breaks, begins)
 
 
 def _folded(text: str) -> str:

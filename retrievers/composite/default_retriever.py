@@ -578,9 +578,7 @@ class DefaultRetriever(PlannedRetriever):
         )
 
     def _declare_entities(self) -> None:
-        self.graph.create_node_group(
-            self.entities, EntityExtractor(), parent=self.target, scope="group"
-        )
+        self.graph.create_node_group(self.entities, EntityExtractor(), parent=self.target)
 
     @property
     def _embed_keys(self) -> list[str]:

@@ -4,51 +4,54 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from ...nodegraph.derivation import CORPUS
+from ...nodegraph.extractors.entity_extractor import Entity, EntityExtractor, NameIndex
+from ...nodegraph.extractors.entity_names import Mentions, names_in
 from ...nodegraph.graph import NodeGraph
-from ...nodegraph.locking import mutex
-from ...nodegraph.node import Link
+from ...nodegraph.hashing import digest
+from ...nodegraph.node import MEMBER, Link, Node
 from ..indexes.bm25_scores import Floats, Meets, Passages
+from ..indexes.synced_index import SyncedIndex
 from ..validation import number, whole
 
 UNTITLED = 2 / 3
-"""The share of its rarity that an entity counts if it is the title of neither passage."""
+"""The share of an entity's rarity that counts if the entity is the title of neither passage."""
 
 IN_TITLE = 3 / 4
-"""The same if its name stands in a title among other words."""
+"""The same share if the entity stands in a title among other words."""
 
-_MAX_CACHED_ENTITIES = 100_000
+_REMOVED = 1000  # numbers of removed passages, in addition to the number of existing passages
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkOptions:
-    """Set how far links are followed and how pairs score; see ``LinkRetriever``.
+    """Options of ``LinkRetriever``.
 
     Args:
-        seeds: From how many of the first hits links are followed.
-        strength_exponent: How much a weak connection lowers a pair's score: 0 not at all, 1 in
-            proportion.
-        pair_weight: The weight of a pair beside a single passage; below 1, so that a passage that
-            answers the question itself is not overtaken by pairs that are hardly better.
-        path_weight: The weight of what a second link adds, see ``LinkRetriever``; 0 for none.
-        named: How many of the passages whose title the query names count as much as the first
-            hit, for each name; 0 for none, and words of a name then count one by one.
-        repetition: How much the words of the query that a passage shares with those before it
-            lower its score, and, of the first score, that two of the same title are before it; 0
-            not at all. So what says something else comes sooner.
-        max_passages_per_entity: Entities that are linked to more passages are not followed.
-        max_passages: How many passages are scored for a query at most, those of rare entities
+        seeds: The number of first hits from which links are followed.
+        strength_exponent: How much a weak connection lowers the score of a pair: 0 not at all,
+            1 in proportion.
+        pair_weight: The weight of a pair compared with a single passage. Below 1, a passage that
+            answers the question itself stays before pairs that are hardly better.
+        path_weight: The weight of what a second link adds. 0: links are followed once.
+        named: The number of passages per title that count as much as the first hit if the query
+            names the title. 0: none, and words of a name count one by one.
+        repetition: How much a passage's score is lowered by query words that passages before it
+            have, and, in parts of the first score, by two passages before it with the same title.
+        max_passages_per_entity: Entities of more passages are not followed.
+        max_passages: The maximum number of passages scored for a query, those of rare entities
             first.
 
     Raises:
-        TypeError: If a number is none.
-        ValueError: If it is out of range.
+        TypeError: If a value is not a number.
+        ValueError: If a number is out of range.
     """
 
     seeds: int = 10
@@ -69,11 +72,12 @@ class LinkOptions:
 
 
 class PassageLink(NamedTuple):
-    """What connects two passages.
+    """The connection of two passages.
 
     Attributes:
-        type: The type of the link; of one of the entity's links.
-        entity: Id of the entity between them; None for a link from one to the other.
+        type: The type of the link, or of a link of the entity.
+        entity: The id of the entity node between the passages, or the key of a name. None for a
+            direct link.
     """
 
     type: str
@@ -82,12 +86,12 @@ class PassageLink(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LinkMatrix:
-    """How the seeds, the first hits of a query, are connected to passages.
+    """The connections of seeds, the first hits of a query, to passages.
 
     Attributes:
-        passages: The passages' ids, the seeds first.
-        strengths: By seed and passage, from 0, for no connection, to 1.
-        strongest: By seed and passage, the place of the strongest connection in ``connections``.
+        passages: The ids of the passages, the seeds first.
+        strengths: Array (seeds, passages): the strengths, from 0 (no connection) to 1.
+        strongest: Array (seeds, passages): positions in ``connections``.
         connections: The connections.
     """
 
@@ -97,35 +101,206 @@ class LinkMatrix:
     connections: list[PassageLink]
 
 
-@dataclass(frozen=True, slots=True)
+Numbers = npt.NDArray[np.int64]
+
+
+class Numbering:
+    """Numbers of passages, in the order in which they were first asked for.
+
+    Attributes:
+        ids: The ids by number.
+    """
+
+    def __init__(self) -> None:
+        self.ids: list[str] = []
+        self._numbers: dict[str, int] = {}
+
+    def __call__(self, ids: Iterable[str]) -> Numbers:
+        """Return the numbers of passages."""
+        numbers = []
+        for passage in ids:
+            number = self._numbers.setdefault(passage, len(self.ids))
+            if number == len(self.ids):
+                self.ids.append(passage)
+            numbers.append(number)
+        return np.array(numbers, np.int64)
+
+
+class _Entity(NamedTuple):
+    """An entity between passages.
+
+    Attributes:
+        link: The entity as a connection.
+        place: The number of its passages, and its rank.
+        passages: The numbers of its passages.
+        shares: The share of its rarity that counts, by passage.
+    """
+
+    link: PassageLink
+    place: tuple[object, ...]
+    passages: Numbers
+    shares: Floats
+
+
+class NamedTitle(NamedTuple):
+    """A title that a query names.
+
+    Attributes:
+        name: The key of the title (``name_key``).
+        passages: The ids of the passages that mention the title.
+        about: The ids of the passages with that title.
+    """
+
+    name: str
+    passages: list[str]
+    about: list[str]
+
+
+class LinkIndex(SyncedIndex):
+    """An index of the names that passages have in common, made from a group of mentions.
+
+    Args:
+        graph: The graph.
+        group: The group of the mentions.
+        extractor: The transform of the group.
+    """
+
+    def __init__(self, graph: NodeGraph, group: str, extractor: EntityExtractor) -> None:
+        self._extractor = extractor
+        super().__init__(graph, group)
+
+    @classmethod
+    def open(cls, graph: NodeGraph, group: str) -> LinkIndex | None:
+        """Return the shared index of a group. None if the group is not by ``EntityExtractor``.
+
+        Raises:
+            UnknownGroupError: If the graph has no such group.
+            ValueError: If the group has entities instead of mentions.
+        """
+        declared = graph.reader.lineage(group)[-1]
+        extractor = getattr(declared.rule, "call", None)
+        if not isinstance(extractor, EntityExtractor):
+            return None
+        if declared.scope == "group":
+            raise ValueError(
+                f'links cannot be followed via a group of EntityExtractor with scope="group"; '
+                f"declare it for each passage: create_node_group({group!r}, EntityExtractor(), "
+                f"{declared.parent!r})"
+            )
+        key = ("link index", group, declared.version)
+        return graph.reader.shared(key, lambda: cls(graph, group, extractor))
+
+    def clear(self) -> None:
+        """Remove everything."""
+        self._names = NameIndex(self._extractor)
+        self._passages: dict[str, str] = {}  # ids of passages by the ids of mentions
+        self._entities: dict[str, Entity | None] = {}
+        self._links: dict[str, _Entity] = {}
+        self.numbering = Numbering()
+
+    def remove(self, ids: Sequence[str]) -> None:
+        """Remove mentions."""
+        passages = [self._passages.pop(i) for i in ids if i in self._passages]
+        self._forget(self._names.update(passages, ()))
+
+    def add(self, nodes: Sequence[Node], prepared: None = None) -> None:
+        """Add mentions."""
+        passages = {node.id: node.parent_id or "" for node in nodes}
+        self._passages.update(passages)
+        if len(self.numbering.ids) > 2 * len(self._passages) + _REMOVED:
+            self.numbering = Numbering()
+            self._links.clear()
+        rows = ((passages[n.id], n.order, Mentions(*n.content)) for n in nodes)
+        self._forget(self._names.update((), rows))
+
+    def _forget(self, keys: Iterable[str]) -> None:
+        if self._entities:
+            for key in keys:
+                self._entities.pop(key, None)
+                self._links.pop(key, None)
+
+    def entity(self, key: str) -> Entity | None:
+        """Return the entity of a name. None if it has too few or too many passages."""
+        if key not in self._entities:
+            self._entities[key] = self._names.entity(key)
+        return self._entities[key]
+
+    def entities(self, passages: Iterable[str], limit: int) -> list[_Entity]:
+        """Return the entities of passages that have two passages or more, up to a limit."""
+        keys = dict.fromkeys(key for passage in passages for key in self._names.keys_of(passage))
+        followed = []
+        for key in keys:
+            if 1 < self._names.count(key) <= limit and (entity := self.entity(key)) is not None:
+                if key not in self._links:
+                    self._links[key] = self._link(entity)
+                followed.append(self._links[key])
+        return followed
+
+    def _link(self, entity: Entity) -> _Entity:
+        shares = dict.fromkeys(entity.in_titles, IN_TITLE) | dict.fromkeys(entity.about, 1.0)
+        return _Entity(
+            PassageLink(MEMBER, entity.key),
+            (len(entity.passages), entity.rank),
+            self.numbering(entity.passages),
+            np.array([shares.get(passage, UNTITLED) for passage in entity.passages]),
+        )
+
+    def node(self, key: str) -> Node:
+        """Return a node for a name, as the evidence of a result."""
+        entity = self.entity(key)
+        assert entity is not None
+        node = Node(entity.name, id=digest(CORPUS, self._group, key), group=self._group)
+        return self._graph.reader.attach(node)
+
+    def title(self, passage: str) -> str | None:
+        """Return the key of a passage's title. None without a title."""
+        title = self._names.title_of(passage)
+        return title if title and self._is_title(title) else None
+
+    def named(self, text: str) -> list[NamedTitle]:
+        """Return the titles that a text names, the longest first."""
+        entities = map(self.entity, names_in(text, self._is_title))
+        return [NamedTitle(e.key, e.passages, e.about) for e in entities if e is not None]
+
+    def _is_title(self, key: str) -> bool:
+        if not self._names.is_title(key):
+            return False
+        entity = self.entity(key)
+        return entity is not None and bool(entity.about)
+
+
+@dataclass(slots=True)
 class LinkGraph:
-    """Find the passages that are connected to some; for a graph whose lock is held.
+    """The connections between the passages of a graph. The graph's lock must be held.
 
     Attributes:
         graph: The graph.
-        group: The group of the passages.
-        passages: Which nodes are passages.
-        allowed: Says whether a passage may be a result; None if all may.
+        passages: The indexed passages.
+        allowed: A function from a passage to whether it may be a result. None: all may.
         size: The number of passages.
-        via: The group of the entities, None to follow links between passages only.
-        types: The types of links to follow, None for all.
-        options: How far links are followed.
+        via: The group of the entities, whose nodes are linked to passages. None: there is none.
+        index: The index of names. None: there is none.
+        types: The types of links to follow. None: all.
+        options: The options.
     """
 
     graph: NodeGraph
-    group: str
     passages: Passages
     allowed: Meets | None
     size: int
     via: str | None
+    index: LinkIndex | None
     types: tuple[str, ...] | None
     options: LinkOptions
+    _numbering: Numbering = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._numbering = Numbering() if self.index is None else self.index.numbering
 
     def connections(self, seeds: Sequence[str]) -> LinkMatrix:
-        """Return the strongest connections of passages; of equal ones, the first."""
-        read = self._linked_entities()
+        """Return the strongest connections of passages; of equal connections, the first."""
         links: list[tuple[int, str, Link]] = []
-        mentioned: dict[str, None] = {}
+        others: dict[str, None] = {}
         of_seeds = [*self._links(seeds)]
         existing = self.passages.known(other for seed_links in of_seeds for other, _ in seed_links)
         for row, seed_links in enumerate(of_seeds):
@@ -133,11 +308,11 @@ class LinkGraph:
                 if other in existing:
                     links.append((row, other, link))
                 else:
-                    mentioned[other] = None
-        entities = [] if self.via is None else self._entities(read, mentioned)
-        numbers = read.numbers([*seeds, *(other for _, other, _ in links)])
+                    others[other] = None
+        entities = self._entities(seeds, others)
+        numbers = self._numbering([*seeds, *(other for _, other, _ in links)])
         passages, columns = self._columns(
-            read, np.concatenate([numbers, *(entity.passages for entity in entities)]), len(seeds)
+            np.concatenate([numbers, *(entity.passages for entity in entities)]), len(seeds)
         )
         strengths = np.zeros((len(seeds), len(passages)))
         strongest = np.zeros_like(strengths, np.int32)
@@ -157,87 +332,68 @@ class LinkGraph:
         np.fill_diagonal(strengths, 0.0)  # no passage is connected to itself
         return LinkMatrix(passages, strengths, strongest, connections)
 
-    def _columns(
-        self, read: _LinkedEntities, numbers: Numbers, seeds: int
-    ) -> tuple[list[str], Numbers]:
-        """Return the seeds and the others that may be results, up to ``max_passages``.
+    def entity_nodes(self, entities: Iterable[str]) -> dict[str, Node]:
+        """Return the nodes of entities, by ``PassageLink.entity``."""
+        distinct = list(dict.fromkeys(entities))
+        if self.index is not None:
+            return {key: self.index.node(key) for key in distinct}
+        return {node.id: node for node in self.graph.reader.nodes_by_id(distinct)}
+
+    def _columns(self, numbers: Numbers, seeds: int) -> tuple[list[str], Numbers]:
+        """Return the seeds and the other possible results, up to ``max_passages``.
 
         Args:
-            read: Has the passages.
-            numbers: Those of passages, of the seeds first; one may be there several times.
-            seeds: How many seeds there are.
+            numbers: Numbers of passages, the seeds first. They may repeat.
+            seeds: The number of seeds.
 
         Returns:
-            The passages, and the column of each number, -1 where it has none.
+            The passages, and the column of each number. -1: no column.
         """
+        ids = self._numbering.ids
         places = np.arange(len(numbers))
-        at = np.empty(len(read.passages), np.int64)
-        at[numbers[::-1]] = places[::-1]  # the first one is written last
+        at = np.empty(len(ids), np.int64)
+        at[numbers[::-1]] = places[::-1]  # the first place is written last
         distinct = numbers[at[numbers] == places]
         if self.allowed is not None:
-            others = [read.passages[number] for number in distinct[seeds:].tolist()]
-            self.passages.known(others)  # all at once
+            others = [ids[number] for number in distinct[seeds:].tolist()]
+            self.passages.known(others)  # reads all of them in one batch
             meeting = np.array([*map(self.allowed, others)], np.bool_)
             distinct = np.append(distinct[:seeds], distinct[seeds:][meeting])
         distinct = distinct[: max(seeds, self.options.max_passages)]
         at[numbers] = -1
         at[distinct] = np.arange(len(distinct))
-        return [read.passages[number] for number in distinct.tolist()], at[numbers]
+        return [ids[number] for number in distinct.tolist()], at[numbers]
 
-    def _linked_entities(self) -> _LinkedEntities:
-        """Return what was read of entities in the state that is held."""
-        key = ("link graph", self.group, self.via, self.types, self.options.max_passages_per_entity)
-        by_state: dict[int, _LinkedEntities] = self.graph.reader.shared(key, dict)
-        read = by_state.get(state := self.graph.reader.state())
-        if read is None or len(read.by_id) > _MAX_CACHED_ENTITIES:
-            by_state.clear()
-            read = by_state[state] = _LinkedEntities()
-        return read
+    def _entities(self, seeds: Sequence[str], others: Iterable[str]) -> list[_Entity]:
+        """Return the entities of the seeds, the rarest first.
 
-    def _entities(self, read: _LinkedEntities, mentioned: Iterable[str]) -> list[_Entity]:
-        """Return the entities among some nodes, the rarest first."""
-        by_id = read.by_id
-        self._read_entities([i for i in mentioned if i not in by_id], read)
-        entities = [entity for i in mentioned if (entity := by_id[i]) is not None]
-        return sorted(entities, key=_RAREST)
+        Args:
+            seeds: The seeds.
+            others: The ids of nodes that are linked to seeds and are no passages.
+        """
+        limit = self.options.max_passages_per_entity
+        if self.index is not None:
+            follows = self.types is None or MEMBER in self.types
+            entities = self.index.entities(seeds, limit) if follows else []
+        elif self.via is not None:
+            entities = [*self._linked_entities(others, limit)]
+        else:
+            return []
+        return sorted(entities, key=attrgetter("place"))
 
-    def _read_entities(self, ids: Sequence[str], read: _LinkedEntities) -> None:
-        """Read entities; None for other nodes, and for entities not to follow."""
-        nodes = self.graph.reader.nodes_by_id(ids)
-        entities: dict[str, _Entity | None] = dict.fromkeys([node.id for node in nodes])
-        nodes = [node for node in nodes if node.group == self.via]
+    def _linked_entities(self, ids: Iterable[str], limit: int) -> Iterator[_Entity]:
+        """Yield the entities among some nodes, which are linked to passages."""
+        nodes = [n for n in self.graph.reader.existing_nodes([*ids]) if n.group == self.via]
         of_nodes = [*self._links([node.id for node in nodes])]
-        for node, links, passages in zip(nodes, of_nodes, self._ends(of_nodes), strict=True):
-            if 1 < len(passages) <= self.options.max_passages_per_entity:
-                about, within = map(node.own_metadata.get, ("about", "in_titles"))
-                title_of = about if isinstance(about, list | tuple) else passages
-                shares = dict.fromkeys(within if isinstance(within, list | tuple) else (), IN_TITLE)
-                shares |= dict.fromkeys(title_of, 1.0)
-                entities[node.id] = _Entity(
-                    PassageLink(links[0][1].type, node.id),
-                    (len(passages), node.order),
-                    read.numbers(passages),
-                    np.array([shares.get(passage, UNTITLED) for passage in passages]),
-                )
-        read.by_id.update(entities)  # other threads read it meanwhile
-
-    def _ends(self, of_nodes: Sequence[list[tuple[str, Link]]]) -> list[list[str]]:
-        """Return the passages at the ends of each node's links: all, or more than are followed."""
-        step = self.options.max_passages_per_entity + 1
-        ends = [list(dict.fromkeys(other for other, _ in links)) for links in of_nodes]
-        passages: list[list[str]] = [[] for _ in ends]
-        for start in range(0, max(map(len, ends), default=0), step):
-            parts = [
-                others[start : start + step] if len(of_node) < step else []
-                for others, of_node in zip(ends, passages, strict=True)
-            ]
-            existing = self.passages.known(other for part in parts for other in part)
-            for of_node, part in zip(passages, parts, strict=True):
-                of_node += [other for other in part if other in existing]
-        return passages
+        existing = self.passages.known(other for links in of_nodes for other, _ in links)
+        for node, links in zip(nodes, of_nodes, strict=True):
+            passages = list(dict.fromkeys(other for other, _ in links if other in existing))
+            if 1 < len(passages) <= limit:
+                link, place = PassageLink(links[0][1].type, node.id), (len(passages), node.order)
+                yield _Entity(link, place, self._numbering(passages), np.ones(len(passages)))
 
     def _links(self, ids: Sequence[str]) -> Iterator[list[tuple[str, Link]]]:
-        """Return for each node the nodes at the other ends of its links, and the links."""
+        """Yield the links of each node, with the ids of the nodes at the other ends."""
         outgoing = self.graph.reader.links_of(ids)
         incoming = self.graph.reader.links_of(ids, incoming=True)
         types = self.types
@@ -247,64 +403,16 @@ class LinkGraph:
             yield ends if types is None else [end for end in ends if end[1].type in types]
 
 
-Numbers = npt.NDArray[np.int64]
-
-
-class _Entity(NamedTuple):
-    """An entity between passages.
-
-    Attributes:
-        link: What it is as a connection.
-        place: In how many passages it is, and its order.
-        passages: The numbers of these.
-        shares: Of its rarity that it counts, by passage.
-    """
-
-    link: PassageLink
-    place: tuple[int, int]
-    passages: Numbers
-    shares: Floats
-
-
-_RAREST = attrgetter("place")
-
-
-class _LinkedEntities:
-    """Hold entities that were read of a state.
-
-    Many threads may read and add at once; passages are numbered in the order they are seen.
-
-    Attributes:
-        by_id: The entities; None for other nodes, and for entities not to follow.
-        passages: The passages, by number.
-    """
-
-    def __init__(self) -> None:
-        self._numbering = mutex()
-        self.by_id: dict[str, _Entity | None] = {}
-        self.passages: list[str] = []
-        self._numbers: dict[str, int] = {}
-
-    def numbers(self, passages: Sequence[str]) -> Numbers:
-        """Return the numbers of passages."""
-        with self._numbering:
-            for passage in passages:
-                if passage not in self._numbers:
-                    self._numbers[passage] = len(self.passages)
-                    self.passages.append(passage)
-        return np.fromiter(map(self._numbers.__getitem__, passages), np.int64, len(passages))
-
-
 def _strongest(
     entities: Sequence[_Entity], columns: Numbers, size: int, shape: tuple[int, ...]
 ) -> tuple[Floats, npt.NDArray[np.int32]]:
-    """Return how strongest entities connect rows and columns, and by which entity, the first one.
+    """Return the highest strengths of connections by entities, and the first such entities.
 
     Args:
         entities: The entities.
-        columns: Those of the passages of all entities, one entity after the other.
+        columns: The columns of the passages of all entities, one entity after the other.
         size: The number of passages.
-        shape: Rows, which have the first columns, and columns.
+        shape: The number of rows, which have the first columns, and the number of columns.
     """
     counts = [len(entity.shares) for entity in entities]
     rarity = {n: math.log((size + 1) / n) / math.log(size + 1) for n in {*counts}}
@@ -314,7 +422,7 @@ def _strongest(
     of_pairs = np.arange(len(sizes)).repeat(sizes)[is_row]
     rows, own = columns[is_row], shares[is_row]
     count_of = sizes[of_pairs]
-    # Of each pair of an entity and a row the places of the entity's passages.
+    # positions of the entity's passages, for each pair of an entity and a row
     first = (np.cumsum(sizes) - sizes)[of_pairs] - (np.cumsum(count_of) - count_of)
     at = np.arange(count_of.sum()) + first.repeat(count_of)
     strengths = np.maximum(shares[at], own.repeat(count_of))
@@ -326,6 +434,6 @@ def _strongest(
     highest = np.zeros(shape[0] * shape[1])
     np.maximum.at(highest, cells, strengths)
     strongest = np.zeros(len(highest), np.int32)
-    best = (strengths == highest[cells]).nonzero()[0][::-1]  # the first one is written last
+    best = (strengths == highest[cells]).nonzero()[0][::-1]  # the first entity is written last
     strongest[cells[best]] = of_cells[best]
     return highest.reshape(shape), strongest.reshape(shape)

@@ -1,9 +1,9 @@
-"""Follow links from the first hits to passages that do not match the query themselves."""
+"""A retriever that follows links from the first hits to passages that do not match the query."""
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from heapq import nlargest, nsmallest
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -26,12 +26,10 @@ from ..similarities.bm25 import Bm25
 from ..token_budget import without_budget
 from ..tracing import start_span
 from ..validation import check_top_k
-from .link_graph import LinkGraph, LinkMatrix, LinkOptions
+from .link_graph import LinkGraph, LinkIndex, LinkMatrix, LinkOptions, NamedTitle
 from .link_scores import (
-    NamedTitle,
     Pair,
     QueryWords,
-    TitleIndex,
     best_pairs,
     best_paths,
     least_repeating,
@@ -45,77 +43,79 @@ if TYPE_CHECKING:
 NAMED = "named"
 """The ``similarity`` of evidence for a passage whose title the query names."""
 
-_GO_ON = 5  # passages that links led to from which links are followed once more
+_GO_ON = 5  # linked passages from which links are followed once more
 
 
 class LinkRetriever(PlannedRetriever):
-    """Retrieve first hits, follow links from them, and rank the linked pairs of passages.
+    """Retrieve first hits, follow links from the hits, and rank the linked pairs of passages.
 
-    Choose it if an answer needs two passages, of which the question describes the second by what
-    only the first says ("the author of Brand" is in one, where he studied in another). Questions
-    that one passage answers keep their first hit. A ``LinkRetriever`` around another one goes
+    Choose it if an answer needs two passages, and only the first one names what the second one
+    says ("the author of Brand" is in one passage, where he studied in another). Questions that
+    one passage answers keep their first hit. A ``LinkRetriever`` around another one follows links
     farther.
 
-    Passages whose title the query names, word for word, count as much as the first hit, whether
-    they are hits or not, and stand before it; of several with one title the best ``named`` by
-    their words do. The words of such a name count in the passages that mention all of it, and
-    nowhere else.
+    Passages whose title the query names, word for word, count as much as the first hit and are
+    ranked before it. Of several passages with one title, the best ``named`` by their words count.
+    The words of such a name count only in passages that mention all of it.
 
     Each of the first ``seeds`` hits forms a pair with each passage that is linked to it, directly
-    or through an entity. A pair's score is the score of the hit, and what the other passage adds
+    or through an entity. A pair's score is the score of the hit and what the other passage adds
     to the query's words in it, lowered if the connection is weak::
 
         pair(hit, other) = pair_weight * strength ** strength_exponent
                            * (score(hit) + gain(other | hit))
 
     ``gain`` is the sum over the query's terms of how much more BM25 gives the other passage than
-    the hit; if the hits' scores are of another kind, it is scaled to them by the best BM25 score
-    of the seeds. A passage's score is that of its best pair, or its own score if that is higher;
-    ties are ranked by their own scores. The strength of a connection through an entity is the
-    entity's rarity, ``log((N + 1) / n) / log(N + 1)`` of N passages of which n mention it, and
-    2/3 of that if it is the title of neither passage, 3/4 if it stands in that of one among other
-    words; the strength of a link is its weight, at most 1. Links are followed in both directions.
+    the hit. If the hits' scores are of another kind, the gain is scaled to them by the best BM25
+    score of the seeds. A passage's score is that of its best pair, or its own score if that is
+    higher. Ties are ranked by the passages' own scores.
 
-    From the best five passages that links lead to, links are followed once more, to passages that
-    have words of the query which both of the pair lack. Such a path scores like a pair::
+    The strength of a connection through an entity is the entity's rarity,
+    ``log((N + 1) / n) / log(N + 1)`` for N passages of which n mention it. If the entity is a
+    name and the title of neither passage, the strength is 2/3 of the rarity, or 3/4 if the name
+    is in the title of one among other words. The strength of a direct link is its weight, at most
+    1. Links are followed in both directions.
+
+    From the best five linked passages, links are followed once more, to passages that have words
+    of the query which both passages of the pair lack. Such a path scores like a pair::
 
         path(hit, second, third) = path_weight * strength ** strength_exponent
                                    * (pair(hit, second) + gain(third | hit, second))
 
-    At last a passage that repeats what others before it have of the query is put behind those
-    that do not, and so is the third of one title (``repetition``).
+    At the end, passages that repeat query words of the passages before them are ranked lower, and
+    so is the third passage of one title (``repetition``).
 
-    Scores a path of passages like Asai et al., "Learning to retrieve reasoning paths over
-    Wikipedia graph", 2020, and Godbole et al., "Multi-step entity-centric information retrieval
-    for multi-hop question answering", 2019, but by words instead of a trained model.
+    The scores of paths follow Asai et al., "Learning to retrieve reasoning paths over Wikipedia
+    graph", 2020, and Godbole et al., "Multi-step entity-centric information retrieval for
+    multi-hop question answering", 2019, but by words instead of a trained model.
 
     Args:
-        inner: Retrieves the first hits, passages of ``graph``.
+        inner: The retriever of the first hits, passages of ``graph``.
         graph: The node graph whose links are followed.
-        via: The group of entities between passages (of ``EntityExtractor``, or any group that is
-            linked to them); None to follow only links from passage to passage.
-        types: The types of links to follow; None for all.
-        top_k: How many nodes to return at most.
+        via: The group between passages: of ``EntityExtractor``, whose names link the passages, or
+            any group whose nodes are linked to passages. None: only links from passage to passage.
+        types: The types of links to follow. None: all. Names link passages by ``"member"``.
+        top_k: The maximum number of results.
         options: How far links are followed, and how pairs score.
-        bm25: Weighs the query's words; None for the inner retriever's own ``Bm25`` if it has one.
-        filters: Conditions on metadata, for hits and linked passages. What a hit met by the
-            conditions of the retriever that found it, the passages that it leads to meet, too.
+        bm25: The weights of the query's words. None: the inner retriever's ``Bm25`` if it has one.
+        filters: Conditions on metadata, for hits and linked passages. Linked passages also meet
+            the conditions of the retriever that found the hit.
         **output: ``output_format`` and ``join``, see ``OutputOptions``.
 
     Raises:
         UnknownGroupError: If the graph has no group ``via``.
-        TypeError: If an argument is no retriever, no graph or no number.
-        ValueError: If a number is out of range; in a retrieval, if the hits are not of the group
-            that the entities are linked to.
+        TypeError: If an argument has the wrong type.
+        ValueError: If a number is out of range, or ``via`` is a group of ``EntityExtractor`` with
+            ``scope="group"``. In a retrieval, if the hits are not of the group that ``via`` links.
 
     Example:
         >>> from nodekin.nodegraph import EntityExtractor
         >>> from nodekin.retrievers import Retriever
         >>> graph = NodeGraph()
-        >>> ids = graph.add(["Brand\\nA play by Henrik Ibsen.", "Henrik Ibsen\\nBorn in Skien."])
-        >>> graph.create_node_group("entity", EntityExtractor(), scope="group")
+        >>> ids = graph.add(["Brand\nA play by Henrik Ibsen.", "Henrik Ibsen\nBorn in Skien."])
+        >>> graph.create_node_group("entity", EntityExtractor())
         >>> retriever = LinkRetriever(Retriever(graph, "ROOT"), graph, via="entity")
-        >>> [result.node.text.split("\\n")[0] for result in retriever("Who wrote the play Brand?")]
+        >>> [result.node.text.split("\n")[0] for result in retriever("Who wrote the play Brand?")]
         ['Brand', 'Henrik Ibsen']
     """
 
@@ -136,9 +136,9 @@ class LinkRetriever(PlannedRetriever):
     ) -> None:
         super().__init__(top_k=check_top_k(top_k), **output)
         if not isinstance(graph, NodeGraph):
-            raise TypeError(f"graph is a NodeGraph, not {graph!r:.80}")
+            raise TypeError(f"graph must be a NodeGraph, got {graph!r:.80}")
         if via is not None:
-            graph.reader.lineage(via)
+            LinkIndex.open(graph, via)
         self.inner = as_retriever(inner)
         check_in_graph(self.inner, "LinkRetriever")
         self.graph = graph
@@ -160,21 +160,20 @@ class LinkRetriever(PlannedRetriever):
         """Return the results of each query as a plan."""
         assert limit is not None
         conditions = all_of(self.filters, filters)
-        hit_count = max(limit, self.options.seeds)
         with without_budget():
-            hits = yield from Find(self.inner, queries, hit_count, conditions)
+            hits = yield from Find(self.inner, queries, max(limit, self.options.seeds), conditions)
         hit_conditions = HitConditions(conditions)
-        return (
-            yield from Compute(
-                lambda: [
-                    self._follow_links(query, query_hits, limit, hit_conditions)
-                    for query, query_hits in zip(queries, hits, strict=True)
-                ]
-            )
-        )
+
+        def follow_all() -> list[Results]:
+            return [
+                self._follow_links(query, query_hits, limit, hit_conditions)
+                for query, query_hits in zip(queries, hits, strict=True)
+            ]
+
+        return (yield from Compute(follow_all))
 
     def with_filters(self, filters: Filters | None) -> Self:
-        """Return a copy whose own conditions are these; see ``Retriever.with_filters``."""
+        """Return a copy with other conditions; see ``Retriever.with_filters``."""
         parse_filters(filters)
         other = copy.copy(self)
         other.filters = filters
@@ -183,7 +182,7 @@ class LinkRetriever(PlannedRetriever):
     def _follow_links(
         self, query: str, hits: Results, limit: int, conditions: HitConditions
     ) -> Results:
-        """Rank hits and the passages that are linked to the first of them."""
+        """Rank hits and the passages that are linked to the first hits."""
         with start_span(self.name, query=query, via=self.via, hits=len(hits)) as span:
             results = self._ranked(query, hits, limit, conditions, span.attributes)
             span.attributes["results"] = len(results)
@@ -197,43 +196,41 @@ class LinkRetriever(PlannedRetriever):
         conditions: HitConditions,
         attributes: dict[str, Any],
     ) -> Results:
-        """Rank hits and linked passages, while the graph's lock is held."""
         own_hits = [hit for hit in hits if hit.node.graph is self.graph]
         if not own_hits:
             return hits[:limit]
         group = own_hits[0].node.group
         self._check_group(group)
-        index = self.bm25.open(self.graph, group)
-        index.ready()
+        words_index = self.bm25.open(self.graph, group)
+        words_index.ready()
+        options = self.options
         lowest = min(0.0, min(hit.score for hit in hits))  # a reranker's scores may be negative
         with self.graph.reader.reading(*[group] if self.via is None else [group, self.via]):
-            index.sync()
-            passages = index.passages()
-            titles = self._titles(query)
-            words = QueryWords(query, self.bm25, index, passages, self.graph, titles)
+            words_index.sync()
+            passages = words_index.passages()
+            index = None if self.via is None else LinkIndex.open(self.graph, self.via)
+            titles: list[NamedTitle] = []
+            if index is not None:
+                index.sync()
+                titles = index.named(query) if options.named else []
+            words = QueryWords(query, self.bm25, words_index, passages, self.graph, titles)
             first = hits[0].score
             hits = words.without_parts_of_names(hits, lowest)
             hits = self._with_named(query, hits, first, titles, words, passages, conditions)
             own_hits = [hit for hit in hits if hit.node.graph is self.graph]
             scores = {hit.node.id: hit.score - lowest for hit in own_hits}
-            seeds = _seeds(own_hits, passages, conditions)[: self.options.seeds]
-            size = index.statistics(query).size
+            seeds = _seeds(own_hits, passages, conditions)[: options.seeds]
+            size = words_index.statistics(query).size
+            allowed = _any(seed.allowed for seed in seeds)
             links = LinkGraph(
-                self.graph, group, passages, _any(seeds), size, self.via, self.types, self.options
+                self.graph, passages, allowed, size, self.via, index, self.types, options
             )
             matrix = links.connections([seed.id for seed in seeds])
             _keep_allowed(matrix, [seed.allowed for seed in seeds])
             terms = words.scores(matrix.passages)
             seed_scores = [scores[seed.id] for seed in seeds]
-            positions = max(limit, self.options.seeds)
-            pairs = best_pairs(
-                matrix,
-                seed_scores,
-                terms,
-                self.options.strength_exponent,
-                self.options.pair_weight,
-                max(positions, _GO_ON),
-            )
+            positions = max(limit, options.seeds)
+            pairs = best_pairs(matrix, seed_scores, terms, options, max(positions, _GO_ON))
             scale = score_scale(seed_scores, terms[: len(seeds)].sum(axis=1)) if seeds else 0.0
             by_id = {seed.id: seed for seed in seeds}
             covered = dict(zip(by_id, terms, strict=False))
@@ -243,10 +240,10 @@ class LinkRetriever(PlannedRetriever):
             for path in paths.values():
                 filters[path.partner] = by_id[pairs[path.partner].partner].filters
             better = {i: p for i, p in paths.items() if i not in pairs or p.score > pairs[i].score}
-            pairs = {**pairs, **better}
-            ranking = self._rank_pairs(hits, pairs, lowest, positions)[:positions]
-            ranking = self._without_repetition(ranking, words, passages, scale)
-            return self._with_evidence(query, ranking[:limit], filters)
+            ranking = self._rank_pairs(hits, {**pairs, **better}, lowest, positions)[:positions]
+            if options.repetition:
+                ranking = self._without_repetition(ranking, words, passages, index, scale)
+            return self._with_evidence(query, ranking[:limit], links, filters)
 
     def _paths(
         self,
@@ -258,42 +255,20 @@ class LinkRetriever(PlannedRetriever):
         scale: float,
         limit: int,
     ) -> dict[str, Pair]:
-        """Follow links once more, from the best passages that links led to."""
-        options = self.options
+        """Follow links once more, from the best linked passages."""
         linked = [item for item in pairs.items() if item[0] not in seeds]
-        best = nlargest(
-            _GO_ON if options.path_weight else 0, linked, key=lambda item: item[1].score
-        )
+        count = _GO_ON if self.options.path_weight else 0
+        best = nlargest(count, linked, key=lambda item: item[1].score)
         if not best:
             return {}
-
         matrix = links.connections([i for i, _ in best])
         terms = scale * words.scores(matrix.passages)
         partners = [pair.partner for _, pair in best]
         of_partners = np.array([terms_of_seeds[partner] for partner in partners])
         covered = np.maximum(terms[: len(best)], scale * of_partners)
         _keep_allowed(matrix, [seeds[partner].allowed for partner in partners])
-        return best_paths(
-            matrix,
-            [pair.score for _, pair in best],
-            terms,
-            covered,
-            options.strength_exponent,
-            options.path_weight,
-            limit,
-        )
-
-    def _titles(self, query: str) -> list[NamedTitle]:
-        """Return the titles of passages that the query names."""
-        index = self._title_index()
-        return index.named(query) if index is not None and self.options.named else []
-
-    def _title_index(self) -> TitleIndex | None:
-        if self.via is None or not (self.options.named or self.options.repetition):
-            return None
-        index = TitleIndex.open(self.graph, self.via)
-        index.sync()
-        return index
+        scores = [pair.score for _, pair in best]
+        return best_paths(matrix, scores, terms, covered, self.options, limit)
 
     def _with_named(
         self,
@@ -305,10 +280,9 @@ class LinkRetriever(PlannedRetriever):
         passages: Passages,
         conditions: HitConditions,
     ) -> Results:
-        """Return the hits with the passages whose title the query names in front of them.
+        """Insert the passages whose title the query names before the hits.
 
-        Of those with the same title the best by their own words; each meets the conditions of a
-        hit, and has the score of the first one.
+        Such a passage meets the conditions of a hit, and has the score of the first hit.
         """
         if not titles:
             return hits
@@ -321,16 +295,14 @@ class LinkRetriever(PlannedRetriever):
             existing = passages.known(title.about)
             about = [passage for passage in title.about if passage in existing]
             order = np.argsort(-words.scores(about).sum(axis=1), kind="stable")
-            allowed = [
-                (about[position], filters)
-                for position in order
-                for meets, filters in meeting
-                if meets is None or meets(about[position])
-            ]
-            best = dict(reversed(allowed))  # the first conditions that each meets
-            chosen = list(dict.fromkeys(passage for passage, _ in allowed))[: self.options.named]
+            allowed: dict[str, Filters | None] = {}  # with the first conditions that each meets
+            for position in order:
+                for meets, filters in meeting:
+                    if meets is None or meets(about[position]):
+                        allowed.setdefault(about[position], filters)
+            chosen = list(allowed)[: self.options.named]
             for node in self.graph.reader.nodes_by_id(chosen):
-                match = Evidence(node, score, NAMED, query, filters=best[node.id])
+                match = Evidence(node, score, NAMED, query, filters=allowed[node.id])
                 before = by_id[node.id].evidence if node.id in by_id else ()
                 named[node.id] = ScoredNode(node, score, (match, *before))
         return [*named.values(), *(hit for hit in hits if hit.node.id not in named)]
@@ -340,19 +312,16 @@ class LinkRetriever(PlannedRetriever):
         ranking: Sequence[_Ranked],
         words: QueryWords,
         passages: Passages,
+        index: LinkIndex | None,
         scale: float,
     ) -> list[_Ranked]:
-        """Put passages that repeat the query's words in those before them behind others."""
-        if not self.options.repetition:
-            return [*ranking]
+        """Rank passages lower that repeat the query's words in passages before them."""
         existing = passages.known([r.node.id for r in ranking])
         native = [r.node.graph is self.graph and r.node.id in existing for r in ranking]
-        own = words.scores(
-            [r.node.id for r, is_ours in zip(ranking, native, strict=True) if is_ours]
-        )
+        own_ids = [r.node.id for r, is_own in zip(ranking, native, strict=True) if is_own]
+        own = words.scores(own_ids)
         terms = np.zeros((len(ranking), own.shape[1]))
         terms[native] = scale * own
-        index = self._title_index()
         order = least_repeating(
             [ranked.score for ranked in ranking],
             terms,
@@ -363,15 +332,15 @@ class LinkRetriever(PlannedRetriever):
         return [ranking[position]._replace(score=score) for position, score in order]
 
     def _check_group(self, group: str) -> None:
-        """Check that the entities are linked to the group of the hits, if to one group only."""
+        """Check that the hits are of the group that the entities link, if that is one group."""
         if self.via is None:
             return
         entities = self.graph.reader.lineage(self.via)[-1]
-        if entities.scope == "group" and entities.parent != group:
+        is_bound = entities.scope == "group" or LinkIndex.open(self.graph, self.via) is not None
+        if is_bound and entities.parent != group:
             raise ValueError(
-                f"the hits are of group {group!r}, and {self.via!r} is linked to "
-                f"{entities.parent!r}; let the inner retriever answer with that: "
-                f"target={entities.parent!r}"
+                f"the hits must be of group {entities.parent!r}, which {self.via!r} links, got "
+                f"{group!r}; set target={entities.parent!r} in the inner retriever"
             )
 
     def _rank_pairs(
@@ -398,36 +367,39 @@ class LinkRetriever(PlannedRetriever):
         return ranking
 
     def _with_evidence(
-        self, query: str, ranking: Sequence[_Ranked], filters: Mapping[str, Filters | None]
+        self,
+        query: str,
+        ranking: Sequence[_Ranked],
+        links: LinkGraph,
+        filters: Mapping[str, Filters | None],
     ) -> Results:
         """Return results whose evidence has the other passage of the pair and the entity.
 
         Args:
             query: The query.
             ranking: The results.
-            filters: The conditions of each seed, one of which is in every pair.
+            links: The connections.
+            filters: The conditions of each seed. Every pair has a seed.
         """
         pairs = [ranked.pair for ranked in ranking if ranked.pair is not None]
-        ids = list(dict.fromkeys(node_id for pair in pairs for node_id in pair.ends))
-        nodes = dict(zip(ids, self.graph.reader.nodes_by_id(ids), strict=True))
+        ids = list(dict.fromkeys(pair.partner for pair in pairs))
+        partners = dict(zip(ids, self.graph.reader.nodes_by_id(ids), strict=True))
+        entities = links.entity_nodes(p.connection.entity for p in pairs if p.connection.entity)
         results = []
         for score, _, node, evidence, pair in ranking:
             if pair is not None:
-                link = f"link {pair.connection.type!r}"
+                kind, entity = pair.connection
+                ends = [partners[pair.partner], *([entities[entity]] if entity else ())]
                 conditions = filters.get(pair.partner) or filters.get(node.id)
-                evidence = (
-                    *(
-                        Evidence(nodes[node_id], score, link, query, filters=conditions)
-                        for node_id in pair.ends
-                    ),
-                    *evidence,
-                )
+                link = f"link {kind!r}"
+                own = (Evidence(end, score, link, query, filters=conditions) for end in ends)
+                evidence = (*own, *evidence)
             results.append(ScoredNode(node, score, evidence))
         return results
 
 
 class _Ranked(NamedTuple):
-    """A passage with the score of its best pair, or its own."""
+    """A passage with the score of its best pair, or its own score."""
 
     score: float
     own_score: float
@@ -444,9 +416,9 @@ class _Seed(NamedTuple):
     """A hit from which links are followed.
 
     Attributes:
-        id: The node's id.
-        allowed: Says which passages meet its conditions; None if all do.
-        filters: Its conditions.
+        id: The id of the node.
+        allowed: A function from a passage to whether it meets the hit's conditions. None: all do.
+        filters: The conditions.
     """
 
     id: str
@@ -457,7 +429,7 @@ class _Seed(NamedTuple):
 def _seeds(hits: Results, passages: Passages, conditions: HitConditions) -> list[_Seed]:
     """Return the hits that are passages, each once, with their conditions.
 
-    A hit that does not meet its conditions any more, since it was changed, is none.
+    A changed hit that no longer meets its conditions is left out.
     """
     existing = passages.known([hit.node.id for hit in hits])
     meeting: dict[int, Meets | None] = {}
@@ -474,25 +446,24 @@ def _seeds(hits: Results, passages: Passages, conditions: HitConditions) -> list
     return list(seeds.values())
 
 
-def _any(seeds: Sequence[_Seed]) -> Meets | None:
-    """Return what says whether a passage meets the conditions of any seed; None if all do."""
-    meeting = {id(seed.allowed): seed.allowed for seed in seeds}.values()
-    existing = [meets for meets in meeting if meets is not None]
-    if not existing or len(existing) < len(meeting):
+def _any(conditions: Iterable[Meets | None]) -> Meets | None:
+    """Return a function from a passage to whether it meets any condition. None: all do."""
+    distinct = {id(meets): meets for meets in conditions}.values()
+    existing = [meets for meets in distinct if meets is not None]
+    if not existing or len(existing) < len(distinct):
         return None
-    return (
-        existing[0]
-        if len(existing) == 1
-        else lambda passage: any(meets(passage) for meets in existing)
-    )
+    if len(existing) == 1:
+        return existing[0]
+    return lambda passage: any(meets(passage) for meets in existing)
 
 
 def _keep_allowed(matrix: LinkMatrix, allowed: Sequence[Meets | None]) -> None:
-    """Remove connections that lead to what does not meet the conditions of their seed.
+    """Remove connections to passages that do not meet the conditions of the seed.
 
     Args:
         matrix: The connections.
-        allowed: Says which passages do, by row of the matrix; None if all do.
+        allowed: Functions from a passage to whether it meets the conditions, by row of the
+            matrix. None: all do.
     """
     left_out: dict[int, npt.NDArray[np.bool_]] = {}
     for row, meets in enumerate(allowed):
