@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from array import array
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from sys import intern
-from typing import NamedTuple, overload
+from typing import Any, NamedTuple, overload
 
 from ..errors import check_integer
 from ..node import LinkedText, Node
@@ -192,6 +192,10 @@ class _Passage:
     keys: list[str] = field(default_factory=list)
 
 
+_Written = dict[str, tuple[bool, bool]]
+"""By word: whether passages write it in lowercase at least as often, and whether at all."""
+
+
 class NameIndex:
     """An index of the names in passages, which follows changes.
 
@@ -217,10 +221,11 @@ class NameIndex:
         self._about: dict[str, list[int]] = {}  # passages by the key of their title
         self._writers: dict[str, list[int]] = {}  # passages that write a name themselves
         self._having: dict[str, list[int]] = {}  # passages that have a name
+        self._lengths: defaultdict[str, Counter[int]] = defaultdict(Counter)  # by two characters
+        self._has_postings = True  # the index of a state makes them at the first change
         self._first: dict[str, array[int]] = {}  # by a word that a sentence begins with
         self._inner: dict[str, array[int]] = {}  # by a word that a name may begin or end with
         self._titled: dict[str, array[int]] = {}  # by a word that a name in a title may begin with
-        self._lengths: defaultdict[str, Counter[int]] = defaultdict(Counter)  # by two characters
 
     # What the index says
 
@@ -276,6 +281,38 @@ class NameIndex:
             return False
         return all(map(self._is_lower, key.split(" ")))
 
+    # The state
+
+    def state(self) -> dict[str, Any]:
+        """Return the index as JSON."""
+        passages = [
+            [p.id, p.order, p.mentions, p.title_key, p.names, p.keys]
+            for p in self._passages.values()
+        ]
+        return {"lower": self._lower, "upper": self._upper, "passages": passages}
+
+    @classmethod
+    def from_state(cls, extractor: EntityExtractor, state: Mapping[str, Any]) -> NameIndex:
+        """Return the index of a state."""
+        index = cls(extractor)
+        index._lower.update(state["lower"])
+        index._upper.update(state["upper"])
+        index._count = len(state["passages"])
+        index._has_postings = False
+        for number, (i, order, mentions, title, names, keys) in enumerate(state["passages"]):
+            keys = [*map(intern, keys)]
+            passage = _Passage(i, order, Mentions(*mentions), intern(title), names, keys)
+            index._passages[number], index._numbers[i] = passage, number
+            for key in names:
+                index._writers.setdefault(key, []).append(number)
+            for key in keys:
+                index._having.setdefault(key, []).append(number)
+            if title:
+                index._about.setdefault(title, []).append(number)
+        for key in index._writers.keys() | index._about.keys():
+            index._note_length(key, 1)
+        return index
+
     # Changes
 
     def update(
@@ -289,15 +326,20 @@ class NameIndex:
         """
         was: dict[str, bool] = {}  # by key, whether it was a name before
         touched: set[str] = set()
-        before: dict[str, tuple[bool, bool]] = {}
+        before: _Written | None = {} if self._passages else None
+        if not self._has_postings:
+            self._has_postings = True
+            for number, passage in self._passages.items():
+                self._post(number, passage.mentions, runs_of(passage.mentions.runs))
         for number in [self._numbers[i] for i in removed if i in self._numbers]:
             self._withdraw(number, was, touched)
             passage = self._passages.pop(number)
             del self._numbers[passage.id]
             self._count_words(passage.mentions.lower, runs_of(passage.mentions.runs), -1, before)
         new = {number: runs for number, runs in (self._enter(*row, before) for row in added)}
-        flipped = [word for word, (small, _) in before.items() if self._small(word) != small]
-        retitled = [word for word, (_, lower) in before.items() if self._is_lower(word) != lower]
+        written = (before or {}).items()
+        flipped = [word for word, (small, _) in written if self._small(word) != small]
+        retitled = [word for word, (_, lower) in written if self._is_lower(word) != lower]
         others = {n for word in flipped for n in self._first.get(word, ()) if n in self._passages}
         changed = {n: runs_of(self._passages[n].mentions.runs) for n in others.difference(new)}
         for number in changed:
@@ -318,7 +360,7 @@ class NameIndex:
         passage_id: str,
         order: int,
         mentions: Mentions,
-        before: dict[str, tuple[bool, bool]],
+        before: _Written | None,
     ) -> tuple[int, list[Run]]:
         """Give a new passage a number, and count its words."""
         number = self._numbers[passage_id] = self._count
@@ -328,26 +370,32 @@ class NameIndex:
         )
         runs = runs_of(mentions.runs)
         self._count_words(mentions.lower, runs, 1, before)
+        self._post(number, mentions, runs)
+        return number, runs
+
+    def _post(self, number: int, mentions: Mentions, runs: Iterable[Run]) -> None:
+        """Add a passage to the postings."""
         first = {run.plain[0] for run in runs if run.begins}
         inner = {run.plain[at] for run in runs for at in run.limits if at >= run.begins}
-        titled: set[str] = set()
-        for run in runs_of(mentions.title_runs):
-            titled.update(run.plain[at] for at in run.limits)
+        titled = {run.plain[at] for run in runs_of(mentions.title_runs) for at in run.limits}
         for postings, words in ((self._first, first), (self._inner, inner), (self._titled, titled)):
             for word in words:
                 postings.setdefault(word, array("I")).append(number)
-        return number, runs
 
     def _count_words(
-        self, lower: str, runs: Iterable[Run], sign: int, before: dict[str, tuple[bool, bool]]
+        self, lower: str, runs: Iterable[Run], sign: int, before: _Written | None
     ) -> None:
-        upper = (
+        """Count words, and note how they were written before. None: there were no passages."""
+        upper = [
             plain
             for run in runs
             for word, plain in zip(run.words[run.begins :], run.plain[run.begins :], strict=True)
             if word[0].isupper()
-        )
+        ]
         for counts, words in ((self._lower, lower.split()), (self._upper, upper)):
+            if before is None:
+                counts.update(words)
+                continue
             for word in words:
                 if word not in before:
                     before[word] = self._small(word), self._is_lower(word)

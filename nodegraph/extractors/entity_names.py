@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Iterator, Mapping
-from itertools import pairwise
 from typing import NamedTuple
 
 from ..lazy_names import lazy_pattern
@@ -30,7 +29,7 @@ _RUN = lazy_pattern(
     rf"(?:(?:{_JOINING}|{_LOOSE}) ){{0,2}}(?:{_CAPITAL}|\d+(?!{_LETTER})))*"
 )
 
-_WORD = lazy_pattern(rf"{_LETTER}+(?:['’]{_LETTER}+)*")
+_SEPARATORS = str.maketrans("-–.", "   ")  # of words in a run
 
 _LOWER = lazy_pattern(rf"(?<!{_LETTER})[^\W\d_{_UPPER}{UNSPACED}]+")
 
@@ -178,15 +177,13 @@ class Run(NamedTuple):
     breaks: frozenset[int]
     begins: bool
 
-    def __str__(self) -> str:
-        """Return the compact form: a dot before the first word if it begins a sentence."""
-        ends = ("," if at + 1 in self.breaks else "" for at in range(len(self.words)))
-        words = " ".join(f"{word}{end}" for word, end in zip(self.words, ends, strict=True))
-        return f".{words}" if self.begins else words
-
     @classmethod
     def from_str(cls, compact: str) -> Run:
-        """Return the run of a compact form."""
+        """Return the run of a compact form, as ``parse`` writes it.
+
+        The form has a dot before the first word if the word begins a sentence, and a comma before
+        each break.
+        """
         begins = compact.startswith(".")
         words = compact[begins:].split(" ")
         breaks: frozenset[int] = frozenset()
@@ -272,7 +269,7 @@ def parse(title: str, body: str) -> Mentions:
         body: The text without the title.
     """
     texts = [_folded(title), _folded(body)]
-    title_runs, runs = ("\n".join(str(_run(m)) for m in _RUN.finditer(text)) for text in texts)
+    title_runs, runs = ("\n".join(map(_compact, _RUN.finditer(text))) for text in texts)
     names: dict[str, str] = {}
     for parts in _QUOTED.findall(texts[1]):
         name = "".join(parts)
@@ -294,18 +291,14 @@ def _is_long(key: str) -> bool:
 
 def is_unspaced(text: str) -> bool:
     """Return whether a text contains a script without spaces."""
-    return _HAS_UNSPACED.search(text) is not None
+    return not text.isascii() and _HAS_UNSPACED.search(text) is not None
 
 
-def _run(match: re.Match[str]) -> Run:
-    text, start = match.group(), match.start()
-    matches = list(_WORD.finditer(text))
-    words = [word.group() for word in matches]
-    pairs = enumerate(pairwise(matches), 1)
-    breaks = frozenset(at for at, (a, b) in pairs if "," in text[a.end() : b.start()])
-    before = match.string[max(0, start - 3) : start]
-    begins = not start or _BEFORE_A_SENTENCE.search(before) is not None
-    return Run(words, [], breaks, begins)
+def _compact(match: re.Match[str]) -> str:
+    words = " ".join(match.group().translate(_SEPARATORS).split())
+    before = match.string[max(0, match.start() - 3) : match.start()]
+    begins = not match.start() or _BEFORE_A_SENTENCE.search(before) is not None
+    return f".{words}" if begins else words
 
 
 def _folded(text: str) -> str:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +18,7 @@ from ...nodegraph.extractors.entity_names import Mentions, names_in
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.hashing import digest
 from ...nodegraph.node import MEMBER, Link, Node
+from ..indexes.array_files import Arrays
 from ..indexes.bm25_scores import Floats, Meets, Passages
 from ..indexes.synced_index import SyncedIndex
 from ..validation import number, whole
@@ -167,6 +169,7 @@ class LinkIndex(SyncedIndex):
 
     def __init__(self, graph: NodeGraph, group: str, extractor: EntityExtractor) -> None:
         self._extractor = extractor
+        self._rules = graph.reader.lineage(group)[-1].version
         super().__init__(graph, group)
 
     @classmethod
@@ -190,6 +193,29 @@ class LinkIndex(SyncedIndex):
         key = ("link index", group, declared.version)
         return graph.reader.shared(key, lambda: cls(graph, group, extractor))
 
+    @property
+    def size(self) -> int:
+        """The number of passages."""
+        return len(self._passages)
+
+    def file_name(self) -> str:
+        """Return the name of the file."""
+        return "links"
+
+    def header(self) -> dict[str, Any]:
+        """Return the rules of the mentions."""
+        return {"kind": "links", "rules": self._rules}
+
+    def arrays(self) -> Arrays:
+        """Return the index as the bytes of a JSON text."""
+        state = json.dumps([self._passages, self._names.state()])
+        return {"state": np.frombuffer(state.encode(), np.uint8)}
+
+    def restore(self, arrays: Arrays) -> None:
+        """Set the empty index to the result of ``arrays``."""
+        self._passages, state = json.loads(arrays["state"].tobytes())
+        self._names = NameIndex.from_state(self._extractor, state)
+
     def clear(self) -> None:
         """Remove everything."""
         self._names = NameIndex(self._extractor)
@@ -200,8 +226,8 @@ class LinkIndex(SyncedIndex):
 
     def remove(self, ids: Sequence[str]) -> None:
         """Remove mentions."""
-        passages = [self._passages.pop(i) for i in ids if i in self._passages]
-        self._forget(self._names.update(passages, ()))
+        if passages := [self._passages.pop(i) for i in ids if i in self._passages]:
+            self._forget(self._names.update(passages, ()))
 
     def add(self, nodes: Sequence[Node], prepared: None = None) -> None:
         """Add mentions."""
