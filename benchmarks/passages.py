@@ -192,7 +192,7 @@ def measured(data: Path) -> Iterator[list[str]]:
         words = Retriever(graph, ROOT, top_k=FUSED_DEPTH)
         sentences = Retriever(graph, default.sentences, target=ROOT, top_k=FUSED_DEPTH)
         both = FusionRetriever([words, sentences], "relative", [3, 1], top_k=FUSED_DEPTH)
-        graph.create_node_group("name", EntityExtractor(), scope="group")
+        graph.create_node_group("name", EntityExtractor())
         linked = [LinkRetriever(inner, graph, via="name") for inner in (words, both)]
         setups = dict(zip(COLUMNS, (words, sentences, both, *linked, default), strict=True))
         figures = compare(dataset, setups, [metric], top_k=DEPTH).figures

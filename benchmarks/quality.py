@@ -161,7 +161,7 @@ def word_systems(dataset: Dataset, cache: Path) -> Iterator[System]:
     graph = graph_of(dataset)
     graph.create_node_group("sentence", split_sentences)
     graph.create_node_group("chunk", SentenceSplitter, chunk_size=160, chunk_overlap=16)
-    graph.create_node_group("entity", EntityExtractor(), scope="group")
+    graph.create_node_group("entity", EntityExtractor())
     whole = Retriever(graph, ROOT, "bm25", top_k=DEPTH)
     lifted = Retriever(graph, "sentence", "bm25", target=ROOT, top_k=DEPTH)
     pool = RecursiveRetriever(graph, ["sentence", "chunk"], target=ROOT, top_k=DEPTH)

@@ -180,7 +180,7 @@ def strategies(models: Mapping[str, Model], plain: Any) -> Iterator[tuple[str, A
 def setups(dataset: Dataset, models: Mapping[str, Model]) -> Iterator[tuple[str, Any]]:
     """Yield plain, links, and each strategy around either and fused with either."""
     graph = graph_of(dataset)
-    graph.create_node_group("entity", EntityExtractor(), scope="group")
+    graph.create_node_group("entity", EntityExtractor())
     plain = Retriever(graph, ROOT, "bm25", top_k=DEPTH)
     links = LinkRetriever(plain, graph, via="entity", top_k=DEPTH)
     bases = {"bm25": plain, "bm25, following links": links}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -20,9 +19,6 @@ CORPUS = ""
 
 DOCUMENT_STRIDE = 1 << 32
 """Order numbers a document takes: its own, and one for each node of a group."""
-
-
-_FEW = 100  # nodes that are put in their places one by one
 
 
 class Stamp(NamedTuple):
@@ -64,66 +60,6 @@ class Derivation:
     def stamp(self) -> Stamp:
         """The derivation without its nodes."""
         return Stamp(self.key, self.rule, self.metadata)
-
-
-@dataclass(frozen=True, slots=True)
-class Amendment:
-    """What is different in a derivation, where that is little.
-
-    Attributes:
-        stamp: What the derivation is known by now.
-        removed: Ids of its nodes that are removed.
-        nodes: Nodes that are new, or replace those of their ids.
-        unlinked: Links that the transform makes no more, of nodes that stay.
-        links: Links that it makes now.
-    """
-
-    stamp: Stamp
-    removed: Sequence[str]
-    nodes: Sequence[Node]
-    unlinked: Sequence[Link]
-    links: Sequence[Link]
-
-    def of(self, old: Derivation | None) -> Derivation:
-        """Return the derivation as it is with the amendment."""
-        old_nodes: Sequence[Node] = () if old is None else old.nodes
-        nodes = self.nodes_of(old_nodes, {node.id: node for node in old_nodes})
-        existing = {node.id for node in nodes}
-        links = {} if old is None else {_ends(link): link for link in old.links}
-        for link in self.unlinked:
-            links.pop(_ends(link), None)
-        links.update((_ends(link), link) for link in self.links)
-        stored = tuple(link for link in links.values() if link.source in existing)
-        return Derivation(*self.stamp, nodes, stored)
-
-    def nodes_of(self, old: Sequence[Node], by_id: Mapping[str, Node]) -> tuple[Node, ...]:
-        """Return the nodes of a derivation as they are with the amendment.
-
-        Args:
-            old: The nodes.
-            by_id: These nodes, perhaps among others.
-        """
-        replaced = [*self.removed, *(node.id for node in self.nodes)]
-        if len(replaced) > _FEW:
-            nodes = {node.id: node for node in old}
-            for node_id in replaced:
-                nodes.pop(node_id, None)
-            nodes.update((node.id, node) for node in self.nodes)
-            return tuple(sorted(nodes.values(), key=_order))
-        batch = list(old)
-        for node in (by_id[node_id] for node_id in replaced if node_id in by_id):
-            del batch[bisect_left(batch, node.order, key=_order)]
-        for node in self.nodes:
-            insort(batch, node, key=_order)
-        return tuple(batch)
-
-
-def _order(node: Node) -> int:
-    return node.order
-
-
-def _ends(link: Link) -> tuple[str, str, str]:
-    return link.source, link.target, link.type
 
 
 def derive_root(document: Document, place: int) -> Derivation:
@@ -276,29 +212,6 @@ def derive(
             )
             links += [Link(node_id, target, kind, derived=True) for kind, target in draft.links]
     return Derivation(*stamp, tuple(nodes), tuple(links))
-
-
-def derive_of_group(name: str, draft: Draft, order: int) -> tuple[Node, list[Link]]:
-    """Make one node of a whole group, and its links.
-
-    Args:
-        name: The group to be made.
-        draft: The node to be; no other one has an equal text.
-        order: Its place among the others.
-    """
-    node_id = _node_id(CORPUS, name, _identity(draft), 0)
-    metadata, content = draft.metadata or NO_METADATA, draft.content
-    node = Node(
-        draft.text,
-        metadata,
-        content,
-        id=node_id,
-        group=name,
-        document_id=CORPUS,
-        order=order,
-        search_text=draft.search_text,
-    )
-    return node, [Link(node_id, target, kind, derived=True) for kind, target in draft.links]
 
 
 def _identity(draft: Draft) -> str:

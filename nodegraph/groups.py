@@ -20,7 +20,7 @@ from .search_text import (
 )
 from .splitters.chunking import strip_span
 from .splitters.headings import TABLE, columns_of, headings_in, sections_of
-from .transforms import AnyRule, FollowingTransform, PatternRule, as_rule
+from .transforms import AnyRule, PatternRule, as_rule
 
 Scope = Literal["node", "group"]
 
@@ -57,13 +57,6 @@ class NodeGroup:
     def trans_node(self) -> bool:
         """Whether the transform sees a Node, or its text."""
         return self.rule.trans_node
-
-    @property
-    def following(self) -> FollowingTransform | None:
-        """The transform, if it sees the whole parent group and can follow its changes."""
-        if self.scope == "node" or isinstance(self.rule, PatternRule):
-            return None
-        return self.rule.following
 
 
 @dataclass(frozen=True, slots=True)

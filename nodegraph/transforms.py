@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 from .document import declared_search_text
 from .models.model_objects import check_named
@@ -52,39 +52,6 @@ def _restore(text: str, content: Any, metadata: dict[str, Any], *fields: Any) ->
     return Draft(text, content, metadata or NO_METADATA, *fields)
 
 
-class RankedDraft(NamedTuple):
-    """A node to be of a group that follows another one.
-
-    Attributes:
-        rank: Nodes are in the order of their ranks, which are unequal.
-        draft: The node; no two have equal texts.
-    """
-
-    rank: tuple[Any, ...]
-    draft: Draft
-
-
-class Follower(Protocol):
-    """What a transform of a whole group knows of it, and brings up to date as nodes change."""
-
-    def update(
-        self, removed: Collection[str], added: Sequence[Node]
-    ) -> dict[str, RankedDraft | None]:
-        """Return what has to be made after nodes were removed (by id), and then others added.
-
-        By a key of the transform's own; None for what is not made any more, or not now. What is
-        not named stays as it was.
-        """
-
-
-@runtime_checkable
-class FollowingTransform(Protocol):
-    """A transform with ``scope="group"`` that need not see the whole group again for a change."""
-
-    def follower(self) -> Follower:
-        """Return an object that knows nothing yet; all nodes are the first that it is given."""
-
-
 @dataclass(frozen=True, slots=True)
 class Rule:
     """Make the drafts of a node by calling a transform.
@@ -96,12 +63,6 @@ class Rule:
 
     call: Transform
     trans_node: bool
-
-    @property
-    def following(self) -> FollowingTransform | None:
-        """The transform, if it can follow changes of a whole group."""
-        call: object = self.call
-        return call if self.trans_node and isinstance(call, FollowingTransform) else None
 
     def of_group(self, nodes: Sequence[Node]) -> list[Draft]:
         """Return what the transform makes of a whole group: of its nodes, or of their texts."""

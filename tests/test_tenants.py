@@ -86,7 +86,7 @@ def corpus(key: str, mixed: bool) -> NodeGraph:
             graph.add(Document(text, {key: tenant}, id=f"{tenant}{number}"))
     if mixed:
         graph.add(Document(f"Green tea, {OURS} x.\nGreen tea, {THEIRS} x.", id="mixed"))
-    graph.create_node_group("entity", EntityExtractor(), scope="group")
+    graph.create_node_group("entity", EntityExtractor())
     ids = [node.id for node in graph.nodes("ROOT")]
     for source in ids:
         for target in ids:

@@ -128,7 +128,7 @@ class Numbering:
         return np.array(numbers, np.int64)
 
 
-class _Entity(NamedTuple):
+class LinkedEntity(NamedTuple):
     """An entity between passages.
 
     Attributes:
@@ -221,7 +221,7 @@ class LinkIndex(SyncedIndex):
         self._names = NameIndex(self._extractor)
         self._passages: dict[str, str] = {}  # ids of passages by the ids of mentions
         self._entities: dict[str, Entity | None] = {}
-        self._links: dict[str, _Entity] = {}
+        self._links: dict[str, LinkedEntity] = {}
         self.numbering = Numbering()
 
     def remove(self, ids: Sequence[str]) -> None:
@@ -251,25 +251,27 @@ class LinkIndex(SyncedIndex):
             self._entities[key] = self._names.entity(key)
         return self._entities[key]
 
-    def entities(self, passages: Iterable[str], limit: int) -> list[_Entity]:
+    def entities(self, passages: Iterable[str], limit: int | None = None) -> list[Entity]:
         """Return the entities of passages that have two passages or more, up to a limit."""
         keys = dict.fromkeys(key for passage in passages for key in self._names.keys_of(passage))
-        followed = []
-        for key in keys:
-            if 1 < self._names.count(key) <= limit and (entity := self.entity(key)) is not None:
-                if key not in self._links:
-                    self._links[key] = self._link(entity)
-                followed.append(self._links[key])
-        return followed
+        counts = ((key, self._names.count(key)) for key in keys)
+        found = (self.entity(k) for k, n in counts if n > 1 and (limit is None or n <= limit))
+        return [entity for entity in found if entity is not None]
 
-    def _link(self, entity: Entity) -> _Entity:
-        shares = dict.fromkeys(entity.in_titles, IN_TITLE) | dict.fromkeys(entity.about, 1.0)
-        return _Entity(
-            PassageLink(MEMBER, entity.key),
-            (len(entity.passages), entity.rank),
-            self.numbering(entity.passages),
-            np.array([shares.get(passage, UNTITLED) for passage in entity.passages]),
-        )
+    def links(self, passages: Iterable[str], limit: int) -> list[LinkedEntity]:
+        """Return the entities of passages that have two passages or more, up to a limit."""
+        return [self._link(entity) for entity in self.entities(passages, limit)]
+
+    def _link(self, entity: Entity) -> LinkedEntity:
+        if entity.key not in self._links:
+            shares = dict.fromkeys(entity.in_titles, IN_TITLE) | dict.fromkeys(entity.about, 1.0)
+            self._links[entity.key] = LinkedEntity(
+                PassageLink(MEMBER, entity.key),
+                (len(entity.passages), entity.rank),
+                self.numbering(entity.passages),
+                np.array([shares.get(passage, UNTITLED) for passage in entity.passages]),
+            )
+        return self._links[entity.key]
 
     def node(self, key: str) -> Node:
         """Return a node for a name, as the evidence of a result."""
@@ -390,7 +392,7 @@ class LinkGraph:
         at[distinct] = np.arange(len(distinct))
         return [ids[number] for number in distinct.tolist()], at[numbers]
 
-    def _entities(self, seeds: Sequence[str], others: Iterable[str]) -> list[_Entity]:
+    def _entities(self, seeds: Sequence[str], others: Iterable[str]) -> list[LinkedEntity]:
         """Return the entities of the seeds, the rarest first.
 
         Args:
@@ -400,14 +402,14 @@ class LinkGraph:
         limit = self.options.max_passages_per_entity
         if self.index is not None:
             follows = self.types is None or MEMBER in self.types
-            entities = self.index.entities(seeds, limit) if follows else []
+            entities = self.index.links(seeds, limit) if follows else []
         elif self.via is not None:
             entities = [*self._linked_entities(others, limit)]
         else:
             return []
         return sorted(entities, key=attrgetter("place"))
 
-    def _linked_entities(self, ids: Iterable[str], limit: int) -> Iterator[_Entity]:
+    def _linked_entities(self, ids: Iterable[str], limit: int) -> Iterator[LinkedEntity]:
         """Yield the entities among some nodes, which are linked to passages."""
         nodes = [n for n in self.graph.reader.existing_nodes([*ids]) if n.group == self.via]
         of_nodes = [*self._links([node.id for node in nodes])]
@@ -416,7 +418,7 @@ class LinkGraph:
             passages = list(dict.fromkeys(other for other, _ in links if other in existing))
             if 1 < len(passages) <= limit:
                 link, place = PassageLink(links[0][1].type, node.id), (len(passages), node.order)
-                yield _Entity(link, place, self._numbering(passages), np.ones(len(passages)))
+                yield LinkedEntity(link, place, self._numbering(passages), np.ones(len(passages)))
 
     def _links(self, ids: Sequence[str]) -> Iterator[list[tuple[str, Link]]]:
         """Yield the links of each node, with the ids of the nodes at the other ends."""
@@ -430,7 +432,7 @@ class LinkGraph:
 
 
 def _strongest(
-    entities: Sequence[_Entity], columns: Numbers, size: int, shape: tuple[int, ...]
+    entities: Sequence[LinkedEntity], columns: Numbers, size: int, shape: tuple[int, ...]
 ) -> tuple[Floats, npt.NDArray[np.int32]]:
     """Return the highest strengths of connections by entities, and the first such entities.
 

@@ -8,12 +8,13 @@ from functools import partial
 from math import ceil
 from typing import Any, Literal, get_args
 
-from ...nodegraph.extractors.entity_extractor import EntityExtractor
+from ...nodegraph.extractors.entity_extractor import Entity, EntityExtractor
 from ...nodegraph.node import Node
 from ...nodegraph.splitters.chunking import count_tokens, shorten
 from ..answers.quote_matching import ELISION, QuoteIndex
 from ..answers.quotes import draft_quotes
 from ..composite.default_retriever import DefaultRetriever
+from ..composite.link_graph import LinkIndex
 from ..filters import Filters, parse_filters
 from ..protocols import RetrieverProtocol
 from ..restricted_retriever import restrict
@@ -222,7 +223,7 @@ class SearchTools:
         if not 0 <= start < max(stop, 1):
             raise ToolError(f"start and end are characters of {document!r}, start before end")
         current = [p for p in self.view.passages(node) if _overlaps(span_of(p), (start, stop))]
-        ranked = self._ranked(current, self._names(current))
+        ranked = self._ranked(current)
         if not ranked:
             return ToolOutput("No name in this part is mentioned elsewhere; use search.")
         builder = OutputBuilder(max_tokens)
@@ -235,36 +236,36 @@ class SearchTools:
         )
         return builder.output(remaining, more, separator="\n")
 
-    def _names(self, passages: Iterable[Node]) -> list[Node]:
-        graph, group = self.view.graph, self._default.entities
-        graph.create_node_group(group, EntityExtractor(), parent=self.view.target, scope="group")
-        graph.build(group)
-        names = {
-            name.id: name
-            for passage in passages
-            for name in graph.linked(passage, incoming=True)
-            if name.group == group
-        }
-        return list(names.values())
-
-    def _ranked(
-        self, current: Sequence[Node], names: Sequence[Node]
-    ) -> list[tuple[Node, list[str]]]:
+    def _ranked(self, current: Sequence[Node]) -> list[tuple[Node, list[str]]]:
         """Return other passages with the names that they share, rare names first."""
-        graph, current_ids = self.view.graph, {node.id for node in current}
+        graph, group = self.view.graph, self._default.entities
+        graph.create_node_group(group, EntityExtractor(), parent=self.view.target)
+        current_ids = {node.id for node in current}
         shared: dict[str, tuple[Node, list[str]]] = {}
         weights: dict[str, float] = {}
-        for name in names:
-            connected = (n for n in graph.linked(name) if n.group == self.view.target)
-            mentions = [n for n in connected if self.view.allows(n)]
-            spellings = (_spelling(name.text, element.searched_text) for element in mentions)
-            spelling = next(filter(None, spellings), "")
-            for passage in mentions:
-                if passage.id in current_ids or not spelling:
-                    continue
-                shared.setdefault(passage.id, (passage, []))[1].append(spelling)
-                weights[passage.id] = weights.get(passage.id, 0.0) + 1 / len(mentions)
+        with graph.reader.reading(self.view.target, group):
+            for name in self._names(current):
+                connected = graph.reader.nodes_by_id(name.passages)
+                mentions = [node for node in connected if self.view.allows(node)]
+                spellings = (_spelling(name.name, node.searched_text) for node in mentions)
+                spelling = next(filter(None, spellings), "")
+                for passage in mentions:
+                    if passage.id in current_ids or not spelling:
+                        continue
+                    shared.setdefault(passage.id, (passage, []))[1].append(spelling)
+                    weights[passage.id] = weights.get(passage.id, 0.0) + 1 / len(mentions)
         return sorted(shared.values(), key=lambda pair: (-weights[pair[0].id], pair[0].order))
+
+    def _names(self, passages: Iterable[Node]) -> list[Entity]:
+        index = LinkIndex.open(self.view.graph, self._default.entities)
+        assert index is not None
+        index.sync()
+        names = (
+            name
+            for passage in passages
+            for name in sorted(index.entities([passage.id]), key=lambda name: name.rank)
+        )
+        return list({name.key: name for name in names}.values())
 
 
 def _related_row(

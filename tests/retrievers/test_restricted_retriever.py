@@ -202,7 +202,7 @@ def test_evidence_and_traces_show_nothing_else() -> None:
             Document("Henrik Ibsen\nOf the other tenant.", {"tenant": "b"}, id="other"),
         ]
     )
-    graph.create_node_group("entity", EntityExtractor(), scope="group")
+    graph.create_node_group("entity", EntityExtractor())
     links = LinkRetriever(Retriever(graph, "ROOT", top_k=1), graph, via="entity")
     assert "entity" in {e.group for r in links("Who wrote Brand?") for e in r.evidence}
     with trace() as traced:

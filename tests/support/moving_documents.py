@@ -44,7 +44,7 @@ def moving_graph(state: int = 0, store: Any = None) -> NodeGraph:
     graph = NodeGraph(store=store, progress=False, embed=Embedder(letters, "letters"))
     graph.create_node_group("line", str.splitlines)
     graph.create_node_group("word", str.split, parent="line")
-    graph.create_node_group("entity", EntityExtractor(), scope="group")
+    graph.create_node_group("entity", EntityExtractor())
     graph.add(documents(state))
     return graph
 

@@ -282,7 +282,7 @@ def graph_of(dataset: DataSet, kind: str) -> NodeGraph:
     graph.create_node_group("sentence", split_sentences, parent)
     graph.create_node_group("small", SentenceSplitter, parent, chunk_size=64, chunk_overlap=8)
     graph.create_node_group("large", SentenceSplitter, parent, chunk_size=160, chunk_overlap=16)
-    graph.create_node_group("entity", EntityExtractor(), parent, scope="group")
+    graph.create_node_group("entity", EntityExtractor(), parent)
     return graph
 
 

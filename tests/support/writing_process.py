@@ -32,7 +32,7 @@ class Entities(EntityExtractor):
 
 
 def groups() -> dict[str, Declaration]:
-    return {**GROUPS, "entity": (Entities(), {"scope": "group"})}
+    return {**GROUPS, "entity": (Entities(), {})}
 
 
 def embed(texts: list[str]) -> list[list[float]]:

@@ -1,16 +1,18 @@
 """Links between passages, and the scores of linked pairs, by hand."""
 
 import math
-from typing import Any
+import random
+from pathlib import Path
 
 import pytest
 
-from nodekin.nodegraph import Document, Node, NodeGraph
+from nodekin.nodegraph import Document, EntityExtractor, NodeGraph
 from nodekin.nodegraph.node import LinkedText
 from nodekin.retrievers.composite.link_graph import (
     IN_TITLE,
     UNTITLED,
     LinkGraph,
+    LinkIndex,
     LinkMatrix,
     LinkOptions,
     PassageLink,
@@ -40,9 +42,9 @@ def index_of(graph: NodeGraph) -> TextIndex:
 def link_graph(graph: NodeGraph, **options: object) -> LinkGraph:
     limits = {"max_passages_per_entity": 9, "max_passages": 9}
     limits |= {name: options.pop(name) for name in limits if name in options}
-    settings = {"via": "entity", "types": None, "allowed": None, **options}
+    settings = {"via": "entity", "index": None, "types": None, "allowed": None, **options}
     passages = index_of(graph).passages()
-    return LinkGraph(graph, "ROOT", passages, size=4, options=LinkOptions(**limits), **settings)
+    return LinkGraph(graph, passages, size=4, options=LinkOptions(**limits), **settings)
 
 
 def strengths(matrix: LinkMatrix) -> list[dict[str, float]]:
@@ -83,81 +85,104 @@ def test_bounds(graph: NodeGraph, options: dict[str, object], passages: list[str
         assert link_graph(graph, **options).connections(["b"]).passages == passages
 
 
-def test_a_search_sees_no_entities_that_another_thread_has_read_in_part(
-    graph: NodeGraph, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    seen: list[LinkMatrix] = []
-    ends = LinkGraph._ends
+def mention_graph(store: Path | None = None) -> NodeGraph:
+    graph = NodeGraph(store=store, progress=False)
+    graph.create_node_group("entity", EntityExtractor())
+    return graph
 
-    def interrupted(self: LinkGraph, of_nodes: list[Any]) -> list[list[str]]:
-        monkeypatch.undo()
-        seen.append(link_graph(graph).connections(["a", "b"]))
-        return ends(self, of_nodes)
 
-    monkeypatch.setattr(LinkGraph, "_ends", interrupted)
+def link_index(graph: NodeGraph) -> LinkIndex:
+    index = LinkIndex.open(graph, "entity")
+    assert index is not None
+    index.sync()
+    return index
+
+
+def test_title_connects_more_strongly_than_text() -> None:
+    graph = mention_graph()
+    texts = {"a": "In Oslo.", "b": "A town.", "c": "A street.", "d": "To Oslo."}
+    titles = {"b": "Oslo", "c": "Oslo Road"}
+    graph.add([Document(text, {"title": titles.get(i, "")}, id=i) for i, text in texts.items()])
     with graph.reader.reading("ROOT", "entity"):
-        matrix = link_graph(graph).connections(["a", "b"])
-    assert strengths(seen[0]) == strengths(matrix)
-    assert "b" in strengths(matrix)[0]
-
-
-def test_what_a_title_names_is_closer_than_what_a_text_does() -> None:
-    graph = NodeGraph(progress=False)
-    graph.add([Document(f"text {name}", id=name) for name in "abcd"])
-    about = {"about": ["b"], "in_titles": ["c"]}
-    graph.create_node_group(
-        "entity", lambda nodes: [LinkedText(Node("E", about), nodes)], scope="group"
-    )
-    with graph.reader.reading("ROOT", "entity"):
-        from_a, from_c = strengths(link_graph(graph).connections(["a", "c"]))
+        links = link_graph(graph, index=link_index(graph))
+        from_a, from_c = strengths(links.connections(["a", "c"]))
     rarity = math.log(5 / 4) / math.log(5)
     shares = {"b": 1.0, "c": IN_TITLE, "d": UNTITLED}
     assert from_a == {i: pytest.approx(share * rarity) for i, share in shares.items()}
     assert from_c == {i: pytest.approx(max(IN_TITLE, shares.get(i, 0)) * rarity) for i in "abd"}
 
 
-@pytest.mark.parametrize("group", ["part", "ROOT"])
-def test_entities_are_read_again_where_links_have_changed(
-    group: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_links_of_entity_nodes_are_followed_after_changes() -> None:
     graph = NodeGraph(progress=False)
     graph.create_node_group("part", lambda text: [f"part of {text}"])
     graph.add([Document(f"text {name}", id=name) for name in "abcd"])
     graph.create_node_group(
-        "entity", lambda nodes: [LinkedText("E", nodes[:2])], scope="group", parent=group
+        "entity", lambda nodes: [LinkedText("E", nodes[:2])], scope="group", parent="part"
     )
-    a, b, c, d = (node.id for node in graph.nodes(group))
+    a, b, c, d = (node.id for node in graph.nodes("part"))
     (entity,) = graph.nodes("entity")
-    read: list[str] = []
-    read_entities = LinkGraph._read_entities
 
-    def noted(self: LinkGraph, ids: list[str], entities: Any) -> None:
-        read.extend(ids)
-        read_entities(self, ids, entities)
-
-    def linked_to_a() -> tuple[bool, set[str]]:
-        """Return whether the entity was read, and what is linked to a."""
-        read.clear()
-        with graph.reader.reading(group, "entity"):
-            index = open_postings(graph, group, DEFAULT_ANALYZER)
+    def linked_to_a() -> set[str]:
+        with graph.reader.reading("part", "entity"):
+            index = open_postings(graph, "part", DEFAULT_ANALYZER)
             index.sync()
-            links = LinkGraph(
-                graph, group, index.passages(), None, 4, "entity", None, LinkOptions()
-            )
+            links = LinkGraph(graph, index.passages(), None, 4, "entity", None, None, LinkOptions())
             (from_a,) = strengths(links.connections([a]))
-        return bool(read), {*from_a}
+        return {*from_a}
 
-    monkeypatch.setattr(LinkGraph, "_read_entities", noted)
-    assert linked_to_a() == (True, {b})
-    assert linked_to_a() == (False, {b})
-    graph.link(c, d, "cites")
-    assert linked_to_a() == (True, {b})
+    assert linked_to_a() == {b}
     graph.link(d, entity, "mentions")
-    assert linked_to_a() == (True, {b, d})
+    assert linked_to_a() == {b, d}
     graph.link(entity, c, "mentions")
-    assert linked_to_a() == (True, {b, c, d})
+    assert linked_to_a() == {b, c, d}
     graph.unlink(d, entity, "mentions")
-    assert linked_to_a() == (True, {b, c})
-    graph.unlink(entity, c, "mentions")
-    assert linked_to_a() == (True, {b})
-    assert linked_to_a() == (False, {b})
+    assert linked_to_a() == {b, c}
+
+
+NAMES = ["Green Tea", "Tea", "Henrik Ibsen", "Ibsen", "The Bank of China", "《红楼梦》", "红楼梦"]
+WORDS = ["green", "tea", "of", "in", "bank", "and", "The", "China", "5", "红楼"]
+
+
+def document(rng: random.Random, i: str) -> Document:
+    lines = (" ".join(rng.choices(NAMES + WORDS, k=rng.randrange(2, 6))) + "." for _ in range(3))
+    return Document(" ".join(lines), {"title": rng.choice(["", "", *NAMES])}, id=i)
+
+
+def shown(graph: NodeGraph) -> dict[str, object]:
+    """Return all that the link index of a graph says about its passages."""
+    with graph.reader.reading("ROOT", "entity"):
+        index = link_index(graph)
+        ids = graph.reader.ids("ROOT")
+        order = {i: at for at, i in enumerate(ids)}
+        return {
+            i: (
+                sorted((*e[:5], (order[e.passages[0]], *e.rank[1:])) for e in index.entities([i])),
+                index.title(i),
+                [index.named(f"x {name}?") for name in NAMES],
+            )
+            for i in ids
+        }
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_link_index_after_changes_equals_new_index(seed: int, tmp_path: Path) -> None:
+    rng = random.Random(seed)
+    graph = mention_graph(tmp_path / "graph")
+    for _ in range(10):
+        i = rng.choice("abcdefgh")
+        existing = {node.id for node in graph.nodes("ROOT")}
+        if i in existing and rng.random() < 0.4:
+            graph.remove(i)
+        elif i in existing:
+            graph.update([document(rng, i)])
+        else:
+            graph.add([document(rng, i), document(rng, f"{i}{i}")])
+        new = mention_graph()
+        new.add([Document(n.text, n.metadata, id=n.id) for n in graph.nodes("ROOT")])
+        assert shown(graph) == shown(new)
+        if rng.random() < 0.2:
+            with graph.reader.reading("entity"):
+                link_index(graph).save()
+            graph.close()
+            graph = mention_graph(tmp_path / "graph")
+    graph.close()

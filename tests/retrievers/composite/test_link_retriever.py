@@ -30,7 +30,7 @@ QUESTION = "Which university honoured the author of the play Brand?"
 
 def fill(graph: NodeGraph) -> NodeGraph:
     graph.add([Document(text, {"kind": i[0]}, id=i) for i, text in TEXTS.items()])
-    graph.create_node_group("entity", EntityExtractor(), scope="group")
+    graph.create_node_group("entity", EntityExtractor())
     return graph
 
 
@@ -169,7 +169,7 @@ def test_after_changes_it_answers_as_on_a_graph_built_anew(graph: NodeGraph, see
         else:
             graph.add(Document(rng.choice(texts), id=i))
         anew = NodeGraph(progress=False)
-        anew.create_node_group("entity", EntityExtractor(), scope="group")
+        anew.create_node_group("entity", EntityExtractor())
         anew.add([Document(node.text, node.metadata, id=node.id) for node in graph.nodes("ROOT")])
         for query in queries:
             answers = [
@@ -257,7 +257,7 @@ def test_chinese(tmp_path: Path) -> None:
             Document("三国演义\n小说，作者是罗贯中。", id="other"),
         ]
     )
-    graph.create_node_group("entity", EntityExtractor(), scope="group")
+    graph.create_node_group("entity", EntityExtractor())
     results = LinkRetriever(Retriever(graph, "ROOT"), graph, via="entity").retrieve(
         "《红楼梦》的作者出生在哪里？"
     )
@@ -266,12 +266,18 @@ def test_chinese(tmp_path: Path) -> None:
 
 def test_entities_of_sentences_and_hits_lifted_to_another_group(graph: NodeGraph) -> None:
     graph.create_node_group("line", str.splitlines)
-    graph.create_node_group("who", EntityExtractor(), parent="line", scope="group")
+    graph.create_node_group("who", EntityExtractor(), parent="line")
     lines = Retriever(graph, "line")
     results = LinkRetriever(lines, graph, via="who").retrieve("a play by")
     assert "Henrik Ibsen" in [r.node.text for r in results]
-    with pytest.raises(ValueError, match="hits are of group 'ROOT', and 'who' is linked to 'line'"):
+    with pytest.raises(ValueError, match="must be of group 'line', which 'who' links, got 'ROOT'"):
         LinkRetriever(Retriever(graph, "ROOT"), graph, via="who").retrieve("a play by")
+
+
+def test_link_retriever_via_entity_nodes_of_extractor_raises(graph: NodeGraph) -> None:
+    graph.create_node_group("whole", EntityExtractor(), scope="group")
+    with pytest.raises(ValueError, match="declare it for each passage: create_node_group"):
+        LinkRetriever(Retriever(graph, "ROOT"), graph, via="whole")
 
 
 def test_entities_of_ones_own(graph: NodeGraph) -> None:
@@ -313,7 +319,7 @@ def test_after_the_graph_was_opened_again(tmp_path: Path) -> None:
         graph.add([Document(f"Filler {at}", id=f"filler {at}") for at in range(300)])
         expected = LinkRetriever(Retriever(graph, "ROOT"), graph, via="entity").retrieve(QUESTION)
     with NodeGraph(store=tmp_path / "g", progress=False) as graph:
-        graph.create_node_group("entity", EntityExtractor(), scope="group")
+        graph.create_node_group("entity", EntityExtractor())
         retriever = LinkRetriever(Retriever(graph, "ROOT"), graph, via="entity")
         assert retriever.retrieve(QUESTION) == expected
 
@@ -351,7 +357,7 @@ def test_options_are_checked(options: dict[str, Any], error: type[Exception], me
 def test_what_is_no_retriever_or_graph(graph: NodeGraph) -> None:
     with pytest.raises(TypeError, match="a retriever must be an object with retrieve"):
         LinkRetriever(3, graph)  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match="graph is a NodeGraph"):
+    with pytest.raises(TypeError, match="graph must be a NodeGraph"):
         LinkRetriever(Retriever(graph, "ROOT"), [graph])  # type: ignore[arg-type]
 
 
@@ -370,7 +376,7 @@ def shares(
     """Return the share of questions of which all passages are found, by how many are returned."""
     graph = NodeGraph(progress=False)
     graph.add([Document(text, {"title": title}, id=i) for i, (title, text) in texts.items()])
-    graph.create_node_group("entity", EntityExtractor(), scope="group")
+    graph.create_node_group("entity", EntityExtractor())
     retriever = LinkRetriever(Retriever(graph, "ROOT"), graph, via="entity", top_k=10)
     found = [(ids(retriever.retrieve(question)), gold) for question, gold in asked]
     return {k: float(np.mean([gold <= set(best[:k]) for best, gold in found])) for k in (5, 10)}
@@ -472,7 +478,7 @@ def test_words_of_a_named_title_count_together_or_not_at_all() -> None:
             *(Document(f"Other text {n}.", id=f"other {n}") for n in range(5)),
         ]
     )
-    graph.create_node_group("entity", EntityExtractor(), scope="group")
+    graph.create_node_group("entity", EntityExtractor())
     query = "How many live where Dodge City Airport is?"
     plain = Retriever(graph, "ROOT")
     found = {named: linked(graph, query, named) for named in (0, 2)}
@@ -492,7 +498,7 @@ def test_a_title_counts_where_a_text_has_its_words_in_a_row_in_lower_case() -> N
             *(Document(f"Other text {n}.", id=f"other {n}") for n in range(5)),
         ]
     )
-    graph.create_node_group("entity", EntityExtractor(), scope="group")
+    graph.create_node_group("entity", EntityExtractor())
     query = "Which drugs help with breast cancer?"
     plain = Retriever(graph, "ROOT")
     scores = {named: scores_of(graph, query, named) for named in (0, 2)}

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from nodekin.retrievers.composite.link_graph import LinkMatrix, PassageLink
+from nodekin.retrievers.composite.link_graph import LinkMatrix, LinkOptions, PassageLink
 from nodekin.retrievers.composite.link_scores import (
     best_pairs,
     best_paths,
@@ -21,11 +21,11 @@ def test_the_best_pair_of_each_passage() -> None:
         links,
     )
     terms = np.array([[2.0, 0.0], [1.0, 1.0], [0.0, 1.0]])  # the scale of the scores is 2
-    pairs = best_pairs(matrix, [4.0, 3.0], terms, 0.5, 1.0)
+    pairs = best_pairs(matrix, [4.0, 3.0], terms, LinkOptions(pair_weight=1.0))
     assert pairs["c"] == (4.0 + 2.0, 2.0, "a", links[1])
     assert pairs["a"] == (6.0, 4.0, "c", links[1])  # as the first of its own best pair
     assert pairs["b"] == (0.5 * (4.0 + 2.0), 3.0, "a", links[0])
-    assert best_pairs(matrix, [], terms, 0.5, 1.0) == {}
+    assert best_pairs(matrix, [], terms, LinkOptions(pair_weight=1.0)) == {}
 
 
 def test_the_best_path_of_each_passage_that_adds_words() -> None:
@@ -38,9 +38,9 @@ def test_the_best_path_of_each_passage_that_adds_words() -> None:
     )
     terms = np.array([[2.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 1.0, 3.0], [2.0, 1.0, 0.0]])
     covered = np.array([[2.0, 1.0, 0.0], [2.0, 1.0, 1.0]])
-    paths = best_paths(matrix, [6.0, 4.0], terms, covered, 0.5, 0.5)
+    paths = best_paths(matrix, [6.0, 4.0], terms, covered, LinkOptions(path_weight=0.5))
     assert paths == {"c": (0.5 * (4.0 + 2.0), 4.0, "b", links[1])}  # d adds nothing to a's pair
-    paths = best_paths(matrix, [6.0, 1.0], terms, covered, 0.5, 0.5)
+    paths = best_paths(matrix, [6.0, 1.0], terms, covered, LinkOptions(path_weight=0.5))
     assert paths == {"c": (0.5 * 0.5 * (6.0 + 3.0), 4.0, "a", links[0])}
 
 

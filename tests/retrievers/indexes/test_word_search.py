@@ -38,7 +38,7 @@ def document(number: int) -> Document:
 def filled(count: int = 60, **options: Any) -> NodeGraph:
     graph = NodeGraph(progress=False, **options)
     graph.add([document(number) for number in range(count)])
-    graph.create_node_group("entity", EntityExtractor(), scope="group")
+    graph.create_node_group("entity", EntityExtractor())
     chance = random.Random(0)
     for source, target in [chance.sample(range(count), 2) for _ in range(20)]:
         graph.link(f"d{source}", f"d{target}", "cites", weight=chance.random())
