@@ -296,7 +296,7 @@ class GroupBuilder:
         ids: Sequence[str],
         on_error: OnError,
         call: _Call,
-        advance: Callable[[int], None],
+        advance: Callable[[int], object],
     ) -> None:
         """Read the sources of some documents, derive them, and write the derivations."""
         group = lineage[-1]

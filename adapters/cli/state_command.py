@@ -8,7 +8,7 @@ from pathlib import Path, PurePath
 import click
 
 from ...nodegraph.errors import UnsupportedFilesError
-from ...nodegraph.sqlite.connection import integrity_faults
+from ...nodegraph.storage.sqlite import faults_of
 from .documents_command import documents_of
 from .exit_status import EXIT_STATUSES, CommandError, ExitStatus, printable, shell_message
 from .options import common_options, store_option
@@ -89,7 +89,7 @@ def check_file(home: Workspace) -> None:
     Raises:
         CommandError: If the file is damaged.
     """
-    if faults := integrity_faults(home.graph_file):
+    if faults := faults_of(home.graph_file):
         raise CommandError(
             f"{home.graph_file} is damaged: {'; '.join(faults)}; restore a backup, or let nodekin "
             "index --rebuild read the sources again",

@@ -12,7 +12,7 @@ from typing import Any
 from langchain_core.document_loaders import BaseLoader
 from langchain_core.documents import Document
 
-from ...nodegraph.corpus import OnError
+from ...nodegraph.builder import OnError
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.node import ROOT, Node
 from ...nodegraph.readers.source_files import ReadOptions, ReadReport

@@ -28,7 +28,7 @@ from llama_index.core.schema import (
 )
 from llama_index.core.schema import Document as LlamaIndexDocument
 
-from ...nodegraph.corpus import OnError
+from ...nodegraph.builder import OnError
 from ...nodegraph.document import Document
 from ...nodegraph.graph import NodeGraph
 from ...nodegraph.hashing import fingerprint

@@ -59,10 +59,7 @@ class PassageVectors:
         self._store = store
         self._progress = progress
         # By model name, since two keys may have one model.
-        self._embedding = {
-            embedder.name: Lock()
-            for embedder in embedders.values()
-        }
+        self._embedding = {embedder.name: Lock() for embedder in embedders.values()}
         self._dimensions: dict[str, int] = {}
 
     def vectors(

@@ -19,17 +19,21 @@ class Database(Protocol):
     Attributes:
         lock: The lock of the graph. It guards the connection and the indexes. No thread may
             hold it while it waits for another thread, a model or a transform.
-        place: The path or address of the database. Empty for a database in memory.
-        index_folder: The folder for index files. None if indexes stay in memory.
     """
 
     lock: threading.RLock
 
     @property
-    def place(self) -> str: ...  # noqa: D102
+    def place(self) -> str:
+        """The path or address of the database. Empty for a database in memory."""
 
     @property
-    def index_folder(self) -> Path | None: ...  # noqa: D102
+    def index_folder(self) -> Path | None:
+        """The folder for index files. None if indexes stay in memory."""
+
+    @property
+    def is_held(self) -> bool:
+        """Whether this thread is inside a turn or a transaction."""
 
     def turn(self) -> AbstractContextManager[bool]:
         """Hold the lock and read one state until the block ends.
@@ -56,9 +60,6 @@ class Database(Protocol):
 
     def run_many(self, statement: str, rows: Iterable[Sequence[Any]]) -> None:
         """Run a statement once for each row of values."""
-
-    def check(self) -> list[str]:
-        """Return the faults that the database finds in itself."""
 
     def compact(self) -> None:
         """Free the disk space of deleted rows."""

@@ -45,8 +45,7 @@ class SQLiteDatabase:
         self.timeout = timeout
         self._set_up()
         if path is None:
-            self._connection = self._connect()
-            self._create(self._connection)
+            self._create(self._db())
         else:
             self._db()  # report problems now
 
@@ -73,12 +72,11 @@ class SQLiteDatabase:
         self.path, self.timeout = state["path"], state["timeout"]
         self._set_up()
         if self.path is None:
-            self._connection = self._connect()
             with tempfile.TemporaryDirectory() as folder:
                 copy = Path(folder, "copy")
                 copy.write_bytes(state["content"])
                 with closing(sqlite3.connect(copy)) as source:
-                    source.backup(self._connection)
+                    source.backup(self._db())
 
     @property
     def place(self) -> str:
@@ -177,13 +175,14 @@ class SQLiteDatabase:
 
     def _db(self) -> sqlite3.Connection:
         if self._connection is None:
-            self._connection = self._connect()
-            try:
-                self._check_format(self._connection)
-            except BaseException:
-                self._connection.close()
-                self._connection = None
-                raise
+            connection = self._connect()
+            if self.path is not None:
+                try:
+                    self._check_format(connection)
+                except BaseException:
+                    connection.close()
+                    raise
+            self._connection = connection
         return self._connection
 
     def _connect(self) -> sqlite3.Connection:
@@ -245,12 +244,6 @@ class SQLiteDatabase:
                 "or close the graph (graph.close()) to open the new one"
             )
 
-    def check(self) -> list[str]:
-        """Return the faults that SQLite finds in the file."""
-        with self.lock:
-            rows = self.rows("PRAGMA integrity_check(10)")
-        return [text for (text,) in rows if text != "ok"]
-
     def compact(self) -> None:
         """Write the file again without the space of deleted rows."""
         with self.lock:
@@ -292,6 +285,16 @@ class SQLiteDatabase:
             self._connection = None
             self._depth, self._writes = 0, False
         self.lock.release()
+
+
+def faults_of(path: Path) -> list[str]:
+    """Return at most ten faults that SQLite finds in a file, by a connection of its own."""
+    try:
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=rw", uri=True)) as db:
+            faults = [str(text) for (text,) in db.execute("PRAGMA integrity_check(10)")]
+    except (sqlite3.Error, UnicodeDecodeError) as error:
+        return [str(error) or "an error whose text is damaged"]
+    return [fault for fault in faults if fault != "ok"]
 
 
 _held: list[SQLiteDatabase] = []  # during a fork

@@ -213,7 +213,8 @@ class LinkIndex(SyncedIndex):
 
     def restore(self, arrays: Arrays) -> None:
         """Set the empty index to the result of ``arrays``."""
-        self._passages, state = json.loads(arrays["state"].tobytes())
+        passages, state = json.loads(arrays["state"].tobytes())
+        self._passages.update(passages)
         self._names = NameIndex.from_state(self._extractor, state)
 
     def clear(self) -> None:

@@ -327,10 +327,6 @@ class PostgresDatabase:
                 "the documents again into another schema"
             )
 
-    def check(self) -> list[str]:
-        """Return nothing: PostgreSQL checks its pages itself."""
-        return []
-
     def compact(self) -> None:
         """Drop outdated tables of vectors; the server frees space itself."""
         from .pgvector_table import drop_outdated

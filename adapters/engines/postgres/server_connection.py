@@ -73,7 +73,7 @@ class ServerConnection:
             ) from error
         self._db.adapters.register_dumper(BinaryValue, _binary_dumper())
         # One type for all integers: statements are prepared once per combination of types.
-        self._db.adapters.register_dumper(int, psycopg.types.numeric.Int8BinaryDumper)
+        self._db.adapters.register_dumper(int, _int8_dumper())
         if self._db.info.server_version < _OLDEST:
             version = self._db.info.server_version / 10_000
             self.close()
@@ -214,6 +214,13 @@ class ServerConnection:
 
 def _line(error: BaseException) -> str:
     return " ".join(str(error).split()) or type(error).__name__
+
+
+@cache
+def _int8_dumper() -> Any:
+    from psycopg.types.numeric import Int8BinaryDumper
+
+    return Int8BinaryDumper
 
 
 @cache

@@ -1,8 +1,7 @@
 from contextlib import closing
 
-from stores import file_store
 import pytest
-
+from stores import file_store
 
 
 def test_what_was_found_is_told_in_numbers(nodekin):
