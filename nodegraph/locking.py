@@ -15,11 +15,11 @@ T = TypeVar("T")
 mutex = threading.Lock
 
 
-class _Turns(threading.local):
+class _Depth(threading.local):
     depth = 0
 
 
-turns = _Turns()
+turns = _Depth()
 """``depth``: how many turns and transactions of graphs this thread is in."""
 
 

@@ -140,10 +140,10 @@ def _modules_of(statement: str) -> list[str]:
     return loaded
 
 
-# What is imported when it is used: servers, databases, parsers of files and of models' answers.
+# Imported at the first use: servers, parsers of files, parsers of model answers.
 _LATE = FRAMEWORKS | {
     *("asyncio", "http", "httpx", "jieba", "json_repair", "multiprocessing", "numba", "numpy"),
-    *("pydantic", "scipy", "socket", "sqlite3", "ssl", "subprocess", "tqdm", "urllib.request"),
+    *("pydantic", "scipy", "socket", "ssl", "subprocess", "tqdm", "urllib.request"),
     *("nodekin.adapters", "nodekin.nodegraph.models.output", "nodekin.nodegraph.readers.formats"),
     *("nodekin.retrievers.answers", "nodekin.retrievers.evaluation", "nodekin.retrievers.indexes"),
     *("nodekin.retrievers.strategies", "nodekin.retrievers.tuning"),
