@@ -117,18 +117,17 @@ class SQLiteDatabase:
     @contextmanager
     def turn(self) -> Iterator[bool]:
         """Hold the lock and read one state until the block ends."""
-        with self.lock:
-            if self._depth == 0 and self.path is not None:
+        with self.lock, self._nested() as outermost:
+            if outermost and self.path is not None:
                 self._check_file()
                 self._run("BEGIN")
-            with self._nested() as outermost:
-                yield outermost
+            yield outermost
 
     @contextmanager
     def transaction(self, *, durable: bool = True) -> Iterator[bool]:
         """Hold the lock and commit all writes of the block, or none if the block raises."""
-        with self.lock:
-            if self._depth == 0:
+        with self.lock, self._nested() as outermost:
+            if outermost:
                 self._check_file()
                 if self.path is not None and durable != self._is_durable:
                     self._run(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
@@ -141,8 +140,7 @@ class SQLiteDatabase:
                     "same graph; build the group before (graph.build(name)), or change the graph "
                     "after the retrieval has returned"
                 )
-            with self._nested() as outermost:
-                yield outermost
+            yield outermost
 
     @contextmanager
     def _nested(self) -> Iterator[bool]:
