@@ -33,9 +33,10 @@ from typing import Any
 
 from harness import arguments, cmrc_texts, hotpotqa, show, xquad
 
-from nodekin.nodegraph import Embedder, Node, NodeGraph, SQLiteStore, split_sentences
+from nodekin.nodegraph import Embedder, Node, NodeGraph, split_sentences
 from nodekin.nodegraph.hashing import digest
 from nodekin.nodegraph.models.passage_vectors import PassageVectors
+from nodekin.nodegraph.storage.opening import as_store
 from nodekin.retrievers import ScoredNode
 from nodekin.retrievers.rerankers import CrossEncoderReranker
 
@@ -233,7 +234,7 @@ def server_rows(options: Any) -> Iterator[list[str]]:
     }
     numbers = itertools.count()
     with tempfile.TemporaryDirectory() as folder:
-        store = SQLiteStore(Path(folder) / "graph.db")
+        store = as_store(Path(folder) / "graph.db")
         took = least(calls, options.rounds, perf_counter)
         store.close()
     ratios = [f"{took[name] / took['hand']:.2f}x" for name in ("threads", "tasks")]

@@ -83,7 +83,6 @@ class Nodekin:
 
     def load(self) -> None:
         """Import all there is to import."""
-        import nodekin.nodegraph.sqlite
         import nodekin.retrievers  # noqa: F401
 
         if self.vectors:

@@ -23,7 +23,6 @@ import pytest
 from click.testing import CliRunner
 from index_checks import check_index
 from scripted_server import ChatServer, serving
-from store_checks import check_store
 
 from nodekin.adapters.cli.app import app
 from nodekin.nodegraph import NodeGraph, split_paragraphs, split_sentences
@@ -262,16 +261,6 @@ def test_the_example_of_own_similarities(capsys: pytest.CaptureFixture[str]) -> 
 
 
 @pytest.mark.slow
-def test_the_example_of_a_store_of_ones_own(capsys: pytest.CaptureFixture[str]) -> None:
-    example = runpy.run_path(str(REPO / "examples" / "own_store.py"), run_name="__main__")
-    mapping_store = example["MappingStore"]
-    check_store(lambda: mapping_store({}), reopen=lambda store: mapping_store(store.data))
-    shown = capsys.readouterr().out
-    for session in ("first", "second"):
-        assert f"{session} session: ['Tea is a drink', 'It is made of leaves.']" in shown
-    assert shown.endswith("in both sessions: 1\n")
-
-
 def test_the_strategies_example(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
