@@ -419,6 +419,7 @@ class GraphStore:
         revision: int,
     ) -> None:
         """Write the rows of derivations and their nodes."""
+        self._versions.load({newest.get(document_id) for document_id in new})
         last = self._next_key("derivations", len(new.keys() - old.keys()))
         keys = iter(range(last - len(new.keys() - old.keys()) + 1, last + 1))
         inserted: list[Row] = []
