@@ -222,10 +222,8 @@ class NameIndex:
         self._writers: dict[str, list[int]] = {}  # passages that write a name themselves
         self._having: dict[str, list[int]] = {}  # passages that have a name
         self._lengths: defaultdict[str, Counter[int]] = defaultdict(Counter)  # by two characters
-        self._has_postings = True  # the index of a state makes them at the first change
-        self._first: dict[str, array[int]] = {}  # by a word that a sentence begins with
-        self._inner: dict[str, array[int]] = {}  # by a word that a name may begin or end with
-        self._titled: dict[str, array[int]] = {}  # by a word that a name in a title may begin with
+        self._by_word: dict[str, array[int]] = {}  # passages by words that a name may begin with
+        self._has_words = True  # the index of a state adds the words at the first change
 
     # What the index says
 
@@ -298,7 +296,7 @@ class NameIndex:
         index._lower.update(state["lower"])
         index._upper.update(state["upper"])
         index._count = len(state["passages"])
-        index._has_postings = False
+        index._has_words = False
         for number, (i, order, mentions, title, names, keys) in enumerate(state["passages"]):
             keys = [*map(intern, keys)]
             passage = _Passage(i, order, Mentions(*mentions), intern(title), names, keys)
@@ -327,60 +325,49 @@ class NameIndex:
         was: dict[str, bool] = {}  # by key, whether it was a name before
         touched: set[str] = set()
         before: _Written | None = {} if self._passages else None
-        if not self._has_postings:
-            self._has_postings = True
+        if not self._has_words:
+            self._has_words = True
             for number, passage in self._passages.items():
-                self._post(number, passage.mentions, runs_of(passage.mentions.runs))
+                self._add_words(number, passage, runs_of(passage.mentions.runs))
         for number in [self._numbers[i] for i in removed if i in self._numbers]:
             self._withdraw(number, was, touched)
             passage = self._passages.pop(number)
             del self._numbers[passage.id]
             self._count_words(passage.mentions.lower, runs_of(passage.mentions.runs), -1, before)
-        new = {number: runs for number, runs in (self._enter(*row, before) for row in added)}
-        written = (before or {}).items()
-        flipped = [word for word, (small, _) in written if self._small(word) != small]
-        retitled = [word for word, (_, lower) in written if self._is_lower(word) != lower]
-        others = {n for word in flipped for n in self._first.get(word, ()) if n in self._passages}
-        changed = {n: runs_of(self._passages[n].mentions.runs) for n in others.difference(new)}
-        for number in changed:
-            self._withdraw(number, was, touched)
-        changed.update(new)
+        changed = {}
+        for passage_id, order, mentions in added:
+            number = self._numbers[passage_id] = self._count
+            self._count += 1
+            title = intern(name_key(mentions.title))
+            passage = self._passages[number] = _Passage(passage_id, order, mentions, title)
+            runs = changed[number] = runs_of(mentions.runs)
+            self._count_words(mentions.lower, runs, 1, before)
+            self._add_words(number, passage, runs)
+        for word, was_written in (before or {}).items():
+            now = self._small(word), self._is_lower(word)
+            if now == was_written:
+                continue
+            for number in self._with_word(word):
+                touched.add(self._passages[number].title_key)
+                if now[0] != was_written[0] and number not in changed:
+                    changed[number] = runs_of(self._passages[number].mentions.runs)
+                    self._withdraw(number, was, touched)
         for number, runs in changed.items():
             self._write(number, runs, was)
-        for word in retitled:
-            numbers = (n for n in self._titled.get(word, ()) if n in self._passages)
-            touched.update(self._passages[n].title_key for n in numbers)
         touched.update(was)
         self._recognize(changed, was, touched)
         self._clear_postings()
         return touched
 
-    def _enter(
-        self,
-        passage_id: str,
-        order: int,
-        mentions: Mentions,
-        before: _Written | None,
-    ) -> tuple[int, list[Run]]:
-        """Give a new passage a number, and count its words."""
-        number = self._numbers[passage_id] = self._count
-        self._count += 1
-        self._passages[number] = _Passage(
-            passage_id, order, mentions, intern(name_key(mentions.title))
-        )
-        runs = runs_of(mentions.runs)
-        self._count_words(mentions.lower, runs, 1, before)
-        self._post(number, mentions, runs)
-        return number, runs
+    def _add_words(self, number: int, passage: _Passage, runs: Sequence[Run]) -> None:
+        words = set(passage.title_key.split(" "))
+        for run in (*runs, *runs_of(passage.mentions.title_runs)):
+            words.update(run.plain[at] for at in run.limits)
+        for word in words:
+            self._by_word.setdefault(word, array("I")).append(number)
 
-    def _post(self, number: int, mentions: Mentions, runs: Iterable[Run]) -> None:
-        """Add a passage to the postings."""
-        first = {run.plain[0] for run in runs if run.begins}
-        inner = {run.plain[at] for run in runs for at in run.limits if at >= run.begins}
-        titled = {run.plain[at] for run in runs_of(mentions.title_runs) for at in run.limits}
-        for postings, words in ((self._first, first), (self._inner, inner), (self._titled, titled)):
-            for word in words:
-                postings.setdefault(word, array("I")).append(number)
+    def _with_word(self, word: str) -> set[int]:
+        return {number for number in self._by_word.get(word, ()) if number in self._passages}
 
     def _count_words(
         self, lower: str, runs: Iterable[Run], sign: int, before: _Written | None
@@ -453,65 +440,46 @@ class NameIndex:
             self._note_length(key, -1)
         for key in new:
             self._note_length(key, 1)
+        others = self._with_names(new) if len(changed) < len(self._passages) else set()
+        for number in others.difference(changed):
+            self._have(number, self._known(number, runs_of(self._passages[number].mentions.runs)))
         for number, runs in changed.items():
-            passage = self._passages[number]
-            keys = dict.fromkeys([passage.title_key] if passage.title_key else ())
-            if self._extractor.find is not None:
-                keys.update(dict.fromkeys(passage.names))
-            for run in runs:
-                keys.update(dict.fromkeys(run.known(self._is_name, self._small)))
-            keys.update(dict.fromkeys(_names_in_title(passage, self._is_name)))
-            keys.update(dict.fromkeys(self._substrings(passage.mentions.unspaced)))
-            for key in keys:
-                self._have(number, key)
-            touched.update(keys)
-        if len(changed) < len(self._passages):
-            self._recognize_elsewhere(new, changed)
+            self._have(number, self._known(number, runs))
+            touched.update(self._passages[number].keys)
 
-    def _recognize_elsewhere(self, new: Sequence[str], changed: Collection[int]) -> None:
-        """Find new names in passages that did not change."""
-        candidates: defaultdict[int, set[str]] = defaultdict(set)
-        for key in new:
+    def _known(self, number: int, runs: Iterable[Run]) -> set[str]:
+        """Return the keys of all names in a passage."""
+        passage = self._passages[number]
+        keys = set(passage.names) if self._extractor.find is not None else set()
+        keys.update([passage.title_key] if passage.title_key else ())
+        for run in runs:
+            keys.update(run.known(self._is_name, self._small))
+        for run in runs_of(passage.mentions.title_runs):  # every capital letter may begin a name
+            keys.update(run.known(self._is_name, lambda word: False))
+        keys.update(self._substrings(passage.mentions.unspaced))
+        return keys
+
+    def _with_names(self, keys: Iterable[str]) -> set[int]:
+        """Return the passages that may have one of some names."""
+        numbers: set[int] = set()
+        unspaced: list[str] = []
+        for key in keys:
             words = key.split(" ")
-            if is_unspaced(key) or words[0] in ARTICLES:
-                continue
-            first, last = words[0], words[-1]
-            numbers, titled = set(self._inner.get(first, ())), set(self._titled.get(first, ()))
-            if not self._small(first):
-                numbers.update(self._first.get(first, ()))
-            if len(words) > 1:
-                numbers.intersection_update(self._inner.get(last, ()))
-                titled.intersection_update(self._titled.get(last, ()))
-            for number in (numbers | titled).difference(changed):
-                if number in self._passages:
-                    candidates[number].add(key)
-        for number, keys in candidates.items():
-            if any(" " in key for key in keys):
-                passage = self._passages[number]
-                existing = {*_names_in_title(passage, keys.__contains__)}
-                for run in runs_of(passage.mentions.runs):
-                    existing.update(run.known(keys.__contains__, self._small))
-                keys &= existing
-            for key in keys:
-                self._have(number, key)
-        if requested := {key for key in new if is_unspaced(key)}:
+            if is_unspaced(key):
+                unspaced.append(key)
+            elif words[0] not in ARTICLES:
+                numbers |= self._with_word(words[0]) & self._with_word(words[-1])
+        if unspaced:
             for number, passage in self._passages.items():
-                if passage.mentions.unspaced and number not in changed:
-                    self._find_unspaced(number, passage.mentions.unspaced, requested)
+                text = passage.mentions.unspaced
+                if text and (len(unspaced) > _FEW_NAMES or any(key in text for key in unspaced)):
+                    numbers.add(number)
+        return numbers
 
-    def _find_unspaced(self, number: int, text: str, requested: set[str]) -> None:
-        """Find new names in a text without spaces."""
-        here: Iterable[str] = requested
-        if len(requested) > _FEW_NAMES:
-            here = requested.intersection(self._substrings(text))
-        for key in here:
-            if key in text:
-                self._have(number, key)
-
-    def _have(self, number: int, key: str) -> None:
-        keys = self._passages[number].keys
-        if key not in keys:
-            keys.append(intern(key))
+    def _have(self, number: int, keys: set[str]) -> None:
+        passage = self._passages[number]
+        for key in keys.difference(passage.keys):
+            passage.keys.append(intern(key))
             self._having.setdefault(key, []).append(number)
 
     def _note_length(self, key: str, sign: int) -> None:
@@ -537,12 +505,6 @@ class NameIndex:
 
     def _sorted(self, numbers: Iterable[int]) -> list[_Passage]:
         return sorted(map(self._passages.__getitem__, numbers), key=lambda passage: passage.order)
-
-
-def _names_in_title(passage: _Passage, is_name: Callable[[str], bool]) -> Iterator[str]:
-    """Yield the known names in a title, in which every capital letter may begin a name."""
-    for run in runs_of(passage.mentions.title_runs):
-        yield from run.known(is_name, lambda word: False)
 
 
 def _remove(lists: dict[str, list[int]], key: str, number: int) -> None:
