@@ -1,4 +1,4 @@
-"""How many things run at once: one limit for all threads and tasks of a call, and processes."""
+"""Threads and tasks: one limit for all calls of a block, progress bars, shared calls."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import contextvars
 import os
 import sys
 import threading
-import time
 from collections import deque
 from collections.abc import (
     Awaitable,
@@ -19,21 +18,15 @@ from collections.abc import (
     Sequence,
 )
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
-from weakref import WeakKeyDictionary
+from typing import Any, Generic, TypeVar
 
 from .errors import check_integer
 from .locking import is_reading_graph, mutex, release_after_fork
 
-if TYPE_CHECKING:
-    from asyncio import AbstractEventLoop
-    from asyncio import Future as AsyncFuture
-
 T = TypeVar("T")
-R = TypeVar("R")
 
 _limit: ContextVar[int | None] = ContextVar("concurrency limit", default=None)
 
@@ -172,126 +165,11 @@ async def run_in_tasks(
             task.cancel()
 
 
-async def in_turn(function: Callable[[], T]) -> T:
-    """Call a function that computes without blocking the event loop, after those that wait.
-
-    Going to a thread and back takes as long as a short search, so calls that wait share a thread.
-    With a thread for each the loop would wait for all of them in turn whenever it goes on.
-
-    For what waits for others, as a model does, choose ``asyncio.to_thread``.
-    """
+async def in_thread(call: Callable[..., T], *args: Any) -> T:
+    """Call a function in a thread, without blocking the event loop."""
     import asyncio
 
-    loop = asyncio.get_running_loop()
-    turns = _turns.get(loop)
-    if turns is None:
-        turns = _turns[loop] = _Turns()
-    result: T = await turns.add(loop, function)
-    return result
-
-
-class _Turns:
-    """Call what the tasks of an event loop wait for, in one thread, in more if calls take long."""
-
-    def __init__(self) -> None:
-        self._lock = mutex()
-        self._waiting: deque[_Turn] = deque()
-        self._threads = 0
-        self._calls = 0
-        self._results: deque[tuple[AsyncFuture[Any], Any, BaseException | None]] = deque()
-        self._is_watched = False
-
-    def add(self, loop: AbstractEventLoop, function: Callable[[], Any]) -> AsyncFuture[Any]:
-        """Return the future result of a function."""
-        future: AsyncFuture[Any] = loop.create_future()
-        with self._lock:
-            self._waiting.append((future, contextvars.copy_context(), function))
-            if not self._threads:  # other tasks may add to it before the thread starts
-                self._threads = 1
-                loop.call_soon(self._start, loop)
-        if not self._is_watched:
-            self._is_watched = True
-            loop.call_later(_CHECK_TIME, self._watch, loop, self._calls)
-        return future
-
-    def _start(self, loop: AbstractEventLoop) -> None:
-        try:
-            loop.run_in_executor(None, self._work, loop)
-        except RuntimeError as error:  # the loop's threads have ended
-            with self._lock:
-                self._threads -= 1
-                futures = [future for future, _, _ in self._waiting if not future.done()]
-                self._waiting.clear()
-            for future in futures:
-                future.set_exception(error)
-
-    def _watch(self, loop: AbstractEventLoop, calls: int) -> None:
-        """Start another thread if calls wait and those under way are not short."""
-        self._send()
-        with self._lock:
-            self._is_watched = self._threads > 0
-            is_slow = self._waiting and self._calls - calls < _SHORT_CALLS
-            starts = bool(is_slow) and self._threads < _MOST_TURNS
-            self._threads += starts
-        if starts:
-            self._start(loop)
-        if self._is_watched:
-            loop.call_later(_CHECK_TIME, self._watch, loop, self._calls)
-
-    def _work(self, loop: AbstractEventLoop) -> None:
-        """Make the calls that wait."""
-        sent = time.monotonic()
-        while (turn := self._next()) is not None:
-            future, context, function = turn
-            if not future.cancelled():
-                try:
-                    self._results.append((future, context.run(function), None))
-                except BaseException as error:
-                    self._results.append((future, None, error))
-            if time.monotonic() - sent > _SEND_TIME:
-                self._send_from_thread(loop)
-                sent = time.monotonic()
-        self._send_from_thread(loop)
-
-    def _next(self) -> _Turn | None:
-        """Return the next call. None if no call waits, which ends the thread."""
-        with self._lock:
-            if not self._waiting:
-                self._threads -= 1
-                return None
-            self._calls += 1
-            return self._waiting.popleft()
-
-    def _send_from_thread(self, loop: AbstractEventLoop) -> None:
-        if self._results:
-            with suppress(RuntimeError):  # the loop is closed
-                loop.call_soon_threadsafe(self._send)
-
-    def _send(self) -> None:
-        """Give the tasks their results."""
-        while self._results:
-            future, result, error = self._results.popleft()
-            if future.done():  # cancelled
-                continue
-            if error is None:
-                future.set_result(result)
-            elif isinstance(error, StopIteration):  # which a future does not take
-                future.set_exception(RuntimeError(f"a call raised {error!r}"))
-            else:
-                future.set_exception(error)
-
-
-_Turn = tuple["AsyncFuture[Any]", contextvars.Context, Callable[[], Any]]
-
-_turns: WeakKeyDictionary[AbstractEventLoop, _Turns] = WeakKeyDictionary()
-
-_CHECK_TIME = 0.01  # seconds between checks whether calls take long
-
-_SHORT_CALLS = 5  # in that time: if there are fewer, another thread helps
-
-_MOST_TURNS = 32  # threads
-
-_SEND_TIME = 0.002  # seconds for which results are collected while other calls wait
+    return await asyncio.to_thread(call, *args)
 
 
 def _workers(count: int, most: int) -> tuple[int, int | None]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, get_args
 
-from ..nodegraph.concurrency import in_turn, run_in_tasks
+from ..nodegraph.concurrency import in_thread, run_in_tasks
 from ..nodegraph.graph import NodeGraph
 from ..nodegraph.models.embedder import Vectors
 from ..nodegraph.models.passage_vectors import embed_ahead
@@ -252,7 +252,7 @@ class Retriever(BaseRetriever):
             return results[0]
         search = self.search_for(queries, top_k, filters)
         if not query.strip():
-            return await in_turn(partial(_listed, search, queries))
+            return await in_thread(partial(_listed, search, queries))
         vectors = await self.aquery_vectors(queries) if self._embedded else ()
         return (await self._asearch(search, queries, vectors))[0]
 
@@ -344,7 +344,7 @@ class Retriever(BaseRetriever):
         vectors = await self.aquery_vectors(texts)
         listed = []
         if len(texts) < len(queries):
-            listed = await in_turn(partial(_listed, search, queries))
+            listed = await in_thread(partial(_listed, search, queries))
         results = _spread(queries, await self._asearch(search, texts, vectors), listed)
         return [*map(budget.fit, results)] if budget else results
 
@@ -354,7 +354,7 @@ class Retriever(BaseRetriever):
         """Search in a thread; new passages are embedded by the model's async form before."""
         if queries and self.embeds_by_async_model:
             await embed_ahead(search.ready)
-        return await in_turn(partial(search, queries, vectors))
+        return await in_thread(partial(search, queries, vectors))
 
     @property
     def embeds_by_async_model(self) -> bool:

@@ -17,7 +17,7 @@ from langchain_core.runnables import RunnableConfig, ensure_config
 from langchain_core.runnables.config import get_config_list
 from pydantic import ConfigDict, Field, SkipValidation, field_validator, model_validator
 
-from ...nodegraph.concurrency import in_turn
+from ...nodegraph.concurrency import in_thread
 from ...nodegraph.graph import NodeGraph
 from ...retrievers.base_retriever import child_k_override, inner_retrievers
 from ...retrievers.composite.fusion import with_weights
@@ -298,7 +298,7 @@ class NodeGraphRetriever(GraphDocuments):
                     )
             if len(results) <= _MAX_WITHOUT_THREAD:
                 return self._documents(results, options)
-            return await in_turn(partial(self._documents, results, options))
+            return await in_thread(partial(self._documents, results, options))
         except asyncio.CancelledError as error:  # the base class reports an Exception only
             await run_manager.on_retriever_error(error)
             raise

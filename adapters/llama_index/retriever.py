@@ -33,7 +33,7 @@ from llama_index.core.vector_stores.types import (
     MetadataFilters,
 )
 
-from ...nodegraph.concurrency import in_turn, limit_concurrency
+from ...nodegraph.concurrency import in_thread, limit_concurrency
 from ...retrievers.filters import Filters, all_of, metadata_key, parse_filters
 from ...retrievers.foreign.coercion import as_retriever
 from ...retrievers.foreign.foreign_retriever import configured, repr_without_top_k
@@ -367,7 +367,7 @@ class NodeGraphRetriever(BaseRetriever):
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         with self._observed() as span:
             results = await self._asearch(query_bundle)
-        return self._shown(await in_turn(partial(_nodes_with_scores, results)), span)
+        return self._shown(await in_thread(partial(_nodes_with_scores, results)), span)
 
     def _search(self, query_bundle: QueryBundle) -> list[ScoredNode]:
         with limit_concurrency(self.num_workers):

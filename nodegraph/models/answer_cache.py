@@ -11,12 +11,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ..concurrency import SingleFlight, context_value
+from ..concurrency import SingleFlight, context_value, in_thread
 from ..locking import awaited, mutex
 from ..storage.graph_store import GraphStore
 from ..storage.opening import as_store
 from .llm import LLM, as_llm
-from .model_objects import in_thread
 
 _KIND = "answers"
 

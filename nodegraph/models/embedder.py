@@ -10,7 +10,7 @@ from functools import partial
 from types import MethodType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from ..concurrency import run_in_tasks
+from ..concurrency import in_thread, run_in_tasks
 from ..errors import EmbeddingError, check_integer
 from .encoder import Batch, Encoder, padded_batches
 from .model_objects import (
@@ -18,7 +18,6 @@ from .model_objects import (
     check_named,
     finish,
     has,
-    in_thread,
     is_async,
     model_name,
     named_model,

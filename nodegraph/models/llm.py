@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeVar
 
+from ..concurrency import in_thread
 from ..errors import ModelError, ModelTimeoutError, NoJsonError
 from .model_objects import (
     attribute,
@@ -18,7 +19,6 @@ from .model_objects import (
     check_named,
     finish,
     has,
-    in_thread,
     is_async,
     model_name,
     named_model,

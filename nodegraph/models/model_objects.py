@@ -231,13 +231,6 @@ def is_async(call: Callable[..., Any]) -> bool:
     return inspect.iscoroutinefunction(call) or inspect.iscoroutinefunction(type(call).__call__)
 
 
-async def in_thread(call: Callable[..., T], *args: Any) -> T:
-    """Call a function without blocking the event loop."""
-    import asyncio
-
-    return await asyncio.to_thread(call, *args)
-
-
 def named_model(model: Any, kind: str) -> Any:
     """Load a model by name. Other objects are returned unchanged.
 

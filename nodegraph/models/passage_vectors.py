@@ -14,13 +14,12 @@ from functools import partial
 from itertools import compress
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ..concurrency import track
+from ..concurrency import in_thread, track
 from ..errors import VectorLengthError
 from ..hashing import digest
 from ..locking import DeferredWork, Lock, is_reading_graph
 from ..storage.graph_store import GraphStore
 from .embedder import Embedder, Vectors, check_vectors, count_of, split_batches
-from .model_objects import in_thread
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop

@@ -27,7 +27,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
 
-from ...nodegraph.concurrency import in_turn, run_in_tasks, run_in_threads
+from ...nodegraph.concurrency import in_thread, run_in_tasks, run_in_threads
 from ...nodegraph.errors import ModelError, ModelTimeoutError
 from ..base_retriever import BaseRetriever, check_takes_filters, current_restriction
 from ..filters import Filters
@@ -303,7 +303,7 @@ class Work(Effect[T]):
 
     async def arun(self) -> T:
         """Async version of ``run``."""
-        return await in_turn(self.function)
+        return await in_thread(self.function)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,14 +3,12 @@ import multiprocessing
 import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from contextvars import ContextVar
-from functools import partial
 
 import pytest
 from concurrency_gauge import ConcurrencyGauge
 
 from nodekin.nodegraph import NodeGraph, concurrency, limit_concurrency
-from nodekin.nodegraph.concurrency import in_turn, run_in_tasks, run_in_threads
+from nodekin.nodegraph.concurrency import run_in_tasks, run_in_threads
 
 
 async def nested(mode, gauge, width=3, depth=2):
@@ -147,50 +145,3 @@ def _in_threads():
     results = run_in_threads([lambda n=n: (gauge.complete("?"), n)[1] for n in range(3)])
     assert gauge.most == 3
     return results
-
-
-async def test_calls_in_turn_give_what_they_return_or_raise_in_their_tasks_context():
-    number = ContextVar("number", default=-1)
-    threads, order = set(), []
-
-    async def call(at):
-        number.set(at)
-        return await in_turn(partial(work, at))
-
-    def work(at):
-        threads.add(threading.get_ident())
-        order.append(number.get())
-        if at % 3 == 1:
-            raise [ValueError, StopIteration, KeyError][at % 9 // 3](at)
-        return at
-
-    results = await asyncio.gather(*map(call, range(300)), return_exceptions=True)
-    assert [type(item).__name__ for item in results[:9]] == [
-        *("int", "ValueError", "int", "int", "RuntimeError", "int", "int", "KeyError", "int")
-    ]
-    assert [item for item in results if isinstance(item, int)] == [
-        at for at in range(300) if at % 3 != 1
-    ]
-    assert sorted(order) == [*range(300)]
-    assert threading.get_ident() not in threads
-
-
-async def test_calls_in_turn_wait_for_no_call_that_takes_long_and_none_that_is_cancelled_is_made():
-    made, gate = [], threading.Event()
-    slow = asyncio.ensure_future(in_turn(gate.wait))
-    never = asyncio.ensure_future(in_turn(lambda: made.append("cancelled")))
-    await asyncio.sleep(0)
-    never.cancel()
-    assert await in_turn(lambda: "quick") == "quick"
-    gate.set()
-    assert await slow
-    assert not made
-
-
-def test_calls_in_turn_without_threads_fail():
-    async def late():
-        await asyncio.get_running_loop().shutdown_default_executor()
-        await in_turn(dict)
-
-    with pytest.raises(RuntimeError, match="shutdown"):
-        asyncio.run(late())
