@@ -19,6 +19,7 @@ from .hashing import digest
 from .locking import Lock
 from .models.answer_cache import AnswerCache, keep_answers
 from .node import ROOT, Node
+from .pickled_calls import call_pickled, pickled
 from .storage.graph_store import GraphStore
 from .transforms import Draft, PatternRule
 
@@ -433,7 +434,8 @@ class _Call:
         self._inside = inside
         self._threads = threads
         self._executor = executor
-        self._rule = b"" if executor is None else _pickled(group)
+        owner = f"the transform of group {group.name!r}"
+        self._rule = b"" if executor is None else pickled(group.rule, owner)
         self.is_parallel = threads is not None or executor is not None
 
     def here(self, parent: Node) -> list[Draft]:
@@ -453,36 +455,9 @@ class _Call:
         """Call the transform in a thread, or in the executor."""
         if self._executor is not None:
             node = Node(parent.text, dict(parent.own_metadata), id=parent.id)
-            return self._executor.submit(_call_pickled, self._rule, node)
+            return self._executor.submit(call_pickled, self._rule, node)
         assert self._threads is not None
         return self._threads.submit(self.here, parent)
-
-
-def _pickled(group: NodeGroup) -> bytes:
-    import cloudpickle
-
-    try:
-        value: bytes = cloudpickle.dumps(group.rule)
-    except Exception as error:
-        raise TypeError(
-            f"the transform of group {group.name!r} cannot be pickled for the executor "
-            f"({type(error).__name__}: {error}); build the group without an executor"
-        ) from error
-    return value
-
-
-def _call_pickled(rule: bytes, node: Node) -> list[Draft]:
-    """Call a pickled transform, in a worker process."""
-    drafts: list[Draft] = _unpickled(rule)(node)
-    return drafts
-
-
-@lru_cache(16)
-def _unpickled(rule: bytes) -> Callable[[Node], list[Draft]]:
-    import cloudpickle
-
-    call: Callable[[Node], list[Draft]] = cloudpickle.loads(rule)
-    return call
 
 
 def _derived(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -361,6 +362,7 @@ class NodeGraph:
         *groups: str,
         on_error: OnError | None = None,
         embed: bool | str | Sequence[str] = False,
+        executor: Executor | None = None,
     ) -> list[Failure]:
         """Build groups now instead of when they are first needed; retry what failed before.
 
@@ -371,6 +373,10 @@ class NodeGraph:
             on_error: ``"raise"`` or ``"skip"`` for failing transforms. None: the graph's setting.
             embed: Whether the groups are embedded, too, by all embeddings of the graph; or by
                 which of them.
+            executor: Runs transforms of texts, and embedding models: any executor of
+                ``concurrent.futures``, such as a ``ProcessPoolExecutor``, or Dask's
+                ``client.get_executor()``. Transforms of nodes and of whole groups run in this
+                process. None: in this process, or in ``num_workers`` threads.
 
         Returns:
             The documents that failed, where ``on_error`` is ``"skip"``.
@@ -380,6 +386,7 @@ class NodeGraph:
             LookupError: If the graph has no such embedding.
             TransformError: If a transform raises and ``on_error`` is ``"raise"``.
             EmbeddingError: If an embedding model fails.
+            TypeError: If a transform or a model cannot be pickled for the executor.
 
         Example:
             >>> graph = NodeGraph(embed=lambda texts: [[len(text), 1] for text in texts])
@@ -393,10 +400,10 @@ class NodeGraph:
         keys = self._embedding_keys(embed)
         for name in groups:
             self._builder.retry(self.reader.lineage(name))
-        with self.reader.building(groups, mode):
+        with self.reader.building(groups, mode, executor):
             built = {group.name for name in groups for group in self.reader.lineage(name)}
         for name in dict.fromkeys(groups) if keys else ():
-            self._embed(name, keys)
+            self._embed(name, keys, executor)
         return [failure for failure in self.failures if failure.group in built]
 
     def _embedding_keys(self, embed: bool | str | Sequence[str]) -> list[str]:
@@ -406,11 +413,11 @@ class NodeGraph:
             return list(self.embeddings.embedders) if embed else []
         return [self.embeddings.key(key) for key in ([embed] if isinstance(embed, str) else embed)]
 
-    def _embed(self, group: str, keys: Sequence[str]) -> None:
-        """Embed the nodes of a group, some thousands at a time, while nobody has to wait."""
+    def _embed(self, group: str, keys: Sequence[str], executor: Executor | None) -> None:
+        """Embed the nodes of a group, some thousands at a time, without the graph's lock."""
         for texts in self._searched_windows(group):
             for key in keys:
-                self.embeddings.embed(texts, key, group)
+                self.embeddings.embed(texts, key, group, executor)
 
     def _searched_windows(self, group: str) -> Iterator[list[str]]:
         """Yield what is embedded of a group's nodes, in lists that take little memory."""

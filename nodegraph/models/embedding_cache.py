@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Generator, Iterable, Mapping, Sequence, Set
-from concurrent.futures import Future
+from concurrent.futures import Executor, Future
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
@@ -108,20 +108,25 @@ class EmbeddingCache:
         table.flags.writeable = False
         return table
 
-    def embed(self, texts: Sequence[str], key: str, label: str) -> None:
+    def embed(
+        self, texts: Sequence[str], key: str, label: str, executor: Executor | None = None
+    ) -> None:
         """Embed the passages that have no vector yet.
 
         Args:
             texts: The passages.
             key: The embedding.
             label: The label of the progress bar, such as the group.
+            executor: Runs the model. None: this process.
 
         Raises:
             LookupError: If the key is unknown.
             EmbeddingError: If the model fails or returns invalid vectors.
+            TypeError: If the model cannot be pickled for the executor.
         """
         by_digest = {digest(text): text for text in texts}
-        passages = self._passages.vectors(self.embedder(key), by_digest, f"embedding {label}")
+        label = f"embedding {label}"
+        passages = self._passages.vectors(self.embedder(key), by_digest, label, executor)
         with closing(passages):
             for _ in passages:
                 pass

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import contextvars
 import logging
-from collections import deque
-from collections.abc import Callable, Generator, Mapping, Sequence
-from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
-from contextlib import AbstractContextManager, closing, nullcontext
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from concurrent.futures import CancelledError, Executor, Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial
@@ -18,6 +17,7 @@ from ..concurrency import in_thread, track
 from ..errors import VectorLengthError
 from ..hashing import digest
 from ..locking import DeferredWork, Lock, is_reading_graph
+from ..pickled_calls import call_pickled, pickled
 from ..storage.graph_store import GraphStore
 from .embedder import Embedder, Vectors, check_vectors, count_of, split_batches
 
@@ -62,7 +62,11 @@ class PassageVectors:
         self._dimensions: dict[str, int] = {}
 
     def vectors(
-        self, embedder: Embedder, texts: Mapping[str, str], label: str
+        self,
+        embedder: Embedder,
+        texts: Mapping[str, str],
+        label: str,
+        executor: Executor | None = None,
     ) -> Generator[tuple[str, Vectors], None, None]:
         """Yield the vectors of texts by digest, stored vectors first.
 
@@ -70,6 +74,7 @@ class PassageVectors:
             embedder: The model.
             texts: The texts by digest.
             label: The label of the progress bar.
+            executor: Runs the model. None: this process.
         """
         missing = yield from self._stored(embedder, texts)
         if missing and is_reading_graph():
@@ -78,7 +83,7 @@ class PassageVectors:
             with self._alone(embedder):
                 missing = yield from self._stored(embedder, missing)
                 show = self._progress if len(missing) >= _LONG else False
-                with closing(self._embed(embedder, missing)) as embedded:
+                with closing(self._embed(embedder, missing, executor)) as embedded:
                     yield from track(embedded, len(missing), label, " texts", show)
 
     def _embed_all(self, embedder: Embedder, texts: Mapping[str, str], label: str) -> None:
@@ -109,11 +114,11 @@ class PassageVectors:
         return missing
 
     def _embed(
-        self, embedder: Embedder, texts: Mapping[str, str]
+        self, embedder: Embedder, texts: Mapping[str, str], executor: Executor | None
     ) -> Generator[tuple[str, Vectors], None, None]:
         """Embed texts, and yield the vectors of each batch after it is stored."""
         unusable: list[str] = []
-        with closing(_embedded(embedder, texts)) as batches:
+        with closing(_embedded(embedder, texts, executor)) as batches:
             for names, vectors in batches:
                 self._put(embedder, names, vectors)
                 unusable += [texts[name] for name in _unusable(names, vectors)]
@@ -147,7 +152,9 @@ class PassageVectors:
         return self._dimensions[embedder.name]
 
 
-def _embedded(embedder: Embedder, texts: Mapping[str, str]) -> Generator[Batch, None, None]:
+def _embedded(
+    embedder: Embedder, texts: Mapping[str, str], executor: Executor | None
+) -> Generator[Batch, None, None]:
     """Embed texts in batches, concurrently if the embedder has several workers.
 
     After an error no further batch is started. Finished batches are yielded, then the error is
@@ -155,24 +162,44 @@ def _embedded(embedder: Embedder, texts: Mapping[str, str]) -> Generator[Batch, 
     """
     embed: Callable[[Sequence[str]], Vectors] = embedder.passages
     caller = _caller.get()
-    if caller is not None and embedder.aembed is not None:
+    if executor is not None:
+        pass
+    elif caller is not None and embedder.aembed is not None:
         embed = partial(caller.embed, embedder)
     elif (computed := embedder.computed(texts)) is not None:
         yield from computed
         return
     batches = embedder.batches(texts)
-    if embedder.num_workers < 2 or len(batches) < 2:
+    if executor is None and (embedder.num_workers < 2 or len(batches) < 2):
         yield from ((batch, embed([texts[name] for name in batch])) for batch in batches)
         return
-    error: BaseException | None = None
-    pool = ThreadPoolExecutor(min(embedder.num_workers, len(batches)), f"embed-{embedder.name}")
+    with _submitting(embedder, embed, executor) as submit:
+        yield from _results([(batch, submit([texts[n] for n in batch])) for batch in batches])
+
+
+@contextmanager
+def _submitting(
+    embedder: Embedder, embed: Callable[[Sequence[str]], Vectors], executor: Executor | None
+) -> Iterator[Callable[[Sequence[str]], Future[Vectors]]]:
+    """Provide a function that embeds a batch in an executor, or in threads."""
+    if executor is not None:
+        call = pickled(embed, f"the embedding model {embedder.name!r}")
+        yield partial(executor.submit, call_pickled, call)
+        return
+    pool = ThreadPoolExecutor(embedder.num_workers, f"embed-{embedder.name}")
     try:
-        pending: deque[tuple[list[str], Future[Vectors]]] = deque()
-        for batch in batches:
-            run = contextvars.copy_context().run
-            pending.append((batch, pool.submit(run, embed, [texts[name] for name in batch])))
-        while pending:
-            batch, future = pending.popleft()
+        yield lambda texts: pool.submit(contextvars.copy_context().run, embed, texts)
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _results(
+    pending: Sequence[tuple[list[str], Future[Vectors]]],
+) -> Generator[Batch, None, None]:
+    """Yield the batches that succeed; cancel the others after an error, then raise it."""
+    error: BaseException | None = None
+    try:
+        for batch, future in pending:
             if future.cancelled():
                 continue
             if (failure := future.exception()) is None:
@@ -182,7 +209,8 @@ def _embedded(embedder: Embedder, texts: Mapping[str, str]) -> Generator[Batch, 
                 for _, other in pending:
                     other.cancel()
     finally:
-        pool.shutdown(cancel_futures=True)
+        for _, future in pending:
+            future.cancel()
     if error is not None:
         raise error
 
