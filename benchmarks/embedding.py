@@ -222,10 +222,7 @@ def server_rows(options: Any) -> Iterator[list[str]]:
         embedder = Embedder(embed, name, batch_size=_BATCH, num_workers=_AT_ONCE)
         passages = PassageVectors(store, {name: embedder}, False)
         by_digest = {digest(text): text for text in texts}
-        if embedder.aembed is None:
-            list(passages.vectors(embedder, by_digest, "texts"))
-        else:
-            asyncio.run(passages.aembed(embedder, by_digest))
+        list(passages.vectors(embedder, by_digest, "texts"))
 
     calls: dict[str, Callable[[], Any]] = {
         "hand": by_hand,
