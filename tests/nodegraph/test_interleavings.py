@@ -117,10 +117,8 @@ class World:
 
 
 def free(lock: Any) -> bool:
-    is_free = lock.acquire(blocking=False)
-    if is_free:
-        lock.release()
-    return bool(is_free)
+    with lock.held(wait=False) as is_free:
+        return bool(is_free)
 
 
 def readd(world: World, *builds: str) -> None:
