@@ -1,4 +1,4 @@
-"""The vectors that PostgreSQL searches: the same results, by its graph too; one table for all."""
+"""Vectors in pgvector tables: exact and HNSW results, updates by many processes."""
 
 import json
 import threading
@@ -33,7 +33,7 @@ def address(postgres_server: RunningServer) -> str:
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let some hundred nodes be many."""
+    """Lower the limits for large tables to a few hundred nodes."""
     monkeypatch.setattr(postgres_table, "HNSW_FROM", 51)
     monkeypatch.setattr(table_vector_index, "_FEW", 60)
     monkeypatch.setattr(table_vector_index, "_BATCH", 64)
@@ -41,13 +41,13 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def searched_by_graph(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
-    """Note of each search of a table whether all rows were compared."""
+    """Record for each search of a table whether all rows were compared."""
     searches: list[bool] = []
     nearest = PostgresVectorTable.nearest
 
     def noting(self: PostgresVectorTable, *args: Any) -> Any:
         searches.append(args[-1])
-        if not args[-1]:  # the planner compares so few rows, if it may
+        if not args[-1]:  # the planner would compare all of so few rows
             self._db.rows("SELECT set_config('enable_seqscan', 'off', true)")
             self._db.rows("SELECT set_config('enable_bitmapscan', 'off', true)")
         return nearest(self, *args)
@@ -87,7 +87,7 @@ def rows(results: list[Any]) -> list[tuple[str, float]]:
 
 
 def table_rows(server: RunningServer, graph: NodeGraph) -> list[tuple[Any, ...]]:
-    """Return what is known of a graph's tables: name, state, size, who wrote them last."""
+    """Return the name, state, size and writer of a graph's tables."""
     schema = graph._store.database.address.schema  # type: ignore[attr-defined]
     with psycopg.connect(server.uri) as db:
         query = f"SELECT name, state, size, writer FROM {schema}.vector_tables ORDER BY name"
@@ -95,7 +95,7 @@ def table_rows(server: RunningServer, graph: NodeGraph) -> list[tuple[Any, ...]]
 
 
 def recall(graph: NodeGraph, expected: NodeGraph, queries: list[str], filters: Any) -> float:
-    """Return how many of the best ten are there; a tie counts as well as another."""
+    """Return the recall of the ten best nodes. Tied nodes count as found."""
     right = total = 0
     for query in queries:
         best = rows(Retriever(expected, "line", "cosine", top_k=10, filters=filters)(query))
@@ -108,7 +108,7 @@ def recall(graph: NodeGraph, expected: NodeGraph, queries: list[str], filters: A
     return right / total if total else 1.0
 
 
-def test_the_graph_of_vectors_finds_what_comparing_all_finds(
+def test_hnsw_finds_the_exact_results(
     address: str, small: None, searched_by_graph: list[bool]
 ) -> None:
     graph, expected = opened(address), opened(None)
@@ -127,10 +127,10 @@ def test_the_graph_of_vectors_finds_what_comparing_all_finds(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("dimension", [8, 200])
-def test_the_graph_of_vectors_is_built_in_memory(
+def test_hnsw_is_built_in_memory(
     dimension: int, address: str, small: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What does not fit is added on the disk, which takes many times as long; pgvector says so."""
+    """pgvector sends a notice if the graph does not fit into memory."""
     notices: list[str | None] = []
     open_connection = ServerConnection.__init__
 
@@ -151,7 +151,7 @@ def test_the_graph_of_vectors_is_built_in_memory(
     graph.close()
 
 
-def test_a_graph_that_gets_too_little_memory_is_said(
+def test_hnsw_with_too_little_memory_warns(
     address: str, small: None, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(postgres_table, "_BUILD_MEMORY", 1_000)
@@ -179,16 +179,14 @@ def test_ties_and_many_hits_come_in_document_order(
     graph.close()
 
 
-def test_a_process_uses_the_table_that_another_has_written(
-    address: str, postgres_server: RunningServer
-) -> None:
+def test_processes_share_a_table(address: str, postgres_server: RunningServer) -> None:
     first, second = opened(address), opened(address)
     first.add(documents(3))
     retrievers = [Retriever(graph, "line", "cosine") for graph in (first, second)]
     best = rows(retrievers[0]("line 1 1"))
     before = table_rows(postgres_server, first)
     assert rows(retrievers[1]("line 1 1")) == best
-    assert table_rows(postgres_server, first) == before  # nobody wrote
+    assert table_rows(postgres_server, first) == before  # no update was needed
     second.add(Document("line 1 1", id="copy"))
     assert [r.node.document_id for r in retrievers[0]("line 1 1")][:2] == ["1", "copy"]
     (row,) = table_rows(postgres_server, first)
@@ -198,7 +196,7 @@ def test_a_process_uses_the_table_that_another_has_written(
         graph.close()
 
 
-def test_what_the_table_has_missed_is_compared_beside_it(address: str, small: None) -> None:
+def test_missing_rows_are_compared_in_the_process(address: str, small: None) -> None:
     graph, expected, other = opened(address), opened(None), opened(address)
     for each in (graph, expected):
         each.add(documents(20))
@@ -208,7 +206,7 @@ def test_what_the_table_has_missed_is_compared_beside_it(address: str, small: No
     assert table is not None
     Retriever(other, "line", "cosine")("x")
     (index,) = (i for i in other.reader._shared.values() if isinstance(i, TableVectorIndex))
-    with index._table().updating() as free:  # another process is at it
+    with index._table().updating() as free:  # another process updates it
         assert free
         for each in (graph, expected):
             each.remove("3")
@@ -222,9 +220,7 @@ def test_what_the_table_has_missed_is_compared_beside_it(address: str, small: No
         each.close()
 
 
-def test_a_search_does_not_follow_changes_for_ever(
-    address: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_search_limits_its_updates(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
     graph = opened(address)
     graph.add(documents(3))
     retriever = Retriever(graph, "line", "cosine")
@@ -238,11 +234,11 @@ def test_a_search_does_not_follow_changes_for_ever(
     monkeypatch.setattr(TableVectorIndex, "_update", overtaken)
     results = retriever("new 2")
     assert len(updates) == 3
-    assert results[0].node.text == "new 2"  # compared beside the table
+    assert results[0].node.text == "new 2"  # compared in the process
     graph.close()
 
 
-def test_a_table_that_was_being_written_is_finished_by_the_next(
+def test_an_interrupted_update_is_finished(
     address: str, small: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     graph, expected = opened(address), opened(None)
@@ -266,7 +262,7 @@ def test_a_table_that_was_being_written_is_finished_by_the_next(
     graph.close()
 
 
-def test_threads_that_search_and_write_see_whole_states(address: str) -> None:
+def test_concurrent_searches_see_whole_states(address: str) -> None:
     graph = opened(address)
     graph.add(documents(5))
     retriever = Retriever(graph, "line", "cosine", top_k=100)
@@ -303,7 +299,7 @@ def test_long_vectors_are_searched(
     graph.close()
 
 
-def test_vectors_that_are_too_long_are_refused(address: str) -> None:
+def test_too_long_vectors_raise(address: str) -> None:
     graph = opened(address, 16_001)
     graph.add("text")
     with pytest.raises(StoreError, match=r"up to 16,000 numbers.*vectors=memory"):
@@ -311,7 +307,7 @@ def test_vectors_that_are_too_long_are_refused(address: str) -> None:
     graph.close()
 
 
-def test_a_query_of_another_dimension_is_an_error(address: str) -> None:
+def test_a_query_of_another_dimension_raises(address: str) -> None:
     graph = opened(address)
     graph.add("text")
     retriever = Retriever(graph, "line", "cosine")
@@ -321,9 +317,7 @@ def test_a_query_of_another_dimension_is_an_error(address: str) -> None:
     graph.close()
 
 
-def test_a_model_of_another_dimension_has_a_table_of_its_own(
-    address: str, postgres_server: RunningServer
-) -> None:
+def test_models_have_separate_tables(address: str, postgres_server: RunningServer) -> None:
     for dimension in (8, 12):
         with opened(address, dimension) as graph:
             if dimension == 8:
@@ -348,15 +342,13 @@ def test_graphs_of_other_dimensions_share_connections(postgres_server: RunningSe
         graph.close()
 
 
-def test_compacting_drops_tables_that_nobody_follows(
-    address: str, postgres_server: RunningServer
-) -> None:
+def test_compact_drops_outdated_tables(address: str, postgres_server: RunningServer) -> None:
     for dimension in (8, 12):
         with opened(address, dimension) as graph:
             graph.add(documents(dimension))
             Retriever(graph, "line", "cosine")("x")
     graph.compact()
-    assert len(table_rows(postgres_server, graph)) == 2  # somebody may be using it
+    assert len(table_rows(postgres_server, graph)) == 2  # another process may use the older one
     schema = graph._store.database.address.schema  # type: ignore[attr-defined]
     with psycopg.connect(postgres_server.uri) as db:
         db.execute(f"UPDATE {schema}.vector_tables SET seen = now() - interval '2 days'")
@@ -366,7 +358,7 @@ def test_compacting_drops_tables_that_nobody_follows(
     assert len(Retriever(opened(address, 8), "line", "cosine", top_k=200)("x")) == 120
 
 
-def test_the_address_says_where_vectors_are_searched(postgres_server: RunningServer) -> None:
+def test_vectors_parameter_selects_the_index(postgres_server: RunningServer) -> None:
     kinds = {}
     for vectors in ("", "&vectors=auto", "&vectors=memory", "&vectors=pgvector"):
         with opened(f"{postgres_server.address()}{vectors}") as graph:
@@ -407,7 +399,7 @@ def test_without_pgvector_vectors_are_in_memory(without_pgvector: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.data
-def test_questions_on_cmrc_have_the_results_of_comparing_all(
+def test_hnsw_on_cmrc_finds_the_exact_results(
     data: Path, address: str, monkeypatch: pytest.MonkeyPatch, searched_by_graph: list[bool]
 ) -> None:
     monkeypatch.setattr(postgres_table, "HNSW_FROM", 1_001)
