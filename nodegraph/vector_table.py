@@ -89,8 +89,7 @@ class VectorTable(Protocol):
     """The vectors of one group and one model.
 
     Metadata values have numbers: the index decides for each value of a field if it meets a
-    condition, and the table selects rows by numbers. Reads see the same state as the store's
-    ``snapshot`` in this thread.
+    condition, and the table selects rows by numbers. Reads see the state of the store's turn.
     """
 
     def state(self) -> TableState | None:
@@ -99,8 +98,8 @@ class VectorTable(Protocol):
     def dimension(self) -> int:
         """Return the length of the vectors; 0 if there was no row yet."""
 
-    def ids(self) -> Iterator[str]:
-        """Yield the ids of all rows."""
+    def ids(self) -> list[str]:
+        """Return the ids of all rows."""
 
     def values(
         self, field: str | None, after: int, texts: Collection[str] | None = None

@@ -147,8 +147,7 @@ class GraphStore:
 
     def vector_table(self, group: str, *names: str) -> VectorTable | None:
         """Return the table of a group's vectors in the database; None if it has no such tables."""
-        make = getattr(self.database, "vector_table", None)
-        return None if make is None else make(self, group, *names)
+        return None
 
     # Turns and transactions
 

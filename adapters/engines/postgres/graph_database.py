@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from secrets import token_hex
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from ....nodegraph.errors import StoreError
 from ....nodegraph.hashing import digest
@@ -21,10 +21,6 @@ from ....nodegraph.storage.rows import to_id, to_text
 from ....nodegraph.storage.schema import FORMAT, TABLES
 from .address import PostgresAddress
 from .server_connection import ServerConnection, ServerLostError, Values, idle_connections
-
-if TYPE_CHECKING:
-    from ....nodegraph.storage.graph_store import GraphStore
-    from .pgvector_table import PostgresVectorTable
 
 T = TypeVar("T")
 
@@ -97,7 +93,6 @@ class PostgresDatabase:
         self.address = PostgresAddress.parse(self._url)
         self.lock = threading.RLock()
         self.turn_settings = ""  # SQL statements at the beginning of each turn
-        self._vector_tables: dict[str, PostgresVectorTable] = {}
         self._forget()
         _opened.add(self)
 
@@ -110,7 +105,6 @@ class PostgresDatabase:
         self._is_checked = False
         self._writer = token_hex(8)
         self._transactions = 0
-        self._pgvector: str | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         return {"_url": self._url, "timeout": self.timeout}
@@ -147,9 +141,7 @@ class PostgresDatabase:
         with self.lock:
             if self._connection is not None:
                 return self._connection.rows(query, values)
-            connection, found = self._borrowed_for(lambda db: db.rows(query, values))
-            self._give_back(connection)
-            return found
+            return self.call(lambda db: db.rows(query, values))
 
     def run_many(self, statement: str, rows: Iterable[Sequence[Any]]) -> None:
         """Run a statement once for each row of values, inside a transaction."""
@@ -328,11 +320,8 @@ class PostgresDatabase:
             )
 
     def compact(self) -> None:
-        """Drop outdated tables of vectors; the server frees space itself."""
-        from .pgvector_table import drop_outdated
-
+        """Delete the rows of former writers; the server frees space itself."""
         with self.transaction():
-            drop_outdated(self)
             self.writing.run_script("DELETE FROM writers WHERE seen < now() - interval '1 day'")
 
     def close(self) -> None:
@@ -346,7 +335,18 @@ class PostgresDatabase:
             self._is_checked = False
             self._idle.close(self.address.schema)
 
-    # Vectors
+    def call(self, work: Callable[[ServerConnection], T]) -> T:
+        """Call a function with another connection than that of the current turn."""
+        connection, result = self._borrowed_for(work)
+        self._give_back(connection)
+        return result
+
+    def add_turn_settings(self, script: str) -> None:
+        """Run statements at the beginning of each turn, and in the current one."""
+        with self.lock:
+            self.turn_settings = script
+            if self._connection is not None:
+                self._connection.run_script(script)
 
     @contextmanager
     def exclusive(self, purpose: str, *, wait: bool) -> Iterator[ServerConnection | None]:
@@ -378,38 +378,6 @@ class PostgresDatabase:
                 if is_free:
                     connection.rows("SELECT pg_advisory_unlock(%b)", [lock])
             self._give_back(connection)
-
-    def vector_table(
-        self, store: GraphStore, group: str, *names: str
-    ) -> PostgresVectorTable | None:
-        """Return a table of vectors. None if the database has no pgvector.
-
-        Raises:
-            StoreError: If the address requires pgvector, which is missing.
-        """
-        from .pgvector_table import PostgresVectorTable, find_pgvector, turn_settings
-
-        if self.address.vectors == "memory":
-            return None
-        with self.lock:
-            if self._pgvector is None:
-                connection, self._pgvector = self._borrowed_for(find_pgvector)
-                self._give_back(connection)
-                if self._pgvector:
-                    self.turn_settings = turn_settings()
-                    if self._connection is not None:
-                        self._connection.run_script(self.turn_settings)
-            if not self._pgvector and self.address.vectors == "pgvector":
-                raise StoreError(
-                    f"{self.place} has no pgvector 0.8 or later, and its user may not install it; "
-                    "run CREATE EXTENSION vector in the database, or omit vectors=pgvector"
-                )
-            if not self._pgvector:
-                return None
-            name = digest(group, *names)
-            if name not in self._vector_tables:
-                self._vector_tables[name] = PostgresVectorTable(self, self._pgvector, group, name)
-            return self._vector_tables[name]
 
     # Forks
 

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from ....nodegraph.errors import StoreError
+from ....nodegraph.hashing import digest
 from ....nodegraph.storage.graph_store import GraphStore
+from ....nodegraph.vector_table import VectorTable
 from .graph_database import PostgresDatabase
+from .pgvector_table import PostgresVectorTable, drop_outdated, find_pgvector, turn_settings
 
 
 class PostgresStore(GraphStore):
@@ -26,5 +30,46 @@ class PostgresStore(GraphStore):
         ValueError: If the address is invalid.
     """
 
+    database: PostgresDatabase
+
     def __init__(self, address: str, *, timeout: float = 60.0) -> None:
         super().__init__(PostgresDatabase(address, timeout))
+
+    def _set_up(self) -> None:
+        super()._set_up()
+        self._pgvector: str | None = None  # its schema; empty if the database has no pgvector
+        self._vector_tables: dict[str, PostgresVectorTable] = {}
+
+    def compact(self) -> None:
+        """Free the space of deleted data, and drop outdated tables of vectors."""
+        with self.transaction():
+            drop_outdated(self.database)
+        super().compact()
+
+    def vector_table(self, group: str, *names: str) -> VectorTable | None:
+        """Return the table of a group's vectors. None if the database has no pgvector.
+
+        Raises:
+            StoreError: If the address requires pgvector, which is missing.
+        """
+        address = self.database.address
+        if address.vectors == "memory":
+            return None
+        with self.database.lock:
+            if self._pgvector is None:
+                self._pgvector = self.database.call(find_pgvector)
+                if self._pgvector:
+                    self.database.add_turn_settings(turn_settings())
+            if not self._pgvector and address.vectors == "pgvector":
+                raise StoreError(
+                    f"{self.place} has no pgvector 0.8 or later, and its user may not install it; "
+                    "run CREATE EXTENSION vector in the database, or omit vectors=pgvector"
+                )
+            if not self._pgvector:
+                return None
+            name = digest(group, *names)
+            if name not in self._vector_tables:
+                self._vector_tables[name] = PostgresVectorTable(
+                    self.database, self._pgvector, group, name
+                )
+            return self._vector_tables[name]

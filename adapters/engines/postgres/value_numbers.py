@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ....nodegraph.codec import decode, encode
 from ....nodegraph.storage.rows import from_text, marks, portions, to_text
+from .graph_database import PostgresDatabase
 
 if TYPE_CHECKING:
     from ....nodegraph.vector_table import VectorRow
-    from .graph_database import PostgresDatabase
 
 _PAGE = 1_000  # values that are read together
 
