@@ -447,7 +447,7 @@ def test_every_row_of_the_threat_model_has_its_tests() -> None:
     page = (REPO / "docs" / "security.md").read_text("utf-8")
     rows = [line for line in page.splitlines() if line.count(" | ") == 3][1:]
     tests = "".join(p.read_text("utf-8") for p in (REPO / "tests").rglob("test_*.py"))
-    assert len(rows) >= 15
+    assert len(rows) >= 10
     for row in rows:
         names = re.findall(r"`(test_\w+)`", row.rsplit(" | ", 1)[1])
         assert names, row

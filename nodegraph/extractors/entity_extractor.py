@@ -57,7 +57,7 @@ class EntityExtractor:
     Example:
         >>> from nodekin.nodegraph import NodeGraph
         >>> graph = NodeGraph()
-        >>> ids = graph.add(["Brand (play)\nA play by Henrik Ibsen.", "Henrik Ibsen\nHe wrote."])
+        >>> ids = graph.add(["Brand (play)\\nA play by Henrik Ibsen.", "Henrik Ibsen\\nHe wrote."])
         >>> passages = list(graph.nodes("ROOT"))
         >>> [(entity.item.text, len(entity.to)) for entity in EntityExtractor()(passages)]
         [('Brand (play)', 1), ('Henrik Ibsen', 2)]
@@ -172,7 +172,7 @@ class Entity(NamedTuple):
 
 
 @dataclass(slots=True)
-class _Passage:
+class _KnownPassage:
     """An indexed passage.
 
     Attributes:
@@ -213,7 +213,7 @@ class NameIndex:
         self._reset()
 
     def _reset(self) -> None:
-        self._passages: dict[int, _Passage] = {}  # by number, in the order they were added
+        self._passages: dict[int, _KnownPassage] = {}  # by number, in the order they were added
         self._numbers: dict[str, int] = {}
         self._count = 0  # numbers given so far
         self._lower: Counter[str] = Counter()
@@ -299,7 +299,7 @@ class NameIndex:
         index._has_words = False
         for number, (i, order, mentions, title, names, keys) in enumerate(state["passages"]):
             keys = [*map(intern, keys)]
-            passage = _Passage(i, order, Mentions(*mentions), intern(title), names, keys)
+            passage = _KnownPassage(i, order, Mentions(*mentions), intern(title), names, keys)
             index._passages[number], index._numbers[i] = passage, number
             for key in names:
                 index._writers.setdefault(key, []).append(number)
@@ -339,7 +339,7 @@ class NameIndex:
             number = self._numbers[passage_id] = self._count
             self._count += 1
             title = intern(name_key(mentions.title))
-            passage = self._passages[number] = _Passage(passage_id, order, mentions, title)
+            passage = self._passages[number] = _KnownPassage(passage_id, order, mentions, title)
             runs = changed[number] = runs_of(mentions.runs)
             self._count_words(mentions.lower, runs, 1, before)
             self._add_words(number, passage, runs)
@@ -359,7 +359,7 @@ class NameIndex:
         self._clear_postings()
         return touched
 
-    def _add_words(self, number: int, passage: _Passage, runs: Sequence[Run]) -> None:
+    def _add_words(self, number: int, passage: _KnownPassage, runs: Sequence[Run]) -> None:
         words = set(passage.title_key.split(" "))
         for run in (*runs, *runs_of(passage.mentions.title_runs)):
             words.update(run.plain[at] for at in run.limits)
@@ -503,7 +503,7 @@ class NameIndex:
             self._reset()
             self.update((), rows)
 
-    def _sorted(self, numbers: Iterable[int]) -> list[_Passage]:
+    def _sorted(self, numbers: Iterable[int]) -> list[_KnownPassage]:
         return sorted(map(self._passages.__getitem__, numbers), key=lambda passage: passage.order)
 
 

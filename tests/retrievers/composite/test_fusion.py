@@ -190,7 +190,7 @@ def test_on_a_graph_nested_and_pickled() -> None:
     ("arguments", "error", "message"),
     [
         (([],), ValueError, "leaves nothing to fuse"),
-        ((["bm25"],), TypeError, "object with retrieve.* not 'bm25'"),
+        ((["bm25"],), TypeError, "object with retrieve.* 'bm25'"),
         (([FixedRetriever(ONE)], "rff"), ValueError, "no mode 'rff'; there is 'rrf'"),
         (
             ([FixedRetriever(ONE)], "rrf", [1, 2]),

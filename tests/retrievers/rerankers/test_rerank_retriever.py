@@ -178,7 +178,7 @@ def test_on_a_graph_nested_and_pickled() -> None:
 @pytest.mark.parametrize(
     ("arguments", "settings", "error", "says"),
     [
-        (("bm25", "KeywordFilter"), {}, TypeError, "object with retrieve.* not 'bm25'"),
+        (("bm25", "KeywordFilter"), {}, TypeError, "object with retrieve.* 'bm25'"),
         ((fixed(), "KeywordFiltr"), {}, ValueError, "no reranker 'KeywordFiltr'"),
         ((fixed(), "ModuleReranker"), {}, TypeError, "needs model"),
         ((fixed(), Reranker("KeywordFilter")), {"required": "a"}, TypeError, "itself"),
