@@ -329,9 +329,13 @@ def search_held(searches: Sequence[Search], work: Callable[[Sequence[SearchPlan]
         if plan is not None and plan.serves(search)
     ]
     if len(known) == len(searches):
-        with reading(_groups_of(known)):
-            if all(plan.is_current() for plan in known):
-                return work(known)
+
+        def current() -> list[T]:
+            with reading(_groups_of(known)):
+                return [work(known)] if all(plan.is_current() for plan in known) else []
+
+        if done := with_deferred_work(current):
+            return done[0]
     known = []
     for search in searches:
         search.plans.latest = search.ready()
