@@ -13,7 +13,7 @@ import numpy.typing as npt
 from ..nodegraph.concurrency import track
 from ..nodegraph.graph import NodeGraph
 from ..nodegraph.hashing import digest
-from ..nodegraph.locking import Lock
+from ..nodegraph.locking import DeferredWork, Lock
 from ..nodegraph.node import Node
 from ..retrievers.filters import Filter
 from ..retrievers.indexes.array_files import Arrays
@@ -221,6 +221,7 @@ class StoreIndex(FilterIndex):
         self._written: StoreState | None = None  # what the store has; None until it is checked
         self._unwritten: tuple[object, list[str] | None] = (None, [])  # ids; None for all
         self._can_refill = True
+        self._refilled = False  # by the last search
         self._updating = Lock()
         super().__init__(graph, group)
 
@@ -287,6 +288,13 @@ class StoreIndex(FilterIndex):
         """Look up all recorded rows, and write missing and outdated ones again."""
         for batch in _batches(self._record.read()):
             self._put(self._graph.reader.existing_nodes(batch), {})
+
+    def _refill_once(self) -> None:
+        """Refill the store, unless a refill has not helped; without the lock of the graph."""
+        with self._updating.held():
+            if self._can_refill:
+                self._refill()
+                self._can_refill, self._refilled = False, True
 
     def _remove(self, removed: Sequence[str], ids: Sequence[str], *, complete: bool) -> None:
         recorded = self._record.read(None if complete else removed)
@@ -355,11 +363,9 @@ class StoreIndex(FilterIndex):
             return Hits([], [])
         candidates = self._candidates(direction, limit, allowed, count)
         if candidates is None and self._can_refill:
-            with self._updating.held(wait=False) as acquired:  # the graph is held: never wait
-                if acquired:
-                    self._refill()
-                    candidates = self._candidates(direction, limit, allowed, count)
-                    self._can_refill = candidates is not None
+            raise DeferredWork(self._refill_once)
+        if self._refilled:
+            self._can_refill, self._refilled = candidates is not None, False
         if candidates is None:
             logger.warning(
                 "the vector store %s returned too few of %s nodes of the group %r; all are "
