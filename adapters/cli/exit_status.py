@@ -88,7 +88,7 @@ _HINTS = {
     "add one with ": "convert it to one of these",
     "; a text is added with graph.add": "",
     "; say by fields= what": "; say what it is called with --field question=COLUMN",
-    "; give the graph a path of its own": "; name another folder with --store, or --rebuild",
+    "; choose another path": "; name another folder with --store, or --rebuild",
     "; add it as Document(text, id=...), or rename its folder": "; rename its folder, or give it "
     "an index of its own with --store",
 }
