@@ -43,7 +43,7 @@ from ...retrievers.filters import Filters
 from ...retrievers.foreign.coercion import as_retriever
 from ...retrievers.foreign.outputs import ForeignNode, is_answer
 from ...retrievers.planned_retriever import PlannedRetriever
-from ...retrievers.plans.effects import Compute, Find
+from ...retrievers.plans.effects import Compute, Find, Work
 from ...retrievers.plans.plan import Plan, arun, run
 from ...retrievers.protocols import RetrieverLike, RetrieverProtocol
 from ...retrievers.ranking import Mode
@@ -365,7 +365,7 @@ class NodeGraphQueryEngine(BaseQueryEngine):
         response.metadata.update(
             {source.node.node_id: source.node.metadata for source in response.source_nodes}
         )
-        response.metadata.update(record.metadata())
+        response.metadata.update((yield from Work(record.metadata)))
         complete: RESPONSE_TYPE = response
         return complete
 
@@ -646,7 +646,7 @@ class LlamaIndexSynthesizer(Synthesizer):
         response: Any = yield from Compute.of(
             synthesizer.synthesize, synthesizer.asynthesize, query_bundle, texts
         )
-        response.source_nodes = record.sources(nodes)
+        response.source_nodes = yield from Work(partial(record.sources, nodes))
         response.metadata = {}
         return response, record
 

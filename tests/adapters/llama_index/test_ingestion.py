@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import pickle
 import subprocess
 import sys
@@ -354,9 +355,8 @@ def test_documents_that_are_known_are_left_out(document: Document) -> None:
 
 
 async def test_async_leaves_the_loop_free(document: Document, unblocked: None) -> None:
-    pipeline = IngestionPipeline(
-        transformations=[NodeGraphTransform(split_sentences)], disable_cache=True
-    )
+    transform = await asyncio.to_thread(NodeGraphTransform, split_sentences)
+    pipeline = IngestionPipeline(transformations=[transform], disable_cache=True)
     assert len(await pipeline.arun(documents=[document])) == 4
 
 

@@ -309,4 +309,5 @@ def test_wrong_arguments_of_lifting(graph: NodeGraph) -> None:
 
 
 async def test_lifting_leaves_the_loop_free(graph: NodeGraph, unblocked: None) -> None:
-    assert await LiftPostprocessor(graph, "paragraph").apostprocess_nodes(sentence_hits(graph, 1.0))
+    hits = await asyncio.to_thread(sentence_hits, graph, 1.0)
+    assert await LiftPostprocessor(graph, "paragraph").apostprocess_nodes(hits)

@@ -188,7 +188,8 @@ def test_wrong_arguments() -> None:
 
 
 async def test_the_loop_stays_free(unblocked: None) -> None:
-    retriever = Retriever(made(), "sentence", "cosine", index=as_index(SimpleVectorStore()))
+    graph = await asyncio.to_thread(made)
+    retriever = Retriever(graph, "sentence", "cosine", index=as_index(SimpleVectorStore()))
     assert await retriever.aretrieve("tea")
 
 
