@@ -8,7 +8,7 @@ import tempfile
 import threading
 import weakref
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -194,10 +194,11 @@ class SQLiteDatabase:
     def _check_format(self, db: sqlite3.Connection) -> None:
         assert self.path is not None
         try:
-            db.execute("PRAGMA journal_mode = WAL")
             db.execute("PRAGMA synchronous = FULL")
             self._is_durable = True
             if self._format(db) == 0:
+                with suppress(sqlite3.OperationalError):  # another process creates the file
+                    db.execute("PRAGMA journal_mode = WAL")
                 self._create(db)
             self._inode = os.stat(self.path).st_ino
         except sqlite3.Error as error:

@@ -112,7 +112,7 @@ class LinkRetriever(PlannedRetriever):
         >>> from nodekin.nodegraph import EntityExtractor
         >>> from nodekin.retrievers import Retriever
         >>> graph = NodeGraph()
-        >>> ids = graph.add(["Brand\nA play by Henrik Ibsen.", "Henrik Ibsen\nBorn in Skien."])
+        >>> ids = graph.add(["Brand\\nA play by Henrik Ibsen.", "Henrik Ibsen\\nBorn in Skien."])
         >>> graph.create_node_group("entity", EntityExtractor())
         >>> retriever = LinkRetriever(Retriever(graph, "ROOT"), graph, via="entity")
         >>> [result.node.text.split("\n")[0] for result in retriever("Who wrote the play Brand?")]

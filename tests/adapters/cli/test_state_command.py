@@ -34,7 +34,7 @@ def test_check_of_damaged_file_names_remedy(indexed, here):
     with closing(sqlite3.connect(file)) as connection:
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         (root,) = connection.execute(
-            "SELECT rootpage FROM sqlite_master WHERE name = 'nodes_of_parent'"
+            "SELECT rootpage FROM sqlite_master WHERE name = 'nodes_by_parent'"
         ).fetchone()
         (size,) = connection.execute("PRAGMA page_size").fetchone()
     content = bytearray(file.read_bytes())
@@ -53,7 +53,7 @@ def test_check_of_another_file_is_an_error(indexed, here):
     (here / ".nodekin" / "graph.sqlite").write_bytes(b"not a database" * 1000)
     ran = indexed("status", "--check")
     assert ran.status == 3
-    assert "file is not a database" in ran.err
+    assert "is not a nodekin graph" in ran.err
 
 
 def test_status_lists_files_that_were_left_out(nodekin, here):
