@@ -7,7 +7,6 @@ with conditions of random owners on fields of random names; what asks them tries
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cache
@@ -17,10 +16,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from langchain_core.callbacks import BaseCallbackHandler
-from llama_index.core.llms import MockLLM
 from llama_index.core.schema import NodeWithScore
 from llama_index.core.tools import QueryEngineTool, RetrieverTool
-from llama_index.core.vector_stores.types import MetadataInfo, VectorStoreInfo
 from stress import LONG, amount
 
 from nodekin.adapters import langchain, llama_index
@@ -194,7 +191,7 @@ OWNERS = ("restriction", "retriever", "call", "langchain", "llama_index")
 WAYS = (
     *("retrieve", "aretrieve", "batch", "query", "stream", "aquery", "conversation"),
     *("langchain", "langchain engine", "langchain tool", "langchain answer tool"),
-    *("llama_index", "llama_index engine", "llama_index tools", "llama_index model"),
+    *("llama_index", "llama_index engine", "llama_index tools"),
 )
 
 
@@ -345,36 +342,10 @@ class Tried:
         output = QueryEngineTool.from_defaults(answers).call(QUERY)
         self.seen.texts += [output.content, repr(output.raw_output)]
 
-    def _llama_index_model(self, retriever: Any, engine: Any, face: Any) -> None:
-        field = MetadataInfo(name=self.key, type="str", description="whose it is")
-        for written in (
-            [],
-            [{"key": self.key, "operator": "!=", "value": "A"}],
-            [{"key": self.key, "operator": "in", "value": ["A", "B"]}],
-            [{"key": self.key, "value": None, "operator": "is_empty"}],
-        ):
-            answer = json.dumps({"query": QUERY, "filters": written})
-            li = llama_index.NodeGraphAutoRetriever(
-                retriever,
-                VectorStoreInfo(content_info="texts", metadata_info=[field]),
-                Writing().model_copy(update={"answer": answer}),
-                extra_filters=all_conditions(face, self.filters),
-            )
-            self._nodes(li.retrieve(QUERY))
-
     def _nodes(self, nodes: list[NodeWithScore]) -> None:
         for item in nodes:
             self.seen.texts += [item.text, repr(item.metadata), repr(item.to_dict())]
             self.seen.texts.append(repr(getattr(item, "evidence", None)))
-
-
-class Writing(MockLLM):
-    """A model of LlamaIndex that always writes the same."""
-
-    answer: str = ""
-
-    def predict(self, *args: Any, **settings: Any) -> str:
-        return self.answer
 
 
 def all_conditions(*filters: Any) -> Any:

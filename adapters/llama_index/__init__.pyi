@@ -1,5 +1,4 @@
 from .agent_tools import corpus_toolkit as corpus_toolkit
-from .auto_retriever import NodeGraphAutoRetriever as NodeGraphAutoRetriever
 from .docstore import NodeGraphDocstore as NodeGraphDocstore
 from .graph_index import NodeGraphIndex as NodeGraphIndex
 from .import_export import export_nodes as export_nodes

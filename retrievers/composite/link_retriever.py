@@ -115,7 +115,7 @@ class LinkRetriever(PlannedRetriever):
         >>> ids = graph.add(["Brand\\nA play by Henrik Ibsen.", "Henrik Ibsen\\nBorn in Skien."])
         >>> graph.create_node_group("entity", EntityExtractor())
         >>> retriever = LinkRetriever(Retriever(graph, "ROOT"), graph, via="entity")
-        >>> [result.node.text.split("\n")[0] for result in retriever("Who wrote the play Brand?")]
+        >>> [result.node.text.split("\\n")[0] for result in retriever("Who wrote the play Brand?")]
         ['Brand', 'Henrik Ibsen']
     """
 

@@ -25,6 +25,7 @@ from nodekin.retrievers.indexes import nearest_vectors, node_table, synced_index
 from nodekin.retrievers.indexes.array_files import load_arrays, save_arrays
 from nodekin.retrievers.indexes.nearest_vectors import NearestVectors
 from nodekin.retrievers.indexes.vector_index import VectorIndex, VectorRows
+from nodekin.retrievers.results import Hits
 
 LETTERS = "abcdefgh"
 TEXTS = st.text(LETTERS, max_size=4)
