@@ -1,4 +1,4 @@
-"""Build groups when they are needed: only missing and outdated derivations, in batches."""
+"""Build groups on demand: only missing and outdated derivations, in batches."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from .pickled_calls import call_pickled, pickled
 from .storage.graph_store import GraphStore
 from .transforms import Draft, PatternRule
 
-_DOCUMENTS = 128  # read in one turn, and written in one transaction
+_DOCUMENTS = 128  # documents per batch
 
-_NODES = 2_000  # written in one transaction, at most
+_NODES = 2_000  # a transaction is written at this number of nodes
 
-_SECONDS = 1.0  # after which finished documents are written: their transforms may cost money
+_SECONDS = 1.0  # write interval, so that a crash loses few results of paid models
 
 _FAILED = Stamp("", "", "")
 
@@ -41,7 +41,7 @@ class Failure:
 
     Attributes:
         document: The id of the document. Empty for a transform of a whole group.
-        group: The name of the group; ``ROOT`` for a file.
+        group: The name of the group. ``ROOT`` for a file.
         error: The reason.
     """
 
@@ -55,8 +55,8 @@ class _Task:
     """A derivation to make.
 
     Attributes:
-        document_id: The document; ``CORPUS`` for a transform of a whole group.
-        stamp: The stamp of the derivation to be made.
+        document_id: The id of the document. ``CORPUS`` for nodes derived from a whole group.
+        stamp: The expected stamp of the derivation.
     """
 
     document_id: str
@@ -65,12 +65,12 @@ class _Task:
 
 @dataclass(frozen=True, slots=True)
 class _Sources:
-    """The nodes that a derivation is made from.
+    """The source nodes of a derivation.
 
     Attributes:
-        root: The document. None for a transform of a whole group.
+        root: The document. None: the nodes are derived from a whole group.
         parents: The nodes of the parent group.
-        reused: Drafts that need not be made again, by parent id.
+        reused: Drafts of an earlier derivation that are still valid, by parent id.
     """
 
     root: Node | None
@@ -81,13 +81,13 @@ class _Sources:
 class GroupBuilder:
     """The builder of a graph's groups.
 
-    Derivations are made outside the graph's lock. Two threads or processes may build the same
-    group: they make the same nodes, and the second write changes nothing.
+    Transforms run outside the graph's lock. Two threads or processes can build one group
+    concurrently: they create equal nodes, and the second write changes nothing.
 
     Args:
         store: The store of the graph.
         attach: Connects a node from the store with its graph.
-        progress: Whether a build shows a progress bar. None: only on a terminal.
+        progress: Whether to print a progress bar. None: only to a terminal.
     """
 
     def __init__(
@@ -97,7 +97,7 @@ class GroupBuilder:
         self._attach = attach
         self._progress = progress
         self._locks: dict[str, Lock] = {}  # by group
-        # Builds in which documents failed: rules and ROOT revision. Another session tries again.
+        # Builds with failed documents: rules and ROOT revision. Other processes retry them.
         self._partial: dict[str, tuple[str, int]] = {}
         self._failed: dict[tuple[str, str], tuple[str, Failure]] = {}  # by group and document
         self._fresh: tuple[int, set[tuple[str, str]]] = -1, set()
@@ -106,18 +106,18 @@ class GroupBuilder:
 
     @property
     def running(self) -> tuple[str, ...]:
-        """The groups whose transforms this thread is in, the outermost first."""
+        """The groups whose transforms are running in this thread, outermost first."""
         return getattr(self._thread, "groups", ())
 
     @property
     def failures(self) -> list[Failure]:
-        """The failures so far, of existing documents."""
+        """The failures of this process, for existing documents."""
         failed = [failure for _, failure in list(self._failed.values())]
         existing = self._store.stamps(ROOT, {failure.document for failure in failed})
         return [f for f in failed if f.document in existing or f.document == CORPUS]
 
     def is_fresh(self, lineage: Sequence[NodeGroup]) -> bool:
-        """Return whether a group and the groups above are built for the current documents."""
+        """Return whether a group and its ancestors are built for the current documents."""
         if not lineage:
             return True
         with self._store.turn() as state:
@@ -140,38 +140,38 @@ class GroupBuilder:
         return [self._store.built(group), self._partial.get(group)]
 
     def is_stored(self, lineage: Sequence[NodeGroup]) -> bool:
-        """Return whether the store has the last group of a lineage by these rules."""
+        """Return whether the last complete build of a group used these rules."""
         built = self._store.built(lineage[-1].name)
         return built is not None and built[0] == _rules(lineage)
 
     def is_started(self, name: str) -> bool:
-        """Return whether a group has been built for some state of the documents."""
+        """Return whether a group was built for any state of the documents."""
         return name in self._partial or self._store.built(name) is not None
 
     def retry(self, lineage: Sequence[NodeGroup]) -> None:
-        """Forget the failures in these groups, so that the next build tries again."""
+        """Clear the failures of these groups, so that the next build retries them."""
         names = {group.name for group in lineage}
         for key in [key for key in list(self._failed) if key[0] in names]:
             self._failed.pop(key, None)
-        self._partial.clear()  # also of groups below, which lack the failed documents
+        self._partial.clear()  # including groups below, which lack these documents
         self._fresh = -1, set()
 
     def build(
         self, lineage: Sequence[NodeGroup], on_error: OnError, executor: Executor | None = None
     ) -> None:
-        """Build the last group of a lineage, and the groups above first.
+        """Build a group after its ancestors.
 
-        If documents change meanwhile the group may be outdated afterwards.
+        If documents change during the build, the group may be stale afterwards.
 
         Args:
-            lineage: The group and the groups above.
-            on_error: Whether a failing transform raises, or its document is skipped.
+            lineage: The group with its ancestors.
+            on_error: ``"raise"``: a failing transform raises. ``"skip"``: its document is skipped.
             executor: Runs the transforms of texts. None: this thread, or ``num_workers`` threads.
 
         Raises:
             TransformError: If a transform raises. Finished derivations are stored.
             RuntimeError: If this thread is inside a retrieval of the graph, or in a transform of
-                one of the groups.
+                one of the groups, or if a worker of the executor has ended.
             TypeError: If a transform cannot be pickled for the executor.
             StoreError: If the store cannot be written to.
         """
@@ -197,7 +197,7 @@ class GroupBuilder:
 
     @contextmanager
     def _building(self, name: str) -> Iterator[None]:
-        """Let one thread build a group; inside a transform, never wait for another thread."""
+        """Lock a group for one building thread. Inside a transform, never wait."""
         with self._locks.setdefault(name, Lock()).held(wait=not self.running):
             yield
 
@@ -207,12 +207,12 @@ class GroupBuilder:
         group, rules = lineage[-1], _rules(lineage)
         with self._store.turn():
             if not self.is_fresh(lineage[:-1]):
-                return  # documents changed; the caller looks again
+                return  # documents changed; the caller checks again
             until = self._store.revision(ROOT)
             pending = self._pending(lineage)
             built = self._store.built(group.name)
         if pending and built is not None and built[0] != rules:
-            self._store.mark_built(group.name, rules, 0)  # the other rules end with the first write
+            self._store.mark_built(group.name, rules, 0)  # by other rules: invalid from now on
         show = self._progress if pending else False
         with (
             progress_bar(len(pending), f"building {group.name}", " documents", show) as advance,
@@ -244,7 +244,7 @@ class GroupBuilder:
         self._fresh = -1, set()
 
     def _pending(self, lineage: Sequence[NodeGroup]) -> list[str]:
-        """Return the documents whose derivations are missing or outdated, in document order."""
+        """Return the documents with missing or outdated derivations, in document order."""
         group = lineage[-1]
         rules, builds = _rules(lineage), self._builds(group.name)
         since = max((build[1] for build in builds if build and build[0] == rules), default=0)
@@ -256,19 +256,19 @@ class GroupBuilder:
 
     def _is_done(self, group: NodeGroup, task: _Task, old: Mapping[str, Stamp]) -> bool:
         stamp = old.get(task.document_id)
-        if stamp == _FAILED:  # it would fail again
+        if stamp == _FAILED:  # skip it only if its sources are unchanged
             failed = self._failed.get((group.name, task.document_id))
             return failed is not None and failed[0] == task.stamp.key
         return stamp == task.stamp
 
     def _tasks(self, lineage: Sequence[NodeGroup], ids: Collection[str] | None) -> list[_Task]:
-        """Return the derivations that a group has for the current documents.
+        """Return the expected derivations of a group for the current documents.
 
         Documents whose parent derivation has outdated metadata are left to the next build.
 
         Args:
-            lineage: The group and the groups above.
-            ids: Some documents. None for all.
+            lineage: The group with its ancestors.
+            ids: The ids of documents. None: all documents.
         """
         group, store = lineage[-1], self._store
         if group.scope == "group":
@@ -299,7 +299,7 @@ class GroupBuilder:
         call: _Call,
         advance: Callable[[int], object],
     ) -> None:
-        """Read the sources of some documents, derive them, and write the derivations."""
+        """Read the sources of some documents, derive nodes, and write the derivations."""
         group = lineage[-1]
         with self._store.turn():
             tasks = {task.document_id: task for task in self._tasks(lineage, ids)}
@@ -318,7 +318,7 @@ class GroupBuilder:
                     derived = _derived(group, tasks[i], source, call, futures.get(i, {}))
                     self._store.check(derived.nodes)
                     done[i] = derived
-                except StoreError:  # no fault of the transform
+                except StoreError:  # not caused by the transform
                     raise
                 except BrokenExecutor as error:
                     raise RuntimeError(
@@ -346,7 +346,7 @@ class GroupBuilder:
             advance(len(done))
 
     def _sources(self, group: NodeGroup, tasks: Mapping[str, _Task]) -> dict[str, _Sources]:
-        """Read the nodes that derivations are made from."""
+        """Read the source nodes of derivations."""
         store, ids = self._store, list(tasks)
         if group.scope == "group":
             nodes = [self._attach(node) for node in store.nodes(group.parent)]
@@ -376,7 +376,7 @@ class GroupBuilder:
         done: Mapping[str, Derivation],
         failed: Mapping[str, Failure],
     ) -> None:
-        """Write the derivations whose sources are unchanged, in one transaction."""
+        """Write the derivations with unchanged sources in one transaction."""
         if not done:
             return
         group = lineage[-1]
@@ -393,7 +393,7 @@ class GroupBuilder:
 
     @contextmanager
     def _caller(self, group: NodeGroup, executor: Executor | None) -> Iterator[_Call]:
-        """Provide what calls the transform: this thread, threads, or an executor."""
+        """Provide the caller of a transform: this thread, threads, or an executor."""
 
         def inside(function: Callable[..., Any], *values: Any) -> Any:
             outer = self.running
@@ -421,7 +421,7 @@ class GroupBuilder:
 
 
 class _Call:
-    """Calls of a group's transform."""
+    """A caller of a group's transform."""
 
     def __init__(
         self,
@@ -486,5 +486,5 @@ def _digest(versions: tuple[str, ...]) -> str:
 
 
 def _rules(lineage: Sequence[NodeGroup]) -> str:
-    """Return a hash of the rules of a group and the groups above."""
+    """Return a hash of the rules of a group and its ancestors."""
     return _digest(tuple(group.version for group in lineage))

@@ -1,4 +1,4 @@
-"""Keep documents in step with the files they come from."""
+"""The documents of a graph and the files that they are read from."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ from .readers.source_files import ReadOptions, ReadReport
 from .storage.graph_store import GraphStore
 
 if TYPE_CHECKING:
-    from .readers.folder_scan import FolderScan  # which is imported when a folder is read
+    from .readers.folder_scan import FolderScan  # imported on first use at runtime
 
 
-_SOURCES = "source"  # path -> b"folder", b"file", or _EXCLUDED for a part of a folder
+_SOURCES = "source"  # path -> b"folder", b"file", or _EXCLUDED for an excluded part of a folder
 
 _EXCLUDED = b"left out"
 
-_FILES = "file"  # file id -> its record
+_FILES = "file"  # file id -> record
 
-_LEFT_OUT = "file left out"  # file id, or path of a source -> why
+_LEFT_OUT = "file left out"  # file id or source path -> error
 
-_PARSED = "parsed file"  # hash of a file's content -> what it holds, until it is in the graph
+_PARSED = "parsed file"  # content hash and options -> parsed records, until they are in the graph
 
-_BATCH_SIZE = 8  # parsed files that are stored together
+_BATCH_SIZE = 8  # parsed files per write
 
 _LISTED = 20  # skipped files in a warning
 
@@ -47,15 +47,15 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Refresh:
-    """What a refresh changed.
+    """The changes of a refresh.
 
     Attributes:
         added: Ids of new documents.
-        updated: Ids of those that changed.
-        removed: Ids of those whose file is gone.
-        unchanged: How many stayed as they were.
-        renamed: Old and new ids of those that only have another name or folder: what was made
-            of them has moved with them.
+        updated: Ids of changed documents.
+        removed: Ids of documents whose file is missing or no longer contains them.
+        unchanged: Number of unchanged documents.
+        renamed: Old and new ids of documents with another name or folder and an equal text. Their
+            derived nodes were moved.
     """
 
     added: list[str]
@@ -70,10 +70,11 @@ class _File:
     """The record of a file.
 
     Attributes:
-        path: Where it is.
-        content: A hash of its bytes.
-        documents: Its documents' stamps.
-        version: What the file system says of it, see ``_version``. Empty where that says nothing.
+        path: The absolute path.
+        content: A hash of the bytes.
+        documents: The stamps of the file's documents, by id.
+        version: The file's size, inode and times, see ``_version``. Empty if it changed in the last
+            two seconds.
     """
 
     path: str
@@ -83,10 +84,10 @@ class _File:
 
     @classmethod
     def of(cls, path: Path, old: _File | None) -> _File:
-        """Look at a file, and at its bytes unless its version is the old one's.
+        """Stat a file. Hash it only if its size or times changed.
 
         Raises:
-            ReadError: If it can't be read.
+            ReadError: If the file cannot be read.
         """
         version = _version(str(path))
         if old is None:
@@ -101,7 +102,7 @@ class _File:
 
     @classmethod
     def all_from_bytes(cls, values: Mapping[str, bytes]) -> dict[str, _File]:
-        """Read many at once, by file id."""
+        """Decode the records of many files, by file id."""
         rows = decode((b"[" + b",".join(values.values()) + b"]").decode("utf-8", "surrogatepass"))
         return {
             i: cls(path, content, {d: Stamp(*stamp) for d, stamp in documents.items()}, version)
@@ -111,7 +112,7 @@ class _File:
 
 @dataclass(slots=True)
 class _Reading:
-    """What files hold: their records, the documents of those that were read, and errors."""
+    """The result of reading files: records, documents of the changed files, and errors."""
 
     files: dict[str, _File] = field(default_factory=dict)
     documents: dict[str, Document] = field(default_factory=dict)
@@ -125,7 +126,10 @@ def _left_out_to_bytes(name: str, path: Path, error: ReadError) -> bytes:
 
 
 def _left_out_from_bytes(value: bytes) -> tuple[Path, Failure]:
-    """Return a file that was left out, or the source of files without a reader, and why."""
+    """Return the path and the failure of a skipped file.
+
+    For files without a reader, the path is their source.
+    """
     row = decode(value.decode("utf-8", "surrogatepass"))
     name, path, message, kind, skippable, is_kind = row
     error = (UnsupportedFilesError if is_kind else ReadError)(message, kind, skippable=skippable)
@@ -146,11 +150,10 @@ def _warn(errors: Sequence[ReadError]) -> None:
 
 
 class Corpus:
-    """Read files into a store, and read them again.
+    """The documents of a graph that were read from files.
 
-    A file whose bytes are the same as before is not parsed again. As in Git, bytes are not
-    looked at where a file's size and the times of its last changes are the same. The records of
-    the files are in the store, so that a graph that is opened again can be refreshed.
+    A file with unchanged bytes is not parsed again. As in Git, a file is hashed only if its size or
+    times changed. The records of the files are in the store, so a reopened graph can be refreshed.
     """
 
     def __init__(
@@ -168,18 +171,22 @@ class Corpus:
 
     @property
     def failures(self) -> list[Failure]:
-        """The files that were left out when they were last read."""
+        """The files that were skipped when they were last read."""
         values = self._store.get_values(_LEFT_OUT)
         return [_left_out_from_bytes(values[name])[1] for name in sorted(values)]
 
     def add(
         self, documents: list[Document], paths: list[Path], *, on_error: OnError | None
     ) -> list[list[str]]:
-        """Put documents, and those of files and folders; return the ids of each path.
+        """Add documents and the documents of files and folders.
+
+        Returns:
+            The document ids of each path.
 
         Raises:
-            ReadError: If a file can't be read, and is not skipped.
-            ValueError: If different documents, or different files, have the same id.
+            ReadError: If a file cannot be read and is not skipped.
+            ValueError: If different documents or files have one id, or if a node already has the
+                id.
         """
         paths = [path.expanduser().absolute() for path in paths]
         self.report = ReadReport()
@@ -195,7 +202,7 @@ class Corpus:
             if folder is None:
                 kinds[str(path)] = b"folder" if path.is_dir() else b"file"
                 scan = self._scan(path, existing, left_out)
-            else:  # by the names that its files have in the folder
+            else:  # file ids are relative to the folder
                 scan = self._scan(folder, existing, left_out)
                 scan = replace(scan, files=_files_below(scan.files, path))
             existing.update(scan.files)
@@ -230,14 +237,14 @@ class Corpus:
         return [[i for f in reading.files.values() for i in f.documents] for reading in readings]
 
     def remove(self, ids: list[str]) -> None:
-        """Remove documents. Their files give them again with the next refresh."""
+        """Remove documents. The next refresh adds them again if their files exist."""
         self._store.change_documents([], remove=ids)
 
     def remove_source(self, path: Path) -> None:
-        """Remove the documents of a file or folder, and read it no more.
+        """Remove the documents of a file or folder, and stop reading the path.
 
         Raises:
-            LookupError: If none of the files that were read is there.
+            LookupError: If nothing was read from this path.
         """
         path = path.expanduser().absolute()
         sources = [Path(p) for p in self._store.get_values(_SOURCES)]
@@ -254,14 +261,14 @@ class Corpus:
             self._store.put_values(_SOURCES, {str(path): _EXCLUDED})
 
     def follow(self, source: Path, *, on_error: OnError | None) -> Refresh | None:
-        """Bring the documents of one source up to date. None if it was never read before."""
+        """Refresh the documents of one source. None: the source was never read."""
         path = source.expanduser().absolute()
         if path not in self.sources():
             return None
         return self.refresh(on_error=on_error, only=path)
 
     def sources(self) -> list[Path]:
-        """Return the folders and files that are read again."""
+        """Return the folders and files that a refresh reads."""
         kinds = self._store.get_values(_SOURCES)
         return [Path(path) for path, kind in kinds.items() if kind != _EXCLUDED]
 
@@ -269,9 +276,9 @@ class Corpus:
         """Read all sources again (or one), and add, update and remove documents.
 
         Raises:
-            ReadError: If a source folder is gone, or a file can't be read, and errors are not
-                skipped. Nothing has changed then.
-            ValueError: If two files have come to have the same id. Nothing has changed then.
+            ReadError: If a source folder is missing and errors are not skipped, or if a file cannot
+                be read and is not skipped. Nothing is changed.
+            ValueError: If two files have one id. Nothing is changed.
         """
         self.report = ReadReport()
         records = self._records()
@@ -306,7 +313,7 @@ class Corpus:
     def _scan_sources(
         self, records: Mapping[str, _File], left_out: dict[str, bytes]
     ) -> tuple[list[FolderScan], dict[str, Path], list[Path]]:
-        """Return the scans of all sources, their files by id, and the folders that are gone."""
+        """Return the scans of all sources, their files by id, and the missing folders."""
         sources = {Path(p): kind for p, kind in self._store.get_values(_SOURCES).items()}
         excluded = [source for source, kind in sources.items() if kind == _EXCLUDED]
         scans: list[FolderScan] = []
@@ -329,7 +336,7 @@ class Corpus:
     def _apply_refresh(
         self, reading: _Reading, records: Mapping[str, _File], retained: set[str]
     ) -> Refresh:
-        """Write what was read. Remove the documents of files that are gone, unless retained."""
+        """Write the documents. Remove documents of missing files, unless retained."""
         self._check_free(reading.documents)
         now = {i for file in reading.files.values() for i in file.documents}
         same = self._same(reading.documents.values())
@@ -359,7 +366,7 @@ class Corpus:
     def _renamed(
         self, removed: Iterable[str], added: Iterable[str], put: Iterable[Document]
     ) -> list[tuple[str, str]]:
-        """Pair documents that were removed with new ones that have the same text."""
+        """Pair removed documents with new documents that have an equal text."""
         texts: dict[str, list[str]] = {}
         for i, stamp in self._store.stamps(ROOT, list(removed)).items():
             texts.setdefault(stamp.key, []).append(i)
@@ -373,11 +380,11 @@ class Corpus:
     def _scan(
         self, source: Path, existing: Mapping[str, Path], left_out: dict[str, bytes]
     ) -> FolderScan:
-        """Find the files of a source. Puts into ``left_out`` which have no reader.
+        """Find the files of a source. Files without a reader are added to ``left_out``.
 
         Raises:
-            ReadError: If a file has no reader, and reading is strict.
-            ValueError: If a file has the id of another one that exists.
+            ReadError: If files have no reader and reading is strict.
+            ValueError: If a file has the id of another existing file.
         """
         from .readers.folder_scan import scan_files
 
@@ -399,7 +406,7 @@ class Corpus:
         return scan
 
     def _read(self, files: Mapping[str, Path], records: Mapping[str, _File]) -> _Reading:
-        """Read the files that have changed, and take the records of the others."""
+        """Read the changed files, and use the records of the unchanged files."""
         reading = _Reading()
         changed = self._changed(files, records, reading)
         unchanged = len(reading.files)
@@ -421,9 +428,10 @@ class Corpus:
     def _changed(
         self, files: Mapping[str, Path], records: Mapping[str, _File], reading: _Reading
     ) -> dict[str, _File]:
-        """Return new records of files to be read, and put those of other files into ``reading``.
+        """Return new records of the files to read, and add the other records to ``reading``.
 
-        A file is read whose bytes have changed, or of which a document is not as it was stored.
+        A file is read if its bytes changed, or if one of its documents differs from the stored
+        stamp.
         """
         existing = {i: records[i] for i in files if i in records}
         ids = {i for file in existing.values() for i in file.documents}
@@ -449,9 +457,9 @@ class Corpus:
     def _parse(
         self, files: Mapping[str, Path], changed: Mapping[str, _File]
     ) -> Iterator[tuple[str, list[Document] | ReadError]]:
-        """Yield the id of each changed file with its documents, or why it can't be read.
+        """Yield the id of each changed file with its documents or its error.
 
-        What processes have parsed is stored, so that an interrupted run continues.
+        Files that other processes parsed are stored, so that an interrupted run continues.
         """
         from .readers.reading import read_files
         from .readers.source_files import documents_of
@@ -495,7 +503,6 @@ class Corpus:
         return self._store.index_folder is not None
 
     def _delete_parsed(self) -> None:
-        """Delete what was parsed: it is in the graph now."""
         if self._keeps_parsed and self._store.get_values(_PARSED):
             self._store.delete_values(_PARSED)
 
@@ -506,10 +513,10 @@ class Corpus:
         scans: Sequence[FolderScan],
         on_error: OnError | None,
     ) -> dict[str, bytes]:
-        """Return the records of unreadable files that are skipped, and warn about new ones.
+        """Return the records of skipped unreadable files, and warn about new errors.
 
         Raises:
-            ReadError: If a file is not to be skipped. The message contains the number of files.
+            ReadError: If a file must not be skipped. The message contains the number of files.
         """
         left_out: dict[str, bytes] = {}
         raised: list[ReadError] = []
@@ -538,7 +545,7 @@ class Corpus:
         return left_out
 
     def _put_left_out(self, new: Mapping[str, bytes], read: Iterable[Path] | None) -> None:
-        """Store which files were left out of what was read: of these paths, None for all."""
+        """Replace the records of skipped files below some paths. None: all paths."""
         old = self._store.get_values(_LEFT_OUT)
         if read is not None:
             paths = {name: _left_out_from_bytes(value)[0] for name, value in old.items()}
@@ -548,18 +555,18 @@ class Corpus:
             self._store.put_values(_LEFT_OUT, new)
 
     def _documents_of(self, files: Iterable[_File]) -> list[str]:
-        """Return the ids of documents of files that are in the store."""
+        """Return the ids of the files' documents that are in the store."""
         ids = list(dict.fromkeys(i for file in files for i in file.documents))
         return list(self._store.stamps(ROOT, ids))
 
     def _same(self, documents: Iterable[Document]) -> set[str]:
-        """Return which documents are stored already, but for dates of the file system."""
+        """Return the ids of documents that are stored unchanged, ignoring file dates."""
         roots = {document.id: derive_root(document, 0).stamp for document in documents}
         stored = self._store.stamps(ROOT, roots.keys())
         return {i for i, old in stored.items() if old[:2] == roots[i][:2]}
 
     def _put_records(self, files: Mapping[str, _File], records: Mapping[str, _File]) -> None:
-        """Store the records of files that are new, with the stamps that documents have now."""
+        """Store the records of new and changed files, with the current document stamps."""
         new = {i: file for i, file in files.items() if file is not records.get(i)}
         stored = self._store.stamps(ROOT, {i for f in new.values() for i in f.documents})
         values = {}
@@ -569,7 +576,7 @@ class Corpus:
         self._store.put_values(_FILES, values)
 
     def _put_layouts(self, documents: Mapping[str, Document]) -> None:
-        """Store where the parts of documents stand in their files."""
+        """Store the layouts of documents: the positions of their parts in the files."""
         layouts = {i: d.layout for i, d in documents.items() if d.layout is not None}
         stamps = self._store.stamps(ROOT, layouts.keys())
         values = {i: stamps[i].key.encode() + b"\0" + layout for i, layout in layouts.items()}
@@ -580,7 +587,8 @@ class Corpus:
 
     def _check_free(self, ids: Iterable[str]) -> None:
         requested = list(ids)
-        documents = self._store.stamps(ROOT, requested)  # which may be damaged, and replaced now
+        # Existing documents are not read: a damaged document can be replaced.
+        documents = self._store.stamps(ROOT, requested)
         for node in self._store.get(i for i in requested if i not in documents):
             if node is not None:
                 raise ValueError(
@@ -590,11 +598,11 @@ class Corpus:
 
 
 def unchanged_file(store: GraphStore, document_id: str) -> tuple[Path, str]:
-    """Return the file that a document is, and a hash of its bytes.
+    """Return the file of a document, and a hash of its bytes.
 
     Raises:
-        LookupError: If the document is not a file that was read.
-        ReadError: If the file is gone, or has changed since it was read.
+        LookupError: If the document was not read from a file with the same id.
+        ReadError: If the file is missing or changed after it was read.
     """
     values = store.get_values(_FILES, [document_id])
     if not values:
@@ -607,10 +615,10 @@ def unchanged_file(store: GraphStore, document_id: str) -> tuple[Path, str]:
 
 
 def _version(path: str) -> Sequence[int]:
-    """Return a file's size, number and times of its last changes, in nanoseconds.
+    """Return a file's size, inode, and modification and change times in nanoseconds.
 
-    Empty where it was changed within the last two seconds: some file systems have no finer times,
-    and a second change would not show.
+    Empty if the file changed within the last two seconds: some file systems have no finer times, so
+    a second change would be invisible.
     """
     try:
         stat = os.stat(path)

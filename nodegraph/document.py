@@ -1,4 +1,4 @@
-"""A source text with its metadata and its id."""
+"""A source text with metadata and an id."""
 
 from __future__ import annotations
 
@@ -15,25 +15,24 @@ from .search_text import SearchText, as_stored_search_text
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """Hold one source text, its metadata and its id.
+    """A source text with metadata and an id.
 
-    Without an id, one is made from the text and the metadata, so that the same document added
-    twice is one document, on any machine.
+    The default id is a hash of text and metadata, so identical documents have one id on every
+    machine.
 
     Args:
         text: The text.
-        metadata: What is known of it, by name.
-        id: Its id.
-        search_text: Which metadata is searched and embedded with the text, of the document and
-            of all nodes made from it, where graph and group declare nothing: names of fields, or
-            a ``SearchText``; False for none. None for ``title`` and ``headings``.
-        layout: Where its parts stand in the file, packed, where its reader knows it. It is what
-            ``Node.locations`` reads.
+        metadata: The metadata by field name.
+        id: The id. Defaults to a hash.
+        search_text: The metadata to index and embed with the text, for the document and its derived
+            nodes: field names, a ``SearchText``, or False. Settings of the group and the graph have
+            priority. None: ``title``, ``headings`` and ``table_head``.
+        layout: The packed positions of the text's parts in the file, read by ``Node.locations``.
 
     Raises:
-        TypeError: If the text is not a string, the metadata not a mapping with string keys, or
-            the search text none that can be stored.
-        ValueError: If the id is an empty string.
+        TypeError: If the text is not a string, the metadata is not a mapping with string keys, or
+            the search text cannot be stored.
+        ValueError: If the id is not a non-empty string.
 
     Example:
         >>> Document("Tea is a drink.", {"topic": "tea"}, id="tea").id
@@ -74,14 +73,14 @@ class Document:
 
 
 HEADINGS_ONLY = SearchText("headings")
-"""Of a LangChain document, whose metadata is not searched there: what a splitter of ours adds."""
+"""The search text of LangChain documents: only the headings that nodekin's splitters add."""
 
 
 def declared_search_text(item: object) -> SearchText | None:
-    """Return which metadata is searched of a LangChain or LlamaIndex object in its framework.
+    """Return the search text that a LangChain or LlamaIndex object declares, or None.
 
-    LlamaIndex embeds a node's metadata, but for ``excluded_embed_metadata_keys``, by its
-    templates (``MetadataMode.EMBED``); LangChain only ``page_content``. None for anything else.
+    LlamaIndex embeds the metadata of a node except ``excluded_embed_metadata_keys``, formatted with
+    its templates (``MetadataMode.EMBED``). LangChain embeds ``page_content`` only.
     """
     if isinstance(getattr(item, "page_content", None), str):
         return HEADINGS_ONLY
@@ -99,11 +98,13 @@ def declared_search_text(item: object) -> SearchText | None:
 
 
 def as_document(item: object) -> Document:
-    """Take a text, a Document, or a LangChain or LlamaIndex document (known by its shape).
+    """Convert a text, or a LangChain or LlamaIndex document, to a ``Document``.
+
+    Objects of the frameworks are recognized by their attributes.
 
     Raises:
-        TypeError: If it is none of these.
-        ValueError: If it is a text, and the path of a file or folder that there is.
+        TypeError: If the item has an unsupported type.
+        ValueError: If a text is the path of an existing file or folder.
     """
     if isinstance(item, Document):
         return item
@@ -111,7 +112,7 @@ def as_document(item: object) -> Document:
         _check_no_path(item)
         return Document(item)
     metadata = getattr(item, "metadata", None)
-    metadata = getattr(metadata, "own_fields", metadata)  # without what a search added to it
+    metadata = getattr(metadata, "own_fields", metadata)  # without the fields added by a search
     if isinstance(metadata, Mapping):
         search_text = declared_search_text(item)
         if isinstance(text := getattr(item, "page_content", None), str):  # LangChain
@@ -140,7 +141,7 @@ def _check_no_path(text: str) -> None:
 
 
 def flatten(items: object) -> Iterator[object]:
-    """Yield the one item, or the items of an iterable of them; of a loader what it loads."""
+    """Yield a single item, the items of an iterable, or the documents of a loader."""
     single = isinstance(items, str | bytes | Path | Mapping | Document)
     if callable(load := getattr(items, "lazy_load", None)):  # LangChain
         yield from load()

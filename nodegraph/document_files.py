@@ -1,4 +1,4 @@
-"""Documents of files: those whose ids are random, and those whose file has another name."""
+"""Documents with a file: renamed files, and LlamaIndex documents with random ids."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ logger = logging.getLogger(__name__)
 
 
 def rename(store: GraphStore, old: str, new: str) -> None:
-    """Copy the derivations of a document to another one with the same text.
+    """Copy the derivations of a document to another document with an equal text.
 
-    Both are in the store. Links of the old one's nodes are put for the new one's too. Nodes of
-    rules that look at metadata are made again when needed, if the metadata has changed.
+    Both documents must be in the store. Links of the old nodes are copied to the new nodes. If the
+    metadata changed, nodes of transforms that receive nodes are rebuilt later.
     """
     before, root = store.get([old, new])
     if before is None or root is None:
         return
     stamp = next(iter(store.stamps(root.group, [new]).values()))
-    names = {old: root}  # the new nodes by the ids of the old ones
+    names = {old: root}  # old node id -> new node
     derived: dict[str, Derivation] = {}
     for group, derivation in _from_the_top(store, old, set(names)):
         families: list[tuple[Node | None, Sequence[Draft]]] = [
@@ -50,12 +50,12 @@ def rename(store: GraphStore, old: str, new: str) -> None:
 def _from_the_top(
     store: GraphStore, document_id: str, placed: set[str]
 ) -> Iterator[tuple[str, Derivation]]:
-    """Yield a document's derivations, parents first."""
+    """Yield the derivations of a document, parents first."""
     waiting = [(g, d) for g in store.groups() if (d := store.derivation(g, document_id))]
     while waiting:
         ready = [(g, d) for g, d in waiting if {n.parent_id for n in d.nodes} <= placed]
         if not ready:
-            return  # the rest has parents that were removed, and is derived again
+            return  # the remaining nodes lack their parents and are rebuilt later
         for group, derivation in ready:
             yield group, derivation
             placed.update(node.id for node in derivation.nodes)
@@ -89,12 +89,12 @@ _FILES = "files of documents with random ids"  # kind of values in the store
 
 
 def stable_document(item: object) -> Document:
-    """Take anything that ``as_document`` takes; give a file's document an id that is not random.
+    """Convert an item to a ``Document`` and replace a random id of a file's document.
 
-    LlamaIndex's ``SimpleDirectoryReader`` gives each document its ``file_path`` and, unless it is
-    told ``filename_as_id=True``, another id each time: a folder that is read twice would be there
-    twice. The new id is made of the path, the text and the metadata. Other documents, and
-    nodekin's own, stay as they are.
+    The ``SimpleDirectoryReader`` of LlamaIndex sets ``file_path`` and, without
+    ``filename_as_id=True``, a new id in each run. A folder that is read twice would be duplicated.
+    The new id is a hash of path, text and metadata. Other documents and nodekin's ``Document``
+    objects are unchanged.
     """
     document = as_document(item)
     path = document.metadata.get("file_path")
@@ -115,13 +115,14 @@ def _stable_id(document: Document) -> str:
 
 
 def report_changed_files(store: GraphStore, documents: Sequence[Document]) -> None:
-    """Note which documents came from which file; warn of files that have earlier ones.
+    """Store the documents of each file, and warn about earlier documents of these files.
 
-    Nothing is removed: a file that is read in parts may come in several calls.
+    A warning is logged only for several documents, since the parts of one file may be added in
+    several calls. Nothing is removed.
 
     Args:
         store: The graph's store.
-        documents: What ``stable_document`` returned.
+        documents: The documents returned by ``stable_document``.
     """
     ids: dict[str, list[str]] = {}
     for document in documents:

@@ -1,4 +1,4 @@
-"""The node graph: documents, and the groups made from them when they are needed."""
+"""The node graph: documents, and groups of nodes that are derived on demand."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from .transforms import check_model_names
 if TYPE_CHECKING:
     from .models.embedder import Vectors
 
-# What is sorted by length and embedded at once, whatever else the corpus has.
+# Texts are embedded in windows of this size, to limit memory.
 _EMBEDDED_TEXTS = 16_384
 _EMBEDDED_CHARACTERS = 1 << 22
 _READ_AT_ONCE = 128  # nodes
@@ -40,37 +40,34 @@ PREDEFINED = {"CoarseChunk": (1024, 100), "MediumChunk": (256, 25), "FineChunk":
 
 
 class NodeGraph:
-    """Hold a corpus as documents and named groups of nodes made from them.
+    """A corpus as a graph: documents, and named groups of nodes derived from them.
 
-    Declaring a group builds nothing: it is built when something first needs it, its ancestors
-    before it, once, for all documents. ``section``, ``page``, ``table`` and ``symbol`` (functions
-    and classes of programs) need no declaration. Documents may come, change and go at any time;
-    only what depends on them is made again. All methods may be called from many threads.
+    A group is built on first use, after its ancestors. ``section``, ``page``, ``table`` and
+    ``symbol`` (functions and classes of source code) are predefined. After a change, only dependent
+    nodes are rebuilt. All methods are thread-safe.
 
     Args:
-        source: Path of a folder or a file, or a list of them. Texts are added with ``add``. A
-            source that the store has read before is refreshed: only what changed is read.
-        embed: The embedding model, or several by key: ``{"e5": model, "title": other}``. A
-            callable from a list of texts to vectors, an ``Embedder``, or a model of LangChain,
-            LlamaIndex, or sentence-transformers. Nothing is embedded until a search needs it.
-        store: Where the graph is kept: the path of a file, to be opened again later; memory by
-            default. Or the address of a PostgreSQL server
-            (``"postgresql://user@host/database?schema=name"``),
+        source: Files and folders to read: a path, or a list of paths. A source that is already in
+            the store is refreshed: only changed files are read. Add texts with ``add``.
+        embed: An embedding model, or a dict of models by key: ``{"e5": model, "title": other}``. A
+            model is a function from a list of texts to vectors, an ``Embedder``, or a LangChain,
+            LlamaIndex or sentence-transformers model. Texts are embedded on the first search.
+        store: Path of a SQLite file, or the URL of a PostgreSQL server
+            (``"postgresql://user@host/database?schema=name"``). None: in memory.
         on_error: ``"raise"``: an unreadable file or a failing transform raises. ``"skip"``: the
-            document is left out and listed in ``failures``. None: unreadable files of folders are
-            skipped with a warning, unreadable files that are named raise, and failing transforms
-            raise.
-        search_text: What is searched and embedded of nodes, in all groups that declare nothing
-            else: a metadata field, a list of them, a ``SearchText``, a function from a node to a
-            text; False for the text alone. None for what the documents declare: all metadata but
-            ``excluded_embed_metadata_keys`` for those of LlamaIndex, none for those of LangChain,
-            ``title`` and ``headings`` for others.
-        reading: How files and folders are read: limits, encodings, what is passed over, OCR.
-        progress: Whether long builds draw a progress bar on stderr; None where it is a terminal.
+            document is left out and listed in ``failures``. None: a failing transform and an
+            unreadable named file raise; unreadable files of folders are skipped with a warning.
+        search_text: The text to index and embed for each node, unless its group sets
+            ``search_text``: one or several metadata fields, a ``SearchText``, a function from a
+            node to a text, or False for the text alone. None: the document decides. LlamaIndex
+            documents: all metadata except ``excluded_embed_metadata_keys``. LangChain documents:
+            ``headings``. Other documents: ``title``, ``headings`` and ``table_head``.
+        reading: Options for reading files and folders: limits, encodings, skipped files, OCR.
+        progress: Whether to print progress bars to stderr. None: only to a terminal.
 
     Raises:
-        ReadError: If a source can't be read.
-        StoreError: If the store can't be opened.
+        ReadError: If a source cannot be read.
+        StoreError: If the store cannot be opened.
 
     Example:
         >>> graph = NodeGraph()
@@ -114,7 +111,7 @@ class NodeGraph:
                 self.add(Path(path))
 
     def _set_up(self) -> None:
-        """Make what is derived from the settings, and not pickled."""
+        """Create the attributes that are not pickled."""
         self._outlines: tuple[int, OutlineOf | None] = -1, None
         self._builder = GroupBuilder(
             self._store, lambda node: self.reader.attach(node), self.progress
@@ -156,24 +153,28 @@ class NodeGraph:
     # Documents
 
     def add(self, items: object) -> list[str]:
-        """Add documents, or update those whose id is known; all of them or none.
+        """Add documents. A document with an existing id is replaced.
+
+        Either all items are added or none.
 
         Args:
-            items: One or many of: a text (``str`` is always text), a ``pathlib.Path`` of a file
-                or folder, a ``Document``, a LangChain or LlamaIndex document; or a LangChain
-                loader. A LlamaIndex document of a file (with ``file_path`` in its metadata) whose
-                id is random is known by its file and content, so that a folder that is read twice
-                is there once.
+            items: One or several texts (``str``, never a path), paths of files or folders
+                (``pathlib.Path``), ``Document`` objects, LangChain or LlamaIndex documents, or a
+                LangChain loader. A LlamaIndex document with ``file_path`` in its metadata and a
+                random id gets an id made of its path and content, so that reading a folder twice
+                adds no duplicates.
 
         Returns:
-            The documents' ids, in the order of the items; a folder gives one for each file.
+            The document ids, in the order of the items. A folder returns the ids of all its
+            documents, and a JSON Lines file one id per line.
 
         Raises:
-            TypeError: If an item is none of these.
-            ReadError: If a named file can't be read, or a file of a folder with
+            ReadError: If a named file cannot be read, or a file of a folder with
                 ``on_error="raise"``.
-            ValueError: If two different documents in the call, or two files, have the same id; or
-                if a text is the path of a file or folder that there is.
+            RuntimeError: If called inside a transform.
+            TypeError: If an item has an unsupported type.
+            ValueError: If two different documents or files have one id, if a node already has the
+                id, or if a text is the path of an existing file or folder.
         """
         sources = [i if isinstance(i, Path) else stable_document(i) for i in flatten(items)]
         self._check_outside()
@@ -185,25 +186,28 @@ class NodeGraph:
         return [i for batch in ids for i in batch]
 
     def update(self, items: object) -> list[str]:
-        """Update documents that are in the graph already; like ``add``, which also inserts.
+        """Replace existing documents and return their ids.
+
+        Use ``add`` to insert documents, and ``refresh`` for files.
 
         Raises:
-            LookupError: If the graph has no document with one of the ids.
+            LookupError: If an id is unknown. Nothing is changed.
+            TypeError: If an item is a path or has an unsupported type.
         """
         documents = [as_document(item) for item in flatten(items)]
         self._check_documents(document.id for document in documents)
         return self.add(documents)
 
     def remove(self, items: str | Path | Iterable[str | Path]) -> None:
-        """Remove documents and everything made from them.
+        """Remove documents and their derived nodes.
 
         Args:
-            items: One or many of: a document's id; a ``pathlib.Path`` of a file or folder, which is
-                not read again by ``refresh`` either, until it is added again.
+            items: Document ids, or paths of files or folders (``pathlib.Path``). ``refresh``
+                ignores a removed path until it is added again. A document removed by id returns
+                with the next ``refresh`` if its file exists.
 
         Raises:
-            LookupError: If the graph has no document with one of the ids, or has read nothing at
-                one of the paths; nothing is removed.
+            LookupError: If an id or path is unknown. Nothing is removed.
         """
         requested = [items] if isinstance(items, str | Path) else list(items)
         ids = [item for item in requested if not isinstance(item, Path)]
@@ -217,15 +221,15 @@ class NodeGraph:
             self._corpus.remove(ids)
 
     def refresh(self) -> Refresh:
-        """Read the source folders and files again; add, update and remove what has changed.
+        """Synchronize documents with the source files and folders.
 
-        Only files whose content changed are read. What was made of a file that was renamed moves
-        with it. Documents that came from no file stay.
+        Only new and changed files are parsed. Nodes of a renamed file are moved, not rebuilt.
+        Documents without a file are kept.
 
         Raises:
-            ReadError: If a source folder is gone, unless ``on_error`` is ``"skip"``, or if a file
-                can't be read, as in ``add``. Nothing has changed.
-            ValueError: If two files have come to have the same id; nothing has changed then.
+            ReadError: If a source folder is missing and ``on_error`` is not ``"skip"``, or if a
+                file cannot be read, as in ``add``. Nothing is changed.
+            ValueError: If two files have one id. Nothing is changed.
         """
         self._check_outside()
         return self._corpus.refresh(on_error=self.on_error)
@@ -246,12 +250,13 @@ class NodeGraph:
             )
 
     def compact(self) -> None:
-        """Free the disk space of deleted data: nodes, vectors of deleted texts, cached LLM answers.
+        """Free the disk space of deleted data and delete all cached LLM answers.
 
-        Declare first the groups with their own ``search_text``, which determines their vectors.
+        Deleted data includes the vectors of deleted texts. Register groups with their own
+        ``search_text`` first, otherwise their vectors are deleted.
 
         Raises:
-            StoreError: If the disk has no room for a second copy of the file.
+            StoreError: If the disk has no space for a second copy of the file.
         """
         self._check_outside()
         used = self._searched_digests() if self.embeddings.stored() else set()
@@ -261,7 +266,10 @@ class NodeGraph:
         self._store.compact()
 
     def close(self) -> None:
-        """Keep the indexes beside the store, and close it; the next use opens it again."""
+        """Save the indexes next to the store file and close the store. The next call reopens it.
+
+        A graph in memory keeps its data.
+        """
         self.reader.close()
         self._store.close()
 
@@ -282,38 +290,42 @@ class NodeGraph:
         replace: bool = False,
         **settings: Any,
     ) -> None:
-        """Declare a group: which transform makes its nodes, from which parent group.
+        """Register a group: a transform and the parent group to apply it to.
 
-        Declaring the same rule again does nothing.
+        Nothing is built. The same rule can be registered again.
 
         Args:
-            name: The group's name.
-            transform: A callable from one parent's text (or Node) to texts or nodes, one or many
-                (a number or any object counts as its text form); a class of such; a LangChain or
-                LlamaIndex text splitter; or, where files want different rules, a list of pairs
-                ``("*.md", transform)`` of which the first that matches the file's name is taken.
-            parent: The group to make it from.
-            trans_node: Whether the transform gets a Node (True) or its text (False). None asks
-                the transform's ``trans_node`` attribute, then its annotation, then takes text.
-            num_workers: Threads to run the transform in, for transforms that wait (a model).
-            version: Names the rule; give it when the transform calls code that changes.
-            scope: ``"group"`` for a transform that gets the list of all nodes of the parent group
-                (or of their texts, with ``trans_node=False``) and makes nodes that come from
-                several of them: clusters, entities, summaries. It returns ``LinkedText(item,
-                to=nodes)`` to say from which, and runs again when anything in the group changes.
-            search_text: What is searched and embedded of the group's nodes, as for the graph;
-                None for what holds there. Another one derives nothing again: indexes are made
-                anew, and what was not embedded yet is.
-            replace: Whether the group may exist with another rule, which this one replaces.
-            **settings: Passed to the transform, to its constructor where it is a class.
+            name: The name of the group.
+            transform: A callable from a text or ``Node`` to one or several texts or nodes, a class
+                that is instantiated with ``**settings``, or a LangChain or LlamaIndex text
+                splitter. Values of other types are converted with ``str``. In a list of pairs
+                ``("*.md", transform)``, the first match of the file name is used. None as a
+                transform skips the document. A file name without a match raises LookupError in the
+                build.
+            parent: The name of the parent group.
+            trans_node: Whether the transform receives a ``Node`` (True) or a text (False). None:
+                its attribute ``trans_node``, then its annotation, else a text (nodes with
+                ``scope="group"``).
+            num_workers: Number of threads, for transforms that wait for a model.
+            version: Replaces the fingerprint of the transform and its settings. Change it to
+                rebuild the group. The fingerprint does not cover functions that the transform
+                calls. With a version, no code change is detected.
+            scope: ``"node"``: one call per parent node. ``"group"``: one call with the list of all
+                parent nodes (texts with ``trans_node=False``), for clusters, entities or summaries
+                of several documents. It runs again after each change of the parent group. Return
+                ``LinkedText(item, to=nodes)`` to link a result to its members.
+            search_text: The text to index and embed for each node, as for the graph. None: the
+                graph's setting. A change rebuilds the indexes and embeds new texts, but derives no
+                nodes.
+            replace: Whether to replace an existing group with another rule.
+            **settings: Arguments of the transform, or of its constructor if it is a class.
 
         Raises:
-            UnknownGroupError: If there is no parent group.
-            ValueError: If the group exists with another rule and ``replace`` is not given, or
-                the group would be its own ancestor.
-            TypeError: If the transform can't be one.
-            ValueError: If the transform's language model is a function without a name and the
-                graph is stored in a file.
+            UnknownGroupError: If the parent group is unknown.
+            TypeError: If the transform is not supported.
+            ValueError: If the group exists with another rule and ``replace`` is False, if the group
+                would be its own ancestor, or if the transform's language model is a function
+                without a name and the graph is stored in a file.
         """
         group = make_group(
             name, transform, parent, trans_node, num_workers, version, settings, scope, search_text
@@ -326,7 +338,11 @@ class NodeGraph:
 
     @property
     def groups(self) -> dict[str, GroupSummary]:
-        """All groups by name, ``ROOT`` first: parent, size, whether built. Builds nothing."""
+        """The registered groups by name, ``ROOT`` first, with size and build status.
+
+        Builds nothing. ``section``, ``page``, ``table`` and ``symbol`` are listed after their first
+        use.
+        """
         summaries = {ROOT: GroupSummary(ROOT, None, self._store.count(ROOT), True)}
         for group in self._registry:
             built = self.reader.is_fresh(group.name)
@@ -336,25 +352,28 @@ class NodeGraph:
 
     @property
     def failures(self) -> list[Failure]:
-        """The documents that were left out, and why: unreadable files, and with
-        ``on_error="skip"`` documents with a failing transform. Failures of files are stored until
-        the files can be read or are gone.
+        """The skipped documents and files, with the errors.
 
-        Of a folder some files are passed over whatever ``on_error`` says, unless it is read
-        strictly (``ReadOptions``). Of those without a reader there is one entry for each folder,
-        with how many of which kind (``UnsupportedFilesError``); one entry of its own has each that
-        is encrypted, too large, or no document.
+        Unreadable files are stored until they can be read or are deleted. Documents with a failing
+        transform are listed with ``on_error="skip"``.
+
+        In folders, encrypted and oversized files are skipped even with ``on_error="raise"``, unless
+        ``ReadOptions`` has ``strict=True``. Each of them has one entry. Files without a reader have
+        one entry per folder, with the number of files by suffix (``UnsupportedFilesError``).
         """
         return [*self._corpus.failures, *self._builder.failures]
 
     @property
     def sources(self) -> list[Path]:
-        """The folders and files that documents were read from, which ``refresh`` reads again."""
+        """The files and folders that ``refresh`` synchronizes."""
         return self._corpus.sources()
 
     @property
     def read_report(self) -> ReadReport:
-        """What became of the files when they were last read, by ``add`` or ``refresh``."""
+        """Counts and problems of the last ``add`` or ``refresh`` in this process.
+
+        ``add`` without paths resets the report.
+        """
         return self._corpus.report
 
     def build(
@@ -364,26 +383,25 @@ class NodeGraph:
         embed: bool | str | Sequence[str] = False,
         executor: Executor | None = None,
     ) -> list[Failure]:
-        """Build groups now instead of when they are first needed; retry what failed before.
+        """Build groups and their ancestors immediately, and retry earlier failures.
 
-        An interrupted build is continued by the next call.
+        Without names, nothing is built. An interrupted build continues with the next call.
 
         Args:
-            groups: The groups; those above them are built first.
+            groups: The names of the groups.
             on_error: ``"raise"`` or ``"skip"`` for failing transforms. None: the graph's setting.
-            embed: Whether the groups are embedded, too, by all embeddings of the graph; or by
-                which of them.
+            embed: True: embed the nodes with all models. A key or a list of keys selects models.
             executor: Runs transforms of texts, and embedding models: any executor of
                 ``concurrent.futures``, such as a ``ProcessPoolExecutor``, or Dask's
                 ``client.get_executor()``. Transforms of nodes and of whole groups run in this
                 process. None: in this process, or in ``num_workers`` threads.
 
         Returns:
-            The documents that failed, where ``on_error`` is ``"skip"``.
+            The failures of these groups and their ancestors, with ``on_error="skip"``.
 
         Raises:
-            UnknownGroupError: If there is no such group.
-            LookupError: If the graph has no such embedding.
+            UnknownGroupError: If a group is unknown.
+            LookupError: If an embedding key is unknown.
             TransformError: If a transform raises and ``on_error`` is ``"raise"``.
             EmbeddingError: If an embedding model fails.
             TypeError: If a transform or a model cannot be pickled for the executor.
@@ -409,18 +427,18 @@ class NodeGraph:
     def _embedding_keys(self, embed: bool | str | Sequence[str]) -> list[str]:
         if isinstance(embed, bool):
             if embed and not self.embeddings.embedders:
-                self.embeddings.key(None)  # says that there is none
+                self.embeddings.key(None)  # raises LookupError
             return list(self.embeddings.embedders) if embed else []
         return [self.embeddings.key(key) for key in ([embed] if isinstance(embed, str) else embed)]
 
     def _embed(self, group: str, keys: Sequence[str], executor: Executor | None) -> None:
-        """Embed the nodes of a group, some thousands at a time, without the graph's lock."""
+        """Embed the nodes of a group in windows, without holding the graph's lock."""
         for texts in self._searched_windows(group):
             for key in keys:
                 self.embeddings.embed(texts, key, group, executor)
 
     def _searched_windows(self, group: str) -> Iterator[list[str]]:
-        """Yield what is embedded of a group's nodes, in lists that take little memory."""
+        """Yield the searched texts of a group in lists of limited size."""
         groups = self.reader.searched_groups(group)
         with self.reader.reading(*groups):
             ids = self._store.ids(group)
@@ -440,10 +458,10 @@ class NodeGraph:
     # Nodes
 
     def nodes(self, group: str) -> list[Node]:
-        """Return all nodes of a group in document order. A missing group is built first.
+        """Return all nodes of a group in document order. Missing nodes are built.
 
         Raises:
-            UnknownGroupError: If there is no such group.
+            UnknownGroupError: If the group is unknown.
             TransformError: If a transform raises.
         """
         with self.reader.reading(group):
@@ -451,22 +469,23 @@ class NodeGraph:
         return [self.reader.attach(node) for node in self._store.nodes(group)]
 
     def node(self, id: str) -> Node:
-        """Return one node by its id; a document's id is that of its node in ``ROOT``.
+        """Return a node by its id. The id of a document is the id of its ``ROOT`` node.
 
         Raises:
-            LookupError: If there is none, or none any more.
+            LookupError: If the node does not exist or was removed.
         """
         (node,) = self.reader.nodes_by_id([id])
         return node
 
     def find(self, group: str) -> Callable[[Any], list[Node]]:
-        """Return a function that takes nodes to their kin in a group: up, down or across.
+        """Return a function that maps nodes to their relatives in a group.
 
-        The function takes a node, a retrieval result, or many; it returns each kin node once,
-        in document order.
+        Relatives are ancestors, descendants, or nodes with a common ancestor. The function takes
+        one or several nodes or retrieval results. It returns each relative once, in document order.
+        It raises LookupError for removed nodes and ValueError for nodes of another graph.
 
         Raises:
-            UnknownGroupError: If there is no such group.
+            UnknownGroupError: If the group is unknown.
 
         Example:
             >>> graph = NodeGraph()
@@ -480,13 +499,13 @@ class NodeGraph:
         return lambda nodes: find(self, group, flatten(nodes))
 
     def children(self, node: Node) -> dict[str, list[Node]]:
-        """Return a node's children by group, of the groups that something has needed already.
+        """Return the children of a node, keyed by group.
 
-        Inside a transform only of those that are up to date: to wait for another one could be
-        to wait for itself.
+        Only groups that were built before are included, and stale groups are rebuilt. Inside a
+        transform, stale groups are left out, since waiting could deadlock.
 
         Raises:
-            LookupError: If the node has been removed or changed.
+            LookupError: If the node was removed or changed.
         """
         below = self.reader.groups_below(node.group)
         below = [name for name in below if self._builder.is_started(name)]
@@ -500,13 +519,13 @@ class NodeGraph:
             }
 
     def neighbours(self, node: Node) -> tuple[Node | None, Node | None]:
-        """Return the nodes before and after a node in its group and document, across parents.
+        """Return the previous and next node in the group and document.
 
-        None where there is none, and for documents and nodes made from a whole group, which have
-        no neighbours. Quick: the rest of the document is not read.
+        Neighbors may have different parents. None: no such node. Documents and nodes derived from a
+        whole group have no neighbors.
 
         Raises:
-            LookupError: If the node has been removed or changed.
+            LookupError: If the node was removed or changed.
 
         Example:
             >>> graph = NodeGraph()
@@ -530,20 +549,22 @@ class NodeGraph:
         weight: float = 1.0,
         metadata: Mapping[str, Any] | None = None,
     ) -> None:
-        """Link a node to one or many others, beside parenthood; again to change the link.
+        """Add typed links from a node to other nodes.
 
-        Links last as long as both nodes do: they go when one of them is removed or its text
-        changes.
+        A second call with equal nodes and type replaces weight and metadata. A link is deleted with
+        either node. A changed text gives a derived node a new id, which deletes its links. A
+        document with a fixed id keeps its links.
 
         Args:
-            source: The node the link starts from, or its id.
-            target: The nodes it leads to, or their ids.
-            type: What it means: ``"cites"``, ``"mentions"``.
-            weight: How much it counts for those who follow links.
-            metadata: Anything else.
+            source: The source node, or its id.
+            target: One or several target nodes, or their ids.
+            type: The type of the links, such as ``"cites"`` or ``"mentions"``.
+            weight: The weight of the links.
+            metadata: Additional fields.
 
         Raises:
-            LookupError: If there is no such node; nothing is linked then.
+            LookupError: If a node does not exist. Nothing is linked.
+            RuntimeError: If called inside a transform.
         """
         targets = [target] if isinstance(target, str | Node) else list(target)
         more = dict(metadata or {})
@@ -554,20 +575,26 @@ class NodeGraph:
     def unlink(
         self, source: Node | str, target: Node | str | Iterable[Node | str], type: str = "related"
     ) -> None:
-        """Remove links; those that are not there do nothing."""
+        """Remove links. Missing links are ignored."""
         targets = [target] if isinstance(target, str | Node) else list(target)
         links = [Link(_id(source), _id(end), type) for end in targets]
         self._check_outside()
         self._store.unlink(links)
 
     def links(self, node: Node | str, *, incoming: bool = False) -> list[Link]:
-        """Return the links from a node, or to it."""
+        """Return the outgoing links of a node, or the incoming links."""
         return self.reader.links_of([_id(node)], incoming=incoming)[0]
 
     def linked(
         self, node: Node | str, type: str | None = None, *, incoming: bool = False
     ) -> list[Node]:
-        """Return the nodes that a node is linked to (or from), in document order, each once."""
+        """Return the linked nodes, each once, in document order.
+
+        Args:
+            node: The node, or its id.
+            type: The type of the links. None: all types.
+            incoming: Whether to follow incoming links instead of outgoing links.
+        """
         links = self.links(node, incoming=incoming)
         ids = dict.fromkeys(
             link.source if incoming else link.target for link in links if type in (None, link.type)
@@ -580,7 +607,7 @@ class NodeGraph:
         return sorted(nodes, key=lambda other: other.order)
 
     def place(self, node: Node) -> str:
-        """Say where a node stands in its file; see ``Node.place``."""
+        """Return the position of a node in its file as text. See ``Node.place``."""
         with self._store.turn() as state:
             known, outlines = self._outlines
             if outlines is None or known != state:
@@ -589,18 +616,18 @@ class NodeGraph:
             return place_of(node, outlines)
 
     def pages(self, node: Node) -> tuple[int, int] | None:
-        """Return the first and the last page that a node stands on; see ``Node.pages``."""
+        """Return the first and last page number of a node, from 1, or None. See ``Node.pages``."""
         return pages_of(node)
 
     def embedding(self, node: Node, key: str | None = None) -> Vectors:
-        """Return a node's vector, (dimension,) float32, embedded if it is not yet.
+        """Return the vector of a node, shape (dimension,), float32. A missing vector is computed.
 
         Args:
             node: The node.
-            key: Which embedding; None where the graph has but one.
+            key: The key of the model. Optional in a graph with one model.
 
         Raises:
-            LookupError: If the graph has no such embedding.
+            LookupError: If the key is unknown, or missing in a graph with several models.
             EmbeddingError: If the model fails.
         """
         texts = self.reader.searched_texts([node])
@@ -608,11 +635,11 @@ class NodeGraph:
         return vector
 
     def _searched_digests(self) -> set[str]:
-        """Return the hashes of all searched texts, for which nothing is built."""
+        """Return the hashes of all searched texts, without building groups."""
         digests: set[str] = set()
         with self._store.turn():
             for group in (ROOT, *self._store.groups()):
-                with suppress(LookupError):  # a group that is searched with it is not declared
+                with suppress(LookupError):  # a group of its search text is not registered
                     if all(
                         self.reader.is_fresh(name) for name in self.reader.searched(group).groups
                     ):

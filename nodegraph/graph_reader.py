@@ -1,4 +1,4 @@
-"""What stands behind a graph for indexes and adapters: its reader and imported groups."""
+"""The read access of indexes and adapters to a graph, and imported groups."""
 
 from __future__ import annotations
 
@@ -38,27 +38,27 @@ logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-_MAX_BUILDS = 20  # until a search gives up
+_MAX_BUILDS = 20  # attempts before an error
 
 
 class Graph(Kin, Protocol):
-    """The graph that a reader is of."""
+    """The graph of a reader."""
 
     on_error: OnError | None
 
 
 class GraphReader:
-    """Read a graph: its states, what has changed in it, what is searched of its nodes.
+    """A reader of a graph: its states, its changes and the searched texts of its nodes.
 
-    ``graph.reader`` is the one of a graph. Users need ``NodeGraph`` only; this is for those who
-    write an index, a retriever that looks at nodes, or an adapter.
+    ``graph.reader`` is the reader of a graph. Only authors of indexes, retrievers and adapters need
+    it. Users need ``NodeGraph`` only.
 
     Args:
         graph: The graph.
-        store: Its store.
-        builder: Builds its groups.
-        registry: Its groups.
-        search_text: What is searched of nodes; None for what the documents declare.
+        store: The store of the graph.
+        builder: The builder of the groups.
+        registry: The registered groups.
+        search_text: The graph's search text. None: the documents decide.
     """
 
     def __init__(
@@ -74,45 +74,45 @@ class GraphReader:
         self._builder = builder
         self._registry = registry
         self._search_texts = SearchTextRegistry(search_text, self.lineage)
-        self._lineages: dict[str, list[NodeGroup]] = {}  # of groups as they are declared now
+        self._lineages: dict[str, list[NodeGroup]] = {}  # replaced by each registration
         self._declared_searches: dict[str, DeclaredSearchText] = {}
         self._shared: dict[object, object] = {}
         self._shared_lock = Lock()
-        self._held: tuple[int, int] = (-1, 0)  # the state, and the number of declarations
-        # Held by changes of documents, and by builds that changes of documents keep outdating.
+        self._held: tuple[int, int] = (-1, 0)  # state, number of registrations
+        # Held by changes of documents, and by builds that such changes have made stale twice.
         self.change_lock = Lock()
 
     # Groups
 
     def group_names(self) -> list[str]:
-        """Return the names of the groups that are declared."""
+        """Return the names of the registered groups."""
         return [group.name for group in self._registry]
 
     def groups_below(self, parent: str) -> list[str]:
-        """Return the names of the groups that are made from a group."""
+        """Return the names of the groups with this parent."""
         return [group.name for group in self._registry if group.parent == parent]
 
     def lineage(self, name: str) -> list[NodeGroup]:
-        """Return the groups from the first below ``ROOT`` down to this one.
+        """Return a group with its ancestors, from the first below ``ROOT`` down to the group.
 
         Raises:
-            UnknownGroupError: If there is no such group.
+            UnknownGroupError: If the group is unknown.
         """
         return [*self._lineage(name)]
 
     def _lineage(self, name: str) -> list[NodeGroup]:
-        lineages = self._lineages  # another thread's new declaration begins another one
+        lineages = self._lineages  # another thread may replace the attribute
         if name not in lineages:
             lineages[name] = self._registry.lineage(name)
         return lineages[name]
 
     def same_group(self, transform: object, parent: str, name: str) -> str | None:
-        """Return a group that has the same transform and parent, declared or in the store.
+        """Return a registered or stored group with this transform and parent, or None.
 
         Args:
             transform: The transform.
-            parent: The group that it makes nodes from.
-            name: What the group would be called. Another declared one comes before it.
+            parent: The name of the parent group.
+            name: The intended name of the group. A registered group with another name has priority.
         """
         group = make_group(name, transform, parent, None, 0, None, {})
         rule = (parent, group.transform_version)
@@ -127,7 +127,7 @@ class GraphReader:
         return None
 
     def declare(self, group: NodeGroup, replace: bool) -> None:
-        """Declare a group, and forget everything derived from the former declarations."""
+        """Register a group, and clear the caches of earlier registrations."""
         with self._store.database.lock:
             self._registry.declare(group, replace)
             self._lineages, self._declared_searches = {}, {}
@@ -136,14 +136,15 @@ class GraphReader:
     # States
 
     def reading(self, *groups: str) -> AbstractContextManager[None]:
-        """Hold the graph's lock in a state in which the groups are built, until the block ends.
+        """Hold the graph's lock until the block ends, in a state with the groups built.
 
         Missing groups are built first, without the lock. The block must not call models or
         transforms, or wait for other threads.
 
         Raises:
-            UnknownGroupError: If there is no such group.
-            TransformError: If a transform raises while a group is built.
+            UnknownGroupError: If a group is unknown.
+            TransformError: If a transform raises during a build.
+            StoreError: If other processes repeatedly outdate a group.
         """
         return self.building(groups, self._graph.on_error or "raise")
 
@@ -151,7 +152,7 @@ class GraphReader:
     def building(
         self, groups: tuple[str, ...], on_error: OnError, executor: Executor | None = None
     ) -> Iterator[None]:
-        """Hold the lock like ``reading``, with other settings than those of the graph."""
+        """Hold the lock like ``reading``, with an error mode and an executor."""
         with ExitStack() as lease:
             for attempt in range(_MAX_BUILDS):
                 with ExitStack() as turn:
@@ -159,7 +160,7 @@ class GraphReader:
                     if all(map(self.is_fresh, groups)):
                         lease.push(turn.pop_all())
                         break
-                # If documents change as fast as groups are built, changes wait.
+                # Documents change as fast as groups are built: block further changes.
                 with self.change_lock.held() if attempt > 1 else nullcontext():
                     for name in groups:
                         self._builder.build(self._lineage(name), on_error, executor)
@@ -176,9 +177,10 @@ class GraphReader:
         return self._builder.is_fresh(self._lineage(group))
 
     def held_state(self) -> object:
-        """Return an object that stands for the state that is held.
+        """Return an object that identifies the held state.
 
-        The object is identical as long as neither the graph nor its declarations change.
+        The object is identical until the graph or its registered groups change, or its indexes are
+        closed.
         """
         with self._store.turn() as state:
             if self._held[0] != state:
@@ -186,7 +188,7 @@ class GraphReader:
             return self._held
 
     def state(self) -> int:
-        """Return a number that changes with every change of the graph, links included."""
+        """Return a number that changes with every change of the graph, including links."""
         with self._store.turn() as number:
             return number
 
@@ -199,13 +201,15 @@ class GraphReader:
         return self._store.count(group)
 
     def changes(self, group: str, since: int, *, stream: bool = False) -> Changes:
-        """Return the changes of a group after a revision; all nodes if the revision is 0.
+        """Return the changes of a group after a revision.
+
+        All nodes are returned if the revision is 0, unknown or too old.
 
         Args:
             group: The group.
             since: The revision.
-            stream: Whether the nodes of a whole group are read in pages when they are iterated,
-                while the graph is held.
+            stream: Whether all nodes of a group are read in pages during iteration. Hold the graph
+                until the iteration ends.
         """
         changes = self._store.changes(group, since)
         if changes.complete and not stream:
@@ -219,19 +223,19 @@ class GraphReader:
     # Nodes
 
     def document_ids(self) -> list[str]:
-        """Return the ids of all documents, in the order they were first added."""
+        """Return the ids of all documents, in the order of insertion."""
         with self.reading(ROOT):
             return self._store.document_ids()
 
     def ids(self, group: str) -> list[str]:
-        """Return the ids of a group's nodes, in document order; the graph must be held."""
+        """Return the ids of a group's nodes, in document order. The graph must be held."""
         return self._store.ids(group)
 
     def nodes_by_id(self, ids: Sequence[str]) -> list[Node]:
-        """Return nodes by their ids, in the order of the ids; quicker than one after the other.
+        """Return nodes by their ids, in the order of the ids.
 
         Raises:
-            LookupError: If one is not there, or not any more.
+            LookupError: If a node does not exist or was removed.
         """
         stored = self._store.get(ids)
         return [
@@ -240,10 +244,10 @@ class GraphReader:
         ]
 
     def parent_ids(self, ids: Sequence[str]) -> list[str | None]:
-        """Return the id of each node's parent, None where it has none; the nodes are not read.
+        """Return the id of each node's parent, without reading the nodes. None: no parent.
 
         Raises:
-            LookupError: If one is not there, or not any more.
+            LookupError: If a node does not exist or was removed.
         """
         parents = self._store.parent_ids(ids)
         return [parents[i] if i in parents else self._attached(i, None).parent_id for i in ids]
@@ -254,17 +258,20 @@ class GraphReader:
         return self.attach(node)
 
     def existing_nodes(self, ids: Sequence[str]) -> list[Node]:
-        """Return those of some nodes that exist; the others have been removed or changed."""
+        """Return the existing nodes. Removed and changed nodes are left out."""
         return [self.attach(node) for node in self._store.get(ids) if node is not None]
 
     def children_in(self, group: str, node: Node) -> list[Node]:
-        """Return a node's children in one group of which its own is the parent."""
+        """Return a node's children in one child group."""
         if self._lineage(group)[-1].scope == "group":
             return [n for n in self._graph.linked(node, MEMBER, incoming=True) if n.group == group]
         return [self.attach(child) for child in self._store.children(group, node)]
 
     def neighbours(self, node: Node) -> tuple[Node | None, Node | None]:
-        """Return what ``graph.neighbours`` does; the graph must be held."""
+        """Return the previous and next node. The graph must be held.
+
+        See ``NodeGraph.neighbours``.
+        """
         (current,) = self.nodes_by_id([node.id])
         if current.group == ROOT or not current.document_id:
             return None, None
@@ -272,11 +279,11 @@ class GraphReader:
         return before and self.attach(before), after and self.attach(after)
 
     def links_of(self, ids: Sequence[str], *, incoming: bool = False) -> list[list[Link]]:
-        """Return the links from (or to) each of many nodes, by their ids."""
+        """Return the outgoing (or incoming) links of each node."""
         return self._store.links(ids, incoming=incoming)
 
     def locations(self, node: Node) -> list[Location]:
-        """Return where a node stands in its file; see ``Node.locations``."""
+        """Return the locations of a node in its file. See ``Node.locations``."""
         with self._store.turn():
             stamp = self.document_stamp(node.document_id)
             value = self._store.get_values(LAYOUTS, [node.document_id]).get(node.document_id)
@@ -285,59 +292,62 @@ class GraphReader:
             return locations_of(node, Layout.from_bytes(packed) if is_of_text else None)
 
     def document_stamp(self, document_id: str) -> Stamp | None:
-        """Return hashes of a document's text and metadata; None if it is not there."""
+        """Return hashes of a document's text and metadata. None: no such document."""
         return self._store.stamps(ROOT, [document_id]).get(document_id)
 
     def existing_documents(self, ids: Collection[str]) -> Collection[str]:
-        """Return the ids of the documents that exist."""
+        """Return the ids of the existing documents."""
         return self._store.stamps(ROOT, ids).keys()
 
     def unchanged_file(self, document_id: str) -> tuple[Path, str]:
-        """Return the file that a document is, and a hash of its bytes.
+        """Return the file of a document, and a hash of its bytes.
 
         Raises:
-            LookupError: If the document is not a file that was read.
-            ReadError: If the file is gone, or has changed since it was read.
+            LookupError: If the document was not read from a file with the same id.
+            ReadError: If the file is missing or changed after it was read.
         """
         return unchanged_file(self._store, document_id)
 
     def attach(self, node: Node) -> Node:
-        """Let a node that came from the store know its graph."""
+        """Connect a node from the store with its graph."""
         if node.graph is None:
             object.__setattr__(node, "graph", self._graph)
         return node
 
-    # What is searched
+    # Searched texts
 
     def searched_texts(self, nodes: Sequence[Node]) -> list[str]:
-        """Return what is searched and embedded of each node: see ``Node.searched_text``.
+        """Return the searched and embedded text of each node. See ``Node.searched_text``.
 
         Raises:
-            ValueError: If a function of the user's fails on a node.
-            TypeError: If it returns no text.
+            ValueError: If a ``search_text`` function of a user raises.
+            TypeError: If such a function does not return a text.
         """
         return self._search_texts.texts(nodes)
 
     def searched_sources(self, node: Node) -> tuple[str, ...]:
-        """Return what is searched beside a node's text: names of metadata fields and groups."""
+        """Return the names of the fields and groups in a node's searched text.
+
+        A ``search_text`` function is named by its own name.
+        """
         rule = self.searched(node.group).rule
         return rule_sources(rule or node.search_text or node.inherited_search_text or DEFAULT, node)
 
     def searched_groups(self, group: str) -> tuple[str, ...]:
-        """Return the groups to build for a search: the group, and those searched with it."""
+        """Return the groups to build for a search: the group, and the groups of its search text."""
         return (group, *self.searched(group).groups)
 
     def search_version(self, group: str) -> tuple[str, ...]:
-        """Name what the searched texts of a group depend on beside its nodes.
+        """Return the versions that determine the searched texts of a group, without its nodes.
 
-        As long as it is the same, the texts change with the nodes only.
+        With an equal version, the texts change only with the nodes.
         """
         declared = self.searched(group)
         return (declared.version, *(str(self.revision(name)) for name in declared.groups))
 
     def searched(self, group: str) -> DeclaredSearchText:
-        """Return the search text that holds for a group."""
-        declared = self._declared_searches  # another thread's new declaration begins another one
+        """Return the search text that applies to a group."""
+        declared = self._declared_searches  # another thread may replace the attribute
         if group not in declared:
             declared[group] = self._search_texts.declared(group)
         return declared[group]
@@ -345,7 +355,7 @@ class GraphReader:
     # Indexes
 
     def close(self) -> None:
-        """Store and forget the indexes; the next use opens them again."""
+        """Save and unload the indexes. The next use loads them again."""
         with self._shared_lock.held():
             for index in self._shared.values():
                 if callable(keep := getattr(index, "close", None)):
@@ -354,37 +364,42 @@ class GraphReader:
         self._held = (-1, self._held[1] + 1)
 
     def vector_table(self, group: str, *names: str) -> VectorTable | None:
-        """Return the store's table of the vectors of a group; None if the store has none.
+        """Return the store's vector table of a group. None: the store has no vector tables.
 
         Args:
             group: The group.
-            names: Distinguish the tables of a group.
+            names: Further parts of the table's name.
         """
         return self._store.vector_table(group, *names)
 
     def index_file(self, name: str) -> Path | None:
-        """Return where an index that can be made again may be kept, None where nothing lasts."""
+        """Return the path for a rebuildable index. None: indexes stay in memory."""
         folder = self._store.index_folder
         return None if folder is None else folder / f"{name}.index"
 
     def values(self, kind: str, keys: Collection[str] | None = None) -> dict[str, bytes]:
-        """Return what ``save`` stored of a kind, by key; None for all keys."""
+        """Return the values that ``save`` stored, by key.
+
+        Args:
+            kind: The kind of the values.
+            keys: The keys. None: all keys of this kind.
+        """
         return self._store.get_values(kind, keys)
 
     def save(self, kind: str, values: Mapping[str, bytes]) -> None:
-        """Store values by kind and key, over existing ones: they last as long as the graph."""
+        """Store values by kind and key, over existing values. They are kept with the graph."""
         self._store.put_values(kind, values)
 
     def delete_values(self, kind: str, keys: Collection[str]) -> None:
-        """Delete what ``save`` stored; missing keys are ignored."""
+        """Delete values of ``save``. Missing keys are ignored."""
         self._store.delete_values(kind, keys)
 
     def shared(self, key: object, make: Callable[[], T]) -> T:
-        """Return what was made for the key before, or make it: an index that many may use.
+        """Return the cached object of a key, such as an index, or create it.
 
-        It lives as long as the graph is open, and is left out when the graph is pickled.
+        The object is kept until the graph is closed. It is not pickled with the graph.
         """
-        value: Any = self._shared.get(key)  # most often, and a tenth of the time of the lock
+        value: Any = self._shared.get(key)  # fast path without the lock
         if value is None:
             with self._shared_lock.held():
                 if key not in self._shared:
@@ -394,7 +409,7 @@ class GraphReader:
 
 
 class _Attached(Sequence[Node]):
-    """Nodes of a whole group, read in pages and connected with their graph."""
+    """The nodes of a whole group, read in pages and connected with their graph."""
 
     def __init__(self, nodes: Sequence[Node], attach: Callable[[Node], Node]) -> None:
         self._nodes = nodes
@@ -417,7 +432,7 @@ class Family(NamedTuple):
     """Imported nodes with their parent.
 
     Attributes:
-        parent: The parent's id: of a document, or the one that it had where it comes from.
+        parent: The id of the parent: a document id, or the id that an imported node had originally.
         text: The parent's text.
         nodes: The children, in order, as a transform returns them.
     """
@@ -431,9 +446,9 @@ class ImportedNodes:
     """A transform that returns the imported children of each node.
 
     Args:
-        store: Where they are kept.
-        group: The name of their group.
-        id_field: The metadata field of an imported node with the id that it had.
+        store: The store with the imported nodes.
+        group: The name of the imported group.
+        id_field: The metadata field with the original id of an imported node.
     """
 
     trans_node = True
@@ -444,7 +459,11 @@ class ImportedNodes:
         self._id_field = id_field
 
     def __call__(self, node: Node) -> list[Node]:
-        """Return the children of a node; none if it was not imported, or has another text now."""
+        """Return the imported children of a node.
+
+        The list is empty if the node has no imported children. If the text of the node has changed
+        after the import, the list is empty and a warning is logged.
+        """
         parent = node.id if node.group == ROOT else node.own_metadata.get(self._id_field, node.id)
         value = self._store.get_values(self._kind, [str(parent)]).get(str(parent))
         if value is None:
@@ -462,15 +481,15 @@ class ImportedNodes:
 
 
 class ImportedGroups:
-    """Groups of a graph whose nodes come from elsewhere; ``graph.imports`` is the one of a graph.
+    """The groups of a graph whose nodes were imported. ``graph.imports`` contains them.
 
-    They are kept in the store: a graph that is opened from its file has them. ``in`` tells whether
-    a group is one of them.
+    Imported groups are stored, so a reopened graph has them. ``name in graph.imports`` is True for
+    an imported group.
 
     Args:
         store: The graph's store.
-        reader: Declares the groups in the graph.
-        check: Raises where the graph can't be changed now.
+        reader: Registers the groups in the graph.
+        check: Raises RuntimeError if the graph cannot be changed now.
     """
 
     def __init__(self, store: GraphStore, reader: GraphReader, check: Callable[[], None]) -> None:
@@ -490,29 +509,28 @@ class ImportedGroups:
             waiting = [name for name in waiting if name not in ready]
 
     def exclusively(self) -> AbstractContextManager[object]:
-        """Lock the documents and imported nodes: other threads wait to change them."""
+        """Lock the documents and imported nodes against changes by other threads."""
         return self._reader.change_lock.held()
 
     def add(
         self, name: str, families: Iterable[Family], parent: str = ROOT, *, id_field: str
     ) -> None:
-        """Declare a group whose nodes come from elsewhere, or add nodes to it.
+        """Register a group of imported nodes, or add nodes to it.
 
-        The same nodes again change nothing. A document whose text changes in another way than by
-        an import has no nodes in the group any more.
+        Identical nodes change nothing. If the text of a document changes without a new import, the
+        document has no nodes in the group.
 
         Args:
-            name: The group's name.
-            families: The nodes, each family with its parent. They replace earlier ones of the same
-                parents.
-            parent: The group of the parents: ``ROOT`` or an imported one.
-            id_field: The metadata field of an imported node that has the id by which its own
-                children name it.
+            name: The name of the group.
+            families: The nodes, grouped by parent. They replace earlier nodes of these parents.
+            parent: The group of the parents: ``ROOT`` or an imported group.
+            id_field: The metadata field with the id of an imported node, used by its children.
 
         Raises:
-            UnknownGroupError: If there is no parent group.
-            ValueError: If the group is there and was not imported.
-            TypeError: If metadata has a value that a store can't hold.
+            UnknownGroupError: If the parent group is unknown.
+            ValueError: If the group exists and was not imported.
+            TypeError: If a metadata value cannot be stored.
+            RuntimeError: If called inside a transform.
         """
         if name == ROOT or (name in self._reader.group_names() and name not in self):
             raise ValueError(
@@ -545,7 +563,7 @@ class ImportedGroups:
         return self._group(group, parent, id_field, version)
 
     def drop(self, group: str) -> None:
-        """Forget a group that has become another one, and those below it."""
+        """Delete the imported nodes of a group and of imported groups below it."""
         with self._store.transaction():
             for below, (parent, *_) in self._rows().items():
                 if parent == group:

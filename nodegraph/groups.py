@@ -1,4 +1,4 @@
-"""Groups: a named rule that makes nodes from those of a parent, and the groups of each graph."""
+"""Node groups, the registry of a graph's groups, and the splitters of predefined groups."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ Scope = Literal["node", "group"]
 
 @dataclass(frozen=True, slots=True)
 class NodeGroup:
-    """Describe one group of a graph.
+    """A group of a graph.
 
     Attributes:
-        name: The group's name.
-        parent: Name of the group its nodes are made from.
-        version: Hash of the rule (or of the version that was given for it).
-        transform_version: Hash of the transform alone, the same for another group of the same
-            parent with the same nodes.
-        rule: Makes the drafts of its nodes.
-        num_workers: How many threads run the transform; 0 and 1 run it in the calling one.
-        scope: Whether the transform sees one node of the parent group, or the whole ``"group"``.
-        search_text: What is searched and embedded of its nodes. None for what the graph declares,
-            or else the documents. It is no part of the version: the nodes are the same.
-        by_span: Whether nodes of other branches are kin only where they stand in the same place.
+        name: The name.
+        parent: The name of the parent group.
+        version: Hash of name, parent, scope, ``trans_node`` and transform version.
+        transform_version: Fingerprint of the transform and its settings, or the user's version.
+        rule: A function from a parent node to drafts of nodes.
+        num_workers: Number of threads for the transform. 0 and 1: the calling thread.
+        scope: ``"node"``: the transform receives one parent node. ``"group"``: it receives all
+            nodes of the parent group.
+        search_text: The text to index and embed for each node. None: the graph's setting, then the
+            document's setting. It is not part of the version, since the nodes do not depend on it.
+        by_span: Whether nodes of other branches are relatives only at an overlapping position.
     """
 
     name: str
@@ -55,16 +55,20 @@ class NodeGroup:
 
     @property
     def trans_node(self) -> bool:
-        """Whether the transform sees a Node, or its text."""
+        """Whether the transform receives a ``Node`` (True) or a text (False)."""
         return self.rule.trans_node
 
 
 @dataclass(frozen=True, slots=True)
 class GroupSummary:
-    """Say what one group is: its parent, how many nodes it has, whether it is built.
+    """The parent, size and build status of a group.
 
-    ``size`` counts what is there now: 0 for a group that nothing has asked for yet, the nodes of
-    the documents as they were for one that is not built again since they changed.
+    Attributes:
+        name: The name.
+        parent: The name of the parent group. None: ``ROOT``.
+        size: Number of stored nodes. 0 before the first build. A stale group has the nodes of its
+            last build.
+        built: Whether the group is built for the current documents.
     """
 
     name: str
@@ -84,12 +88,13 @@ def make_group(
     scope: str = "node",
     search_text: object = None,
 ) -> NodeGroup:
-    """Check what was given and make the group.
+    """Validate the arguments and create a group.
 
     Raises:
-        TypeError: If the transform is none, or a name not a string.
-        ValueError: If a name is empty or ``ROOT``, the group its own parent, the number of
-            workers negative.
+        TypeError: If the transform is not supported, a name is not a string, or a list of
+            transforms has the scope ``"group"``.
+        ValueError: If a name is empty or ``ROOT``, the group is its own parent, the scope is
+            unknown, or ``num_workers`` is negative.
     """
     for what, value in (("a group's name", name), ("a group's parent", parent)):
         if not isinstance(value, str):
@@ -102,7 +107,7 @@ def make_group(
         raise ValueError(f"num_workers must be 0 or more, not {num_workers!r}")
     if scope not in ("node", "group"):
         raise ValueError(f'scope is "node" or "group", not {scope!r}')
-    if scope == "group" and trans_node is None:  # to link what it makes it needs the nodes
+    if scope == "group" and trans_node is None:  # nodes, so that results can be linked
         trans_node = getattr(transform, "trans_node", True)
     rule = as_rule(transform, trans_node, settings)
     if scope == "group" and isinstance(rule, PatternRule):
@@ -129,11 +134,11 @@ def _searched_alike(old: NodeGroup, new: NodeGroup) -> bool:
 
 
 class GroupRegistry:
-    """The declared groups. The parent of each is declared too, or is ``ROOT``.
+    """The registered groups. Each parent is registered or ``ROOT``.
 
     Args:
-        predefined: Transforms by names of groups that are declared when somebody asks for them,
-            unless he has declared a group of that name himself.
+        predefined: Transforms of predefined groups, by name. A predefined group is registered on
+            first use, unless the name is already registered.
     """
 
     def __init__(self, predefined: Mapping[str, object] | None = None) -> None:
@@ -144,12 +149,12 @@ class GroupRegistry:
         return iter(list(self._groups.values()))
 
     def declare(self, group: NodeGroup, replace: bool) -> None:
-        """Take in a group.
+        """Register a group.
 
         Raises:
-            UnknownGroupError: If there is no parent group.
-            ValueError: If the group exists with another rule and ``replace`` is not given, or
-                the group would be its own ancestor.
+            UnknownGroupError: If the parent group is unknown.
+            ValueError: If the group exists with another rule or ``search_text`` and ``replace`` is
+                False, or if the group would be its own ancestor.
         """
         above = [ancestor.name for ancestor in self.lineage(group.parent)]
         old = self._groups.get(group.name)
@@ -179,10 +184,10 @@ class GroupRegistry:
         return self._groups.setdefault(name, group)
 
     def lineage(self, name: str) -> list[NodeGroup]:
-        """Return the groups from the first below ``ROOT`` down to this one, empty for ``ROOT``.
+        """Return a group with its ancestors, from the first below ``ROOT``. Empty for ``ROOT``.
 
         Raises:
-            UnknownGroupError: If there is no such group.
+            UnknownGroupError: If the group is unknown.
         """
         lineage: list[NodeGroup] = []
         while name != ROOT:
@@ -201,12 +206,12 @@ class GroupRegistry:
 
 @dataclass(frozen=True, slots=True)
 class SectionSplitter:
-    """Split a document of any format into a node for each heading, with the text below it.
+    """A splitter of documents into sections: a heading with the text up to the next heading.
 
-    Metadata has ``heading``, ``headings`` (from the top one down to it), ``level`` (0 before the
-    first heading) and, where the file has pages, ``page``. Which lines are headings depends on
-    the file's name: those of Markdown (and all that is converted to it), reStructuredText,
-    AsciiDoc, LaTeX, Org. A program is one section.
+    Metadata: ``heading``; ``headings``, the path from the top heading down to this heading;
+    ``level``, 0 before the first heading; ``page``, for documents with pages. The markup of
+    headings depends on the file name: Markdown (and formats that are converted to Markdown),
+    reStructuredText, AsciiDoc, LaTeX, Org, TOML and INI. Source code is one section.
     """
 
     trans_node: ClassVar[bool] = True
@@ -225,9 +230,9 @@ class SectionSplitter:
 
 @dataclass(frozen=True, slots=True)
 class PageSplitter:
-    """Split a document at its page breaks: into pages, slides, sheets, cells or chapters.
+    """A splitter of documents at page breaks: into pages, slides, sheets, cells or chapters.
 
-    Metadata has ``page``, counted from 1. A file without page breaks is one page.
+    Metadata: ``page``, from 1. A document without pages is one node without ``page``.
     """
 
     trans_node: ClassVar[bool] = True
@@ -246,10 +251,10 @@ class PageSplitter:
 
 @dataclass(frozen=True, slots=True)
 class TableSplitter:
-    """Find the tables of a document, which are written as Markdown.
+    """A transform that finds the Markdown tables of a document.
 
-    Metadata has ``columns`` (the cells of the head), ``rows`` (how many stand below it),
-    ``headings`` and ``page``.
+    Metadata: ``columns``, the cells of the first row; ``rows``, the number of rows below;
+    ``headings``; ``page``, for documents with pages.
     """
 
     trans_node: ClassVar[bool] = True
@@ -269,10 +274,10 @@ class TableSplitter:
 
 @dataclass(frozen=True, slots=True)
 class SymbolSplitter:
-    """Find the functions, classes and methods of a program, each with its whole text.
+    """A transform that finds the functions, classes and methods of source code.
 
-    Metadata has ``symbol`` (``Corpus.refresh``) and ``kind`` (``"method"``). Texts that are no
-    programs have none.
+    Metadata: ``symbol`` (``Corpus.refresh``) and ``kind`` (``"method"``). Other texts have no
+    symbols.
 
     Raises:
         ImportError: If the grammar of the language is not installed.
@@ -298,23 +303,23 @@ PREDEFINED_STRUCTURE: dict[str, Callable[[Node], Any]] = {
     "table": TableSplitter(),
     "symbol": SymbolSplitter(),
 }
-"""The groups that a graph has by name unless the user declares another of that name."""
+"""The transforms of predefined groups, by group name. A user's group has priority."""
 
 
 def page_metadata(node: Node, offset: int) -> dict[str, int]:
-    """Return the page on which a place in a document's text stands, where it has pages."""
+    """Return the page number at an offset of a document. Empty without pages."""
     if "page_unit" not in node.metadata or node.parent_id is not None:
         return {}
     return {"page": node.text.count(PAGE_BREAK, 0, offset) + 1}
 
 
 class DeclaredSearchText(NamedTuple):
-    """Hold the search text of a group.
+    """The search text of a group.
 
     Attributes:
-        rule: Makes the text of a node; None where its document decides.
-        version: Hash of what decides about the texts beside the nodes.
-        groups: The groups whose texts are searched with those of the nodes.
+        rule: Returns the searched text of a node. None: the document decides.
+        version: Hash of the rule.
+        groups: The groups whose texts are part of the searched text.
     """
 
     rule: SearchTextRule | None
@@ -331,11 +336,13 @@ _BY_DOCUMENT = digest("by document", DEFAULT.version)
 
 
 class SearchTextRegistry:
-    """Apply the search text of the group, else of the graph, else of the node's document.
+    """The search texts of a graph's groups.
+
+    The search text of the group has priority over the settings of the graph and of the document.
 
     Args:
-        default: The graph's search text; None for what the documents declare.
-        lineage: Returns a group with those above it.
+        default: The graph's search text. None: the documents decide.
+        lineage: Returns a group with its ancestors.
     """
 
     def __init__(
@@ -345,31 +352,31 @@ class SearchTextRegistry:
         self._lineage = lineage
 
     def rule(self, group: str) -> SearchTextRule | None:
-        """Return what was declared for a group; None where the documents decide."""
+        """Return the search text of a group or of the graph. None: the documents decide."""
         if group == ROOT:
             return self._default
         try:
             declared = self._lineage(group)[-1].search_text
-        except LookupError:  # a group of an earlier process
+        except LookupError:  # stored by an earlier process, not registered
             declared = None
         return self._default if declared is None else declared
 
     def declared(self, group: str) -> DeclaredSearchText:
-        """Return what was declared for a group, with its version."""
+        """Return the search text of a group, with its version."""
         rule = self.rule(group)
         groups = rule.groups if isinstance(rule, SearchText) else ()
         return DeclaredSearchText(rule, _version(rule), groups)
 
     def texts(self, nodes: Sequence[Node]) -> list[str]:
-        """Return what is searched of each node.
+        """Return the searched text of each node.
 
         Raises:
-            ValueError: If a function fails on a node.
-            TypeError: If it returns no text.
+            ValueError: If a ``search_text`` function raises.
+            TypeError: If such a function does not return a text.
         """
         rules: dict[str, SearchTextRule | None] = {}
         texts = []
-        added, last = "", None  # most nodes have the metadata of their neighbours
+        added, last = "", None  # adjacent nodes mostly share metadata
         for node in nodes:
             if node.group not in rules:
                 rules[node.group] = self.rule(node.group)

@@ -1,4 +1,4 @@
-"""Call whatever a user gives as a transform, and take whatever it returns."""
+"""Convert users' transforms to rules, and their outputs to drafts of nodes."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from .search_text import SearchText, file_name_of, source_of
 from .splitters.chunking import Span, locate
 
 Transform = Callable[[Any], Any]
-"""Takes a text or a Node; returns texts, nodes, or anything with a text form, one or many."""
+"""A function from a text or a ``Node`` to one or several texts, nodes or other objects."""
 
 
 @runtime_checkable
 class Splitter(Protocol):
-    """A transform that knows where it cuts, so that spans need no searching."""
+    """A transform that returns spans, so that its pieces are not searched in the text."""
 
     def spans(self, text: str) -> list[Span]:
-        """Return the begin and end of each piece, in characters."""
+        """Return the start and end of each piece, in characters."""
 
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A node to be: what a transform made of one parent.
+    """An output of a transform, before it becomes a node.
 
-    ``start`` and ``end`` count from the beginning of the parent's text; ``links`` are pairs of a
-    type and the id of a node. ``search_text`` is the node's own, None for that of its parent.
+    ``start`` and ``end`` are offsets in the parent's text. ``links`` are pairs of a type and the id
+    of a node. ``search_text`` is the node's own setting. None: the setting of its parent.
     """
 
     text: str
@@ -54,23 +54,23 @@ def _restore(text: str, content: Any, metadata: dict[str, Any], *fields: Any) ->
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """Make the drafts of a node by calling a transform.
+    """A rule that calls one transform.
 
     Attributes:
         call: The transform.
-        trans_node: Whether it gets the node, or its text.
+        trans_node: Whether the transform receives a ``Node`` (True) or a text (False).
     """
 
     call: Transform
     trans_node: bool
 
     def of_group(self, nodes: Sequence[Node]) -> list[Draft]:
-        """Return what the transform makes of a whole group: of its nodes, or of their texts."""
+        """Call the transform with all nodes (or texts) of a group, and return the drafts."""
         inputs = list(nodes) if self.trans_node else [node.text for node in nodes]
         return read_output(self.call(inputs), None)
 
     def __call__(self, node: Node) -> list[Draft]:
-        """Return what the transform makes of a node."""
+        """Call the transform with a node or its text, and return the drafts."""
         spans = getattr(self.call, "spans", None)
         if callable(spans) and not self.trans_node:  # a Splitter
             text = node.text
@@ -80,52 +80,53 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class TextSplitter:
-    """Call a text splitter of LangChain or LlamaIndex.
+    """A transform that calls a LangChain or LlamaIndex text splitter.
 
-    Unlike its bound method, which LlamaIndex decorates, the splitter can be copied and pickled.
+    The splitter can be copied and pickled, unlike its bound method, which LlamaIndex decorates.
     """
 
     splitter: Any
 
     def __call__(self, text: str) -> Any:
-        """Return the splitter's pieces of a text."""
+        """Split a text."""
         return self.splitter.split_text(text)
 
 
 @dataclass(frozen=True, slots=True)
 class TransformMethod:
-    """Call the method ``transform`` of an object, which takes a node."""
+    """A transform that calls an object's method ``transform`` with a node."""
 
     transform: Any
     trans_node = True
 
     def __call__(self, node: Node) -> Any:
-        """Return what it makes of a node."""
+        """Transform a node."""
         return self.transform.transform(node)
 
 
 @dataclass(frozen=True, slots=True)
 class PatternRule:
-    """Choose the rule by the file's name: the first pattern that matches decides.
+    """A rule that selects a transform by file name. The first matching pattern decides.
 
-    Patterns are those of a shell (``*.md``); one with a slash is matched against the document's
-    id and its ``source`` (a path or an address, as LangChain's loaders write it), others against
-    the name of its file (``file_name``, or the end of the ``source``), or its id where it comes
-    from none. None as a rule leaves the documents that match out of the group.
+    Patterns are shell patterns (``*.md``), case-sensitive. A pattern with a slash is matched
+    against the document id and the ``source`` (a path or a URL, as in LangChain). Other patterns
+    are matched against the file name (``file_name``, or the end of the ``source``), or against the
+    id of a document without a file name. None as a transform leaves the matching documents out of
+    the group.
     """
 
     rules: tuple[tuple[str, AnyRule | None], ...]
 
     @property
     def trans_node(self) -> bool:
-        """Whether any of the transforms gets nodes."""
+        """Whether any of the transforms receives nodes."""
         return any(rule is not None and rule.trans_node for _, rule in self.rules)
 
     def __call__(self, node: Node) -> list[Draft]:
-        """Return what the rule for its file makes of a node.
+        """Return the drafts of a node, by the rule for its file.
 
         Raises:
-            LookupError: If no pattern matches: a document is never left out silently.
+            LookupError: If no pattern matches, since documents are never left out silently.
         """
         root = node.root
         name = file_name_of(root.own_metadata) or root.id
@@ -144,10 +145,10 @@ AnyRule = Rule | PatternRule
 
 
 def as_rule(transform: object, trans_node: bool | None, settings: Mapping[str, Any]) -> AnyRule:
-    """Turn what a user gave into a rule from a node to drafts.
+    """Convert a user's transform to a rule from a node to drafts.
 
     Raises:
-        TypeError: If it can't be called with one text or node.
+        TypeError: If the transform has an unsupported type.
     """
     if isinstance(transform, Mapping) and not {"f", "transform"}.isdisjoint(transform):
         raise TypeError(
@@ -184,7 +185,7 @@ def _pattern_rule(
 
 
 def check_model_names(rule: AnyRule | None) -> None:
-    """Check that the language model of a transform, its ``llm``, is not a function without a name.
+    """Check that a transform's language model ``llm`` is not a function without a name.
 
     Raises:
         ValueError: If the function has no name.
@@ -213,7 +214,7 @@ def _callable(transform: object) -> Transform:
         return transform
     if callable(getattr(transform, "transform", None)) and not hasattr(
         transform, "invoke"
-    ):  # as LazyLLM's transforms have
+    ):  # LazyLLM
         return TransformMethod(transform)
     raise TypeError(
         "a transform is a callable from a text or a Node, an object with a method transform(node), "
@@ -223,28 +224,32 @@ def _callable(transform: object) -> Transform:
 
 
 def _sees_node(call: Transform, transform: object) -> bool:
-    """Ask the transform's own word, then its first parameter's annotation; texts otherwise."""
+    """Return whether a transform receives nodes.
+
+    The attribute ``trans_node`` has priority over the annotation of the first parameter.
+    """
     declared = getattr(transform, "trans_node", getattr(call, "trans_node", None))
     if isinstance(declared, bool):
         return declared
     try:
         parameters = list(inspect.signature(call).parameters.values())
-    except (TypeError, ValueError):  # built-ins such as str.split have none
+    except (TypeError, ValueError):  # some built-ins have no signature
         return False
     annotation = parameters[0].annotation if parameters else None
     return annotation is Node or annotation in ("Node", "nodekin.nodegraph.Node")
 
 
 def read_output(output: object, parent: Node | None) -> list[Draft]:
-    """Read what a transform returned; blank pieces make no node.
+    """Convert the output of a transform to drafts. Blank pieces are left out.
 
     Args:
-        output: What it returned.
-        parent: What it was given; None where that was a whole group, in which nothing has a span.
+        output: The output.
+        parent: The input node. None: the input was a whole group, so the drafts have no spans.
 
     Raises:
-        TypeError: If it returned None, which is more often forgotten than meant.
-        ValueError: If a span it gave is not where its text stands.
+        TypeError: If the output is None, which is probably a missing return, or if it contains
+            None, bytes, or links to objects that are not nodes of a graph.
+        ValueError: If the span of a returned node does not contain its text.
     """
     if output is None:
         raise TypeError("the transform returned None; return [] where there is nothing to make")
@@ -266,10 +271,10 @@ def read_output(output: object, parent: Node | None) -> list[Draft]:
 
 
 def _items(output: object) -> Iterable[object]:
-    """Return what was made one by one; what has a text form of its own is one piece."""
+    """Return the pieces of an output. An object with its own text form is one piece."""
     single = isinstance(output, str | bytes | Mapping | Node | Draft | LinkedText) or any(
         hasattr(output, name) for name in ("page_content", "get_content", "model_dump")
-    )  # pydantic's models are iterable, over their fields
+    )  # pydantic models iterate over their fields
     return output if isinstance(output, Iterable) and not single else [output]
 
 
@@ -302,7 +307,7 @@ def _draft(item: object) -> Draft:
         return Draft(item)
     if isinstance(item, Node):
         content = None if item.content == item.text else item.content
-        # A node of a graph knows its place in its document, not in what it is made from now.
+        # The span of a stored node refers to its document, not to the current parent.
         span = (None, None) if item.id else (item.start, item.end)
         return Draft(item.text, content, item.own_metadata, *span, search_text=item.search_text)
     metadata = getattr(item, "metadata", NO_METADATA)
@@ -318,7 +323,10 @@ def _draft(item: object) -> Draft:
 
 
 def _own_search_text(item: object) -> SearchText | None:
-    """Return that of a LlamaIndex node which says more than that all metadata is searched."""
+    """Return the search text of a LlamaIndex node, if it differs from LlamaIndex's default.
+
+    The default includes all metadata.
+    """
     declared = declared_search_text(item)
     return None if declared is None or declared == _ALL_METADATA else declared
 
