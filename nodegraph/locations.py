@@ -1,4 +1,4 @@
-"""Where the parts of a text stand in its file: on which page and where, in which lines or cells."""
+"""Locations of parts of a text in its file: pages with rectangles, lines, or cells."""
 
 from __future__ import annotations
 
@@ -14,18 +14,27 @@ from operator import add, sub
 from typing import NamedTuple
 
 SCALE = 10_000
-"""How many units the width and the height of a page have in a layout."""
+"""Width and height of a page, in the units of a layout."""
 
 LAYOUTS = "layout"
-"""Kind of values in the store: the layouts of documents, by their ids."""
+"""The kind of the stored layouts. Their keys are document ids."""
 
 
 class TextBox(NamedTuple):
-    """A part of a text that is a rectangle in its file.
+    """A part of a text that has a rectangle in its file.
 
-    On a page it is in units of ``SCALE`` from its upper left corner; in a sheet in rows and
-    columns from 0, and a box is a row. Of a box that is a line, parts have a place of their
-    own: it goes from left to right.
+    On a page, coordinates count from the upper left corner; the page measures ``SCALE`` by
+    ``SCALE`` units. In a sheet, a box is one row, and its coordinates are rows and columns from 0.
+
+    Attributes:
+        start: Start offset in the text.
+        end: End offset, exclusive.
+        left: Left edge, or the first column.
+        top: Upper edge, or the row.
+        right: Right edge, or the column after the last column.
+        bottom: Lower edge, or the next row.
+        is_line: Whether the box is one line of text from left to right, so that a part of the box
+            has a narrower rectangle.
     """
 
     start: int
@@ -39,18 +48,18 @@ class TextBox(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Say where the boxes of a text stand in its file.
+    """The boxes of a text.
 
     Args:
-        boxes: In the order of the text; they don't overlap there.
-        in_cells: Whether they are rows of a sheet.
+        boxes: The boxes, in the order of the text, with disjoint offsets.
+        in_cells: Whether the boxes are rows of a sheet.
     """
 
     boxes: Sequence[TextBox]
     in_cells: bool = False
 
     def to_bytes(self) -> bytes:
-        """Pack the layout, in some 9 bytes a line."""
+        """Convert the layout to compressed bytes, for ``from_bytes``."""
         columns = list(zip(*self.boxes, strict=True))
         if columns:
             starts, ends = columns[:2]
@@ -61,7 +70,7 @@ class Layout:
 
     @classmethod
     def from_bytes(cls, value: bytes) -> Layout:
-        """Restore what ``to_bytes`` returned."""
+        """Restore a layout from ``to_bytes``."""
         data = zlib.decompress(value)
         in_cells, *numbers = struct.unpack(f"<{len(data) // 4}i", data)
         count = len(numbers) // len(TextBox._fields)
@@ -77,15 +86,15 @@ class Layout:
 
 @dataclass(frozen=True, slots=True)
 class Location:
-    """One place in a file where a part of its text stands.
+    """One location of a part of a text in its file.
 
     Attributes:
-        page: The page, slide, sheet, cell or chapter, from 1; None where a file has none.
-        rectangle: Left, top, right and bottom on the page as shares of its width and height, from
-            its upper left corner: of one line, or of one cell of a table. None where it is not
-            known. Where a line is marked in part, left and right are estimated by its letters.
-        lines: The first and the last line of a text file, from 1; None for others.
-        cells: The cells of a sheet, such as ``"B2"`` or ``"A2:C4"``; None for others.
+        page: The page, slide, sheet, cell or chapter, from 1. None: the file has no pages.
+        rectangle: Left, top, right and bottom edge of one line or table cell, as fractions of the
+            page's width and height, from the upper left corner. For a part of a line, left and
+            right are estimated from its characters. None: unknown.
+        lines: The first and the last line of a text file, from 1. None: not a text file.
+        cells: The cells of a sheet, such as ``"B2"`` or ``"A2:C4"``. None: not a sheet.
     """
 
     page: int | None = None
@@ -97,15 +106,15 @@ class Location:
 def locations_in(
     text: str, start: int, end: int, layout: Layout | None, page_break: str | None, has_lines: bool
 ) -> list[Location]:
-    """Return where a part of a text stands, in the order of the text.
+    """Return the locations of a part of a text, in the order of the text.
 
     Args:
         text: The whole text.
-        start: Where the part begins.
-        end: Where it ends, exclusive.
-        layout: Where its boxes stand; None if that is not known.
-        page_break: What stands between two pages; None for a text without pages.
-        has_lines: Whether the lines of the text are those of its file.
+        start: Start offset of the part.
+        end: End offset, exclusive.
+        layout: The boxes of the text. None: unknown.
+        page_break: The separator between two pages. None: the text has no pages.
+        has_lines: Whether the lines of the text are equal to the lines of its file.
     """
     locations: list[Location] = []
     for page, first, last in _page_spans(text, start, end, page_break):
@@ -125,7 +134,7 @@ def locations_in(
 def _page_spans(
     text: str, start: int, end: int, page_break: str | None
 ) -> Iterator[tuple[int | None, int, int]]:
-    """Yield the pages on which a part of a text stands, and its span on each, without blanks."""
+    """Yield the pages of a part of a text, with its span on each page, without outer whitespace."""
     page = None if page_break is None else text.count(page_break, 0, start) + 1
     parts = [text[start:end]] if page_break is None else text[start:end].split(page_break)
     for part in parts:
@@ -137,7 +146,7 @@ def _page_spans(
 
 
 def _boxes(layout: Layout, start: int, end: int) -> Iterator[TextBox]:
-    """Yield the boxes in which a part of the text stands."""
+    """Yield the boxes that overlap a part of the text."""
     first = bisect_right(layout.boxes, start, key=lambda box: box.end)
     for box in layout.boxes[first:]:
         if box.start >= end:
@@ -146,7 +155,7 @@ def _boxes(layout: Layout, start: int, end: int) -> Iterator[TextBox]:
 
 
 def _rectangle(text: str, box: TextBox, start: int, end: int) -> tuple[float, float, float, float]:
-    """Return the rectangle of that part of a box which is in a part of its text."""
+    """Return the rectangle of the overlap of a box and a part of the text."""
     first, last = max(start, box.start), min(end, box.end)
     left, right = float(box.left), float(box.right)
     if box.is_line and (first > box.start or last < box.end):
@@ -166,7 +175,7 @@ _CHARACTER_WIDTHS = {**_NARROW, **dict.fromkeys("mwMWABCDEGHKNOPQRSUVXYZ%@", 1.4
 
 
 def _width(text: str) -> float:
-    """Estimate how wide a text is, in letters."""
+    """Return the estimated width of a text, in letters."""
     if text.isascii():
         return sum(_CHARACTER_WIDTHS.get(character, 1.0) for character in text)
     return sum(
@@ -178,7 +187,7 @@ def _width(text: str) -> float:
 
 
 def _cells(text: str, rows: Sequence[TextBox], start: int, end: int) -> str:
-    """Return the range of cells in which a part of a text stands, of rows of a Markdown table."""
+    """Return the range of cells of a part of a text, from the rows of a Markdown table."""
     columns: list[int] = []
     for row in rows:
         bars = [bar.start() for bar in _BAR.finditer(text, row.start, row.end)]
@@ -191,7 +200,7 @@ def _cells(text: str, rows: Sequence[TextBox], start: int, end: int) -> str:
 
 
 def _column_name(number: int) -> str:
-    """Return what spreadsheets call a column, from 0.
+    """Return the spreadsheet name of a column, from 0.
 
     Example:
         >>> [_column_name(number) for number in (0, 25, 26, 701, 702)]

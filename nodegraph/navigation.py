@@ -1,4 +1,4 @@
-"""Walk from nodes to their kin in another group, and say where they stand in their files."""
+"""Relatives of nodes in other groups, and positions of nodes in their files."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from .splitters.headings import headings_in
 
 
 def find(graph: Kin, group: str, items: Iterable[Any]) -> list[Node]:
-    """Return the kin of nodes in a group, each once, in document order.
+    """Return the relatives of nodes in a group, each once, in document order.
 
     Raises:
-        LookupError: If a node has been removed or changed.
-        TypeError: If an item is neither a node nor holds one.
-        ValueError: If a node is not of this graph.
+        LookupError: If the group is unknown, or a node was removed or changed.
+        TypeError: If an item is neither a node nor a retrieval result.
+        ValueError: If a node belongs to another graph.
     """
     nodes: dict[str, Node] = {}
     with graph.reader.reading(group):
@@ -36,7 +36,11 @@ def find(graph: Kin, group: str, items: Iterable[Any]) -> list[Node]:
 
 
 def as_node(item: Any) -> Node:
-    """Take a node, or a retrieval result, which holds one."""
+    """Return the node of a retrieval result, or a node unchanged.
+
+    Raises:
+        TypeError: If the item is neither.
+    """
     node = getattr(item, "node", item)
     if not isinstance(node, Node):
         raise TypeError(f"find takes nodes or retrieval results, not {item!r:.80}")
@@ -49,17 +53,20 @@ def path_to(graph: Kin, group: str) -> list[str]:
 
 
 def kin(graph: Kin, path: list[str], node: Node, below: tuple[str, ...] = ()) -> list[Node]:
-    """Return one node's kin: up to the nearest common ancestor group, then down to the group.
+    """Return the relatives of one node.
 
-    What was made from a whole group has for parents the nodes it is linked to as its members.
-    Of sections, pages, tables and symbols (groups ``by_span``) only those are kin of a node of
-    another branch that stand where it does.
+    The walk goes up to the nearest common ancestor group, then down to the group. From a node
+    derived from a whole group, it goes up to the linked members. In groups ``by_span`` (sections,
+    pages, tables and symbols), a node of another branch has only overlapping relatives.
 
     Args:
-        graph: The graph, held by ``reading`` with the group built.
+        graph: The graph, inside ``reading`` of the group.
         path: ``path_to`` the group.
-        node: Where to begin.
-        below: The ids of the nodes from which this one was reached.
+        node: The first node of the walk.
+        below: The ids of the nodes visited before ``node``.
+
+    Raises:
+        StoreError: If a node is its own ancestor.
     """
     ancestor = node
     while ancestor.group not in path:
@@ -85,7 +92,7 @@ def kin(graph: Kin, path: list[str], node: Node, below: tuple[str, ...] = ()) ->
 
 
 def _at_the_place_of(graph: Kin, node: Node, kin: list[Node]) -> list[Node]:
-    """Return those kin by a common ancestor that stand where the node does, if that counts."""
+    """Return the relatives that overlap the node; all of them if their group is not by span."""
     if node.start is None or node.end is None or not graph.reader.lineage(kin[0].group)[-1].by_span:
         return kin
     return [
@@ -98,16 +105,17 @@ def _at_the_place_of(graph: Kin, node: Node, kin: list[Node]) -> list[Node]:
 
 
 Outline: TypeAlias = tuple[list[int], list[str]]
-"""Where the headings of a text begin, and their titles."""
+"""The start offsets of the headings of a text, and their titles."""
 
 OutlineOf: TypeAlias = Callable[[str, str], "Outline | None"]
-"""Takes a document's id and file name; returns None if the document has been removed."""
+"""A function from a document's id and file name to its outline; None for removed documents."""
 
 
 def place_of(node: Node, outline_of: OutlineOf) -> str:
-    """Return where a node is: ``report.pdf, page 12, 3.2 Results``.
+    """Return the position of a node as text: ``report.pdf, page 12, 3.2 Results``.
 
-    Of a file without pages it is the file and the heading, of a program the function or class.
+    For a file without pages, the position is the file and the heading. For source code, it is the
+    file and the function, class or method.
     """
     metadata = node.metadata
     name = file_name_of(metadata) or source_title(metadata)
@@ -124,15 +132,15 @@ def _page_label(node: Node) -> str:
 
 
 def page_label(metadata: Mapping[str, Any], first: int, last: int) -> str:
-    """Return how pages are cited, by what a file calls them: ``page 12``, ``slides 3-4``."""
+    """Return a page range as text, with the file's word for a page: ``page 12``, ``slides 3-4``."""
     unit = str(metadata.get("page_unit", "page"))
     return f"{unit} {first}" if first == last else f"{unit}s {first}-{last}"
 
 
 def pages_of(node: Node) -> tuple[int, int] | None:
-    """Return the first and the last page that a node stands on, from 1.
+    """Return the first and the last page of a node, from 1.
 
-    None where its file has no pages, and for whole documents.
+    None: the file has no pages, or the node is a document, has no offsets or was removed.
     """
     if "page_unit" not in node.metadata or node.parent_id is None:
         return None
@@ -153,7 +161,7 @@ def locations_of(node: Node, layout: Layout | None) -> list[Location]:
 
     Args:
         node: The node.
-        layout: That of its document, None where no reader gave one.
+        layout: The layout of its document. None: the reader gave no layout.
     """
     text = _document_text(node)
     if text is None or node.start is None or node.end is None:
@@ -168,17 +176,17 @@ def locations_of(node: Node, layout: Layout | None) -> list[Location]:
 
 
 def _foreign_page(metadata: Mapping[str, Any]) -> str:
-    """Return the page that a loader of LangChain or LlamaIndex has written into metadata."""
+    """Return the page in the metadata of a LangChain or LlamaIndex loader, as text."""
     label = metadata.get("page_label")
     if label is None and "page_unit" not in metadata and "file_path" not in metadata:
         number = metadata.get("page", "")
-        is_from_zero = "source" in metadata  # as LangChain's loaders count
+        is_from_zero = "source" in metadata  # LangChain's loaders count from 0
         label = number + 1 if isinstance(number, int) and is_from_zero else number
     return f"page {label}" if isinstance(label, int | str) and label != "" else ""
 
 
 def outlines_of(graph: Any) -> OutlineOf:
-    """Return a function that reads outlines and keeps them, of 4,096 documents of a state."""
+    """Return a function that reads outlines and caches them, for one state of the graph."""
     return lru_cache(maxsize=4096)(partial(_read_outline, graph))
 
 
@@ -199,7 +207,7 @@ def _text_of(graph: Any, document_id: str) -> str | None:
         return None
     try:
         text: str = graph.node(document_id).text
-    except LookupError:  # it has been removed
+    except LookupError:  # the document was removed
         return None
     return text
 
@@ -218,7 +226,7 @@ def _heading_label(node: Node, name: str, outline_of: OutlineOf) -> str:
     if symbols_in := symbol_finder(name):
         try:
             symbols = symbols_in(_document_text(node) or "", name)
-        except ImportError:  # without a grammar the place is the file alone
+        except ImportError:  # without a grammar, the position has no symbol
             return ""
         enclosing = [symbol for symbol in symbols if symbol.start <= node.start < symbol.end]
         return enclosing[-1].name if enclosing else ""

@@ -1,4 +1,4 @@
-"""A piece of content in one group, knowing its kin."""
+"""Nodes of a graph, the links between them, and the protocols of their graph."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from .locations import Location
 
 ROOT = "ROOT"
-"""The group of the documents themselves: the root of every other group."""
+"""The group of the documents. All other groups are derived from it."""
 
 _NAMED_ELSEWHERE = {
     "get_text": "text",
@@ -26,13 +26,13 @@ _NAMED_ELSEWHERE = {
     "root_node": "root",
     "node_id": "id",
 }
-"""What LazyLLM, LangChain and LlamaIndex call attributes of a node, and their names here."""
+"""The attribute names of LazyLLM, LangChain and LlamaIndex, with the names in nodekin."""
 
 NO_METADATA: Mapping[str, Any] = MappingProxyType({})
 
 
 class Named(Protocol):
-    """Something with a name: a group, to who only wants to know where it stands."""
+    """The part of a group's interface that is required to find relatives."""
 
     @property
     def name(self) -> str:
@@ -40,14 +40,14 @@ class Named(Protocol):
 
     @property
     def by_span(self) -> bool:
-        """Whether its nodes are kin only of nodes that stand where they do."""
+        """Whether only overlapping nodes of other branches are relatives of the group's nodes."""
 
 
 class KinReader(Protocol):
-    """What those read who walk from node to node; ``GraphReader`` has more."""
+    """The methods of ``GraphReader`` that nodes and ``find`` require."""
 
     def reading(self, *groups: str) -> AbstractContextManager[None]:
-        """Hold one state in which the groups are built."""
+        """Build the groups and hold one snapshot until the block ends."""
 
     def lineage(self, name: str) -> Sequence[Named]:
         """Return the groups from the first below ``ROOT`` down to this one."""
@@ -56,27 +56,27 @@ class KinReader(Protocol):
         """Return a node's children in one group."""
 
     def searched_texts(self, nodes: Sequence[Node]) -> list[str]:
-        """Return what is searched and embedded of each node."""
+        """Return the searched text of each node."""
 
     def searched_sources(self, node: Node) -> tuple[str, ...]:
-        """Return what is searched beside a node's text."""
+        """Return the names of the metadata fields and groups in a node's searched text."""
 
     def locations(self, node: Node) -> list[Location]:
-        """Return where a node stands in its file."""
+        """Return the locations of a node in its file."""
 
     def existing_documents(self, ids: Collection[str]) -> Collection[str]:
         """Return the ids of the documents that exist."""
 
 
 class Kin(Protocol):
-    """What a node's graph offers to the node, and to those who walk from node to node."""
+    """The methods of a graph that nodes and ``find`` require."""
 
     @property
     def reader(self) -> KinReader:
-        """What is read of a whole graph."""
+        """The reader of the graph."""
 
     def node(self, id: str) -> Node:
-        """Return one node by its id."""
+        """Return a node by its id."""
 
     def children(self, node: Node) -> dict[str, list[Node]]:
         """Return a node's children by group."""
@@ -85,48 +85,52 @@ class Kin(Protocol):
         """Return the links from a node."""
 
     def find(self, group: str) -> Callable[[Any], list[Node]]:
-        """Return a function that takes nodes to their kin in a group."""
+        """Return a function that maps nodes to their relatives in a group."""
 
     def linked(self, node: Node, type: str | None = None, *, incoming: bool = False) -> list[Node]:
         """Return the nodes that a node is linked to."""
 
     def place(self, node: Node) -> str:
-        """Say where a node stands in its file."""
+        """Return the position of a node in its file as text."""
 
     def pages(self, node: Node) -> tuple[int, int] | None:
-        """Return the first and the last page that a node stands on."""
+        """Return the first and the last page of a node."""
 
     def embedding(self, node: Node, key: str | None = None) -> npt.NDArray[np.float32]:
-        """Return a node's vector, (dimension,)."""
+        """Return the vector of a node, shape (dimension,)."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Node:
-    """Hold a piece of content and its place in the graph.
+    """A piece of content in one group of a graph.
 
-    A transform may return nodes of its own, ``Node("text", {...})``; everything below
-    ``end`` is filled in by the graph. Two nodes are equal when their ids are.
+    A transform can return nodes, ``Node("text", {...})``, with ``text``, ``own_metadata``,
+    ``content``, ``start``, ``end`` and ``search_text``. The graph sets the remaining fields.
+    Nodes with equal ids are equal. A node without an id equals only itself.
 
     Attributes:
-        text: The text, which offsets count in; see ``searched_text`` for what is searched.
-        content: What is returned; the text, unless a transform says otherwise.
-        own_metadata: What the transform attached to this node; ``metadata`` has the parents' too.
-        start: Where the text begins in its document, in characters: ``document.text[start:end]``
-            is the text. None when the text was not cut out of the document (a summary). In a
-            node that a transform returns it counts from the beginning of the parent's text.
-        end: Where the text ends, exclusive.
-        id: Made from the document's id, the group, the content and its occurrence: the same
-            after edits elsewhere in the document, a re-run, on another machine.
+        text: The text. Offsets count its characters. ``searched_text`` is the text to search.
+        content: The value returned to users. Defaults to the text.
+        own_metadata: The metadata that the transform set. ``metadata`` includes the metadata of
+            the ancestors.
+        start: Start offset in characters: ``document.text[start:end] == text``. None: the text is
+            not part of the document, such as a summary. A transform gives offsets in the parent's
+            text.
+        end: End offset, exclusive.
+        id: A hash of the document's id, the group, the content and its occurrence. The id is
+            stable across edits elsewhere in the document, rebuilds and machines. In ``ROOT``: the
+            id of the document.
         group: Name of the group.
-        document_id: Id of the document, which is also the id of its node in ``ROOT``.
-        parent_id: Id of the parent, None in ``ROOT``.
-        offset: Where the text begins in its parent's text, None like ``start``.
-        order: Place in document order, to sort by.
+        document_id: Id of the document and of its node in ``ROOT``. Empty for a node derived from
+            a whole group.
+        parent_id: Id of the parent. None: a document, or a node derived from a whole group.
+        offset: Start offset in the parent's text. None: the text is not part of the parent's.
+        order: Position in document order, as a sort key.
         inherited: The metadata of the parent.
-        search_text: What of the metadata is searched with the text, here and in the nodes below,
-            as long as graph and group declare nothing; see ``SearchText``. None for what the
-            parent has.
-        inherited_search_text: That of the parent.
+        search_text: The metadata to search with the text, for the node and its descendants.
+            Settings of the group and the graph have priority. None: ``inherited_search_text``.
+        inherited_search_text: The search text of the parent.
+        graph: The graph of the node. None: not in a graph.
 
     Example:
         >>> Node("A short note.", {"page": 3}).text
@@ -149,10 +153,10 @@ class Node:
     inherited_search_text: SearchText | None = field(default=None, repr=False)
     graph: Kin | None = field(default=None, repr=False)
 
-    if not TYPE_CHECKING:  # which would then take any attribute for known
+    if not TYPE_CHECKING:  # a type checker would accept any attribute
 
         def __getattr__(self, name: str) -> Any:
-            if hasattr(type(self), name):  # a property, which raised an error of its own
+            if hasattr(type(self), name):  # a property that raised AttributeError
                 return object.__getattribute__(self, name)
             hint = _NAMED_ELSEWHERE.get(name)
             what = f"; it is called {hint!r} here" if hint else ""
@@ -177,7 +181,7 @@ class Node:
         return f"Node({text!r}, group={self.group!r}, id={self.id!r})"
 
     def __reduce__(self) -> tuple[Callable[..., Node], tuple[Any, ...]]:
-        # Without the graph: a node travels alone, and a graph attaches its own nodes again.
+        # A pickled node has no graph. The receiving graph attaches its nodes to itself.
         return _restore, (
             *(self.text, dict(self.own_metadata), self.content, self.start, self.end, self.id),
             *(self.group, self.document_id, self.parent_id, self.offset, self.order),
@@ -187,18 +191,20 @@ class Node:
 
     @property
     def metadata(self) -> dict[str, Any]:
-        """The document's metadata, the ancestors' and the node's own, the nearest winning."""
+        """The metadata of the document, the ancestors and the node. The nearest value wins."""
         own, inherited = self.own_metadata, self.inherited
-        if not own:  # like most nodes
+        if not own:  # most nodes
             return dict(inherited) if inherited else {}
         return {**inherited, **own}
 
     @property
     def searched_text(self) -> str:
-        """What is searched and embedded: the text, and what ``search_text`` adds to it.
+        """The text to search and embed: the text with the additions of ``search_text``.
 
         Raises:
-            ValueError: If a function of the user's fails.
+            TypeError: If a user's search text function returns no text.
+            ValueError: If a user's search text function fails, or if the search text contains
+                relatives and the node has no graph.
         """
         if self.graph is not None:
             return self.graph.reader.searched_texts([self])[0]
@@ -206,22 +212,25 @@ class Node:
 
     @property
     def searched_sources(self) -> tuple[str, ...]:
-        """Names of the metadata fields and groups of which ``searched_text`` has more than text."""
+        """Names of the metadata fields and groups that ``searched_text`` adds to the text."""
         if self.graph is not None:
             return self.graph.reader.searched_sources(self)
         return (self.search_text or self.inherited_search_text or DEFAULT).sources(self)
 
     @property
     def parent(self) -> Node | None:
-        """The node this one was made from; None for a node of ``ROOT``."""
+        """The node that this node was derived from.
+
+        None: a document, or a node derived from a whole group, which has links to its members.
+        """
         return None if self.parent_id is None else self._graph().node(self.parent_id)
 
     @property
     def root(self) -> Node:
-        """The document this node comes from, as a node of ``ROOT``.
+        """The ``ROOT`` node of the document.
 
         Raises:
-            ValueError: If the node was made from a whole group, so from several documents.
+            ValueError: If the node has no graph, or was derived from a whole group.
         """
         if not self.document_id and self.graph is not None:
             raise ValueError(
@@ -231,10 +240,10 @@ class Node:
 
     @property
     def place(self) -> str:
-        """Where it stands in its file, for people: ``report.pdf, page 12, 3.2 Results``.
+        """The position in the file as text: ``report.pdf, page 12, 3.2 Results``.
 
-        The page, slide, sheet or cell where the file has such; the nearest heading above it; of a
-        program the function, class or method.
+        It contains the page, slide, sheet or cell, if the file has pages, and the nearest heading
+        above the node. For source code, it contains the function, class or method.
         """
         if self.graph is not None:
             return self.graph.place(self)
@@ -243,10 +252,10 @@ class Node:
 
     @property
     def pages(self) -> tuple[int, int] | None:
-        """The first and the last page that it stands on in its file, from 1.
+        """The first and the last page of the node in its file, from 1.
 
-        Slides, sheets, cells and chapters count as pages. None for files without pages, for whole
-        documents, and for what was not cut out of one.
+        Slides, sheets, cells and chapters count as pages. None: the file has no pages, or the
+        node is a document, has no offsets or has no graph.
         """
         if "page_unit" not in self.inherited and "page_unit" not in self.own_metadata:
             return None
@@ -256,38 +265,42 @@ class Node:
 
     @property
     def locations(self) -> list[Location]:
-        """Where it stands in its file, exactly: pages with rectangles, lines, or cells.
+        """The exact locations in the file: pages with rectangles, lines, or cells.
 
-        Of a PDF the page and the rectangle of each line, of a sheet its cells, of a text file its
-        lines; of other files the pages, where they have such. Empty for what was not cut out of a
-        document. Files that were indexed by an older nodekin have no rectangles before they are
-        read again.
+        A PDF gives the page and the rectangle of each line, a sheet its cells, a text file its
+        lines. Other files give their pages, if they have pages. Empty: the node has no offsets or
+        no graph. Files that were indexed by an older nodekin have no rectangles until they are
+        reread.
         """
         return [] if self.graph is None else self.graph.reader.locations(self)
 
     @property
     def children(self) -> dict[str, list[Node]]:
-        """The nodes made from this one, in document order, by group.
+        """The children in document order, keyed by group.
 
-        Only of groups that something has needed already: ask for another one by name,
-        ``graph.find("sentence")(node)``, and it is built.
+        Only groups that have been built before are included.
+        ``graph.find("sentence")(node)`` builds a missing group.
         """
         return self._graph().children(self)
 
     @property
     def links(self) -> list[Link]:
-        """The links from this node, in the order they were put; see ``graph.linked``."""
+        """The outgoing links, in insertion order. ``graph.linked`` returns the linked nodes."""
         return self._graph().links(self)
 
     def embedding(self, key: str | None = None) -> npt.NDArray[np.float32]:
-        """Return the vector of the searched text, (dimension,) float32, embedded if need be.
+        """Return the vector of the searched text, shape (dimension,), float32.
+
+        A missing vector is computed.
 
         Args:
-            key: Which embedding of the graph; None where it has but one.
+            key: The key of the model. None: the only model of the graph.
 
         Raises:
-            LookupError: If the graph has no such embedding.
             EmbeddingError: If the model fails.
+            LookupError: If the key is unknown, or None is given and the graph has several models
+                or no model.
+            ValueError: If the node has no graph.
         """
         return self._graph().embedding(self, key)
 
@@ -302,21 +315,22 @@ def _restore(text: str, metadata: dict[str, Any], *fields: Any) -> Node:
 
 
 MEMBER = "member"
-"""The type of the links from a node made of several to those it was made of."""
+"""The type of the links from a node derived from several nodes to these nodes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """Join two nodes, from one to the other: a reference, a mention, a membership.
+    """A directed link between two nodes: a reference, a mention, a membership.
 
     Attributes:
-        source: Id of the node it starts from.
-        target: Id of the node it leads to.
-        type: What it means; between two nodes there is one link of a type.
-        weight: How much it counts for those who follow it.
-        metadata: Anything else.
-        derived: Whether a transform put it. Such a link belongs to what the transform made: it
-            is there whenever both nodes are, also when one of them has been away.
+        source: Id of the source node.
+        target: Id of the target node.
+        type: The meaning of the link. A pair of nodes has at most one link of each type.
+        weight: The weight of the link.
+        metadata: Additional data.
+        derived: Whether a transform created the link. A derived link is deleted with its source.
+            It exists whenever both nodes exist, including after the target was removed and added
+            again.
     """
 
     source: str
@@ -333,13 +347,13 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class LinkedText:
-    """An item that a transform returns, with links to existing nodes.
+    """A result of a transform, with links to existing nodes.
 
-    A transform that sees a whole group says by it which nodes each item comes from.
+    A transform with ``scope="group"`` returns it to link a result to its source nodes.
 
     Args:
-        item: A text, a ``Node``, or whatever else a transform may return for one node.
-        to: The nodes to link it to.
+        item: A text, a ``Node``, or another value that a transform can return for one node.
+        to: The nodes to link the item to.
         type: The type of the links.
 
     Example:
