@@ -1,4 +1,4 @@
-"""Write values as text and read them back exactly: JSON, with marks for what JSON has not."""
+"""Lossless conversion of values to JSON text, with marks for types that JSON does not support."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 from uuid import UUID
 
 MARK = "$type"
-"""Key of an object that stands for a value JSON has no form for."""
+"""Key of a JSON object that encodes a value of another type."""
 
 _PLAIN = (str, int, float, bool, type(None))
 
@@ -46,15 +46,15 @@ _READERS: dict[str, Callable[[Any], Any]] = {
 
 
 def encode(value: Any) -> str:
-    """Write a value as JSON text.
+    """Convert a value to JSON text.
 
-    Numbers, texts, booleans, None, lists and mappings are themselves; tuples, sets, bytes, dates
-    and times, ``Decimal`` and ``UUID`` are marked, and come back as what they were. Paths come
-    back as pure ones; a subclass of a number or text (an ``Enum``, a NumPy float) as the plain
-    one.
+    Numbers, texts, booleans, None, lists, dicts, tuples, sets, bytes, dates and times,
+    ``Decimal`` and ``UUID`` are restored with their type. Paths are restored as
+    ``PurePosixPath``, other mappings as dicts, NumPy arrays as lists, and instances of a subclass
+    (a string ``Enum``, a NumPy float) as the base type.
 
     Raises:
-        TypeError: If a value has no such form.
+        TypeError: If the value has an unsupported type.
 
     Example:
         >>> decode(encode({"tags": ("a", "b"), "day": date(2024, 5, 1)}))
@@ -64,7 +64,7 @@ def encode(value: Any) -> str:
 
 
 def decode(text: str) -> Any:
-    """Read what ``encode`` wrote."""
+    """Restore a value from the text that ``encode`` returned."""
     value = json.loads(text)
     return _from_plain(value) if MARK in text else value
 
@@ -88,9 +88,9 @@ def _to_plain(value: Any) -> Any:
 
 
 def _base_to_plain(value: Any) -> Any:
-    """Take a value of another class for the plain one it is a kind of."""
+    """Convert an instance of a subclass as its base type, and NumPy values as Python values."""
     if isinstance(value, str):
-        return str.__str__(value)  # an Enum's own form is another one
+        return str.__str__(value)  # str() of an Enum is its name, not its value
     for plain in (int, float):
         if isinstance(value, plain):
             return plain(value)
@@ -109,7 +109,7 @@ def _base_to_plain(value: Any) -> Any:
 
 
 def _moment(value: datetime | time) -> str | list[Any]:
-    """Write a time; the second of two that a clock shows twice is marked."""
+    """Convert a time; ``fold`` marks the second occurrence of a repeated hour."""
     return [value.isoformat(), value.fold] if value.fold else value.isoformat()
 
 

@@ -1,4 +1,4 @@
-"""Tell whether two transforms are the same rule, across runs where that is possible."""
+"""Hashes of transforms, metadata and texts that are equal across processes."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from typing import Any
 
 
 def fingerprint(value: object) -> str:
-    """Hash a transform by what it does: its code and settings, not its address or its line.
+    """Return a hash of a transform's code and settings.
 
-    Functions count by their bytecode, constants, defaults and captured values; objects by their
-    class and attributes, or what they are pickled as. Code that a function calls is not followed:
-    give the group a ``version`` when that changes.
+    Memory addresses and line numbers do not change the hash. A function is hashed by its
+    bytecode, constants, names, defaults and captured values. An object is hashed by its class and
+    attributes, or by its pickled form. The hash does not cover functions that the transform
+    calls: set the ``version`` of the group when their code changes.
     """
     return digest(_describe(value, {}))
 
@@ -24,7 +25,7 @@ def _describe(value: Any, seen: dict[int, tuple[object, str]]) -> str:
     if value is None or isinstance(value, str | bytes | int | float | complex):
         return repr(value)
     if id(value) not in seen:
-        seen[id(value)] = value, "..."  # where it is met again inside itself
+        seen[id(value)] = value, "..."  # for a value that contains itself
         seen[id(value)] = value, digest(type(value).__qualname__, *_parts(value, seen))
     return seen[id(value)][1]
 
@@ -37,13 +38,13 @@ def _parts(value: Any, seen: dict[int, tuple[object, str]]) -> list[str]:
         cells = [_cell(cell) for cell in value.__closure__ or ()]
         return describe(value.__code__, value.__defaults__, value.__kwdefaults__, cells)
     if isinstance(value, types.CodeType):
-        # A docstring is the first constant: taken along, it only makes the rule stricter.
+        # The docstring is the first constant. Including it only adds rebuilds.
         return describe(value.co_code, value.co_consts, value.co_names, value.co_varnames)
     if isinstance(value, types.MethodType):
         return describe(value.__func__, value.__self__)
     if isinstance(value, types.ModuleType):
         return [value.__name__]
-    if isinstance(value, type):  # of nodekin's own, whichever file it is in, with its version
+    if isinstance(value, type):  # nodekin's own classes can move between modules
         module = "nodekin" if value.__module__.startswith("nodekin.") else value.__module__
         rules = getattr(value, "rules", None)
         version = f" {rules}" if isinstance(rules, int) else ""
@@ -58,9 +59,9 @@ def _parts(value: Any, seen: dict[int, tuple[object, str]]) -> list[str]:
 
 
 def _state(value: Any) -> Any:
-    """Return what pickling would take of an object whose class says so; else its attributes.
+    """Return an object's pickled form if its class defines ``__reduce__``, else its attributes.
 
-    ``__getstate__`` is not asked: LlamaIndex's drops from the object what can't be pickled.
+    ``__getstate__`` is not called: in LlamaIndex, it deletes unpicklable attributes of the object.
     """
     cls = type(value)
     names = [s for c in cls.__mro__ for s in _names(getattr(c, "__slots__", ()))]
@@ -72,7 +73,7 @@ def _state(value: Any) -> Any:
         return state
     try:
         reduced = reduce(value) if reduce else value.__reduce__()
-    except Exception:  # it can't be pickled
+    except Exception:  # cannot be pickled
         return state
     return (reduced, state) if isinstance(reduced, str) else reduced
 
@@ -85,23 +86,23 @@ def _names(declared: str | tuple[str, ...]) -> tuple[str, ...]:
 def _cell(cell: types.CellType) -> Any:
     try:
         return cell.cell_contents
-    except ValueError:  # not filled yet
+    except ValueError:  # the captured variable is unassigned
         return None
 
 
-# Facts about a file that change without its content changing.
+# These fields can change without a change of the file's content.
 VOLATILE_METADATA = frozenset(
     {"creation_date", "last_modified_date", "last_accessed_date", "file_path"}
 )
 
 
 def digest(*parts: str) -> str:
-    """Hash texts to 24 hexadecimal digits, the same on every machine."""
+    """Return a hash of texts: 24 hexadecimal digits, equal on all machines."""
     return _hexadecimal(b"".join(map(_sized, parts)))
 
 
 def digester(*first: str, last: str) -> Callable[[str], str]:
-    """Return a function that hashes a text between some others, as ``digest`` does."""
+    """Return a function from a text to ``digest(*first, text, last)``."""
     before, after = b"".join(map(_sized, first)), _sized(last)
     return lambda text: _hexadecimal(before + _sized(text) + after)
 
@@ -116,19 +117,19 @@ def _hexadecimal(data: bytes) -> str:
 
 
 def metadata_digest(metadata: Mapping[str, Any]) -> str:
-    """Hash metadata, leaving out what a file system changes on its own."""
+    """Return a hash of metadata without the fields in ``VOLATILE_METADATA``."""
     return full_digest({k: v for k, v in metadata.items() if k not in VOLATILE_METADATA})
 
 
 def full_digest(metadata: Mapping[str, Any]) -> str:
-    """Hash metadata whole."""
+    """Return a hash of all metadata."""
     own = dict(metadata)
     try:
         return digest(json.dumps(own, sort_keys=True, default=_plain, ensure_ascii=False))
-    except TypeError:  # nested keys that can't be sorted, or are no names
+    except TypeError:  # keys of several types, or keys that JSON does not support
         return digest(repr(sorted(own.items())))
 
 
 def _plain(value: object) -> object:
-    """Write what JSON has no form for; sets in an order that is the same in every run."""
+    """Convert a value that JSON does not support. Sets are sorted, so that hashes are stable."""
     return sorted(map(str, value)) if isinstance(value, set | frozenset) else str(value)

@@ -1,4 +1,4 @@
-"""Declare what is searched and embedded of a node: its text, and which of its metadata."""
+"""Search texts: the text to search and embed for a node, from its text and its metadata."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from urllib.parse import unquote, urlsplit
 from .hashing import digest, fingerprint
 
 _SOURCES = ("source", "file_path", "url")
-"""Fields with a path or an address: of LangChain's loaders, of LlamaIndex's readers."""
+"""Fields with a path or a URL, in the metadata of LangChain loaders and LlamaIndex readers."""
 
 _HEADER = re.compile(r"(?:header|heading|h)[ _-]?([1-6])", re.I)
 
 
 def source_of(metadata: Mapping[str, Any]) -> str | None:
-    """Return the path or address that a loader has written into metadata, None without one.
+    """Return the path or URL in the metadata of a loader, or None.
 
     Example:
         >>> source_of({"source": "docs/tea.md", "page": 3})
@@ -29,7 +29,7 @@ def source_of(metadata: Mapping[str, Any]) -> str | None:
 
 
 def file_name_of(metadata: Mapping[str, Any]) -> str | None:
-    r"""Return the name of the file that a document is from, None where it is not known.
+    r"""Return the file name of a document, or None.
 
     Example:
         >>> file_name_of({"source": "C:\\docs\\tea.md"}), file_name_of({"file_name": "tea.md"})
@@ -47,7 +47,7 @@ def file_name_of(metadata: Mapping[str, Any]) -> str | None:
 
 
 def source_title(metadata: Mapping[str, Any]) -> str:
-    """Return a document's title, else the address or the name of the file that it is from.
+    """Return the title of a document, else its URL, else its file name, else an empty text.
 
     Example:
         >>> source_title({"source": "docs/tea.md"}), source_title({"title": "Tea"})
@@ -64,10 +64,10 @@ def source_title(metadata: Mapping[str, Any]) -> str:
 
 
 def headings_of(metadata: Mapping[str, Any]) -> list[str]:
-    """Return the headings that a text stands below, from the top downwards.
+    """Return the path of the enclosing headings, outermost first.
 
-    They are ``headings`` or ``heading``, or what LangChain's ``MarkdownHeaderTextSplitter`` and
-    ``HTMLHeaderTextSplitter`` write: ``Header 1``, ``Header 2``.
+    The path is in ``headings`` or ``heading``, or in the fields ``Header 1``, ``Header 2`` of
+    LangChain's ``MarkdownHeaderTextSplitter`` and ``HTMLHeaderTextSplitter``.
 
     Example:
         >>> headings_of({"Header 2": "Green", "Header 1": "Tea"})
@@ -87,11 +87,11 @@ def headings_of(metadata: Mapping[str, Any]) -> list[str]:
 
 
 DEFAULT_FIELDS = ("title", "headings", "table_head")
-"""The metadata fields that are searched with the text where nothing is declared."""
+"""The metadata fields that are searched with the text by default."""
 
 
 class SearchedNode(Protocol):
-    """What a search text is made of."""
+    """The fields of a node that a search text reads."""
 
     @property
     def text(self) -> str:
@@ -99,7 +99,7 @@ class SearchedNode(Protocol):
 
     @property
     def own_metadata(self) -> Mapping[str, Any]:
-        """What was attached to the node."""
+        """The node's own metadata."""
 
     @property
     def inherited(self) -> Mapping[str, Any]:
@@ -107,36 +107,37 @@ class SearchedNode(Protocol):
 
     @property
     def graph(self) -> Any:
-        """The node's graph, None for a node without one."""
+        """The node's graph. None: not in a graph."""
 
 
 @dataclass(frozen=True, slots=True)
 class SearchText:
-    """Say which metadata is searched and embedded together with a node's text, and how.
+    """A search text: the metadata to search and embed with a node's text.
 
-    A search text is a function from a node to a text; wherever one is taken, any other such
-    function is taken, too. Choose this class to name fields and groups: it can be stored with a
-    document, results name the fields, and it is the same rule wherever its settings are.
+    A search text is a function from a node to a text. The graph and its groups also accept a
+    plain function. Unlike a function, a ``SearchText`` can be stored with a document, results
+    name its fields, and search texts with equal settings are equal.
 
-    What is returned to callers stays the node's text, and offsets count in it.
+    Results contain the node's text without the additions, and offsets refer to this text.
 
     Args:
-        fields: Names of metadata fields, in the order they are put; fields that a node does not
-            have are left out. None for all of its metadata; ``()`` for none.
-        excluded: Fields that are left out of all.
-        excluded_llm: Fields that language models are not to read where a framework shows them
-            all; they are searched. LlamaIndex's documents declare them.
-        groups: Names of groups: the texts of the node's kin there are put before the fields, for
-            example a summary of the document it is from. Searching builds these groups.
-        field_template: How a field is put: a format string of ``{key}`` and ``{value}``.
-        separator: Stands between fields.
-        list_separator: Joins the items of a list to a value; None for the list as Python writes it.
-        template: How all is put together: a format string of ``{metadata}`` and ``{text}``. A node
-            to which nothing is added is its text alone.
+        fields: Names of metadata fields, in output order. Fields that are missing or empty in a
+            node are left out. None: all metadata, including empty fields. ``()``: no metadata.
+        excluded: Fields to leave out if ``fields`` is None.
+        excluded_llm: Fields that are searched, but hidden from the LLM in LlamaIndex nodes
+            (``excluded_llm_metadata_keys``).
+        groups: Names of groups. The texts of the node's relatives in these groups precede the
+            fields, for example a summary of the document. A search builds these groups.
+        field_template: Format string of a field, with ``{key}`` and ``{value}``.
+        separator: Separator between fields.
+        list_separator: Separator between the items of a list. None: the list is converted with
+            ``str``.
+        template: Format string of the whole text, with ``{metadata}`` and ``{text}``. It is not
+            applied to a node without additions.
 
     Raises:
-        TypeError: If a name is no text.
-        ValueError: If a template has other names in it, or can't be filled in.
+        TypeError: If a name is empty or not a text.
+        ValueError: If a template is invalid or contains unknown placeholders.
 
     Example:
         >>> from nodekin.nodegraph import Node
@@ -184,16 +185,16 @@ class SearchText:
             object.__setattr__(self, name, value)
 
     def __call__(self, node: SearchedNode) -> str:
-        """Return what is searched of a node.
+        """Return the searched text of a node.
 
         Raises:
-            ValueError: If kin of the node are to be searched, and it has no graph.
-            UnknownGroupError: If there is no such group.
+            UnknownGroupError: If a group is unknown.
+            ValueError: If ``groups`` is not empty and the node has no graph.
         """
         return self.compose(self.added_text(node), node.text)
 
     def added_text(self, node: SearchedNode) -> str:
-        """Return what is put beside a node's text; nothing where it has none of the fields."""
+        """Return the text to add to a node's text; empty if the node has none of the fields."""
         names = self._field_names(node)
         if not names and not self.groups:
             return ""
@@ -202,19 +203,19 @@ class SearchText:
         return self.separator.join(lines).strip()
 
     def compose(self, added: str, text: str) -> str:
-        """Put what is added and a text together."""
+        """Return an added text and a node's text, joined by the template."""
         if not added:
             return text
         positions = {"metadata": added, "text": text, "metadata_str": added, "content": text}
         return self.template.format(**positions).strip()
 
     def sources(self, node: SearchedNode) -> tuple[str, ...]:
-        """Return what is searched beside the node's text: names of groups and of its fields."""
+        """Return the names of the groups and of the node's fields that are added to its text."""
         return (*self.groups, *self._field_names(node))
 
     @property
     def version(self) -> str:
-        """Hash of the settings."""
+        """A hash of the settings."""
         return _version(self)
 
     def _field_names(self, node: SearchedNode) -> list[str]:
@@ -232,13 +233,13 @@ class SearchText:
         return self.field_template.format(key=name, value=str(value))
 
     def to_row(self) -> list[Any]:
-        """Return the settings as JSON has them, for ``from_row``."""
+        """Return the settings as JSON values, for ``from_row``."""
         row = [list(v) if isinstance(v, tuple) else v for v in astuple(self)]
-        return row if self.excluded_llm else row[:-1]  # as it was before there was this one
+        return row if self.excluded_llm else row[:-1]  # keeps the hash of older versions
 
     @classmethod
     def from_row(cls, row: Sequence[Any]) -> SearchText:
-        """Restore what ``to_row`` returned."""
+        """Restore a search text from ``to_row``."""
         fields, excluded, groups, field_template, separator, list_separator, template, *more = row
         return cls(
             fields,
@@ -257,17 +258,17 @@ _PLACES = ("metadata", "text", "metadata_str", "content")
 
 
 SearchTextRule = Callable[[Any], str]
-"""Takes a node, returns what is searched of it: a ``SearchText``, or any function."""
+"""A function from a node to its searched text: a ``SearchText`` or any other function."""
 
 
 SearchTextOption = SearchText | str | Sequence[str] | SearchTextRule | Literal[False] | None
-"""What ``as_search_text`` takes."""
+"""The values that ``as_search_text`` accepts."""
 
 
 def _value(node: SearchedNode, name: str) -> Any:
-    """Return a metadata field of a node, None where it has none.
+    """Return a metadata field of a node, or None.
 
-    Where it has no ``headings``, these are those of LangChain's header splitters.
+    Missing ``headings`` are read from the fields of LangChain's header splitters.
     """
     own, inherited = node.own_metadata, node.inherited
     if name in own:
@@ -278,13 +279,14 @@ def _value(node: SearchedNode, name: str) -> Any:
 
 
 def as_search_text(value: object) -> SearchTextRule | None:
-    """Take a search text in any of its shapes; None for what the documents declare.
+    """Convert an option to a search text.
 
-    False for the text alone; a metadata field, or a list of them; a ``SearchText``; a function
-    from a node to a text.
+    Args:
+        value: One or several metadata fields, a ``SearchText``, a function from a node to a text,
+            or False for the text alone. None: the documents decide.
 
     Raises:
-        TypeError: If it is none of these.
+        TypeError: If the value has another type.
     """
     if value is None or isinstance(value, SearchText):
         return value
@@ -303,10 +305,10 @@ def as_search_text(value: object) -> SearchTextRule | None:
 
 
 def as_stored_search_text(value: object) -> SearchText | None:
-    """Take a search text that is stored with a document or node: any but a function.
+    """Convert an option to a search text that can be stored with a document or node.
 
     Raises:
-        TypeError: If it is none.
+        TypeError: If the value is a function or has an unsupported type.
     """
     rule = as_search_text(value)
     if rule is None or isinstance(rule, SearchText):
@@ -318,12 +320,15 @@ def as_stored_search_text(value: object) -> SearchText | None:
 
 
 def rule_version(rule: SearchTextRule) -> str:
-    """Hash a rule: the same for the same settings, or the same code."""
+    """Return a hash of a rule's settings, or of a function's code."""
     return rule.version if isinstance(rule, SearchText) else fingerprint(rule)
 
 
 def rule_sources(rule: SearchTextRule, node: SearchedNode) -> tuple[str, ...]:
-    """Return the names of what a rule adds to a node's text; a function's own name."""
+    """Return the names of the groups and fields that a rule adds to a node's text.
+
+    For a function, this is the function's name if it changes the text.
+    """
     if isinstance(rule, SearchText):
         return rule.sources(node)
     return () if rule(node) == node.text else (getattr(rule, "__name__", type(rule).__name__),)
@@ -363,7 +368,7 @@ def _kin_texts(node: SearchedNode, group: str) -> list[str]:
 
 
 DEFAULT = SearchText()
-"""What is searched where nothing is declared: title, headings, head of a table, and the text."""
+"""The default search text: title, headings, table head and text."""
 
 TEXT_ONLY = SearchText(())
-"""The text alone."""
+"""The search text without additions."""
