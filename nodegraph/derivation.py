@@ -1,4 +1,4 @@
-"""Make the nodes of one group from one document, or from another group as a whole."""
+"""Derivation of the nodes of one group, from one document or from a whole parent group."""
 
 from __future__ import annotations
 
@@ -14,22 +14,23 @@ from .search_text import file_name_of, source_of
 from .transforms import Draft, PatternRule
 
 CORPUS = ""
-"""Stands for a document's id where nodes are made from a whole group, not from one document."""
+"""The document id of nodes that are derived from a whole group."""
 
 
 DOCUMENT_STRIDE = 1 << 32
-"""Order numbers a document takes: its own, and one for each node of a group."""
+"""Number of order values reserved for a document: its own, and one per node of a group."""
 
 
 class Stamp(NamedTuple):
-    """Hash the sources of the nodes that a group has from one document.
+    """The hashes to determine whether a derivation is up to date.
 
     Attributes:
-        key: A hash of what they were made from, and by which rules: as long as it is the one that
-            the graph expects, they are up to date. In ``ROOT`` a hash of the text.
-        rule: A hash of the rule; where only ``key`` differs, nodes whose parent is unchanged are
-            reused. In ``ROOT`` a hash of the metadata that transforms may look at.
-        metadata: Hash of the document's whole metadata and its search text, which the nodes
+        key: Hash of the sources and the rules. The nodes are up to date if the graph expects this
+            key. In ``ROOT``: hash of the text.
+        rule: Hash of the rule. If only ``key`` changes, nodes with an unchanged parent are
+            reused. In ``ROOT``: hash of the metadata without volatile fields, and of the search
+            text.
+        metadata: Hash of all metadata and the search text of the document, which the nodes
             inherit.
     """
 
@@ -40,14 +41,14 @@ class Stamp(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Derivation:
-    """All nodes of one group that were made from one document.
+    """All nodes of one group that were derived from one document, or from a whole group.
 
     Attributes:
         key: See ``Stamp``.
         rule: See ``Stamp``.
         metadata: See ``Stamp``.
-        nodes: In document order; the children of one parent stand together.
-        links: The links from these nodes that the transform made; their targets may not exist.
+        nodes: The nodes, in document order. The children of one parent are adjacent.
+        links: The links that the transform created from these nodes. Targets can be missing.
     """
 
     key: str
@@ -58,16 +59,16 @@ class Derivation:
 
     @property
     def stamp(self) -> Stamp:
-        """The derivation without its nodes."""
+        """The hashes of the derivation."""
         return Stamp(self.key, self.rule, self.metadata)
 
 
 def derive_root(document: Document, place: int) -> Derivation:
-    """Make the node of ``ROOT`` that a document is.
+    """Return the derivation of ``ROOT`` from a document: one node.
 
     Args:
         document: The document.
-        place: Its number in document order, from 1.
+        place: Its position in document order, from 1.
     """
     node = Node(
         document.text,
@@ -88,10 +89,10 @@ def derive_root(document: Document, place: int) -> Derivation:
 
 
 def derivation_key(group: NodeGroup, root: Stamp, above: Stamp) -> str:
-    """Name what a group's nodes of one document are made from, and how.
+    """Return the key of a group's derivation from one document.
 
-    The text for a rule that sees texts, the document's metadata too for one that sees nodes or
-    chooses by the file's name; the parent group's key where the parent is not the documents.
+    The key covers the rule and the parent's key, which is the hash of the text in ``ROOT``. For
+    transforms of nodes and rules by file name, it also covers the document's metadata.
     """
     parts = [group.version, above.key]
     if group.trans_node or isinstance(group.rule, PatternRule):
@@ -100,7 +101,7 @@ def derivation_key(group: NodeGroup, root: Stamp, above: Stamp) -> str:
 
 
 def corpus_key(group: NodeGroup, above: Mapping[str, Stamp]) -> str:
-    """Name what a group's nodes are made from where its transform sees the whole parent group.
+    """Return the key of a derivation from a whole parent group.
 
     Args:
         group: The group.
@@ -113,17 +114,21 @@ def corpus_key(group: NodeGroup, above: Mapping[str, Stamp]) -> str:
 def reusable(
     group: NodeGroup, key: str, parents: Sequence[Node | None], old: Derivation | None
 ) -> dict[str, list[Draft]]:
-    """Collect what need not be made again: by parent id, which stands for the parent's text.
+    """Return the drafts of an old derivation that are still valid, by parent id.
 
-    All of it where only the metadata changed. Otherwise not what came from rules that see nodes,
-    which may look around, and not what came from a document, which keeps its id when its text
-    changes.
+    If the key is unchanged, all drafts are valid. With another rule, or for nodes derived from a
+    whole group, no draft is valid. Otherwise, drafts are valid if an equal parent id implies an
+    equal input. This excludes the following groups:
+
+    - Transforms of nodes, which can read other nodes.
+    - Children of ``ROOT``, since a document keeps its id when its text changes.
+    - Rules by file name, if the file name or the source changed.
     """
     if old is None or old.rule != group.version or group.scope == "group":
         return {}
     outputs = outputs_by_parent(old)
     if old.key == key:
-        # Of a parent that has no nodes it is known that it makes none only if nothing has changed.
+        # With an unchanged key, a parent without drafts has no children.
         return {node.id: [] for node in parents if node is not None} | outputs
     if group.trans_node or group.parent == ROOT:
         return {}
@@ -138,7 +143,7 @@ def _file_names(nodes: Sequence[Node | None]) -> set[object]:
 
 
 def outputs_by_parent(derivation: Derivation) -> dict[str, list[Draft]]:
-    """Return what the nodes of a derivation were before they had their ids, by parent id."""
+    """Convert the nodes of a derivation back to drafts, by parent id."""
     links: dict[str, list[tuple[str, str]]] = {}
     for link in derivation.links:
         links.setdefault(link.source, []).append((link.type, link.target))
@@ -160,14 +165,14 @@ def derive(
     root: Node | None,
     families: Sequence[tuple[Node | None, Sequence[Draft]]],
 ) -> Derivation:
-    """Give the drafts their ids, spans and places.
+    """Convert drafts to nodes with ids, offsets and order values.
 
     Args:
-        name: The group to be made.
-        stamp: What it will be known by.
-        root: The document, a node of ``ROOT``; None where the nodes come from a whole group.
-        families: Each parent with what was made of it, in document order; None as the parent
-            where there are several.
+        name: The group to derive.
+        stamp: The hashes of the derivation.
+        root: The ``ROOT`` node of the document. None: the nodes are derived from a whole group.
+        families: The parents with their drafts, in document order. A parent of None: the drafts
+            are derived from a whole group.
     """
     nodes: list[Node] = []
     links: list[Link] = []
@@ -225,7 +230,7 @@ def _node_id(document_id: str, group: str, identity: str, occurrence: int) -> st
 
 
 def unmoved(old: Node, new: Node) -> bool:
-    """Return whether two nodes of the same id have the same place and metadata."""
+    """Return whether two nodes with one id have equal positions, parents and metadata."""
     return (
         (old.order, old.start, old.offset) == (new.order, new.start, new.offset)
         and old.parent_id == new.parent_id

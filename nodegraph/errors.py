@@ -1,4 +1,4 @@
-"""The errors a caller would catch, and the sentence they are written in."""
+"""Exception classes for errors that a caller would catch, and helpers for their messages."""
 
 from __future__ import annotations
 
@@ -11,15 +11,16 @@ from typing import Any, ParamSpec, TypeVar
 
 
 class UnknownGroupError(LookupError):
-    """A node group was asked for that the graph does not have."""
+    """A group name is unknown to the graph."""
 
 
 class TransformError(RuntimeError):
-    """A transform failed on one document; the others are unharmed.
+    """A transform failed on one document. Nodes of other documents are kept.
 
     Attributes:
-        document: Id of the document; empty where the transform saw a whole group.
-        group: Name of the node group that was being built.
+        document: Id of the document. Empty if the transform has ``scope="group"``.
+        group: Name of the group.
+        reason: The description of the failure.
 
     The transform's own exception is the ``__cause__``.
     """
@@ -39,17 +40,18 @@ class TransformError(RuntimeError):
 
 
 NEEDS_EXTRA = "in need of "
-"""Starts the ``kind`` of a ``ReadError`` for a file that needs an extra."""
+"""Prefix of the ``kind`` of a ``ReadError`` for a file that requires an extra."""
 
 
 class ReadError(ValueError):
     """A file could not be read as a document.
 
     Attributes:
-        kind: What is wrong, in the words of a summary that counts such files: ``"damaged"``,
+        kind: The problem, as a label for counting files in a summary: ``"damaged"``,
             ``"encrypted PDF"``.
-        skippable: Whether a folder is read without such files, which are told, unless it is read
-            strictly: encrypted ones, those too large, those that are no documents.
+        skippable: Whether the file is skipped and reported in a folder that is read with
+            ``strict=False``. True for encrypted and oversized files and for files that are not
+            documents.
     """
 
     def __init__(self, message: str, kind: str = "damaged", *, skippable: bool = False) -> None:
@@ -59,7 +61,7 @@ class ReadError(ValueError):
 
     @property
     def needs_extra(self) -> bool:
-        """Whether the file can be read once an extra is installed."""
+        """Whether the file can be read after an extra is installed."""
         return self.kind.startswith(NEEDS_EXTRA)
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -71,14 +73,15 @@ def _restored(error: type[ReadError], message: str, kind: str, skippable: bool) 
 
 
 class UnsupportedFilesError(ReadError):
-    """Files of a folder were passed over, as there is no reader for files of their kind."""
+    """Files of a folder were skipped because their type has no reader."""
 
 
 def nearest_names(name: str, existing: Iterable[str], *, limit: int = 8) -> str:
-    """List existing names, those nearest to ``name`` first, for an error message.
+    """Return a list of existing names as text for an error message, nearest to ``name`` first.
 
-    Near is what has the name as its last part, at its start or within it, then what is spelled
-    alike. Where there are too many to list and none is near, that is said.
+    Nearest are paths with the file name, then names that contain the name, then names with a
+    similar spelling. If more than ``limit`` names exist and none is near, only their number is
+    given.
 
     Example:
         >>> nearest_names("tae", ["milk", "tea"])
@@ -111,11 +114,11 @@ def nearest_names(name: str, existing: Iterable[str], *, limit: int = 8) -> str:
 
 
 def check_integer(number: int, name: str, least: float = -math.inf) -> int:
-    """Return a whole number that is at least so large.
+    """Return an integer that is at least ``least``.
 
     Raises:
-        TypeError: If it is none.
-        ValueError: If it is smaller.
+        TypeError: If the number is not an integer.
+        ValueError: If the number is smaller.
     """
     if isinstance(number, bool) or not isinstance(number, int):
         raise TypeError(f"{name} is a whole number, not {number!r:.80}")
@@ -125,37 +128,38 @@ def check_integer(number: int, name: str, least: float = -math.inf) -> int:
 
 
 class EmbeddingError(RuntimeError):
-    """An embedding model failed, or made vectors that can't be used."""
+    """An embedding model failed, or returned invalid vectors."""
 
 
 class StoreError(RuntimeError):
-    """A store could not be opened, read or written; what it held before is unharmed."""
+    """A store could not be opened, read or written, or its content is inconsistent."""
 
 
 class DiskFullError(StoreError):
-    """There is no room to write; nothing was changed. What is removed makes room."""
+    """The disk is full. Nothing was changed: free disk space and retry."""
 
 
 class TransientStoreError(StoreError):
-    """A store can't be reached, or gave way to others; nothing was changed, so it may be repeated.
+    """The store is unreachable or lost a lock conflict. Nothing was changed: retry.
 
-    What changes a graph is repeated for some seconds before this is raised.
+    A lost server is waited for at the start of a read or write, for several seconds, before this
+    error is raised.
     """
 
 
 class VectorLengthError(EmbeddingError):
-    """A model gives vectors of another length than those that are kept under its name."""
+    """A model returned vectors of another length than the cached vectors under its name."""
 
 
 class ModelError(RuntimeError):
-    """A language model failed, or gave an answer that can't be used."""
+    """A language model failed, or returned an invalid answer."""
 
 
 class NoJsonError(ModelError):
-    """A language model was asked for JSON, and answered in words.
+    """A language model answered a request for JSON without JSON.
 
     Attributes:
-        answer: The words.
+        answer: The text of the answer.
     """
 
     def __init__(self, message: str, answer: str) -> None:
@@ -167,7 +171,7 @@ class NoJsonError(ModelError):
 
 
 class ModelTimeoutError(ModelError):
-    """A language model took too long to answer."""
+    """A language model exceeded its timeout."""
 
 
 ParamT = ParamSpec("ParamT")
@@ -199,13 +203,13 @@ OURS = {
     "required": ("required_keys", "required_keywords"),
     "excluded": ("exclude_keys", "exclude_keywords"),
 }
-"""The names here, and those that LangChain, LlamaIndex, Chroma, haystack and LazyLLM use."""
+"""Argument names, with the names in LangChain, LlamaIndex, Chroma, haystack and LazyLLM."""
 
 
 def explain_names(function: Callable[ParamT, ReturnT]) -> Callable[ParamT, ReturnT]:
-    """Let the error of a call with another library's argument names say what they are here.
+    """Return a function that explains argument names of other libraries in its ``TypeError``.
 
-    Nothing else changes: neither the call nor its type.
+    The call and its type are unchanged.
     """
 
     @functools.wraps(function)
