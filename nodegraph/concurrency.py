@@ -1,4 +1,4 @@
-"""Threads and tasks: one limit for all calls of a block, progress bars, shared calls."""
+"""Threads and tasks: a shared concurrency limit, progress bars, deduplicated calls."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _limit: ContextVar[int | None] = ContextVar("concurrency limit", default=None)
 
 @contextmanager
 def context_value(variable: ContextVar[T], value: T) -> Iterator[T]:
-    """Let a context variable have a value in the block, and in what the block starts."""
+    """Set a context variable until the block ends, including in tasks that the block starts."""
     token = variable.set(value)
     try:
         yield value
@@ -42,18 +42,18 @@ def context_value(variable: ContextVar[T], value: T) -> Iterator[T]:
 
 
 def limit_concurrency(limit: int | None) -> AbstractContextManager[int | None]:
-    """Let at most so many model calls, searches and branches of the block run at the same time.
+    """Limit the concurrent model calls, searches and branches of a block.
 
-    The limit holds for all of them together, however deep they are nested (a fusion of strategies
-    that ask several models), in threads and in tasks. What runs at once shares it: of 8 for two
-    branches each has 4. Within another limit the lower one holds.
+    The limit includes nested calls in threads and tasks, such as a fusion of strategies with
+    several models. Concurrent branches share the limit: with a limit of 8, each of two branches
+    has 4. If limits are nested, the lower limit applies.
 
     Args:
-        limit: How many; None changes nothing.
+        limit: Maximum number of concurrent calls. None: unchanged.
 
     Raises:
-        TypeError: If it is no whole number.
-        ValueError: If it is below 1.
+        TypeError: If the limit is not an integer.
+        ValueError: If the limit is below 1.
 
     Example:
         >>> with limit_concurrency(1):
@@ -68,10 +68,14 @@ def limit_concurrency(limit: int | None) -> AbstractContextManager[int | None]:
 
 
 def run_in_threads(functions: Sequence[Callable[[], T]], max_workers: int = 8) -> list[T]:
-    """Call functions in parallel threads, as far as ``limit_concurrency`` lets.
+    """Call functions in parallel threads, within ``limit_concurrency``.
 
-    They are called one by one where this thread holds a graph's lock: waiting for other threads
-    could then be waiting for itself.
+    If this thread holds the lock of a graph, the functions are called sequentially, since waiting
+    for other threads could deadlock.
+
+    Returns:
+        The results, in the order of the functions. The first error cancels the functions that
+        have not started, and is raised after the running functions have ended.
     """
     workers, share = _workers(len(functions), max_workers)
     if workers < 2 or is_reading_graph():
@@ -86,10 +90,10 @@ def _limited(limit: int | None, function: Callable[[], T]) -> T:
 
 
 class _SharedCalls:
-    """Call functions in this thread and in others, which stay for the calls to come.
+    """A queue of calls for the calling thread and threads of a common pool.
 
-    A call that no other thread has begun is made in this one, so that calls may call others in
-    turn, however few threads there are.
+    The calling thread makes all calls that no thread of the pool has taken. Nested calls therefore
+    cannot deadlock if the pool is exhausted.
 
     Args:
         functions: The functions.
@@ -101,7 +105,7 @@ class _SharedCalls:
         self._errors: dict[int, BaseException] = {}
 
     def run(self, workers: int) -> list[Any]:
-        """Return the results in so many threads; raise the first error when all have ended."""
+        """Return the results of the calls; raise the first error after all calls have ended."""
         helpers = [_pool().submit(self._work) for _ in range(workers - 1)]
         try:
             self._work()
@@ -115,7 +119,7 @@ class _SharedCalls:
         while self._waiting:
             try:
                 number, function = self._waiting.popleft()
-            except IndexError:  # another thread was quicker
+            except IndexError:  # another thread took the last call
                 return
             try:
                 self._results[number] = function()
@@ -136,16 +140,16 @@ def _pool() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(_MOST_THREADS, "nodekin")
 
 
-if hasattr(os, "register_at_fork"):  # threads are not in the child
+if hasattr(os, "register_at_fork"):  # a forked process has no threads of the pool
     os.register_at_fork(after_in_child=_pool.cache_clear)
 
 
 async def run_in_tasks(
     functions: Sequence[Callable[[], Awaitable[T]]], max_tasks: int = 8
 ) -> list[T]:
-    """Await functions in parallel tasks, as far as ``limit_concurrency`` lets.
+    """Await functions in parallel tasks, within ``limit_concurrency``.
 
-    If one fails the others are cancelled.
+    An error cancels the remaining tasks.
     """
     import asyncio
 
@@ -173,7 +177,7 @@ async def in_thread(call: Callable[..., T], *args: Any) -> T:
 
 
 def _workers(count: int, most: int) -> tuple[int, int | None]:
-    """Return how many of some functions run at once, and the limit for what each of them runs."""
+    """Return the number of concurrent functions, and the concurrency limit inside each function."""
     limit = _limit.get()
     if limit is None:
         return min(count, most), None
@@ -183,7 +187,7 @@ def _workers(count: int, most: int) -> tuple[int, int | None]:
 
 @contextmanager
 def threads(count: int, name: str) -> Iterator[ThreadPoolExecutor]:
-    """Provide a thread pool. If the block is left early, calls that have not begun are canceled."""
+    """Provide a thread pool. Calls that have not started when the block ends are canceled."""
     pool = ThreadPoolExecutor(count, name)
     try:
         yield pool
@@ -199,15 +203,15 @@ def track(
     show: bool | None,
     name: Callable[[T], str] | None = None,
 ) -> Generator[T, None, None]:
-    """Pass items through, drawing a bar on stderr once it has taken two seconds.
+    """Yield items and draw a progress bar on stderr.
 
     Args:
-        items: What to pass through.
-        total: How many there are.
-        what: What is being done, shown beside the bar.
-        unit: What one item is, in a word.
-        show: True draws it in any case, False never, None where a person can see it.
-        name: Names an item, to be shown behind the bar.
+        items: The items.
+        total: The number of items.
+        what: The label of the bar.
+        unit: The name of an item.
+        show: Whether to draw the bar. None: only on a terminal, after two seconds.
+        name: Function that returns the label of an item, drawn after the bar.
     """
     if show is False or (show is None and not sys.stderr.isatty()):
         yield from items
@@ -229,9 +233,9 @@ def progress_bar(
 
     Args:
         total: The number of items.
-        what: The work, shown beside the bar.
+        what: The label of the bar.
         unit: The name of an item.
-        show: Whether the bar is shown. None: only on a terminal.
+        show: Whether to draw the bar. None: only on a terminal, after two seconds.
     """
     if show is False or (show is None and not sys.stderr.isatty()):
         yield lambda count: None
@@ -248,11 +252,12 @@ V = TypeVar("V")
 
 
 class SingleFlight(Generic[K, V]):
-    """Let the first caller of a key work, and the others wait for its result.
+    """A registry of pending keys that deduplicates concurrent calls.
 
-    Threads wait for threads. Tasks wait for threads and for tasks of their own event loop: a
-    thread that waited for a task could be the one that the task's loop runs in. A thread that
-    reads a graph waits for nobody, as the other one may need that graph.
+    The first caller of a key computes the result, and later callers wait for it. Threads wait for
+    threads. Tasks wait for threads and for tasks of their event loop. Threads never wait for
+    tasks, since the loop of the task could run in the waiting thread. A thread that reads a graph
+    never waits, since the other thread could require this graph.
     """
 
     def __init__(self) -> None:
@@ -261,16 +266,16 @@ class SingleFlight(Generic[K, V]):
         release_after_fork(self)
 
     def after_fork(self) -> None:
-        """Forget what threads work on that are not in this process."""
+        """Delete the pending keys of threads that are not in this process."""
         self._pending.clear()
 
     def claim(
         self, keys: Iterable[K], loop: object = None
     ) -> tuple[list[K], dict[K, Future[V | None]]]:
-        """Return the keys that the caller is to work on, and the results of others to wait for.
+        """Return the keys to compute, and the future results of other callers' keys.
 
-        The caller calls ``resolve``, and ``release`` in any case. A result of None says that the
-        other caller failed.
+        The caller computes its keys, then calls ``resolve`` if it succeeds, and ``release`` in
+        any case. A result of None: the other caller failed.
 
         Args:
             keys: The keys.
@@ -288,12 +293,12 @@ class SingleFlight(Generic[K, V]):
                 claimed.append(key)
                 if (loop, key) not in self._pending:
                     future: Future[V | None] = Future()
-                    future.set_running_or_notify_cancel()  # who stops waiting cancels no other
+                    future.set_running_or_notify_cancel()  # waiters cannot cancel the future
                     self._pending[loop, key] = thread, future
         return claimed, others
 
     def _other(self, key: K, loop: object, thread: int) -> Future[V | None] | None:
-        """Return the result of another caller: waiting for oneself would not end."""
+        """Return the future result of another caller. A wait for this caller would deadlock."""
         for of in dict.fromkeys((loop, None)):
             owner, future = self._pending.get((of, key), (thread, None))
             if future is not None and (of is not None or owner != thread):
@@ -301,7 +306,7 @@ class SingleFlight(Generic[K, V]):
         return None
 
     def resolve(self, results: Mapping[K, V | None], loop: object = None) -> None:
-        """Pass results to those who wait for them."""
+        """Pass results to the waiting callers."""
         with self._lock:
             for key, result in results.items():
                 future = self._own(key, loop)
@@ -309,7 +314,7 @@ class SingleFlight(Generic[K, V]):
                     future.set_result(result)
 
     def release(self, keys: Iterable[K], loop: object = None) -> None:
-        """Give up keys. Those who still wait for one get None."""
+        """Release keys. Callers that still wait receive None."""
         keys = list(keys)
         self.resolve(dict.fromkeys(keys), loop)
         with self._lock:

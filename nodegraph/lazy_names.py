@@ -1,4 +1,4 @@
-"""What is loaded at its first use: the names of a package (PEP 562), regular expressions."""
+"""Lazy loading of the names of a package (PEP 562) and of regular expressions."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ SHARED = frozenset(
         "TransformRetriever",
     }
 )
-"""Names that LangChain or LlamaIndex has, too. ``import *`` leaves them out, so that programs that
-have these keep them."""
+"""Names that LangChain or LlamaIndex also defines. ``import *`` leaves them out, so that the names
+of these libraries are not replaced."""
 
 
 def attach_stub(
     package: str, path: str
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
-    """Make ``__getattr__``, ``__dir__`` and ``__all__`` of a package from the stub beside it.
+    """Return ``__getattr__``, ``__dir__`` and ``__all__`` of a package, from its stub file.
 
-    Type checkers read the stub as it is. So importing the package costs nothing, and a module is
-    loaded when one of its names is used. The package lazy_loader does the same for stubs that
-    import from below the package only.
+    A module is loaded when one of its names is first used. A module that has the name of its object
+    is loaded immediately. Type checkers read the stub file. The package lazy_loader supports only
+    stub files with imports from inside the package.
 
     Args:
         package: The ``__name__`` of the package.
@@ -46,9 +46,9 @@ def attach_stub(
     def get(name: str) -> Any:
         if name not in modules:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        # What an import makes stays: a collection would look at all objects of the program in vain.
+        # Imported objects are never freed, so a garbage collection during the import is useless.
         collects = gc.isenabled()
-        try:  # also before the first statement: an interrupt leaves it as it was
+        try:  # includes disable(): an interrupt must not leave collection disabled
             gc.disable()
             value = getattr(import_module(modules[name], package), name)
         finally:
@@ -67,10 +67,9 @@ def attach_stub(
 
 
 def lazy_pattern(pattern: str) -> re.Pattern[str]:
-    """Return a regular expression that is compiled when it is first used.
+    """Return a regular expression that is compiled on first use.
 
-    Choose it at the top of a module for one that has all letters of several alphabets: it takes
-    milliseconds.
+    Use it for module constants with large character classes, which take milliseconds to compile.
 
     Example:
         >>> lazy_pattern(r"[a-z]+").findall("2 cups of tea")

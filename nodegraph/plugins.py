@@ -1,7 +1,7 @@
-"""What packages register for the core, by entry points: stores, readers, models, commands.
+"""Entry points by which packages extend nodekin: stores, readers, models and commands.
 
-A group of entry points belongs to one contract; the name of an entry is what users write: the
-scheme of an address, a file format, a command.
+Each group of entry points has one contract. The name of an entry is the name that users write:
+the scheme of an address, a file suffix, a command.
 """
 
 from __future__ import annotations
@@ -15,27 +15,27 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 STORES = "nodekin.stores"
-"""``GraphStore`` by the scheme of its address; called with the address."""
+"""``GraphStore`` classes or functions by the scheme of an address, called with the address."""
 
 READERS = "nodekin.readers"
-"""A reader by its suffix without the dot, or a tuple of ``FileFormat`` by any name."""
+"""Readers by file suffix without the dot, or tuples of ``FileFormat`` by any name."""
 
 MODELS = "nodekin.models"
-"""A function from the name of a model to the model, by ``embed`` or ``chat``; by ``pairs`` and
-``vectors`` one from a model of sentence-transformers to what computes it from tokens."""
+"""Functions by kind. ``embed`` and ``chat``: from the name of a model to the model. ``pairs`` and
+``vectors``: from a sentence-transformers model to an object that computes the model from tokens."""
 
 COMMANDS = "nodekin.commands"
-"""A command of the command line, as a ``click.Command``, by what users type."""
+"""Commands of the command line, ``click.Command``, by name."""
 
 
 @cache
 def plugins(group: str) -> Mapping[str, EntryPoint]:
     """Return the entry points of a group by name, from all installed packages.
 
-    Nothing is imported. Packages that are installed later are seen by the next process.
+    Nothing is imported. Packages that are installed later are found by the next process.
 
     Raises:
-        RuntimeError: If two packages register different objects by one name.
+        RuntimeError: If two packages register different objects under one name.
     """
     from importlib.metadata import entry_points  # takes longer to import than all of the core
 
@@ -51,10 +51,11 @@ def plugins(group: str) -> Mapping[str, EntryPoint]:
 
 
 def load_plugin(group: str, name: str) -> Any:
-    """Import what is registered by a name; ``plugins(group)`` has the names.
+    """Import and return the object registered under a name of ``plugins(group)``.
 
     Raises:
-        KeyError: If nothing is registered by this name.
-        ImportError: If its module can't be imported.
+        AttributeError: If the module does not define the object.
+        ImportError: If the module cannot be imported.
+        KeyError: If the name is not registered.
     """
     return plugins(group)[name].load()
