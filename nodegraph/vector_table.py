@@ -28,7 +28,7 @@ class TableState(NamedTuple):
         revision: The revision of the group.
         version: The search version of the group: see ``GraphReader.search_version``.
         size: Number of rows.
-        dimension: Length of the vectors; 0 if there is no row yet.
+        dimension: Length of the vectors; 0 if no row has been written.
     """
 
     revision: int
@@ -88,15 +88,15 @@ class Nearest(NamedTuple):
 class VectorTable(Protocol):
     """The vectors of one group and one model.
 
-    Metadata values have numbers: the index decides for each value of a field if it meets a
-    condition, and the table selects rows by numbers. Reads see the state of the store's turn.
+    Metadata values have numbers. The index evaluates a condition on the values of a field, and the
+    table selects rows by the numbers. Reads see the snapshot of the store's turn.
     """
 
     def state(self) -> TableState | None:
         """Return the content of the table; None until it is complete for the first time."""
 
     def dimension(self) -> int:
-        """Return the length of the vectors; 0 if there was no row yet."""
+        """Return the length of the vectors; 0 if no row has been written."""
 
     def ids(self) -> list[str]:
         """Return the ids of all rows."""
@@ -104,12 +104,12 @@ class VectorTable(Protocol):
     def values(
         self, field: str | None, after: int, texts: Collection[str] | None = None
     ) -> Iterator[tuple[int, Any]]:
-        """Yield the values that a field has had in any row, with their numbers, ascending.
+        """Yield all past and present values of a field, with their numbers, ascending.
 
         Args:
-            field: A metadata field; None for the id of the document.
-            after: Only numbers above this one.
-            texts: Only these texts, and values that are not texts; None for all.
+            field: A metadata field. None: the id of the document.
+            after: Lower limit of the numbers, exclusive.
+            texts: Texts to include; values of other types are always included. None: all values.
         """
 
     def updating(self, *, wait: bool = True) -> AbstractContextManager[bool]:
@@ -133,7 +133,7 @@ class VectorTable(Protocol):
         """
 
     def clear(self) -> None:
-        """Remove everything, inside ``updating``: rows of another dimension follow."""
+        """Remove all rows inside ``updating``, before rows of another dimension are written."""
 
     def build_hnsw(self) -> None:
         """Build the HNSW graph of a large table if it is missing; may take minutes."""
@@ -153,8 +153,8 @@ class VectorTable(Protocol):
 
         Args:
             query: A unit vector, (dimension,).
-            limit: Maximum number of rows; None for all, in any order.
-            match: The rows to search; None for all.
+            limit: Maximum number of rows. None: all rows, in any order.
+            match: The rows to search. None: all rows.
             without: Ids of rows to leave out.
             exact: Whether to compare all rows. If False, a few of the nearest may be missing.
         """

@@ -81,7 +81,7 @@ class EmbeddingCache:
             self._store.delete_values(kind, unused)
 
     def vectors(self, texts: Sequence[str], key: str, what: str = "texts") -> Vectors:
-        """Return the vectors of passages, (texts, dimension) float32, and embed missing ones.
+        """Return the vectors of passages, (texts, dimension) float32. Missing vectors are computed.
 
         The array is read-only. A text without a usable vector has a vector of zeros.
 

@@ -123,7 +123,7 @@ def _stated(model: Any) -> list[str]:
 
 
 def _describe(value: Any, depth: int) -> Any:
-    """Return what determines an object's output, as values for ``fingerprint``."""
+    """Return the settings that determine an object's output, as values for ``fingerprint``."""
     if value is None or isinstance(value, _PLAIN):
         return value
     if isinstance(value, int):

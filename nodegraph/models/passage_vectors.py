@@ -196,7 +196,7 @@ def _submitting(
 def _results(
     pending: Sequence[tuple[list[str], Future[Vectors]]],
 ) -> Generator[Batch, None, None]:
-    """Yield the batches that succeed; cancel the others after an error, then raise it."""
+    """Yield the successful batches. An error cancels the remaining batches and is then raised."""
     error: BaseException | None = None
     try:
         for batch, future in pending:

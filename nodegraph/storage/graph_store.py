@@ -219,7 +219,7 @@ class GraphStore:
         return list(self.stamps(ROOT))
 
     def change_documents(self, put: Sequence[Document], remove: Sequence[str] = ()) -> None:
-        """Remove documents with everything made from them, then put others.
+        """Remove documents with their derived nodes, then insert or replace documents.
 
         Unknown ids are ignored. A document whose id exists is replaced and keeps its place in
         order; its derivations stay until they are derived again.
@@ -307,14 +307,14 @@ class GraphStore:
             }
 
     def derivation(self, group: str, document_id: str) -> Derivation | None:
-        """Return the derivation of a group from one document; None if there is none."""
+        """Return the derivation of a group from one document, or None."""
         return self.derivations(group, [document_id]).get(document_id)
 
     def put_derivations(self, group: str, derivations: Mapping[str, Derivation]) -> None:
         """Insert or replace the derivations of one group, by document id.
 
         Raises:
-            LookupError: If there is no such document.
+            LookupError: If a document does not exist.
             TypeError: If a node has a value that the store cannot hold.
         """
         with self.transaction():
@@ -330,7 +330,7 @@ class GraphStore:
         derivations: Mapping[str, Derivation | None],
         documents: Mapping[str, int],
     ) -> None:
-        """Write derivations; delete those that are None. Documents are given with their keys."""
+        """Write derivations; delete those given as None. ``documents`` maps ids to keys."""
         if not derivations:
             return
         grp = self._groups.key(group)
@@ -620,7 +620,7 @@ class GraphStore:
             return [from_id(i) for (i,) in rows]
 
     def children(self, group: str, parent: Node) -> list[Node]:
-        """Return the nodes of a group made from one parent, in document order."""
+        """Return the children of a node in a group, in document order."""
         with self.turn():
             values: list[Any] = [self._groups.row(group).key, to_id(parent.document_id)]
             of_parent = "n.parent IS NULL"
@@ -703,7 +703,7 @@ class GraphStore:
     # Links
 
     def links(self, ids: Sequence[str], *, incoming: bool = False) -> list[list[Link]]:
-        """Return the links from (or to) each node, in the order they were put.
+        """Return the links from (or to) each node, in insertion order.
 
         Only links whose both ends exist.
         """
@@ -711,7 +711,7 @@ class GraphStore:
             return self._links.of(ids, incoming=incoming)
 
     def link(self, links: Sequence[Link]) -> None:
-        """Put links, over those between the same nodes of the same type.
+        """Insert links, or replace links with equal nodes and type.
 
         Raises:
             LookupError: If a node does not exist.
@@ -761,7 +761,7 @@ class GraphStore:
         return {from_id(key): value for key, value in rows}
 
     def put_values(self, kind: str, values: Mapping[str, bytes]) -> None:
-        """Store values by kind and key, over existing ones."""
+        """Insert or replace values of a kind, by key."""
         if not values:
             return
         with self.transaction():

@@ -33,7 +33,7 @@ class LinkTable:
         return bool(self._db.rows("SELECT 1 FROM links LIMIT 1"))
 
     def put(self, links: Iterable[Link]) -> None:
-        """Store links, over those between the same nodes of the same type."""
+        """Insert links, or replace links with equal nodes and type."""
         rows: list[Row] = []
         for link in links:
             metadata = self._columns.to_metadata(link.metadata, f"a link of {link.source!r}")
@@ -67,7 +67,7 @@ class LinkTable:
         self._db.run_many("DELETE FROM links WHERE target = ? AND derived = 0", of_deleted)
 
     def derived(self, ids: Sequence[str]) -> dict[str, list[Link]]:
-        """Return the derived links from nodes, also those to missing nodes."""
+        """Return the derived links from nodes, including links to missing nodes."""
         links: dict[str, list[Link]] = {}
         if not ids or not self._exist():
             return links

@@ -1,4 +1,4 @@
-"""Open the store that a user names: a path, an address, or nothing for memory."""
+"""Conversion of a path or an address to a store."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from .sqlite import SQLiteDatabase
 
 
 def as_store(store: object) -> GraphStore:
-    """Return the store for a path or an address; a new one in memory for None.
+    """Return the store for a path or an address. None: a new store in memory.
 
     Raises:
-        TypeError: If ``store`` is none of these.
+        TypeError: If ``store`` has an unsupported type.
         ValueError: If no installed package has stores for the scheme of the address.
         StoreError: If the store cannot be opened.
     """

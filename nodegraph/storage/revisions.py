@@ -13,7 +13,7 @@ from .rows import from_id, from_text, to_id, to_text
 
 _KEPT_ENTRIES = 500  # of a journal that is shortened
 
-_MAX_STEP = 1 << 20  # random steps tell the history of a restored backup from the one it replaces
+_MAX_STEP = 1 << 20  # random steps give a restored backup other revisions than the replaced store
 
 
 class GroupRow(NamedTuple):
@@ -151,5 +151,5 @@ class Groups:
         return [from_id(bytes.fromhex(i)) for i in removed], [from_id(i) for (i,) in added]
 
     def others(self) -> Collection[str]:
-        """Return the names of all groups but ``ROOT``."""
+        """Return the names of all groups except ``ROOT``."""
         return [name for name in self.names() if name != ROOT]

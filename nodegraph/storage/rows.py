@@ -1,4 +1,4 @@
-"""Convert ids, texts and values to the bytes of a column, and back."""
+"""Conversion of ids, texts and values to the bytes of a column, and back."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class ValueColumns:
             return _OBJECT + str(len(self._objects) - 1).encode()
 
     def to_metadata(self, metadata: Mapping[str, Any], owner: str) -> bytes | None:
-        """Convert metadata; None if there is none.
+        """Convert metadata. Empty metadata gives None.
 
         Args:
             metadata: The metadata.

@@ -37,7 +37,7 @@ class SQLiteDatabase:
         timeout: Seconds to wait while another process writes.
 
     Raises:
-        StoreError: If the file cannot be opened, is no nodekin graph, or has another format.
+        StoreError: If the file cannot be opened, is not a nodekin graph, or has another format.
     """
 
     def __init__(self, path: Path | None, timeout: float = 60.0) -> None:
@@ -244,14 +244,14 @@ class SQLiteDatabase:
             )
 
     def compact(self) -> None:
-        """Write the file again without the space of deleted rows."""
+        """Rewrite the file without the space of deleted rows."""
         with self.lock:
             self._run("VACUUM")
             if self.path is not None:
                 self.rows("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def close(self) -> None:
-        """Close the file. A database in memory stays."""
+        """Close the file. A database in memory keeps its data."""
         with self.lock:
             if self.path is not None and self._connection is not None:
                 self._connection.close()
@@ -287,7 +287,7 @@ class SQLiteDatabase:
 
 
 def faults_of(path: Path) -> list[str]:
-    """Return at most ten faults that SQLite finds in a file, by a connection of its own."""
+    """Return at most ten integrity errors of a file, over a separate connection."""
     try:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=rw", uri=True)) as db:
             faults = [str(text) for (text,) in db.execute("PRAGMA integrity_check(10)")]

@@ -22,7 +22,7 @@ NO_SEARCH_TEXT = 0
 
 
 class Versions:
-    """The versions of documents. The latest ones read are cached.
+    """The versions of documents, with a cache of recently read versions.
 
     Args:
         database: The database.
