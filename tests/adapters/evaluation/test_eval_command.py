@@ -264,7 +264,7 @@ def server(monkeypatch):
     pytest.importorskip("openai", reason="a server's model needs openai")
     with serving(ChatServer()) as server:
         one = '"quote": "Green tea is steamed.", "verdict": "yes"'
-        server.text = f'{{{one}, "verdicts": [{{"number": 1, {one}}}]}}'
+        server.text = f'{{"verdicts": [{{"number": 1, {one}}}]}}'
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)
         yield server
 
