@@ -104,7 +104,7 @@ def _content(answer: str) -> str:
 
 
 NO_ANSWER_SIGNALS: Mapping[Language, str] = MappingProxyType({"zh": "无答案", "en": "NO_ANSWER"})
-"""The text that prompts request if the passages do not answer the question."""
+"""The text that prompts request where the passages do not answer the question."""
 
 _OPEN = r"[【「\[(（*`\"'“<]{0,4}"
 
@@ -122,36 +122,44 @@ _PREFIXES = "|".join(
     signal[:end] for signal in NO_ANSWER_SIGNALS.values() for end in range(len(signal), 0, -1)
 )
 
-# What a stream holds back at its end: the beginning of a signal, or of a closing tag.
-_HELD = re.compile(rf"(?:{_OPEN}(?:(?:{_PREFIXES}){_SHUT})?|</?[a-zA-Z]{{0,10}})\Z")
+_MAYBE_TRAILING_SIGNAL = re.compile(rf"{_OPEN}(?:(?:{_PREFIXES}){_SHUT})?\Z")
 
-_MAX_SIGNAL = 40  # characters of a signal with brackets and punctuation
+_MAX_SIGNAL = 40  # characters of a mark with brackets and punctuation
 
-_THOUGHTS_START = re.compile(rf"\s*<{THOUGHT_TAG}>", re.I)
+_THOUGHTS_START = re.compile(rf"\s*<({THOUGHT_TAG})>", re.I)
 
-_CLOSING_TAG = re.compile(rf"</{THOUGHT_TAG}>", re.I)
+_MAYBE_THOUGHTS = re.compile(r"(?:<[a-z]{0,10})?\Z", re.I)
 
 _THOUGHTS_END = re.compile(rf"(?:\A|\n)[ \t]*</{THOUGHT_TAG}>", re.I)
 
-_HEADS = (
-    *("the improved answer", "final answer", "the final answer", "the answer", "answer"),
-    *("改进后的回答", "最终回答", "最终答案", "回答", "答案"),
-    *("no answer", "no_answer", "无答案", "think", "thinking", "thoughts", "reasoning"),
+_MAX_TAG = len("</reflection>")
+
+_LABELS = tuple(
+    f"{adjective}{noun}"
+    for noun, adjectives in {
+        "answer": ("", "the ", "the improved ", "improved ", "the final ", "final "),
+        "回答": ("", "改进后的", "最终", "最终的"),
+        "答案": ("", "改进后的", "最终", "最终的"),
+    }.items()
+    for adjective in adjectives
 )
-"""What an answer may begin with that is not part of it: labels, signals and tags."""
 
-_LABEL = re.compile(rf"[\s*]{{0,9}}(?:{'|'.join(_HEADS[:10])})[\s*]{{0,9}}[:：][\s*]*", re.I)
+_WORDS = rf"(?:{'|'.join(_LABELS)})\s{{0,8}}"
 
-_EDGES = re.compile(r"[\s*:：【「\[(（`\"'“<>】」\])）”。.!！，,；;—–-]+")
+_LABEL = re.compile(
+    rf"\s*(?:\*\*\s{{0,8}}{_WORDS}(?:\*\*\s{{0,8}}[:：]|[:：]\s{{0,8}}\*\*)|{_WORDS}[:：])\s*", re.I
+)
+
+_MAX_LABEL = 80  # characters
 
 
 @dataclass(frozen=True, slots=True)
 class FinalAnswer:
-    """A model's answer to the user.
+    """Hold a model's answer to the user.
 
     Attributes:
-        text: The answer, without thoughts, a label ("Answer:") and signals.
-        answered: False if the model says, by the signal in its prompt, that there is no answer.
+        text: The answer, without thoughts, a label ("Answer:") and marks.
+        answered: False where the model says, by the mark in its prompt, that there is no answer.
     """
 
     text: str
@@ -161,7 +169,7 @@ class FinalAnswer:
 def parse_final_answer(answer: str) -> FinalAnswer:
     """Parse a complete answer.
 
-    The signal counts if it is the answer, begins it, or ends it as a separate sentence.
+    The mark counts where it is the answer, begins it, or ends it as a sentence of its own.
 
     Example:
         >>> parse_final_answer("<think>Nothing here.</think>NO_ANSWER. Ask the zoo.")
@@ -170,9 +178,9 @@ def parse_final_answer(answer: str) -> FinalAnswer:
         FinalAnswer(text='这道题无答案。', answered=True)
     """
     if thoughts := _THOUGHTS_START.match(answer):
-        closing = _CLOSING_TAG.search(answer, thoughts.end())
+        closing = _closing_tag(thoughts[1]).search(answer, thoughts.end())
         answer = answer[closing.end() :] if closing else ""
-    elif "</" in answer and (thoughts := _THOUGHTS_END.search(answer)):
+    elif thoughts := _THOUGHTS_END.search(answer):
         answer = answer[thoughts.end() :]
     label = _LABEL.match(answer)
     text = answer[label.end() if label else 0 :].lstrip()
@@ -185,11 +193,11 @@ def parse_final_answer(answer: str) -> FinalAnswer:
 
 
 class FinalAnswerParser:
-    """Parse an answer that arrives in chunks. Return immediately what is certain to be part of it.
+    """Parse an answer that arrives in chunks. Return at once what is certain to be part of it.
 
-    The returned texts are, joined, the ``text`` of ``parse_final_answer``, except if thoughts end
-    without an opening tag: they have been returned by then. The whole answer is parsed for each
-    chunk.
+    The returned texts are, joined, the ``text`` of ``parse_final_answer``. Except where thoughts
+    end without an opening tag, which shows only after they were returned. The work is linear in
+    the length of the answer, however small its chunks are.
 
     Example:
         >>> parser = FinalAnswerParser()
@@ -200,32 +208,89 @@ class FinalAnswerParser:
     """
 
     def __init__(self) -> None:
-        self._answer = ""
-        self._returned = ""
+        self._chunks: list[str] = []
+        self._spaces: list[str] = []  # whitespace chunks that no text has followed yet
+        self._pending = ""  # not returned yet
+        self._returned = 0  # characters
+        self._in_body = False  # behind thoughts, label and mark
+        self._closing: re.Pattern[str] | None = None  # ends the thoughts that are open
+        self._has_thoughts = False
+        self._line = ""  # the start of the current line, while it can be the end of thoughts
 
     def feed(self, chunk: str) -> str:
         """Take a chunk, and return the text that is certain now."""
-        self._answer += chunk
-        text = parse_final_answer(self._answer).text
-        words = _EDGES.sub(" ", text[:_MAX_SIGNAL]).strip().casefold()
-        if len(text) <= _MAX_SIGNAL and any(head.startswith(words) for head in _HEADS):
-            return ""  # it may become a label or a signal
-        return self._new(text[: _certain(text)])
+        self._chunks.append(chunk)
+        if not chunk or chunk.isspace():
+            self._spaces.append(chunk)
+            return ""
+        chunk = "".join((*self._spaces, chunk))
+        self._spaces = []
+        if not self._has_thoughts:
+            chunk = self._after_thoughts_end(chunk)
+        self._pending += chunk
+        if not self._in_body:
+            self._in_body = self._skip_head()
+        if not self._in_body:
+            return ""
+        end = _certain(self._pending)
+        text, self._pending = self._pending[:end], self._pending[end:]
+        self._returned += len(text)
+        return text
 
     def close(self) -> str:
         """Return the rest of the text, as nothing more comes."""
-        return self._new(parse_final_answer(self._answer).text)
+        return parse_final_answer("".join(self._chunks)).text[self._returned :]
 
-    def _new(self, text: str) -> str:
-        if not text.startswith(self._returned):  # thoughts have ended
-            self._returned = ""
-        new = text[len(self._returned) :]
-        self._returned = text
-        return new
+    def _after_thoughts_end(self, chunk: str) -> str:
+        """Return the part of a chunk behind the end of thoughts, or all of it."""
+        lines = self._line + chunk
+        end = _THOUGHTS_END.search(lines)
+        last = lines.rpartition("\n")[2].lstrip(" \t")
+        self._line = last if len(last) < _MAX_TAG else "."
+        if end is None or (not self._in_body and _THOUGHTS_START.match(self._pending + chunk)):
+            return chunk
+        self._has_thoughts, self._in_body, self._pending, self._returned = True, False, "", 0
+        return lines[end.end() :]
+
+    def _skip_head(self) -> bool:
+        """Drop thoughts, label and mark from the pending text. Return whether that is done."""
+        text = self._pending = self._pending.lstrip()
+        if self._closing is None and not self._has_thoughts:
+            if thoughts := _THOUGHTS_START.match(text):
+                self._has_thoughts = True
+                self._closing = _closing_tag(thoughts[1])
+                text = text[thoughts.end() :]
+            elif _MAYBE_THOUGHTS.match(text):
+                return False
+        if self._closing is not None:
+            closing = self._closing.search(text)
+            if closing is None:
+                self._pending = text[-_MAX_TAG:]
+                return False
+            self._closing = None
+            text = self._pending = text[closing.end() :].lstrip()
+        if label := _LABEL.match(text):
+            text = text[label.end() :]
+        elif len(text) <= _MAX_LABEL:
+            words = " ".join(re.sub(r"[\s*:：]+", " ", text).split()).casefold()
+            if any(label.startswith(words) for label in _LABELS):
+                return False
+        if first := _LEADING_SIGNAL.match(text):
+            text = text[first.end() :]
+            if not text:
+                return False  # the mark may go on
+        elif _maybe_only_signal(text):
+            return False
+        self._pending = text
+        return True
+
+
+def _closing_tag(name: str) -> re.Pattern[str]:
+    return re.compile(f"</{name}>", re.I)
 
 
 def _trailing_signal(text: str) -> int | None:
-    """Return where an answer ends that a signal follows as a separate sentence."""
+    """Return where an answer ends that a mark follows as a sentence of its own."""
     signal = _TRAILING_SIGNAL.search(text, max(0, len(text) - _MAX_SIGNAL))
     if signal is None:
         return None
@@ -234,8 +299,18 @@ def _trailing_signal(text: str) -> int | None:
     return len(before) if apart or NO_ANSWER_SIGNALS["en"] in signal[0] else None
 
 
+def _maybe_only_signal(text: str) -> bool:
+    """Check whether a text could go on to be nothing but a mark."""
+    if len(text) > _MAX_SIGNAL:
+        return False
+    inner = text.lstrip(" \t\r\n【「[(（*`\"'“<").casefold().replace(" ", "_")
+    endings = NO_ANSWER_SIGNALS.values()
+    return bool(_ONLY_SIGNAL.match(text)) or any(m.casefold().startswith(inner) for m in endings)
+
+
 def _certain(text: str) -> int:
     """Return how many characters of a text stay, whatever follows."""
     text = text.rstrip()
-    held = _HELD.search(text, max(0, len(text) - _MAX_SIGNAL))
-    return len(text[: held.start() if held else None].rstrip())
+    tail = max(0, len(text) - _MAX_SIGNAL)
+    signal = _MAYBE_TRAILING_SIGNAL.search(text, tail)
+    return len(text[: signal.start() if signal else None].rstrip())
