@@ -33,6 +33,7 @@ def test_json_of_commands_and_tools_is_unchanged(kind, request):
 
 
 @pytest.mark.data
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # an open file
 @pytest.mark.parametrize("kind", ["figures", pytest.param("abstain", marks=pytest.mark.slow)])
 def test_figures_are_unchanged(kind, request):
     check(kind, request)

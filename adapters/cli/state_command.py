@@ -89,7 +89,12 @@ def check_file(home: Workspace) -> None:
     Raises:
         CommandError: If the file is damaged.
     """
-    if faults := faults_of(home.graph_file):
+    if "not a database" in " ".join(faults := faults_of(home.graph_file)):
+        raise CommandError(
+            f"{home.graph_file} is not a nodekin graph; choose another folder with --store",
+            ExitStatus.INDEX_ERROR,
+        )
+    if faults:
         raise CommandError(
             f"{home.graph_file} is damaged: {'; '.join(faults)}; restore a backup, or let nodekin "
             "index --rebuild read the sources again",

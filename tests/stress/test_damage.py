@@ -11,6 +11,7 @@ import pytest
 from stress import Tally, amount
 
 from nodekin.nodegraph import Document, Embedder, NodeGraph, StoreError
+from nodekin.nodegraph.storage.sqlite import faults_of
 from nodekin.retrievers import Retriever
 
 WORDS = "tea green black leaf river cup milk sugar Anhui water mountain stone".split()
@@ -102,7 +103,7 @@ def test_damaged_graph_file_raises_no_other_error(whole: Path, tmp_path: Path) -
             try:
                 with opened(folder / "graph") as graph:
                     answers(graph)
-                    faults = graph._store.database.check()
+                faults = faults_of(folder / "graph")
             except (StoreError, LookupError):
                 tally.note("error")
             else:

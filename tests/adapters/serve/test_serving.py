@@ -34,7 +34,9 @@ def test_an_engine_answers_on_the_page(graph: NodeGraph) -> None:
 def test_a_retriever_of_another_framework_shows_passages_or_answers() -> None:
     documents = pytest.importorskip("langchain_core.documents")
     runnables = pytest.importorskip("langchain_core.runnables")
-    found = runnables.RunnableLambda(lambda question: [documents.Document("Tea is a drink.")]).invoke
+    found = runnables.RunnableLambda(
+        lambda question: [documents.Document("Tea is a drink.")]
+    ).invoke
     client = Client(page_of(found))
     assert client.get("/api/corpus").json()["model"] == ""
     assert client.post("/api/search", query="tea").json()["results"][0]["text"][2]
