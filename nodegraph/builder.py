@@ -311,7 +311,7 @@ class GroupBuilder:
                 futures[i] = {parent.id: call(parent) for parent in new}
         done: dict[str, Derivation] = {}
         failed: dict[str, Failure] = {}
-        since = time.monotonic()
+        count, since = 0, time.monotonic()
         try:
             for i, source in sources.items():
                 try:
@@ -334,11 +334,11 @@ class GroupBuilder:
                     failure.__cause__ = error
                     failed[i] = Failure(i, group.name, failure)
                     done[i] = Derivation(*_FAILED, ())
-                count = sum(len(derivation.nodes) for derivation in done.values())
+                count += len(done[i].nodes)
                 if count >= _NODES or time.monotonic() - since > _SECONDS:
                     self._write(lineage, tasks, done, failed)
                     advance(len(done))
-                    done, failed, since = {}, {}, time.monotonic()
+                    done, failed, count, since = {}, {}, 0, time.monotonic()
         finally:
             for future in (future for of_one in futures.values() for future in of_one.values()):
                 future.cancel()

@@ -46,6 +46,9 @@ _NODE = """
     JOIN documents docs ON docs.key = d.document
 """
 
+# SQLite looks up the documents first: with JOIN it may read all derivations of the group.
+_OF_DOCUMENTS = "documents docs CROSS JOIN derivations d"
+
 _STAMP = """
     SELECT d.document, docs.id, d.source, d.rule, d.metadata FROM derivations d
     JOIN documents docs ON docs.key = d.document
@@ -282,7 +285,12 @@ class GraphStore:
                 rows = sorted(
                     row
                     for batch in portions(map(to_id, ids))
-                    for row in db.rows(f"{_STAMP} AND docs.id IN ({marks(batch)})", [key, *batch])
+                    for row in db.rows(
+                        "SELECT d.document, docs.id, d.source, d.rule, d.metadata "
+                        f"FROM {_OF_DOCUMENTS} WHERE d.document = docs.key AND d.grp = ? "
+                        f"AND docs.id IN ({marks(batch)})",
+                        [key, *batch],
+                    )
                 )
             return {from_id(i): Stamp(*stamp) for _, i, *stamp in rows}
 
@@ -293,8 +301,13 @@ class GraphStore:
             nodes: dict[str, list[Node]] = {i: [] for i in stamps}
             key = self._groups.row(group).key
             for batch in portions(map(to_id, stamps)):
-                where = f"d.grp = ? AND docs.id IN ({marks(batch)}) ORDER BY d.document, n.place"
-                for node in self._nodes_of(self._node_rows(where, [key, *batch])):
+                query = (
+                    f"SELECT d.key FROM {_OF_DOCUMENTS} WHERE d.document = docs.key "
+                    f"AND d.grp = ? AND docs.id IN ({marks(batch)})"
+                )
+                keys = [number for (number,) in self.database.rows(query, [key, *batch])]
+                where = f"n.derivation IN ({marks(keys)}) ORDER BY d.document, n.place"
+                for node in self._nodes_of(self._node_rows(where, keys)):
                     nodes[node.document_id].append(node)
             links = self._links.derived([node.id for of_one in nodes.values() for node in of_one])
             return {
