@@ -1,30 +1,18 @@
-"""Threads and tasks: a shared concurrency limit, progress bars, deduplicated calls."""
+"""Threads and tasks within a concurrency limit, and progress bars."""
 
 from __future__ import annotations
 
 import contextvars
-import os
 import sys
 import threading
-from collections import deque
-from collections.abc import (
-    Awaitable,
-    Callable,
-    Generator,
-    Hashable,
-    Iterable,
-    Iterator,
-    Mapping,
-    Sequence,
-)
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from collections.abc import Awaitable, Callable, Generator, Iterable, Iterator, Sequence
+from concurrent.futures import CancelledError, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
-from functools import cache, partial
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
 from .errors import check_integer
-from .locking import is_reading_graph, mutex, release_after_fork
+from .locking import is_reading_graph
 
 T = TypeVar("T")
 
@@ -80,68 +68,24 @@ def run_in_threads(functions: Sequence[Callable[[], T]], max_workers: int = 8) -
     workers, share = _workers(len(functions), max_workers)
     if workers < 2 or is_reading_graph():
         return [function() for function in functions]
-    calls = [partial(contextvars.copy_context().run, _limited, share, f) for f in functions]
-    return _SharedCalls(calls).run(workers)
+    ended = threading.Event()
 
-
-def _limited(limit: int | None, function: Callable[[], T]) -> T:
-    _limit.set(limit)
-    return function()
-
-
-class _SharedCalls:
-    """A queue of calls for the calling thread and threads of a common pool.
-
-    The calling thread makes all calls that no thread of the pool has taken. Nested calls therefore
-    cannot deadlock if the pool is exhausted.
-
-    Args:
-        functions: The functions.
-    """
-
-    def __init__(self, functions: Sequence[Callable[[], Any]]) -> None:
-        self._waiting = deque(enumerate(functions))
-        self._results: list[Any] = [None] * len(functions)
-        self._errors: dict[int, BaseException] = {}
-
-    def run(self, workers: int) -> list[Any]:
-        """Return the results of the calls; raise the first error after all calls have ended."""
-        helpers = [_pool().submit(self._work) for _ in range(workers - 1)]
+    def call(context: contextvars.Context, function: Callable[[], T]) -> T:
+        if ended.is_set():
+            raise CancelledError
         try:
-            self._work()
+            return context.run(function)
+        except BaseException:
+            ended.set()
+            raise
+
+    with ThreadPoolExecutor(workers, "nodekin") as pool, context_value(_limit, share):
+        futures = [pool.submit(call, contextvars.copy_context(), f) for f in functions]
+        try:
+            wait(futures)
         finally:
-            self._end(helpers)
-        if self._errors:
-            raise self._errors[min(self._errors)]
-        return self._results
-
-    def _work(self) -> None:
-        while self._waiting:
-            try:
-                number, function = self._waiting.popleft()
-            except IndexError:  # another thread took the last call
-                return
-            try:
-                self._results[number] = function()
-            except BaseException as error:
-                self._errors[number] = error
-                self._waiting.clear()
-
-    def _end(self, helpers: Sequence[Future[None]]) -> None:
-        self._waiting.clear()
-        wait([helper for helper in helpers if not helper.cancel()])
-
-
-_MOST_THREADS = 256
-
-
-@cache
-def _pool() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(_MOST_THREADS, "nodekin")
-
-
-if hasattr(os, "register_at_fork"):  # a forked process has no threads of the pool
-    os.register_at_fork(after_in_child=_pool.cache_clear)
+            ended.set()
+    return [future.result() for future in futures]  # a failed call precedes all canceled calls
 
 
 async def run_in_tasks(
@@ -183,16 +127,6 @@ def _workers(count: int, most: int) -> tuple[int, int | None]:
         return min(count, most), None
     workers = max(1, min(count, most, limit))
     return workers, limit // workers
-
-
-@contextmanager
-def threads(count: int, name: str) -> Iterator[ThreadPoolExecutor]:
-    """Provide a thread pool. Calls that have not started when the block ends are canceled."""
-    pool = ThreadPoolExecutor(count, name)
-    try:
-        yield pool
-    finally:
-        pool.shutdown(wait=True, cancel_futures=True)
 
 
 def track(
@@ -244,85 +178,3 @@ def progress_bar(
 
     with tqdm(total=total, desc=what, unit=unit, delay=0 if show else 2.0) as bar:
         yield bar.update
-
-
-K = TypeVar("K", bound=Hashable)
-
-V = TypeVar("V")
-
-
-class SingleFlight(Generic[K, V]):
-    """A registry of pending keys that deduplicates concurrent calls.
-
-    The first caller of a key computes the result, and later callers wait for it. Threads wait for
-    threads. Tasks wait for threads and for tasks of their event loop. Threads never wait for
-    tasks, since the loop of the task could run in the waiting thread. A thread that reads a graph
-    never waits, since the other thread could require this graph.
-    """
-
-    def __init__(self) -> None:
-        self._lock = mutex()
-        self._pending: dict[tuple[object, K], tuple[int, Future[V | None]]] = {}
-        release_after_fork(self)
-
-    def after_fork(self) -> None:
-        """Delete the pending keys of threads that are not in this process."""
-        self._pending.clear()
-
-    def claim(
-        self, keys: Iterable[K], loop: object = None
-    ) -> tuple[list[K], dict[K, Future[V | None]]]:
-        """Return the keys to compute, and the future results of other callers' keys.
-
-        The caller computes its keys, then calls ``resolve`` if it succeeds, and ``release`` in
-        any case. A result of None: the other caller failed.
-
-        Args:
-            keys: The keys.
-            loop: The event loop of the caller. None for a thread.
-        """
-        thread = threading.get_ident()
-        waits = loop is not None or not is_reading_graph()
-        claimed: list[K] = []
-        others: dict[K, Future[V | None]] = {}
-        with self._lock:
-            for key in dict.fromkeys(keys):
-                if waits and (other := self._other(key, loop, thread)) is not None:
-                    others[key] = other
-                    continue
-                claimed.append(key)
-                if (loop, key) not in self._pending:
-                    future: Future[V | None] = Future()
-                    future.set_running_or_notify_cancel()  # waiters cannot cancel the future
-                    self._pending[loop, key] = thread, future
-        return claimed, others
-
-    def _other(self, key: K, loop: object, thread: int) -> Future[V | None] | None:
-        """Return the future result of another caller. A wait for this caller would deadlock."""
-        for of in dict.fromkeys((loop, None)):
-            owner, future = self._pending.get((of, key), (thread, None))
-            if future is not None and (of is not None or owner != thread):
-                return future
-        return None
-
-    def resolve(self, results: Mapping[K, V | None], loop: object = None) -> None:
-        """Pass results to the waiting callers."""
-        with self._lock:
-            for key, result in results.items():
-                future = self._own(key, loop)
-                if future is not None and not future.done():
-                    future.set_result(result)
-
-    def release(self, keys: Iterable[K], loop: object = None) -> None:
-        """Release keys. Callers that still wait receive None."""
-        keys = list(keys)
-        self.resolve(dict.fromkeys(keys), loop)
-        with self._lock:
-            for key in keys:
-                if self._own(key, loop) is not None:
-                    del self._pending[loop, key]
-
-    def _own(self, key: K, loop: object) -> Future[V | None] | None:
-        """Return the future result of a key that the caller has claimed."""
-        owner, future = self._pending.get((loop, key), (None, None))
-        return future if loop is not None or owner == threading.get_ident() else None

@@ -6,7 +6,6 @@ import os
 import threading
 import weakref
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future
 from contextlib import contextmanager
 from typing import Any, Protocol, TypeVar
 
@@ -47,15 +46,6 @@ def with_deferred_work(call: Callable[[], T]) -> T:
             return call()
         except DeferredWork as deferred:
             deferred.work()
-
-
-def awaited(future: Future[T], what: str) -> T:
-    """Return the result of a future that another thread sets.
-
-    Raises:
-        TimeoutError: If the result is missing after an hour.
-    """
-    return future.result(3600)
 
 
 class HasLocks(Protocol):

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import json
+import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from functools import partial
 from pathlib import Path
 from typing import Any
+from weakref import WeakValueDictionary
 
-from ..concurrency import SingleFlight, context_value, in_thread
-from ..locking import awaited, mutex
+from ..concurrency import context_value, in_thread
+from ..locking import Lock
 from ..storage.graph_store import GraphStore
 from ..storage.opening import as_store
 from .llm import LLM, as_llm
@@ -21,7 +23,7 @@ _KIND = "answers"
 
 
 class AnswerCache:
-    """A cache of answers in a store. Concurrent callers with one key share a call.
+    """A cache of answers in a store. Threads with the same key share a call.
 
     Args:
         store: A store, or the path of a file. None: in memory.
@@ -30,7 +32,8 @@ class AnswerCache:
     def __init__(self, store: str | Path | GraphStore | None = None) -> None:
         self.store = as_store(store)
         self._closes_store = not isinstance(store, GraphStore)
-        self._flight: SingleFlight[str, Any] = SingleFlight()
+        self._lock = Lock()
+        self._asking: WeakValueDictionary[str, Lock] = WeakValueDictionary()
 
     def get(self, key: str) -> Any:
         """Return a stored answer, or None."""
@@ -51,39 +54,20 @@ class AnswerCache:
             self.store.close()
 
     def ask(self, key: str, call: Callable[[], Any]) -> Any:
-        """Return the stored answer, the answer of a concurrent call, or the call's answer.
-
-        If the concurrent call fails, the waiting callers make their calls.
-        """
-        while other := self._flight.claim([key])[1].get(key):
-            if (answer := awaited(other, "another thread that asks a model")) is not None:
-                return answer
-        try:
+        """Return the stored answer, or call the model and store its answer."""
+        with self._lock.held():
+            asking = self._asking.setdefault(key, Lock())
+        with asking.held():
             if (answer := self.get(key)) is None:
                 answer = call()
-                self._flight.resolve({key: answer})
                 self.put(key, answer)
-            self._flight.resolve({key: answer})
-        finally:
-            self._flight.release([key])
-        return answer
+            return answer
 
     async def aask(self, key: str, call: Callable[[], Awaitable[Any]]) -> Any:
-        """Async version of ``ask``."""
-        import asyncio
-
-        loop = asyncio.get_running_loop()
-        while other := self._flight.claim([key], loop)[1].get(key):
-            if (answer := await asyncio.wrap_future(other)) is not None:
-                return answer
-        try:
-            if (answer := await in_thread(self.get, key)) is None:
-                answer = await call()
-                self._flight.resolve({key: answer}, loop)
-                await in_thread(self.put, key, answer)
-            self._flight.resolve({key: answer}, loop)
-        finally:
-            self._flight.release([key], loop)
+        """Async version of ``ask``. Concurrent tasks call the model separately."""
+        if (answer := await in_thread(self.get, key)) is None:
+            answer = await call()
+            await in_thread(self.put, key, answer)
         return answer
 
 
@@ -113,7 +97,7 @@ def cached_answer(model: str, prompt: str, call: Callable[[], str]) -> str:
 class CachedLLM:
     """A language model with a cache of answers, in memory or in a file.
 
-    It can be used like any model. Concurrent calls with one prompt share a call of the model.
+    It can be used like any model. Threads with the same prompt share a call of the model.
     The key of an answer is the model's name, the prompt and the schema. If the name does not
     include the model's settings, choose a name that does: ``LLM(model, "name")``. Failures and
     streams that were not read to the end are not stored.
@@ -142,7 +126,7 @@ class CachedLLM:
         self._answers = AnswerCache(store)
         stored = "CachedLLM({model}, ...)" if self._answers.store.place else ""
         self.llm: LLM = as_llm(llm, stored=stored)
-        self._lock = mutex()
+        self._lock = threading.Lock()
         self.hits = 0
         self.misses = 0
         if self.llm.structured:  # the methods exist only if the model supports schemas

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import threading
 from collections import OrderedDict
-from collections.abc import Generator, Iterable, Mapping, Sequence, Set
-from concurrent.futures import Executor, Future
+from collections.abc import Iterable, Mapping, Sequence, Set
+from concurrent.futures import Executor
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
-from ..concurrency import SingleFlight
+from ..concurrency import in_thread
 from ..errors import nearest_names
 from ..hashing import digest
-from ..locking import awaited, mutex
 from ..storage.graph_store import GraphStore
 from .embedder import Embedder, Vectors, split_batches
 from .passage_vectors import DIMENSION, KIND, PassageVectors, check_dimension
@@ -35,9 +35,8 @@ class EmbeddingCache:
         self._store = store
         self.embedders = dict(embedders)
         self._passages = PassageVectors(store, self.embedders, progress)
-        self._lock = mutex()
+        self._lock = threading.Lock()
         self._query_vectors: OrderedDict[tuple[str, str], Vector] = OrderedDict()
-        self._flight: SingleFlight[tuple[str, str], Vector] = SingleFlight()
 
     def embedder(self, key: str) -> Embedder:
         """Return the model of a key.
@@ -144,78 +143,40 @@ class EmbeddingCache:
     def query_vectors(self, queries: Sequence[str], key: str) -> Vectors:
         """Return the vectors of queries, (queries, dimension) float32.
 
-        If another thread is embedding a query, the call waits for its result.
-
         Raises:
             LookupError: If the key is unknown.
             EmbeddingError: If the model fails or returns unusable vectors.
         """
         embedder = self.embedder(key)
-        with closing(self._query_steps(queries, key)) as steps:
-            step = next(steps)
-            while isinstance(step, list | Future):
-                if isinstance(step, Future):
-                    step = steps.send(awaited(step, "another thread that embeds the query"))
-                else:
-                    step = steps.send(self._checked(embedder, step, embedder.queries(step)))
-        return step
+        vectors = self._cached(queries, key)
+        for batch in self._missing(queries, vectors, embedder):
+            vectors |= self._checked(batch, key, embedder.queries(batch))
+        return self._in_order(queries, vectors, embedder)
+
+    async def aquery_vectors(self, queries: Sequence[str], key: str) -> Vectors:
+        """Async version of ``query_vectors``."""
+        embedder = self.embedder(key)
+        vectors = self._cached(queries, key)
+        missing = self._missing(queries, vectors, embedder)
+        if not queries or (missing and embedder.aembed_queries is None):
+            return await in_thread(self.query_vectors, queries, key)
+        for batch in missing:
+            # In a thread, because the check may read the store.
+            new = await in_thread(self._checked, batch, key, await embedder.aqueries(batch))
+            vectors |= new
+        return self._in_order(queries, vectors, embedder)
 
     def has_queries(self, queries: Iterable[str], key: str) -> bool:
         """Return whether the vectors of all these queries are cached."""
         queries = set(queries)
         return len(self._cached(queries, key)) == len(queries)
 
-    async def aquery_vectors(self, queries: Sequence[str], key: str) -> Vectors:
-        """Async version of ``query_vectors``."""
-        import asyncio
-
-        embedder = self.embedder(key)
-        if not queries or (embedder.aembed_queries is None and not self.has_queries(queries, key)):
-            return await asyncio.to_thread(self.query_vectors, queries, key)
-        with closing(self._query_steps(queries, key, asyncio.get_running_loop())) as steps:
-            step = next(steps)
-            while isinstance(step, list | Future):
-                if isinstance(step, Future):
-                    step = steps.send(await asyncio.wrap_future(step))
-                else:  # checked in a thread, because the check may read the store
-                    vectors = await embedder.aqueries(step)
-                    step = steps.send(
-                        await asyncio.to_thread(self._checked, embedder, step, vectors)
-                    )
-        return step
-
-    def _query_steps(
-        self, queries: Sequence[str], key: str, loop: object = None
-    ) -> Generator[list[str] | Future[Vector | None] | Vectors, Any, None]:
-        """Yield queries to embed, then futures of other callers, finally all vectors.
-
-        Args:
-            queries: The queries.
-            key: The embedding.
-            loop: The caller's event loop. None: a thread.
-        """
-        embedder = self.embedder(key)
-        vectors = self._cached(queries, key)
-
-        def embed(missing: Iterable[str]) -> Generator[Any, Any, None]:
-            unknown = [query for query in missing if query not in vectors]
-            for batch in split_batches(unknown, embedder.batch_size):
-                vectors.update(new := (yield batch))
-                self._remember(new, key)
-                self._flight.resolve({(key, query): new[query] for query in new}, loop)
-
-        missing = [(key, query) for query in queries if query not in vectors]
-        claimed, others = self._flight.claim(missing, loop)
-        try:
-            vectors |= self._cached([query for _, query in claimed], key)
-            yield from embed(query for _, query in claimed)
-        finally:
-            self._flight.release(claimed, loop)
-        for (_, query), future in others.items():
-            if (vector := (yield future)) is not None:
-                vectors[query] = vector
-        yield from embed(dict.fromkeys(queries))  # queries for which other callers failed
-        yield self._in_order(queries, vectors, embedder)
+    def _missing(
+        self, queries: Sequence[str], vectors: Mapping[str, Vector], embedder: Embedder
+    ) -> list[list[str]]:
+        """Return the queries without a vector, in batches."""
+        missing = dict.fromkeys(query for query in queries if query not in vectors)
+        return split_batches(list(missing), embedder.batch_size)
 
     def _cached(self, queries: Iterable[str], key: str) -> dict[str, Vector]:
         """Return the cached vectors of queries, and mark them as recently used."""
@@ -227,22 +188,21 @@ class EmbeddingCache:
                     cached[query] = vector
         return cached
 
-    def _remember(self, vectors: Mapping[str, Vector], key: str) -> None:
-        with self._lock:
-            self._query_vectors.update(((key, q), vector) for q, vector in vectors.items())
-            while len(self._query_vectors) > MAX_QUERIES:
-                self._query_vectors.popitem(last=False)
-
-    def _checked(
-        self, embedder: Embedder, queries: Sequence[str], vectors: Vectors
-    ) -> dict[str, Vectors]:
+    def _checked(self, queries: Sequence[str], key: str, vectors: Vectors) -> dict[str, Vector]:
+        """Check the dimension of new vectors, and cache them."""
+        embedder = self.embedder(key)
         dimension = self._passages.dimension(embedder)
         if dimension is not None:
             check_dimension(embedder, dimension, vectors.shape[1])
-        return {query: vector.copy() for query, vector in zip(queries, vectors, strict=True)}
+        new = {query: vector.copy() for query, vector in zip(queries, vectors, strict=True)}
+        with self._lock:
+            self._query_vectors.update(((key, query), vector) for query, vector in new.items())
+            while len(self._query_vectors) > MAX_QUERIES:
+                self._query_vectors.popitem(last=False)
+        return new
 
     def _in_order(
-        self, queries: Sequence[str], by_query: Mapping[str, Vectors], embedder: Embedder
+        self, queries: Sequence[str], by_query: Mapping[str, Vector], embedder: Embedder
     ) -> Vectors:
         import numpy as np
 

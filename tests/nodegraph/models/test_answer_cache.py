@@ -1,4 +1,4 @@
-"""What a model said is paid for once: by prompt and model, whatever asks for it and when."""
+"""Answers are cached by model and prompt, in graphs and in ``CachedLLM``."""
 
 import asyncio
 import threading
@@ -6,24 +6,34 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from stores import memory_store
 
-from nodekin.nodegraph import LLM, CachedLLM, Document, LLMExtractor, NodeGraph, TransformError
+from nodekin.nodegraph import (
+    LLM,
+    CachedLLM,
+    Document,
+    LLMExtractor,
+    ModelError,
+    NodeGraph,
+    TransformError,
+)
+from nodekin.nodegraph.models.llm import as_llm
 
 TEXTS = [f"Passage {n} is about tea and its {n} leaves." for n in range(20)]
 
 
-class Paid:
-    """A model that says what it was asked; it can be made to wait, or to fail."""
+class Counting:
+    """A model that records its prompts."""
 
-    def __init__(self, name: str = "paid") -> None:
+    def __init__(self, name: str = "counting") -> None:
         self.name = name
         self.prompts: list[str] = []
         self.reply = "1. tea\n2. leaves"
-        self.meanwhile = lambda: None
+        self.wait = lambda: None
 
     def complete(self, prompt: str) -> str:
         self.prompts.append(prompt)
-        self.meanwhile()
+        self.wait()
         return self.reply
 
 
@@ -33,12 +43,11 @@ def keywords(graph: NodeGraph, model: Any, name: str = "keyword", workers: int =
 
 
 @pytest.mark.parametrize("stored", [False, True])
-def test_copies_other_groups_and_earlier_models_cost_nothing(tmp_path: Path, stored: bool) -> None:
-    model, other = Paid(), Paid("other")
+def test_equal_texts_and_other_groups_reuse_answers(tmp_path: Path, stored: bool) -> None:
+    model, other = Counting(), Counting("other")
     graph = NodeGraph(store=tmp_path / "graph" if stored else None, progress=False)
     graph.add([Document(text, id=f"{n}") for n, text in enumerate(TEXTS)])
-    first = keywords(graph, model)
-    assert (len(first), len(model.prompts)) == (40, 20)
+    assert (len(keywords(graph, model)), len(model.prompts)) == (40, 20)
     graph.add([Document(text, id=f"copy {n}") for n, text in enumerate(TEXTS)])
     assert len(graph.nodes("keyword")) == 80
     graph.remove([f"copy {n}" for n in range(20)])
@@ -46,112 +55,161 @@ def test_copies_other_groups_and_earlier_models_cost_nothing(tmp_path: Path, sto
     graph.add(Document(TEXTS[3], id="3"))
     assert len(graph.nodes("keyword")) == 40
     assert len(keywords(graph, model, "again")) == 40
-    assert len(model.prompts) == 20
-    assert len(keywords(graph, other, "by another")) == len(other.prompts) * 2 == 40
-    assert len(keywords(graph, model, "by the first")) == 40
+    assert len(keywords(graph, CachedLLM(model), "again")) == 40
+    assert len(keywords(graph, other, "other model")) == 40
     assert (len(model.prompts), len(other.prompts)) == (20, 20)
     graph.close()
 
 
-def test_answers_outlive_the_graph_and_go_when_it_is_compacted(tmp_path: Path) -> None:
-    model = Paid()
-    for group in ("one", "two"):
+def test_compact_deletes_stored_answers(tmp_path: Path) -> None:
+    model = Counting()
+    for group, calls in (("one", 20), ("two", 20), ("three", 40)):
         with NodeGraph(store=tmp_path / "graph", progress=False) as graph:
             if group == "one":
                 graph.add(TEXTS)
+            if group == "three":
+                graph.compact()
             keywords(graph, model, group)
-    assert len(model.prompts) == 20
-    with NodeGraph(store=tmp_path / "graph", progress=False) as graph:
-        graph.compact()
-        keywords(graph, model, "three")
-    assert len(model.prompts) == 40
+            assert len(model.prompts) == calls
 
 
 @pytest.mark.parametrize("cached", [False, True])
-def test_workers_on_equal_texts_pay_once(cached: bool) -> None:
-    paid = Paid()
-    started = threading.Semaphore(0)
-    paid.meanwhile = lambda: (started.release(), threading.Event().wait(0.01))[1]
+def test_num_workers_call_once_per_text(cached: bool) -> None:
+    model = Counting()
+    model.wait = lambda: threading.Event().wait(0.01) and None
     graph = NodeGraph(progress=False)
     graph.add([Document(TEXTS[n % 10], id=str(n)) for n in range(80)])
-    model = CachedLLM(paid) if cached else paid
-    assert len(keywords(graph, model, workers=8)) == 160
-    assert len(paid.prompts) == 10
+    assert len(keywords(graph, CachedLLM(model) if cached else model, workers=8)) == 160
+    assert len(model.prompts) == 10
 
 
-def test_threads_and_tasks_with_the_same_prompt_ask_once() -> None:
-    paid = Paid()
-    go = threading.Event()
-    paid.meanwhile = lambda: go.wait(60) and None
-    llm = CachedLLM(paid)
+def test_threads_with_equal_prompts_call_once() -> None:
+    model, go = Counting(), threading.Event()
+    model.wait = lambda: go.wait(60) and None
+    llm = CachedLLM(model)
     answers: list[str] = []
-    threads = [
-        threading.Thread(target=lambda: answers.append(llm.complete("the same"))) for _ in range(8)
-    ]
+    threads = [threading.Thread(target=lambda: answers.append(llm.complete("p"))) for _ in range(8)]
     for thread in threads:
         thread.start()
     go.set()
     for thread in threads:
         thread.join(60)
-    assert (answers, len(paid.prompts)) == ([paid.reply] * 8, 1)
+    assert (answers, len(model.prompts)) == ([model.reply] * 8, 1)
     assert (llm.hits, llm.misses) == (7, 1)
 
-    async def many() -> list[str]:
-        return await asyncio.gather(*(llm.acomplete("another") for _ in range(8)))
 
-    assert (asyncio.run(many()), len(paid.prompts)) == ([paid.reply] * 8, 2)
-
-
-def test_a_task_that_is_cancelled_leaves_the_others_their_answer() -> None:
-    async def both() -> str:
-        gate, asked = asyncio.Event(), []
-
-        async def acomplete(prompt: str) -> str:
-            asked.append(prompt)
-            await gate.wait()
-            return "tea"
-
-        class Model:
-            name = "async"
-
-            def complete(self, prompt: str) -> str:
-                raise AssertionError(prompt)
-
-        model = Model()
-        model.acomplete = acomplete  # type: ignore[attr-defined]
-        llm = CachedLLM(model)
-        first = asyncio.ensure_future(llm.acomplete("p"))
-        while not asked:
-            await asyncio.sleep(0)
-        second = asyncio.ensure_future(llm.acomplete("p"))
-        await asyncio.sleep(0)
-        first.cancel()
-        gate.set()
-        answer = await second
-        assert asked == ["p", "p"]
-        return answer
-
-    assert asyncio.run(both()) == "tea"
-
-
-def test_what_can_not_be_used_is_not_kept() -> None:
-    paid = Paid()
-    paid.reply = "I'm sorry, but I can't help with that."
-    graph = NodeGraph(progress=False)
-    graph.add("Tea.")
-    with pytest.raises(TransformError):
-        keywords(graph, paid)
-    paid.reply = "tea"
-    assert [node.text for node in graph.nodes("keyword")] == ["tea"]
-
-
-def test_a_model_that_asks_itself_does_not_wait_for_itself() -> None:
-    llm: CachedLLM
-    depth: list[int] = []
+def test_model_calling_its_cache_does_not_deadlock() -> None:
+    calls: list[int] = []
 
     def model(prompt: str) -> str:
-        depth.append(1)
-        return "tea" if len(depth) > 1 else llm.complete(prompt)
+        calls.append(1)
+        return "tea" if len(calls) > 1 else llm.complete(prompt)
 
     llm = CachedLLM(LLM(model, "nested"))
     assert llm.complete("p") == "tea"
+
+
+def test_invalid_answers_are_not_cached() -> None:
+    model = Counting()
+    model.reply = "I'm sorry, but I can't help with that."
+    graph = NodeGraph(progress=False)
+    graph.add("Tea.")
+    with pytest.raises(TransformError):
+        keywords(graph, model)
+    model.reply = "tea"
+    assert [node.text for node in graph.nodes("keyword")] == ["tea"]
+
+
+class Streaming(Counting):
+    """A model that numbers its answers, streams and supports schemas."""
+
+    fails = False
+
+    def complete(self, prompt: str) -> str:
+        super().complete(prompt)
+        if self.fails:
+            raise OSError("no line")
+        return f"{prompt}茶{len(self.prompts)}"
+
+    async def acomplete(self, prompt: str) -> str:
+        return self.complete(prompt)
+
+    def stream(self, prompt: str) -> Any:
+        yield from self.complete(prompt)
+
+    async def astream(self, prompt: str) -> Any:
+        for chunk in self.stream(prompt):
+            yield chunk
+
+    def complete_json(self, prompt: str, schema: Any) -> Any:
+        return {"answer": self.complete(prompt), "schema": schema}
+
+
+async def test_all_methods_share_cached_answers() -> None:
+    model = Streaming()
+    llm = as_llm(CachedLLM(model))
+    assert llm.name == "counting"
+    assert llm.complete("a") == await llm.acomplete("a") == "a茶1"
+    assert list(llm.stream("a")) == [chunk async for chunk in llm.astream("a")] == ["a茶1"]
+    assert list(llm.stream("b")) == ["b", "茶", "2"]
+    assert [chunk async for chunk in llm.astream("b")] == ["b茶2"]
+    assert model.prompts == ["a", "b"]
+
+
+async def test_schema_is_part_of_key() -> None:
+    llm = as_llm(CachedLLM(Streaming()))
+    first = llm.json("a", {"type": "object"})
+    assert await llm.ajson("a", {"type": "object"}) == first
+    assert llm.json("a", {"type": "array"}) != first
+    assert llm.complete("a") == "a茶3"
+    assert not as_llm(CachedLLM(lambda prompt: '{"a": 1}')).structured
+
+
+def test_stored_answers_are_read_until_cleared(tmp_path: Path) -> None:
+    first = CachedLLM(Streaming(), tmp_path / "answers.db")
+    assert first.complete("\ud800 a") == "\ud800 a茶1"
+    first.close()
+    again = CachedLLM(Streaming(), tmp_path / "answers.db")
+    assert again.complete("\ud800 a") == "\ud800 a茶1"
+    assert (again.hits, again.misses) == (1, 0)
+    again.clear()
+    assert again.complete("\ud800 a") == "\ud800 a茶1"
+    assert (again.hits, again.misses) == (1, 1)
+    again.close()
+
+
+def test_model_name_is_part_of_key() -> None:
+    model, store = Streaming(), memory_store()
+    one, other = (CachedLLM(LLM(model, name), store) for name in ("one", "other"))
+    assert [llm.complete("a") for llm in (one, other, one)] == ["a茶1", "a茶2", "a茶1"]
+
+
+def test_failures_and_partial_streams_are_not_cached() -> None:
+    model = Streaming()
+    llm = CachedLLM(model)
+    model.fails = True
+    for _ in range(2):
+        with pytest.raises(ModelError, match="no line"):
+            llm.complete("a")
+    model.fails = False
+    chunks = llm.stream("a")
+    assert next(chunks) == "a"
+    chunks.close()  # type: ignore[attr-defined]
+    assert llm.complete("a") == "a茶4"
+
+
+def test_cached_llm_does_not_block_event_loop(tmp_path: Path) -> None:
+    from blockbuster import blockbuster_ctx
+
+    async def ask(llm: CachedLLM) -> list[str]:
+        return [await llm.acomplete(text) for text in ("a", "a", "b")]
+
+    llm = CachedLLM(Streaming(), tmp_path / "answers.db")
+    with blockbuster_ctx():
+        assert asyncio.run(ask(llm)) == ["a茶1", "a茶1", "b茶2"]
+    llm.close()
+
+
+def test_cached_llm_rejects_objects_without_model() -> None:
+    with pytest.raises(TypeError, match="is no language model"):
+        CachedLLM(3)
