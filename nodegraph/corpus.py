@@ -6,8 +6,9 @@ import hashlib
 import logging
 import os
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +22,7 @@ from .errors import ReadError, UnsupportedFilesError
 from .locations import LAYOUTS
 from .locking import Lock
 from .node import ROOT
-from .readers.source_files import ReadOptions, ReadReport
+from .readers.source_files import ReadOptions, ReadReport, documents_of
 from .storage.graph_store import GraphStore
 
 if TYPE_CHECKING:
@@ -36,9 +37,7 @@ _FILES = "file"  # file id -> record
 
 _LEFT_OUT = "file left out"  # file id or source path -> error
 
-_PARSED = "parsed file"  # content hash and options -> parsed records, until they are in the graph
-
-_BATCH_SIZE = 8  # parsed files per write
+_PARSED = "parsed file"  # content hash and options -> records of an interrupted run
 
 _LISTED = 20  # skipped files in a warning
 
@@ -73,8 +72,7 @@ class _File:
         path: The absolute path.
         content: A hash of the bytes.
         documents: The stamps of the file's documents, by id.
-        version: The file's size, inode and times, see ``_version``. Empty if it changed in the last
-            two seconds.
+        version: The file's size, inode and times. Empty if it changed in the last two seconds.
     """
 
     path: str
@@ -89,25 +87,13 @@ class _File:
         Raises:
             ReadError: If the file cannot be read.
         """
-        version = _version(str(path))
-        if old is None:
-            return cls(str(path), _hash(path), {}, version)
-        content = old.content if version and version == old.version else _hash(path)
-        return cls(str(path), content, old.documents, version)
-
-    def to_bytes(self) -> bytes:
-        documents = {i: list(stamp) for i, stamp in self.documents.items()}
-        row = [self.path, self.content, documents, list(self.version)]
-        return encode(row).encode("utf-8", "surrogatepass")
-
-    @classmethod
-    def all_from_bytes(cls, values: Mapping[str, bytes]) -> dict[str, _File]:
-        """Decode the records of many files, by file id."""
-        rows = decode((b"[" + b",".join(values.values()) + b"]").decode("utf-8", "surrogatepass"))
-        return {
-            i: cls(path, content, {d: Stamp(*stamp) for d, stamp in documents.items()}, version)
-            for i, (path, content, documents, version) in zip(values, rows, strict=True)
-        }
+        try:
+            version = _version(path)
+            is_unchanged = old is not None and version and version == old.version
+            content = old.content if old is not None and is_unchanged else _hash(path)
+        except OSError as error:
+            raise ReadError(f"can't read {path}: {error.strerror or error}") from error
+        return cls(str(path), content, {} if old is None else old.documents, version)
 
 
 @dataclass(slots=True)
@@ -117,36 +103,6 @@ class _Reading:
     files: dict[str, _File] = field(default_factory=dict)
     documents: dict[str, Document] = field(default_factory=dict)
     errors: dict[str, ReadError] = field(default_factory=dict)
-
-
-def _left_out_to_bytes(name: str, path: Path, error: ReadError) -> bytes:
-    is_kind = isinstance(error, UnsupportedFilesError)
-    row = [name, str(path), str(error), error.kind, error.skippable, is_kind]
-    return encode(row).encode("utf-8", "surrogatepass")
-
-
-def _left_out_from_bytes(value: bytes) -> tuple[Path, Failure]:
-    """Return the path and the failure of a skipped file.
-
-    For files without a reader, the path is their source.
-    """
-    row = decode(value.decode("utf-8", "surrogatepass"))
-    name, path, message, kind, skippable, is_kind = row
-    error = (UnsupportedFilesError if is_kind else ReadError)(message, kind, skippable=skippable)
-    return Path(path), Failure(name, ROOT, error)
-
-
-def _warn(errors: Sequence[ReadError]) -> None:
-    """Log a warning that lists skipped files."""
-    if errors:
-        files = "1 file was" if len(errors) == 1 else f"{len(errors):,} files were"
-        more = [f"and {len(errors) - _LISTED:,} more"] if len(errors) > _LISTED else []
-        logger.warning(
-            '%s skipped; graph.failures has the reasons, and NodeGraph(..., on_error="raise") '
-            "makes this an error:\n- %s",
-            files,
-            "\n- ".join([*map(str, errors[:_LISTED]), *more]),
-        )
 
 
 class Corpus:
@@ -172,8 +128,7 @@ class Corpus:
     @property
     def failures(self) -> list[Failure]:
         """The files that were skipped when they were last read."""
-        values = self._store.get_values(_LEFT_OUT)
-        return [_left_out_from_bytes(values[name])[1] for name in sorted(values)]
+        return [failure for _, (_, failure) in sorted(self._skipped().items())]
 
     def add(
         self, documents: list[Document], paths: list[Path], *, on_error: OnError | None
@@ -193,48 +148,38 @@ class Corpus:
         records = self._records() if paths else {}
         sources = self._store.get_values(_SOURCES) if paths else {}
         folders = [Path(p) for p, kind in sources.items() if kind == b"folder"]
-        existing = {i: Path(file.path) for i, file in records.items()}
+        known = {i: Path(file.path) for i, file in records.items()}
         kinds: dict[str, bytes] = {}
-        readings = []
-        left_out: dict[str, bytes] = {}
+        skipped: dict[str, bytes] = {}
+        scans: list[FolderScan] = []
+        files_of: list[dict[str, Path]] = []
         for path in paths:
-            folder = next((f for f in folders if f != path and _below(path, f)), None)
+            # The ids of files in a known folder are relative to this folder.
+            folder = next((f for f in folders if f != path and path.is_relative_to(f)), None)
             if folder is None:
                 kinds[str(path)] = b"folder" if path.is_dir() else b"file"
-                scan = self._scan(path, existing, left_out)
-            else:  # file ids are relative to the folder
-                scan = self._scan(folder, existing, left_out)
-                scan = replace(scan, files=_files_below(scan.files, path))
-            existing.update(scan.files)
-            reading = self._read(scan.files, records)
-            readings.append(reading)
-            left_out |= self._left_out(reading.errors, scan.files, [scan], on_error)
+            scans.append(self._scan(folder or path, known, skipped))
+            files_of.append(_files_below(scans[-1].files, path))
+            known.update(files_of[-1])
+        files = dict(chain.from_iterable(each.items() for each in files_of))
+        reading = self._read(files, records)
+        skipped |= self._skip(reading.errors, files, scans, on_error)
         put: dict[str, Document] = {}
-        from_files = [d for reading in readings for d in reading.documents.values()]
-        for document in (*documents, *from_files):
+        for document in (*documents, *reading.documents.values()):
             if put.setdefault(document.id, document) != document:
                 raise ValueError(
                     f"two different documents in one call have the id {document.id!r}; give each "
                     "its own: Document(text, id=...)"
                 )
-        excluded = (p for p, kind in sources.items() if kind == _EXCLUDED)
-        included = [p for p in excluded if any(_below(Path(p), path) for path in paths)]
-
-        def apply() -> None:
-            self._check_free(put)
-            same = self._same(from_files)
-            self._store.change_documents([d for i, d in put.items() if i not in same])
-            self._put_layouts(put)
-            for reading in readings:
-                self._put_records(reading.files, records)
-            self._store.delete_values(_SOURCES, included)
-            self._store.put_values(_SOURCES, kinds)
-            self._put_left_out(left_out, paths)
-            self._delete_parsed()
-
+        excluded = [Path(p) for p, kind in sources.items() if kind == _EXCLUDED]
+        included = [p for p in excluded if any(p.is_relative_to(path) for path in paths)]
         with self._change_lock.held(), self._store.transaction():
-            apply()
-        return [[i for f in reading.files.values() for i in f.documents] for reading in readings]
+            self._write(put, reading, records)
+            self._store.delete_values(_SOURCES, [str(path) for path in included])
+            self._store.put_values(_SOURCES, kinds)
+            self._put_skipped(skipped, paths)
+        read = reading.files
+        return [[d for i in each if i in read for d in read[i].documents] for each in files_of]
 
     def remove(self, ids: list[str]) -> None:
         """Remove documents. The next refresh adds them again if their files exist."""
@@ -248,24 +193,17 @@ class Corpus:
         """
         path = path.expanduser().absolute()
         sources = [Path(p) for p in self._store.get_values(_SOURCES)]
-        records = {i: f for i, f in self._records().items() if _below(Path(f.path), path)}
+        records = _records_below(self._records(), path)
         if not records and path not in sources:
             raise LookupError(
                 f"no file in {path} was read; the graph reads {', '.join(map(str, sources))}"
             )
-        self._store.change_documents([], remove=self._documents_of(records.values()))
+        self.remove(self._documents_of(records.values()))
         self._store.delete_values(_FILES, records)
-        self._store.delete_values(_SOURCES, [str(p) for p in sources if _below(p, path)])
-        self._put_left_out({}, [path])
-        if any(p != path and _below(path, p) for p in sources):
+        self._store.delete_values(_SOURCES, [str(p) for p in sources if p.is_relative_to(path)])
+        self._put_skipped({}, [path])
+        if any(p != path and path.is_relative_to(p) for p in sources):
             self._store.put_values(_SOURCES, {str(path): _EXCLUDED})
-
-    def follow(self, source: Path, *, on_error: OnError | None) -> Refresh | None:
-        """Refresh the documents of one source. None: the source was never read."""
-        path = source.expanduser().absolute()
-        if path not in self.sources():
-            return None
-        return self.refresh(on_error=on_error, only=path)
 
     def sources(self) -> list[Path]:
         """Return the folders and files that a refresh reads."""
@@ -282,115 +220,94 @@ class Corpus:
         """
         self.report = ReadReport()
         records = self._records()
-        left_out: dict[str, bytes] = {}
-        scans, files, lost = self._scan_sources(records, left_out)
+        skipped: dict[str, bytes] = {}
+        scans, files, lost = self._scan_sources(records, skipped)
         if lost and on_error != "skip":
             raise ReadError(
                 f"the folder {lost[0]} is gone; bring it back, or remove its documents: "
                 "graph.remove(ids)"
             )
         if only is not None:
-            records = {i: f for i, f in records.items() if _below(Path(f.path), only)}
+            records = _records_below(records, only)
             files = _files_below(files, only)
         for path in lost:
-            left_out[str(path)] = _left_out_to_bytes(str(path), path, ReadError(f"{path} is gone"))
+            skipped[str(path)] = _failure_row(str(path), path, ReadError(f"{path} is gone"))
         reading = self._read(files, records)
-        left_out |= self._left_out(reading.errors, files, scans, on_error)
-        retained = {
-            i
-            for i, file in records.items()
-            if i in reading.errors or any(_below(Path(file.path), folder) for folder in lost)
-        }
-
-        def apply() -> Refresh:
-            done = self._apply_refresh(reading, records, retained)
-            self._put_left_out(left_out, [only] if only else None)
-            return done
-
+        skipped |= self._skip(reading.errors, files, scans, on_error)
+        kept = {i for folder in lost for i in _records_below(records, folder)}
+        kept.update(i for i in reading.errors if i in records)
         with self._change_lock.held(), self._store.transaction():
-            return apply()
+            done = self._apply(reading, records, kept)
+            self._put_skipped(skipped, [only] if only else None)
+        return done
 
     def _scan_sources(
-        self, records: Mapping[str, _File], left_out: dict[str, bytes]
+        self, records: Mapping[str, _File], skipped: dict[str, bytes]
     ) -> tuple[list[FolderScan], dict[str, Path], list[Path]]:
         """Return the scans of all sources, their files by id, and the missing folders."""
-        sources = {Path(p): kind for p, kind in self._store.get_values(_SOURCES).items()}
-        excluded = [source for source, kind in sources.items() if kind == _EXCLUDED]
+        sources = self._store.get_values(_SOURCES)
+        excluded = [Path(p) for p, kind in sources.items() if kind == _EXCLUDED]
         scans: list[FolderScan] = []
         files: dict[str, Path] = {}
         lost: list[Path] = []
-        for source, kind in sources.items():
-            if kind == _EXCLUDED:
-                continue
+        for source in self.sources():
             if source.exists():
-                scans.append(self._scan(source, files, left_out))
+                scans.append(self._scan(source, files, skipped))
                 for file_id, path in scans[-1].files.items():
-                    if not any(_below(path.absolute(), part) for part in excluded):
+                    if not any(path.absolute().is_relative_to(part) for part in excluded):
                         files[file_id] = path
-            elif kind == b"folder" and self._documents_of(
-                file for file in records.values() if _below(Path(file.path), source)
+            elif sources[str(source)] == b"folder" and self._documents_of(
+                _records_below(records, source).values()
             ):
                 lost.append(source)
         return scans, files, lost
 
-    def _apply_refresh(
-        self, reading: _Reading, records: Mapping[str, _File], retained: set[str]
+    def _apply(
+        self, reading: _Reading, records: Mapping[str, _File], kept: Collection[str]
     ) -> Refresh:
-        """Write the documents. Remove documents of missing files, unless retained."""
-        self._check_free(reading.documents)
+        """Write the documents. Remove documents of missing files, except of the kept records."""
+        before = self._store.stamps(ROOT, reading.documents.keys())
+        put = self._write(reading.documents, reading, records)
         now = {i for file in reading.files.values() for i in file.documents}
-        same = self._same(reading.documents.values())
-        put = [d for i, d in reading.documents.items() if i not in same]
-        stored = self._store.stamps(ROOT, {d.id for d in put})
-        read_again = [file for i, file in records.items() if i not in retained]
-        removed = [i for i in self._documents_of(read_again) if i not in now]
-        added = [d.id for d in put if d.id not in stored]
-        renamed = self._renamed(removed, added, put)
-        self._store.change_documents(put)
-        self._put_layouts(reading.documents)
+        old_files = [file for i, file in records.items() if i not in kept]
+        removed = [i for i in self._documents_of(old_files) if i not in now]
+        added = [i for i in put if i not in before]
+        renamed = self._renamed(removed, added)
         for old, new in renamed:
             rename(self._store, old, new)
-        self._store.change_documents([], remove=removed)
-        self._store.delete_values(_FILES, set(records) - set(reading.files) - retained)
-        self._delete_parsed()
-        self._put_records(reading.files, records)
+        self.remove(removed)
+        self._store.delete_values(_FILES, records.keys() - reading.files.keys() - set(kept))
         names = {i for pair in renamed for i in pair}
         return Refresh(
             [i for i in added if i not in names],
-            [d.id for d in put if d.id in stored],
+            [i for i in put if i in before],
             [i for i in removed if i not in names],
             len(now) - len(put),
             renamed,
         )
 
-    def _renamed(
-        self, removed: Iterable[str], added: Iterable[str], put: Iterable[Document]
-    ) -> list[tuple[str, str]]:
+    def _renamed(self, removed: list[str], added: list[str]) -> list[tuple[str, str]]:
         """Pair removed documents with new documents that have an equal text."""
         texts: dict[str, list[str]] = {}
-        for i, stamp in self._store.stamps(ROOT, list(removed)).items():
+        for i, stamp in self._store.stamps(ROOT, removed).items():
             texts.setdefault(stamp.key, []).append(i)
-        new, pairs = set(added), []
-        for document in put:
-            same = texts.get(derive_root(document, 0).key)
-            if document.id in new and same:
-                pairs.append((same.pop(0), document.id))
-        return pairs
+        stamps = self._store.stamps(ROOT, added)
+        return [(texts[key].pop(0), i) for i in added if texts.get(key := stamps[i].key)]
 
     def _scan(
-        self, source: Path, existing: Mapping[str, Path], left_out: dict[str, bytes]
+        self, source: Path, known: Mapping[str, Path], skipped: dict[str, bytes]
     ) -> FolderScan:
-        """Find the files of a source. Files without a reader are added to ``left_out``.
+        """Find the files of a source. Files without a reader are added to ``skipped``.
 
         Raises:
             ReadError: If files have no reader and reading is strict.
-            ValueError: If a file has the id of another existing file.
+            ValueError: If a file has the id of another known file.
         """
         from .readers.folder_scan import scan_files
 
         scan = scan_files(source, self._options)
         for file_id, path in scan.files.items():
-            other = existing.get(file_id)
+            other = known.get(file_id)
             if other is not None and other.resolve() != path.resolve() and other.exists():
                 raise ValueError(
                     f"{path} would get the document id {file_id!r}, which {other} has; add it as "
@@ -400,26 +317,52 @@ class Corpus:
             if self._options.strict:
                 raise unsupported
             path = source.absolute()
-            left_out[str(path)] = _left_out_to_bytes(scan.root.name, path, unsupported)
+            skipped[str(path)] = _failure_row(scan.root.name, path, unsupported)
         self.report.passed_over += scan.passed_over
         self.report.unsupported += scan.unsupported
         return scan
 
     def _read(self, files: Mapping[str, Path], records: Mapping[str, _File]) -> _Reading:
-        """Read the changed files, and use the records of the unchanged files."""
+        """Read the changed files, and use the records of the unchanged files.
+
+        If the run is interrupted, the files that other processes parsed are stored for the next
+        run.
+        """
+        from .readers.reading import read_files
+
         reading = _Reading()
         changed = self._changed(files, records, reading)
-        unchanged = len(reading.files)
-        for file_id, documents in self._parse(files, changed):
-            if isinstance(documents, ReadError):
-                reading.errors[file_id] = documents
-                continue
-            self.report.note(files[file_id], documents)
-            stamps = {document.id: derive_root(document, 0).stamp for document in documents}
-            reading.files[file_id] = replace(changed[file_id], documents=stamps)
-            reading.documents.update((document.id, document) for document in documents)
-        self.report.unchanged += unchanged
-        self.report.read += len(reading.files) - unchanged
+        self.report.unchanged += len(reading.files)
+        options = f"{self._options.encoding} {self._options.ocr is not None}"
+        keys = {i: f"{file.content} {options}" for i, file in changed.items()}
+        stored = self._store.get_values(_PARSED, list(keys.values()))
+        parsed = {i: _from_bytes(stored[key]) for i, key in keys.items() if key in stored}
+        waiting = {i: files[i] for i in changed if i not in parsed}
+        known = [(i, rows, True) for i, rows in parsed.items()]
+        every = track(
+            chain(known, read_files(waiting, self._options)),
+            *(len(changed), "reading", " files", self._progress),
+            name=lambda item: files[item[0]].name,
+        )
+        try:
+            for file_id, rows, is_parsed in every:
+                try:
+                    if isinstance(rows, ReadError):
+                        raise rows
+                    documents = documents_of(files[file_id], file_id, rows)
+                except ReadError as error:
+                    reading.errors[file_id] = error
+                    continue
+                if is_parsed:
+                    parsed[file_id] = rows
+                self.report.note(files[file_id], documents)
+                stamps = {document.id: derive_root(document, 0).stamp for document in documents}
+                reading.files[file_id] = replace(changed[file_id], documents=stamps)
+                reading.documents.update((document.id, document) for document in documents)
+        except BaseException:
+            self._store.put_values(_PARSED, {keys[i]: _to_bytes(r) for i, r in parsed.items()})
+            raise
+        self.report.read += len(changed.keys() & reading.files.keys())
         reading.files = {i: reading.files[i] for i in files if i in reading.files}
         in_order = (i for file in reading.files.values() for i in file.documents)
         reading.documents = {i: reading.documents[i] for i in in_order if i in reading.documents}
@@ -433,80 +376,24 @@ class Corpus:
         A file is read if its bytes changed, or if one of its documents differs from the stored
         stamp.
         """
-        existing = {i: records[i] for i in files if i in records}
-        ids = {i for file in existing.values() for i in file.documents}
-        stored = self._store.stamps(ROOT, None if len(existing) == len(records) else ids)
+        documents = {d for i in files if i in records for d in records[i].documents}
+        stored = self._store.stamps(ROOT, documents)
         changed: dict[str, _File] = {}
         for file_id, path in files.items():
-            old = existing.get(file_id)
+            old = records.get(file_id)
             try:
                 file = _File.of(path, old)
             except ReadError as error:
                 reading.errors[file_id] = error
                 continue
-            if (
-                old is None
-                or old.content != file.content
-                or not old.documents.items() <= stored.items()
-            ):
-                changed[file_id] = file
+            is_same = old is not None and old.content == file.content
+            if is_same and file.documents.items() <= stored.items():
+                reading.files[file_id] = file
             else:
-                reading.files[file_id] = old if file == old else file
+                changed[file_id] = file
         return changed
 
-    def _parse(
-        self, files: Mapping[str, Path], changed: Mapping[str, _File]
-    ) -> Iterator[tuple[str, list[Document] | ReadError]]:
-        """Yield the id of each changed file with its documents or its error.
-
-        Files that other processes parsed are stored, so that an interrupted run continues.
-        """
-        from .readers.reading import read_files
-        from .readers.source_files import documents_of
-
-        keys = {i: f"{file.content} {self._options.signature}" for i, file in changed.items()}
-        values = self._store.get_values(_PARSED, list(keys.values())) if self._keeps_parsed else {}
-        stored = {i: values[key] for i, key in keys.items() if key in values}
-        waiting = {i: files[i] for i in changed if i not in stored}
-        new: dict[str, bytes] = {}
-
-        def read() -> Iterator[tuple[str, Any, bool]]:
-            yield from ((i, decode(value.decode()), False) for i, value in stored.items())
-            yield from read_files(waiting, self._options)
-
-        every = track(
-            *(read(), len(changed), "reading", " files", self._progress),
-            name=lambda item: files[item[0]].name,
-        )
-        try:
-            for file_id, records, is_parsed in every:
-                if isinstance(records, ReadError):
-                    yield file_id, records
-                    continue
-                if is_parsed and self._keeps_parsed:
-                    new[keys[file_id]] = encode(records).encode()
-                    if len(new) >= _BATCH_SIZE:
-                        self._store.put_values(_PARSED, new)
-                        new = {}
-                try:
-                    documents = documents_of(files[file_id], file_id, records)
-                except ReadError as error:
-                    yield file_id, error
-                else:
-                    yield file_id, documents
-        except BaseException:
-            self._store.put_values(_PARSED, new)
-            raise
-
-    @property
-    def _keeps_parsed(self) -> bool:
-        return self._store.index_folder is not None
-
-    def _delete_parsed(self) -> None:
-        if self._keeps_parsed and self._store.get_values(_PARSED):
-            self._store.delete_values(_PARSED)
-
-    def _left_out(
+    def _skip(
         self,
         errors: Mapping[str, ReadError],
         files: Mapping[str, Path],
@@ -518,20 +405,20 @@ class Corpus:
         Raises:
             ReadError: If a file must not be skipped. The message contains the number of files.
         """
-        left_out: dict[str, bytes] = {}
-        raised: list[ReadError] = []
-        skipped: dict[str, ReadError] = {}
         in_folders = {i for scan in scans if scan.is_folder for i in scan.files}
-        for file_id, error in ((i, errors[i]) for i in files if i in errors):
+        skipped: dict[str, bytes] = {}
+        raised: list[ReadError] = []
+        unexpected: list[str] = []
+        for file_id in (i for i in files if i in errors):
+            path, error = files[file_id].absolute(), errors[file_id]
             self.report.skipped[str(files[file_id])] = error
-            in_folder = file_id in in_folders
-            is_skipped = in_folder and (error.skippable or on_error is None)
+            is_skipped = file_id in in_folders and (error.skippable or on_error is None)
             if self._options.strict or not (on_error == "skip" or is_skipped):
                 raised.append(error)
                 continue
-            left_out[file_id] = _left_out_to_bytes(file_id, files[file_id].absolute(), error)
+            skipped[file_id] = _failure_row(file_id, path, error)
             if on_error is None and not error.skippable:
-                skipped[file_id] = error
+                unexpected.append(file_id)
         if len(raised) > 1:
             raise ReadError(
                 f"{raised[0]}; nor can {len(raised) - 1:,} other files be read ({self.report}); "
@@ -540,61 +427,81 @@ class Corpus:
             ) from raised[0]
         if raised:
             raise raised[0]
-        known = self._store.get_values(_LEFT_OUT, list(skipped)) if skipped else {}
-        _warn([error for i, error in skipped.items() if known.get(i) != left_out[i]])
-        return left_out
+        known = self._store.get_values(_LEFT_OUT, unexpected)
+        _warn([errors[i] for i in unexpected if known.get(i) != skipped[i]])
+        return skipped
 
-    def _put_left_out(self, new: Mapping[str, bytes], read: Iterable[Path] | None) -> None:
+    def _skipped(self) -> dict[str, tuple[Path, Failure]]:
+        """Return the paths and failures of the skipped files.
+
+        For files without a reader, the path is their source.
+        """
+        skipped = {}
+        for i, value in self._store.get_values(_LEFT_OUT).items():
+            name, path, message, kind, skippable, is_unsupported = _from_bytes(value)
+            error_type = UnsupportedFilesError if is_unsupported else ReadError
+            error = error_type(message, kind, skippable=skippable)
+            skipped[i] = Path(path), Failure(name, ROOT, error)
+        return skipped
+
+    def _put_skipped(self, new: Mapping[str, bytes], read: Iterable[Path] | None) -> None:
         """Replace the records of skipped files below some paths. None: all paths."""
-        old = self._store.get_values(_LEFT_OUT)
+        old = self._skipped()
         if read is not None:
-            paths = {name: _left_out_from_bytes(value)[0] for name, value in old.items()}
-            old = {i: old[i] for i, p in paths.items() if any(_below(p, each) for each in read)}
-        if old != new:
-            self._store.delete_values(_LEFT_OUT, old)
-            self._store.put_values(_LEFT_OUT, new)
+            roots = list(read)
+            old = {i: o for i, o in old.items() if any(o[0].is_relative_to(r) for r in roots)}
+        self._store.delete_values(_LEFT_OUT, old.keys())
+        self._store.put_values(_LEFT_OUT, new)
+
+    def _write(
+        self,
+        documents: Mapping[str, Document],
+        reading: _Reading,
+        records: Mapping[str, _File],
+    ) -> list[str]:
+        """Write documents, their layouts and the records of files. Return the changed documents.
+
+        Documents of files that differ in the dates of their files only are unchanged.
+
+        Raises:
+            ValueError: If a derived node already has the id of a document.
+        """
+        stored = self._store.stamps(ROOT, documents.keys())
+        # Stored documents are not read: a damaged document can be replaced.
+        for node in self._store.get(i for i in documents if i not in stored):
+            if node is not None:
+                raise ValueError(
+                    f"the id {node.id!r} is taken by a node of group {node.group!r}; give the "
+                    "document another one"
+                )
+        read = {i: stamp for file in reading.files.values() for i, stamp in file.documents.items()}
+        same = {i for i in reading.documents if i in stored and stored[i][:2] == read[i][:2]}
+        changed = [i for i in documents if i not in same]
+        self._store.change_documents([documents[i] for i in changed])
+        stamps = self._store.stamps(ROOT, {*documents, *read})
+        layouts = {
+            i: stamps[i].key.encode() + b"\0" + document.layout
+            for i, document in documents.items()
+            if document.layout is not None
+        }
+        self._store.put_values(LAYOUTS, layouts)
+        rows = {}
+        for i, file in reading.files.items():
+            if file != records.get(i):
+                own = {d: list(stamps[d]) for d in file.documents if d in stamps}
+                rows[i] = _to_bytes([file.path, file.content, own, file.version])
+        self._store.put_values(_FILES, rows)
+        if self._store.get_values(_PARSED):
+            self._store.delete_values(_PARSED)
+        return changed
 
     def _documents_of(self, files: Iterable[_File]) -> list[str]:
         """Return the ids of the files' documents that are in the store."""
         ids = list(dict.fromkeys(i for file in files for i in file.documents))
         return list(self._store.stamps(ROOT, ids))
 
-    def _same(self, documents: Iterable[Document]) -> set[str]:
-        """Return the ids of documents that are stored unchanged, ignoring file dates."""
-        roots = {document.id: derive_root(document, 0).stamp for document in documents}
-        stored = self._store.stamps(ROOT, roots.keys())
-        return {i for i, old in stored.items() if old[:2] == roots[i][:2]}
-
-    def _put_records(self, files: Mapping[str, _File], records: Mapping[str, _File]) -> None:
-        """Store the records of new and changed files, with the current document stamps."""
-        new = {i: file for i, file in files.items() if file is not records.get(i)}
-        stored = self._store.stamps(ROOT, {i for f in new.values() for i in f.documents})
-        values = {}
-        for i, file in new.items():
-            documents = {d: stored[d] for d in file.documents if d in stored}
-            values[i] = replace(file, documents=documents).to_bytes()
-        self._store.put_values(_FILES, values)
-
-    def _put_layouts(self, documents: Mapping[str, Document]) -> None:
-        """Store the layouts of documents: the positions of their parts in the files."""
-        layouts = {i: d.layout for i, d in documents.items() if d.layout is not None}
-        stamps = self._store.stamps(ROOT, layouts.keys())
-        values = {i: stamps[i].key.encode() + b"\0" + layout for i, layout in layouts.items()}
-        self._store.put_values(LAYOUTS, values)
-
     def _records(self) -> dict[str, _File]:
-        return _File.all_from_bytes(self._store.get_values(_FILES))
-
-    def _check_free(self, ids: Iterable[str]) -> None:
-        requested = list(ids)
-        # Existing documents are not read: a damaged document can be replaced.
-        documents = self._store.stamps(ROOT, requested)
-        for node in self._store.get(i for i in requested if i not in documents):
-            if node is not None:
-                raise ValueError(
-                    f"the id {node.id!r} is taken by a node of group {node.group!r}; give the "
-                    "document another one"
-                )
+        return {i: _to_file(value) for i, value in self._store.get_values(_FILES).items()}
 
 
 def unchanged_file(store: GraphStore, document_id: str) -> tuple[Path, str]:
@@ -604,46 +511,70 @@ def unchanged_file(store: GraphStore, document_id: str) -> tuple[Path, str]:
         LookupError: If the document was not read from a file with the same id.
         ReadError: If the file is missing or changed after it was read.
     """
-    values = store.get_values(_FILES, [document_id])
-    if not values:
+    value = store.get_values(_FILES, [document_id]).get(document_id)
+    if value is None:
         raise LookupError(f"the document {document_id!r} is not a file that the graph has read")
-    (record,) = _File.all_from_bytes(values).values()
+    record = _to_file(value)
     path = Path(record.path)
     if _File.of(path, record).content != record.content:
         raise ReadError(f"{path} has changed since it was read; read it again: nodekin index")
     return path, record.content
 
 
-def _version(path: str) -> Sequence[int]:
+def _to_bytes(row: object) -> bytes:
+    return encode(row).encode("utf-8", "surrogatepass")
+
+
+def _from_bytes(value: bytes) -> Any:
+    return decode(value.decode("utf-8", "surrogatepass"))
+
+
+def _to_file(value: bytes) -> _File:
+    path, content, documents, version = _from_bytes(value)
+    return _File(path, content, {i: Stamp(*stamp) for i, stamp in documents.items()}, version)
+
+
+def _failure_row(name: str, path: Path, error: ReadError) -> bytes:
+    is_unsupported = isinstance(error, UnsupportedFilesError)
+    return _to_bytes([name, str(path), str(error), error.kind, error.skippable, is_unsupported])
+
+
+def _warn(errors: Sequence[ReadError]) -> None:
+    """Log a warning that lists skipped files."""
+    if errors:
+        files = "1 file was" if len(errors) == 1 else f"{len(errors):,} files were"
+        more = [f"and {len(errors) - _LISTED:,} more"] if len(errors) > _LISTED else []
+        logger.warning(
+            '%s skipped; graph.failures has the reasons, and NodeGraph(..., on_error="raise") '
+            "makes this an error:\n- %s",
+            files,
+            "\n- ".join([*map(str, errors[:_LISTED]), *more]),
+        )
+
+
+def _version(path: Path) -> Sequence[int]:
     """Return a file's size, inode, and modification and change times in nanoseconds.
 
     Empty if the file changed within the last two seconds: some file systems have no finer times, so
     a second change would be invisible.
     """
-    try:
-        stat = os.stat(path)
-    except OSError as error:
-        raise ReadError(f"can't read {path}: {error.strerror or error}") from error
-    last = max(stat.st_mtime_ns, stat.st_ctime_ns)
-    if time.time_ns() - last < 2_000_000_000:
+    stat = os.stat(path)
+    if time.time_ns() - max(stat.st_mtime_ns, stat.st_ctime_ns) < 2_000_000_000:
         return []
     return [stat.st_size, stat.st_ino, stat.st_mtime_ns, stat.st_ctime_ns]
 
 
 def _hash(path: Path) -> str:
-    try:
-        with path.open("rb") as file:
-            state: Any = hashlib.blake2b(digest_size=16)
-            for block in iter(lambda: file.read(1 << 20), b""):
-                state.update(block)
-    except OSError as error:
-        raise ReadError(f"can't read {path}: {error.strerror or error}") from error
-    return str(state.hexdigest())
-
-
-def _below(path: Path, folder: Path) -> bool:
-    return path == folder or folder in path.parents
+    state = hashlib.blake2b(digest_size=16)
+    with path.open("rb") as file:
+        for block in iter(lambda: file.read(1 << 20), b""):
+            state.update(block)
+    return state.hexdigest()
 
 
 def _files_below(files: Mapping[str, Path], folder: Path) -> dict[str, Path]:
-    return {i: path for i, path in files.items() if _below(path.absolute(), folder)}
+    return {i: path for i, path in files.items() if path.absolute().is_relative_to(folder)}
+
+
+def _records_below(records: Mapping[str, _File], folder: Path) -> dict[str, _File]:
+    return {i: file for i, file in records.items() if Path(file.path).is_relative_to(folder)}

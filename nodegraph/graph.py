@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from .builder import Failure, GroupBuilder, OnError
 from .corpus import Corpus, Refresh
 from .document import as_document, flatten
-from .document_files import report_changed_files, stable_document
+from .document_files import stable_document
 from .errors import explain_names, nearest_names
 from .graph_reader import GraphReader, ImportedGroups
 from .groups import PREDEFINED_STRUCTURE, GroupRegistry, GroupSummary, Scope, make_group
@@ -107,8 +107,11 @@ class NodeGraph:
                 raise TypeError(
                     f"source takes paths, not {path!r:.80}; add texts and documents with add()"
                 )
-            if self._corpus.follow(Path(path), on_error=self.on_error) is None:
-                self.add(Path(path))
+            place = Path(path).expanduser().absolute()
+            if place in self._corpus.sources():
+                self._corpus.refresh(on_error=self.on_error, only=place)
+            else:
+                self.add(place)
 
     def _set_up(self) -> None:
         """Create the attributes that are not pickled."""
@@ -181,7 +184,6 @@ class NodeGraph:
         documents = [source for source in sources if not isinstance(source, Path)]
         paths = [source for source in sources if isinstance(source, Path)]
         of_paths = iter(self._corpus.add(documents, paths, on_error=self.on_error))
-        report_changed_files(self._store, documents)
         ids = [next(of_paths) if isinstance(source, Path) else [source.id] for source in sources]
         return [i for batch in ids for i in batch]
 

@@ -15,8 +15,6 @@ from ..errors import ReadError, check_integer
 from ..locations import Layout
 from ..search_text import SearchText
 
-_EDITION = 3  # of the readers: a new number discards parsed files of an interrupted run
-
 Ocr = Callable[[Any], str]
 """Takes the image of a page (``PIL.Image.Image``), returns its text."""
 
@@ -77,11 +75,6 @@ class ReadOptions:
             raise ValueError(f"seconds must be more than 0, not {self.seconds!r}")
         if self.encoding is not None:
             check_encoding(self.encoding)
-
-    @property
-    def signature(self) -> str:
-        """The settings that affect the content of a parsed file."""
-        return f"{_EDITION} {self.encoding} {self.ocr is not None}"
 
 
 def check_encoding(name: str) -> str:

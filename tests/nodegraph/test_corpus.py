@@ -11,7 +11,6 @@ import pytest
 from node_texts import texts
 
 from nodekin.nodegraph import Document, NodeGraph, ReadError, corpus
-from nodekin.nodegraph.readers import source_files
 
 
 @pytest.fixture
@@ -91,19 +90,13 @@ def test_a_folder_that_has_moved_is_known_by_its_name(docs: Path, tmp_path: Path
         assert graph.refresh().removed == ["docs/a.txt"]
 
 
-def test_bytes_that_are_the_same_are_not_read_again(
-    docs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_refresh_reads_only_files_with_changed_bytes(docs: Path, tmp_path: Path) -> None:
     opened(docs, tmp_path).close()
-    read: list[str] = []
-    whole = source_files.documents_of
-    monkeypatch.setattr(
-        source_files, "documents_of", lambda p, i, r: read.append(i) or whole(p, i, r)
-    )
     (docs / "b.txt").touch()
     (docs / "c.txt").write_text("changed", encoding="utf-8")
     with opened(docs, tmp_path) as graph:
-        assert read == ["docs/c.txt"]
+        assert (graph.read_report.read, graph.read_report.unchanged) == (1, 2)
+        assert graph.node("docs/c.txt").text == "changed"
         graph.add(Document("by hand", id="docs/a.txt"))
         assert graph.refresh().updated == ["docs/a.txt"]  # the file has the last word
 

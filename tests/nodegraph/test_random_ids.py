@@ -1,17 +1,14 @@
-"""Documents of files that come with another id each time they are read."""
+"""Documents of files with a new random id in each run."""
 
-import logging
 import uuid
 from pathlib import Path
 from typing import Any
-
-import pytest
 
 from nodekin.nodegraph import Document, NodeGraph
 
 
 class Read:
-    """A document as LlamaIndex's reader makes it."""
+    """A document of LlamaIndex's reader."""
 
     def __init__(self, text: str, id: str | None = None, **metadata: Any) -> None:
         self.text, self.metadata, self.node_id = text, metadata, id or str(uuid.uuid4())
@@ -29,7 +26,7 @@ def folder(last: str = "two") -> list[Read]:
     ]
 
 
-def test_a_folder_that_is_read_twice_is_there_once(tmp_path: Path) -> None:
+def test_folder_with_random_ids_is_added_once(tmp_path: Path) -> None:
     for store in (None, tmp_path / "graph.db"):
         with NodeGraph(store=store, progress=False) as graph:
             ids = graph.add(folder())
@@ -42,28 +39,12 @@ def test_a_folder_that_is_read_twice_is_there_once(tmp_path: Path) -> None:
             assert graph.nodes("ROOT")[0].metadata["file_path"] == "/a.txt"
 
 
-def test_a_changed_file_is_told_and_nothing_is_lost(caplog: pytest.LogCaptureFixture) -> None:
-    graph = NodeGraph(progress=False)
-    ids = graph.add(folder())
-    assert caplog.text == ""
-    with caplog.at_level(logging.WARNING):
-        changed = graph.add(folder("two, changed"))
-    assert len(graph.nodes("ROOT")) == 5
-    (message,) = caplog.messages
-    assert "1 files were added before with another text, which stays: /b.pdf" in message
-    assert f"graph.remove(['{ids[2]}'])" in message
-    caplog.clear()
-    graph.remove(ids[2])
-    assert graph.add(folder("two, changed")) == changed
-    assert caplog.text == ""
-
-
-def test_ids_that_were_chosen_are_kept() -> None:
+def test_add_keeps_chosen_ids() -> None:
     graph = NodeGraph(progress=False)
     random = str(uuid.uuid4())
     items = [
         Read("one", "/a.txt", file_path="/a.txt"),
-        Read("two", random),  # a key of somebody's data base
+        Read("two", random),  # a database key
         Document("three", {"file_path": "/a.txt"}, id=str(uuid.uuid4())),
     ]
     ids = graph.add(items)
