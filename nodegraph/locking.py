@@ -1,4 +1,4 @@
-"""Locks of one process, and what a forked process must forget."""
+"""Locks of threads, which a forked process releases."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import threading
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, Protocol, TypeVar
+from typing import TypeVar
 
 T = TypeVar("T")
 
@@ -48,35 +48,19 @@ def with_deferred_work(call: Callable[[], T]) -> T:
             deferred.work()
 
 
-class HasLocks(Protocol):
-    """An object with state of threads that a forked process does not have."""
-
-    def after_fork(self) -> None:
-        """Forget the state of other threads."""
-
-
-_WITH_LOCKS: weakref.WeakSet[Any] = weakref.WeakSet()
-
-
-def release_after_fork(owner: HasLocks) -> None:
-    """Call ``after_fork`` in each forked process."""
-    _WITH_LOCKS.add(owner)
+_LOCKS: weakref.WeakSet[Lock] = weakref.WeakSet()
 
 
 class Lock:
     """A reentrant lock that is free in a forked process."""
 
     def __init__(self) -> None:
-        self.after_fork()
-        release_after_fork(self)
-
-    def after_fork(self) -> None:
-        """Replace the lock: the thread that held it is not in this process."""
         self._lock = threading.RLock()
+        _LOCKS.add(self)
 
     @contextmanager
     def held(self, *, wait: bool = True) -> Iterator[bool]:
-        """Hold the lock; without ``wait`` the block gets False if another thread holds it."""
+        """Hold the lock. Without ``wait`` the block gets False if another thread holds it."""
         lock = self._lock
         acquired = lock.acquire(blocking=wait)
         try:
@@ -88,8 +72,8 @@ class Lock:
 
 def _after_fork() -> None:
     turns.depth = 0
-    for owner in list(_WITH_LOCKS):
-        owner.after_fork()
+    for lock in list(_LOCKS):
+        lock._lock = threading.RLock()  # the thread that held it is not in this process
 
 
 if hasattr(os, "register_at_fork"):  # Windows has no fork

@@ -13,10 +13,10 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache, partial
 from typing import IO, Any, cast
 
 from ..errors import check_integer
-from ..locking import release_after_fork
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,13 +37,12 @@ class ProcessWorkers:
     """Processes for a function that may crash, hang, grow or read hostile data.
 
     Processes start on demand, and run until ``close``. Each calling thread uses one process. A
-    process that crashes is replaced and the call is repeated once; a call that takes too long is
-    not repeated. Results are plain data: nothing that a process sends is executed. Output of the
+    process that crashes is replaced and the call is repeated once. A call that takes too long is
+    not repeated. Results are plain data: no code from a process is executed. Output of the
     function is dropped.
 
     A process does not import the main program, so that ``if __name__ == "__main__"`` is not
-    needed. Numerical libraries get a share of the cores unless
-    ``OMP_NUM_THREADS`` and the like are set.
+    needed.
 
     Args:
         function: A function of a module with one argument, or another object that can be pickled.
@@ -62,22 +61,12 @@ class ProcessWorkers:
         limits: Limits,
         answer: Callable[[Any], Any] | None = None,
     ) -> None:
-        self._function = pickle.dumps(function)
-        self._count = check_integer(count, "count", 1)
-        self._limits = limits
+        check_integer(count, "count", 1)
+        self._start = partial(_Process, pickle.dumps(function), limits)
         self._answer = answer
-        self._set_up()
-        release_after_fork(self)
-
-    def _set_up(self) -> None:
-        self._free = threading.BoundedSemaphore(self._count)
-        self._lock = threading.Lock()
+        self._free = threading.BoundedSemaphore(count)
         self._idle: list[_Process] = []
         self._started: set[_Process] = set()
-
-    def after_fork(self) -> None:
-        """Leave the processes to the parent process."""
-        self._set_up()
 
     def call(self, argument: object) -> Any:
         """Return the function's result.
@@ -86,7 +75,7 @@ class ProcessWorkers:
             TimeoutError: If the call takes too long.
             ChildProcessError: If the process ends before it replies.
             RuntimeError: If the function raises.
-            UnpicklingError: If the result is more than plain data.
+            UnpicklingError: If the result is not plain data.
         """
         with self._free:
             try:
@@ -95,42 +84,31 @@ class ProcessWorkers:
                 return self._attempt(argument)
 
     def _attempt(self, argument: object) -> Any:
-        with self._lock:
-            worker = self._idle.pop() if self._idle else None
-        if worker is None:
-            worker = _Process(self._function, self._count, self._limits)
-            with self._lock:
-                self._started.add(worker)
+        try:
+            worker = self._idle.pop()
+        except IndexError:
+            worker = self._start()
+            self._started.add(worker)
         try:
             kind, value = worker.exchange(pickle.dumps(argument))
             while kind == "question":
-                kind, value = worker.exchange(pickle.dumps(self._answered(value)))
-            return _result((kind, value))
+                kind, value = worker.exchange(_outcome(self._answer, value))
+            return _result(kind, value)
         except _CrashError as error:
             if worker not in self._started:  # ended by ``close``
                 raise ChildProcessError(str(error)) from error
             raise
         finally:
-            with self._lock:
-                if worker.ended:
-                    self._started.discard(worker)
-                elif worker in self._started:
-                    self._idle.append(worker)
-
-    def _answered(self, question: object) -> tuple[str, Any]:
-        try:
-            if self._answer is None:
-                raise TypeError("the caller answers no questions")
-            return "value", self._answer(question)
-        except Exception as error:
-            return _error_message(error)
+            if worker.ended:
+                self._started.discard(worker)
+            elif worker in self._started:
+                self._idle.append(worker)
 
     def close(self) -> None:
         """End the processes, also during calls. The next call starts new processes."""
-        with self._lock:
-            workers = list(self._started)
-            self._started.clear()
-            self._idle.clear()
+        workers = list(self._started)
+        self._started.clear()
+        self._idle.clear()
         for worker in workers:
             worker.close()
 
@@ -146,18 +124,21 @@ class _CrashError(ChildProcessError):
 
 
 class _PlainUnpickler(pickle.Unpickler):
-    """An unpickler of texts, numbers, lists and the like, which executes nothing."""
+    """An unpickler of texts, numbers, lists and the like, which executes no code."""
 
     def find_class(self, module: str, name: str) -> Any:
         raise pickle.UnpicklingError(f"a process sent more than plain data: {module}.{name}")
 
 
-def _error_message(error: BaseException) -> tuple[str, str]:
-    return "error", f"{type(error).__name__}: {error}"
+def _outcome(function: Any, argument: object) -> bytes:
+    """Call a function, and pickle its result or error."""
+    try:
+        return pickle.dumps(("value", function(argument)))
+    except Exception as error:
+        return pickle.dumps(("error", f"{type(error).__name__}: {error}"))
 
 
-def _result(reply: tuple[str, Any]) -> Any:
-    kind, value = reply
+def _result(kind: str, value: Any) -> Any:
     if kind == "error":
         raise RuntimeError(value)
     return value
@@ -171,9 +152,9 @@ _PROGRAM = (
 
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 
-_START_SECONDS = 300  # for the first call, which loads the function
+_START_SECONDS = 300  # real time of the first call, which imports the function's modules
 
-_START_CPU_SECONDS = 30  # the same in processor time
+_START_CPU_SECONDS = 30
 
 _WAITING = 12  # real time per processor time, on a busy machine
 
@@ -181,25 +162,25 @@ _WAITING = 12  # real time per processor time, on a busy machine
 class _Process:
     """A process, connected by pipes."""
 
-    def __init__(self, function: bytes, count: int, limits: Limits) -> None:
+    def __init__(self, function: bytes, limits: Limits) -> None:
         paths = os.pathsep.join(path or os.getcwd() for path in sys.path)
-        share = str(max(1, available_cores() // count))
         self.ended = False
         self._limits = limits
         self._seconds = max(_START_SECONDS, _WAITING * limits.seconds)
-        self._function: bytes | None = function
         self._process = subprocess.Popen(
             [sys.executable, "-c", _PROGRAM, str(limits.seconds), str(limits.memory_bytes)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            env={**dict.fromkeys(_THREADS, share), **os.environ, "PYTHONPATH": paths},
+            env={**dict.fromkeys(_THREADS, "1"), **os.environ, "PYTHONPATH": paths},
             start_new_session=True,  # Ctrl-C interrupts the program only
         )
         self._requests = cast("IO[bytes]", self._process.stdin)
         self._replies = cast("IO[bytes]", self._process.stdout)
+        with contextlib.suppress(OSError):  # the process has ended: the first call fails
+            _write(self._requests, function)
 
-    def exchange(self, message: bytes) -> Any:
+    def exchange(self, message: bytes) -> tuple[str, Any]:
         """Send a message and return the reply.
 
         Raises:
@@ -207,30 +188,29 @@ class _Process:
             _CrashError: If the process has ended.
         """
         reply = None
-        begun, seconds = time.monotonic(), self._seconds
-        timer = threading.Timer(seconds, self._process.kill)
+        timeout = time.monotonic() + self._seconds
+        timer = threading.Timer(self._seconds, self._process.kill)
         timer.daemon = True
         timer.start()
         try:
-            if self._function is not None:
-                _write(self._requests, self._function)
-                self._function = None
             _write(self._requests, message)
             reply = _read(self._replies)
         except (OSError, ValueError):  # the process has ended, or was closed
             pass
         finally:
             timer.cancel()
-        if reply is not None:
-            self._seconds = _WAITING * self._limits.seconds
-            return _PlainUnpickler(io.BytesIO(reply)).load()
-        status = self._process.wait()
-        self.close()
-        if -status == getattr(signal, "SIGPROF", None):
-            raise TimeoutError(f"it took more than {self._limits.seconds:g} seconds")
-        if time.monotonic() - begun >= seconds:
-            raise TimeoutError(f"it took more than {seconds:g} seconds")
-        raise _CrashError(f"the process that worked on it ended {_how(status)}")
+        if reply is None:
+            status = self._process.wait()
+            self.close()
+            if status == -getattr(signal, "SIGPROF", 0):
+                raise TimeoutError(f"it took more than {self._limits.seconds:g} seconds")
+            if time.monotonic() >= timeout:
+                raise TimeoutError(f"it took more than {self._seconds:g} seconds")
+            ended = f"with status {status}" if status >= 0 else f"by {signal.Signals(-status).name}"
+            raise _CrashError(f"the process that worked on it ended {ended}")
+        self._seconds = _WAITING * self._limits.seconds
+        kind, value = _PlainUnpickler(io.BytesIO(reply)).load()
+        return kind, value
 
     def close(self) -> None:
         """End the process, also during a call."""
@@ -248,17 +228,8 @@ def available_cores() -> int:
     return len(affinity(0)) if affinity else os.cpu_count() or 1
 
 
-def _how(status: int) -> str:
-    if status >= 0:
-        return f"with status {status}"
-    name = signal.Signals(-status).name if -status in list(signal.Signals) else f"signal {-status}"
-    may = ", as the system sends it where memory runs out" if name == "SIGKILL" else ""
-    return f"by {name}{may}"
-
-
 def _write(stream: IO[bytes], message: bytes) -> None:
-    stream.write(len(message).to_bytes(8, "big"))
-    stream.write(message)
+    stream.write(len(message).to_bytes(8, "big") + message)
     stream.flush()
 
 
@@ -308,20 +279,17 @@ def main() -> None:
         if (answer := _read(requests)) is None:
             raise EOFError("the process that called has ended")
         _end_after(seconds)
-        return _result(pickle.loads(answer))
+        return _result(*pickle.loads(answer))
 
     global _ask
     _ask = ask
-    function: Callable[[Any], Any] | None = None
-    pickled = _read(requests)
-    while pickled and (message := _read(requests)) is not None:
-        _end_after(seconds if function else max(_START_CPU_SECONDS, seconds))
-        try:
-            function = function or pickle.loads(pickled)
-            reply = pickle.dumps(("value", function(pickle.loads(message))))
-        except BaseException as error:  # some parsers' errors do not derive from Exception
-            reply = pickle.dumps(_error_message(error))
-        send(reply)
+    load = cache(pickle.loads)
+    function = _read(requests) or b""
+    limit = max(_START_CPU_SECONDS, seconds)
+    while (message := _read(requests)) is not None:
+        _end_after(limit)
+        send(_outcome(lambda call: load(function)(pickle.loads(call)), message))
+        limit = seconds
 
 
 def _end_with_parent(parent: int) -> None:

@@ -63,7 +63,7 @@ def test_process_keeps_function_until_close() -> None:
 def test_crash_raises_child_process_error() -> None:
     with ProcessWorkers(crash_on_request, 1, LIMITS) as workers:
         assert workers.call("a") == "a"
-        with pytest.raises(ChildProcessError, match="ended by SIGKILL, as the system sends it"):
+        with pytest.raises(ChildProcessError, match="ended by SIGKILL"):
             workers.call("crash")
         with pytest.raises(ChildProcessError, match="ended with status 3"):
             workers.call("exit")
@@ -77,7 +77,7 @@ def test_function_that_raises_leaves_process_running() -> None:
         assert workers.call("a") == "a"
 
 
-def test_output_and_input_are_no_messages(capfd: pytest.CaptureFixture[str]) -> None:
+def test_printed_output_is_not_a_reply(capfd: pytest.CaptureFixture[str]) -> None:
     with ProcessWorkers(crash_on_request, 1, LIMITS) as workers:
         assert workers.call("print") == "''"
     assert capfd.readouterr() == ("", "")
@@ -89,17 +89,11 @@ def test_caller_answers_questions() -> None:
         with pytest.raises(RuntimeError, match="ZeroDivisionError"):
             workers.call(0)
         assert workers.call(2) == [5, 3]
-    nothing_answers = pytest.raises(RuntimeError, match="the caller answers no questions")
-    with ProcessWorkers(ask_twice, 1, LIMITS) as workers, nothing_answers:
-        workers.call(1)
 
 
-def test_unpicklable_function_raises() -> None:
+def test_invalid_function_or_count_raises() -> None:
     with pytest.raises((TypeError, AttributeError)):  # depends on the Python version
         ProcessWorkers(lambda argument: argument, 1, LIMITS)
-
-
-def test_count_below_one_raises() -> None:
     with pytest.raises(ValueError, match="count must be 1 or more, not 0"):
         ProcessWorkers(process_of, 0, LIMITS)
 
