@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cache, partial
-from html.parser import HTMLParser
+from html import unescape
 from pathlib import Path
 from typing import Any, overload
 
@@ -35,74 +35,86 @@ _FILE_FIELDS = frozenset(
 """Metadata fields of loaders that are replaced by the attributes of the file."""
 
 
-def as_reader(reader: object) -> Callable[[Path], Document | str | Iterable[Document]]:
-    """Return a reader of any supported kind as a function from a path.
+Reader = Callable[[Path], "Iterable[Document] | Document | str"]
+"""A function from a path to a text, a document, or documents with ids unique in the file."""
+
+
+def as_reader(reader: object) -> Reader:
+    """Return a reader of any supported kind as a function, which is pickled with the reader.
 
     Raises:
         TypeError: If the reader is not supported.
     """
-    if isinstance(reader, type):
-        if hasattr(reader, "lazy_load") or (
-            hasattr(reader, "load") and not hasattr(reader, "load_data")
-        ):
-            return lambda path: _documents(_loaded(reader(str(path))))
-        if hasattr(reader, "load_data") or hasattr(reader, "convert"):
-            return as_reader(reader())
-    if callable(load := getattr(reader, "load_data", None)):  # LlamaIndex
-        return lambda path: _documents(_load_data(load, path))
-    if callable(convert := getattr(reader, "convert", None)):  # Docling, MarkItDown
-        return lambda path: _converted(convert(path))
-    if callable(getattr(reader, "lazy_load", None)) or callable(getattr(reader, "load", None)):
+    if isinstance(reader, type) and hasattr(reader, "load") and not hasattr(reader, "load_data"):
+        return partial(_read_by_loader, reader)
+    if isinstance(reader, type) and (hasattr(reader, "load_data") or hasattr(reader, "convert")):
+        return partial(_read_by_instance, reader)
+    if hasattr(reader, "load_data"):
+        return partial(_read_by_llama_index, reader)
+    if hasattr(reader, "convert"):
+        return partial(_convert, reader)
+    if hasattr(reader, "load") and not isinstance(reader, type):
         raise TypeError(
             f"{type(reader).__name__} loads the one file that it was made for: register its class "
             "instead, or a function that makes one: "
             f'register_reader("*.msg", lambda path: {type(reader).__name__}(str(path)))'
         )
     if callable(reader):
-        call: Callable[[Any], Any] = reader
-        return lambda path: _anything(_called(call, path))
+        return partial(_call, reader)
     raise TypeError(
         "a reader is a function from a path to a text or documents, a LangChain loader class or a "
         f"LlamaIndex reader, not {reader!r:.80}"
     )
 
 
-def _called(call: Callable[..., Any], path: Path) -> Any:
-    """Call a function with the path. ``unstructured`` requires the keyword ``filename``."""
+def _read_by_loader(loader: Any, path: Path) -> Document | list[Document]:
+    return _documents(loader(str(path)).load())
+
+
+@cache
+def _instance(reader: Any) -> Reader:
+    return as_reader(reader())
+
+
+def _read_by_instance(reader: Any, path: Path) -> Any:
+    return _instance(reader)(path)
+
+
+def _read_by_llama_index(reader: Any, path: Path) -> Document | list[Document]:
+    return _documents(reader.load_data(path))
+
+
+def _convert(converter: Any, path: Path) -> str:
+    """Return the Markdown of a Docling or MarkItDown converter."""
+    result = converter.convert(path)
+    document = getattr(result, "document", result)
+    if callable(export := getattr(document, "export_to_markdown", None)):  # Docling
+        return str(export())
+    for name in ("markdown", "text_content"):  # MarkItDown
+        if isinstance(text := getattr(document, name, None), str):
+            return text
+    raise TypeError(f"a converter returned {type(result).__name__}, of which no text is known")
+
+
+def _call(function: Callable[..., Any], path: Path) -> Any:
+    """Return the result of a function. ``unstructured`` requires the keyword ``filename``."""
     try:
-        parameters = [*inspect.signature(call).parameters]
+        parameters = [*inspect.signature(function).parameters]
     except (TypeError, ValueError):
         parameters = []
-    return call(filename=str(path)) if parameters[:1] == ["filename"] else call(path)
-
-
-def _load_data(load: Callable[..., Any], path: Path) -> Any:
-    """Call the method of a LlamaIndex reader. Some readers take a list of files."""
-    parameters = inspect.signature(load).parameters
-    if "input_files" in parameters:
-        return load(input_files=[str(path)])
-    for name in ("file", "file_path", "input_file"):
-        if name in parameters:
-            return load(**{name: path})
-    return load(path)
-
-
-def _loaded(loader: Any) -> Any:
-    return loader.lazy_load() if hasattr(loader, "lazy_load") else loader.load()
-
-
-def _anything(read: Any) -> Any:
-    if hasattr(read, "lazy_load") or hasattr(read, "load"):
-        return _documents(_loaded(read))
-    if isinstance(read, Sequence) and not isinstance(read, str) and read:
-        if all(hasattr(item, "category") and hasattr(item, "text") for item in read):
-            return _elements(read)
-        return _documents(read)
-    return read
+    has_keyword = parameters[:1] == ["filename"]
+    read = function(filename=str(path)) if has_keyword else function(path)
+    if hasattr(read, "load"):  # a LangChain loader
+        return _documents(read.load())
+    if not isinstance(read, Sequence) or isinstance(read, str) or not read:
+        return read
+    if all(hasattr(item, "category") and hasattr(item, "text") for item in read):
+        return _elements(read)
+    return _documents(read)
 
 
 def _documents(read: Iterable[Any]) -> Document | list[Document]:
-    """Return the documents of a loader, with numbers as ids if there are several."""
+    """Return the documents of a loader. The ids of several documents are numbers."""
     documents = [as_document(item) for item in read]
     numbered = [
         Document(
@@ -116,42 +128,11 @@ def _documents(read: Iterable[Any]) -> Document | list[Document]:
     return numbered[0] if len(numbered) == 1 else numbered
 
 
-def _converted(result: Any) -> Document | str:
-    """Return the Markdown of a converter's result."""
-    document = getattr(result, "document", result)
-    if callable(export := getattr(document, "export_to_markdown", None)):  # Docling
-        return str(export())
-    for name in ("markdown", "text_content"):  # MarkItDown
-        if isinstance(text := getattr(document, name, None), str):
-            return text
-    raise TypeError(f"a converter returned {type(result).__name__}, of which no text is known")
+_TAG = re.compile(r"<[^>]*>")
 
+_CELL = re.compile(r"<t[dh]\b[^>]*>(.*?)(?=</?t[dhr]\b|</table|$)", re.S)
 
-class _TableCells(HTMLParser):
-    """A parser that collects the rows of an HTML table."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.rows: list[list[str]] = []
-
-    def handle_starttag(self, tag: str, attrs: object) -> None:
-        if tag == "tr":
-            self.rows.append([])
-        elif tag in ("td", "th") and self.rows:
-            self.rows[-1].append("")
-
-    def handle_data(self, data: str) -> None:
-        if self.rows and self.rows[-1]:
-            self.rows[-1][-1] += data
-
-
-def _table(html: str) -> str:
-    cells = _TableCells()
-    cells.feed(html)
-    return markdown_table(cells.rows)
-
-
-_LEVELS = {"Title": "#", "Header": "##"}
+_MARKS = {"Title": "# ", "Header": "## ", "ListItem": "- "}
 
 
 def _elements(elements: Sequence[Any]) -> str:
@@ -163,15 +144,12 @@ def _elements(elements: Sequence[Any]) -> str:
         if page is not None and number is not None and number != page:
             blocks.append("\f")
         page = number if number is not None else page
-        category, text = str(element.category), str(element.text)
         html = getattr(metadata, "text_as_html", None)
-        if category == "Table" and html:
-            text = _table(html)
-        elif category in _LEVELS:
-            text = f"{_LEVELS[category]} {text}"
-        elif category == "ListItem":
-            text = f"- {text}"
-        blocks.append(text)
+        if element.category == "Table" and html:
+            rows = [_CELL.findall(row) for row in html.split("<tr")[1:]]
+            blocks.append(markdown_table([[unescape(_TAG.sub("", c)) for c in r] for r in rows]))
+        else:
+            blocks.append(f"{_MARKS.get(str(element.category), '')}{element.text}")
     return "\n\n".join(blocks)
 
 
@@ -358,21 +336,16 @@ def _reads_as_text(path: Path) -> bool:
     return bool(text.strip()) and all(c >= " " or c in "\t\n\r\f\x1b" for c in text)
 
 
-_NOT_DOCUMENTS = (
-    (b"PK\x03\x04", "archive"),
-    (b"\x1f\x8b", "archive"),
-    (b"BZh", "archive"),
-    (b"\xfd7zXZ\x00", "archive"),
-    (b"7z\xbc\xaf'\x1c", "archive"),
-    (b"Rar!", "archive"),
-    (b"\x28\xb5\x2f\xfd", "archive"),
-    (b"\x89PNG", "picture"),
-    (b"\xff\xd8\xff", "picture"),
-    (b"GIF8", "picture"),
-    (b"\x7fELF", "program file"),
-    (b"MZ", "program file"),
-    (b"SQLite format 3\x00", "database"),
-)
+_NOT_DOCUMENTS = {
+    "archive": (
+        *(b"PK\x03\x04", b"\x1f\x8b", b"BZh", b"\xfd7zXZ\x00", b"7z\xbc\xaf'\x1c", b"Rar!"),
+        b"\x28\xb5\x2f\xfd",
+    ),
+    "picture": (b"\x89PNG", b"\xff\xd8\xff", b"GIF8"),
+    "program file": (b"\x7fELF", b"MZ"),
+    "database": (b"SQLite format 3\x00",),
+}
+"""The first bytes of files that are not documents, by kind."""
 
 
 def format_of(path: Path) -> FileFormat | None:
@@ -394,7 +367,7 @@ def format_of(path: Path) -> FileFormat | None:
             return file_format
     if by_name is None:
         return TEXT if _reads_as_text(path) else None
-    kind = next((kind for magic, kind in _NOT_DOCUMENTS if head.startswith(magic)), None)
+    kind = next((kind for kind, magic in _NOT_DOCUMENTS.items() if head.startswith(magic)), None)
     if kind is not None and (by_name.binary or b"\0" in head):
         raise ReadError(
             f"{path} is {'an' if kind[0] in 'aeiou' else 'a'} {kind}, which is not opened",
@@ -414,23 +387,17 @@ def format_of(path: Path) -> FileFormat | None:
     )
 
 
-Reader = Callable[[Path], "Iterable[Document] | Document | str"]
-"""A function from a path to a text, a document, or documents with ids unique in the file."""
-
-
 @dataclass(slots=True)
 class RegisteredReader:
     """A reader that the program or a package has registered.
 
     Attributes:
         pattern: The pattern of file names.
-        reader: The registered object.
-        read: Reads a file with the reader.
+        read: Reads a file.
         isolated: Whether the reader runs in another process. None: if possible.
     """
 
     pattern: str
-    reader: object
     read: Reader
     isolated: bool | None = None
 
@@ -447,7 +414,7 @@ class RegisteredReader:
         if self.isolated is False:
             return None
         try:
-            data = pickle.dumps(self.reader)
+            data = pickle.dumps(self.read)
             reason = "it is part of the main program" if b"__main__" in data else ""
         except Exception as error:  # possibly from methods of the reader
             data, reason = b"", f"{type(error).__name__}: {error}"
@@ -514,13 +481,13 @@ def register_reader(
         pattern, reader = arguments
         if not any(c in pattern for c in "*?[") and "." not in pattern[1:]:
             pattern = f"*{_suffix(pattern)}"
-        _put(RegisteredReader(pattern.lower(), reader, as_reader(reader), isolated))
+        _put(RegisteredReader(pattern.lower(), as_reader(reader), isolated))
         return None
     suffixes = [_suffix(suffix) for suffix in arguments]
 
     def register(reader: Reader) -> Reader:
         for suffix in suffixes:
-            _put(RegisteredReader(f"*{suffix}", reader, reader, isolated))
+            _put(RegisteredReader(f"*{suffix}", reader, isolated))
         return reader
 
     return register
@@ -540,7 +507,7 @@ def _put(reader: RegisteredReader) -> None:
 @cache
 def _of_packages() -> Sequence[RegisteredReader]:
     return [
-        RegisteredReader(f"*{suffix}", reader, as_reader(reader))
+        RegisteredReader(f"*{suffix}", as_reader(reader))
         for suffix, reader in _plugins()[1].items()
     ]
 
@@ -560,29 +527,6 @@ def find_reader(path: Path) -> RegisteredReader | FileFormat | None:
         OSError: If the file can't be opened.
     """
     return registered_reader(path) or format_of(path)
-
-
-def readers_to_send() -> list[tuple[str, bytes]]:
-    """Return the patterns and pickles of readers for other processes, in order."""
-    pairs = ((reader.pattern, reader.pickled()) for reader in _READERS.values())
-    return [(pattern, data) for pattern, data in pairs if data]
-
-
-def receive_readers(sent: Iterable[tuple[str, bytes]]) -> None:
-    """Register readers from another process. A reader that can't be loaded raises when called."""
-    for pattern, data in sent:
-        try:
-            reader = as_reader(pickle.loads(data))
-        except Exception as error:  # from a module that the reader imports
-            reader = partial(_raise_unloadable, f"{type(error).__name__}: {error}")
-        _put(RegisteredReader(pattern, None, reader))
-
-
-def _raise_unloadable(reason: str, path: Path) -> str:
-    raise ReadError(
-        f"can't read {path}: its process can't load its reader: {reason}; register the reader with "
-        "isolated=False"
-    )
 
 
 def supported_suffixes() -> list[str]:

@@ -4,29 +4,27 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import pickle
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import replace
+from functools import cache, partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from ..codec import decode, encode
 from ..errors import ReadError, nearest_names
 from ..workers.process_workers import Limits, ProcessWorkers, ask_caller, available_cores
 from .formats import (
     FileFormat,
+    Reader,
     RegisteredReader,
     find_reader,
+    format_of,
     how_to_read_more,
-    readers_to_send,
-    receive_readers,
     supported_suffixes,
 )
-from .source_files import Ocr, ReadOptions, Records, SourceFile
-
-K = TypeVar("K")
+from .source_files import Ocr, ReadOptions, Records, SourceFile, records_of
 
 
 def read_files(
@@ -35,34 +33,57 @@ def read_files(
     """Read files, and yield their ids with their records or errors.
 
     The third value is whether another process parsed the file. Such files come last, as soon as
-    they are ready.
+    they are ready. Files that are not parsed when the iterator is closed are canceled.
     """
     unisolated: dict[str, RegisteredReader | FileFormat] = {}
-    isolated: list[tuple[str, Path]] = []
+    isolated: dict[str, bytes] = {}  # pickled registered readers, or empty
     for file_id, path in files.items():
         try:
-            reader, is_isolated = _reader(path, options)
+            reader = _reader(path, options)
         except ReadError as error:
             yield file_id, error, False
             continue
-        if is_isolated:
-            isolated.append((file_id, path))
+        if isinstance(reader, FileFormat):
+            pickled = b"" if reader.isolated else None
         else:
+            pickled = reader.pickled()
+        if pickled is None:
             unisolated[file_id] = reader
+        else:
+            isolated[file_id] = pickled
 
-    with parsing(isolated, options) as parsed:
+    count = max(1, min(len(isolated), options.workers or available_cores()))
+    memory_bytes = options.memory_bytes or _share_of_memory(count)
+    options = replace(options, memory_bytes=memory_bytes)
+    workers = ProcessWorkers(
+        partial(parse_file, replace(options, ocr=None), options.ocr is not None),
+        count,
+        Limits(options.seconds, memory_bytes),
+        partial(_recognize, options.ocr) if options.ocr else None,
+    )
+    pool = ThreadPoolExecutor(count, "nodekin reading")
+    futures = {
+        pool.submit(_parsed, workers.call, files[file_id], pickled, options): file_id
+        for file_id, pickled in isolated.items()
+    }
+    try:
         for file_id, reader in unisolated.items():
             yield file_id, _read_here(files[file_id], reader, options), False
-        for file_id, read in parsed:
-            yield file_id, read, True
+        for future in as_completed(futures):
+            yield futures[future], future.result(), True
+    finally:
+        for future in futures:
+            future.cancel()
+        workers.close()
+        pool.shutdown()
+        workers.close()  # a call that was starting may have started a process
 
 
-def _reader(path: Path, options: ReadOptions) -> tuple[RegisteredReader | FileFormat, bool]:
-    """Return the reader of a file, and whether it runs in another process.
+def _reader(path: Path, options: ReadOptions) -> RegisteredReader | FileFormat:
+    """Return the reader of a file.
 
     Raises:
         ReadError: If the file has no reader.
-        TypeError: If a reader with ``isolated=True`` can't be pickled.
     """
     try:
         size = path.stat().st_size
@@ -83,9 +104,7 @@ def _reader(path: Path, options: ReadOptions) -> tuple[RegisteredReader | FileFo
             f'@register_reader("{path.suffix or ".txt"}"), or give the text itself',
             "without a reader",
         )
-    if isinstance(reader, FileFormat):
-        return reader, reader.isolated
-    return reader, reader.pickled() is not None
+    return reader
 
 
 def _read_here(
@@ -107,42 +126,6 @@ def _unreadable(path: Path, error: Exception) -> ReadError:
     return ReadError(f"can't read {path}: {type(error).__name__}: {error}")
 
 
-@contextmanager
-def parsing(
-    files: Sequence[tuple[K, Path]], options: ReadOptions
-) -> Iterator[Iterator[tuple[K, Records | ReadError]]]:
-    """Parse files on all cores, and yield the results in order of completion.
-
-    Files that are not parsed at the end of the block are canceled.
-
-    Args:
-        files: Pairs of a key and a file.
-        options: The options for reading.
-    """
-    if not files:
-        yield iter(())
-        return
-    count = min(len(files), options.workers or available_cores())
-    memory_bytes = options.memory_bytes or _share_of_memory(count)
-    options = replace(options, memory_bytes=memory_bytes)
-    workers = ProcessWorkers(
-        FileParser(replace(options, ocr=None), tuple(readers_to_send()), options.ocr is not None),
-        count,
-        Limits(options.seconds, memory_bytes),
-        partial(_recognize, options.ocr) if options.ocr else None,
-    )
-    pool = ThreadPoolExecutor(count, "nodekin reading")
-    futures = {pool.submit(_parsed, workers.call, path, options): key for key, path in files}
-    try:
-        yield ((futures[future], future.result()) for future in as_completed(futures))
-    finally:
-        for future in futures:
-            future.cancel()
-        workers.close()
-        pool.shutdown()
-        workers.close()  # a call that was starting may have started a process
-
-
 MEMORY_BYTES = 512 * 2**20
 """Default memory of a parser."""
 
@@ -157,11 +140,14 @@ def _share_of_memory(count: int) -> int:
 
 
 def _parsed(
-    parse: Callable[[str], list[Any]], path: Path, options: ReadOptions
+    parse: Callable[[tuple[str, bytes]], list[Any]],
+    path: Path,
+    pickled: bytes,
+    options: ReadOptions,
 ) -> Records | ReadError:
     """Return the records of a file, or its error."""
     try:
-        kind, *values = parse(str(path))
+        kind, *values = parse((str(path), pickled))
     except TimeoutError:
         return ReadError(
             f"can't read {path}: its parser took more than {options.seconds:g} seconds; "
@@ -191,62 +177,60 @@ def _recognize(ocr: Ocr, image: bytes) -> str:
         return str(ocr(picture))
 
 
-@dataclass(frozen=True)
-class FileParser:
-    """The function that reads files in other processes.
+def parse_file(options: ReadOptions, has_ocr: bool, file: tuple[str, bytes]) -> list[Any]:
+    """Return the records or the error of a file as plain data. Runs in another process.
 
-    Attributes:
+    Args:
         options: The options for reading.
-        readers: Pickled readers of the program, with patterns.
         has_ocr: Whether the caller has an OCR function.
+        file: The path, and the pickled registered reader; empty for the reader of the format.
     """
+    path, pickled = file
 
-    options: ReadOptions
-    readers: tuple[tuple[str, bytes], ...]
-    has_ocr: bool
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return _received, (self.options, self.readers, self.has_ocr)
-
-    def __call__(self, file: str) -> list[Any]:
-        """Return the records or the error of a file, as plain data."""
-
-        def ocr(image: bytes) -> str:
-            try:
-                return str(ask_caller(image))
-            except Exception as error:  # from the user's function
-                reason = f"ocr failed on a page: {error}"
-                raise ReadError(f"can't read {file}: {reason}") from error
-
-        source = SourceFile(Path(file), self.options, ocr if self.has_ocr else None)
+    def ocr(image: bytes) -> str:
         try:
-            reader = find_reader(source.path)
+            return str(ask_caller(image))
+        except Exception as error:  # from the user's function
+            raise ReadError(f"can't read {path}: ocr failed on a page: {error}") from error
+
+    try:
+        if pickled:
+            records = records_of(_loaded(pickled, path)(Path(path)))
+        else:
+            reader = format_of(Path(path))
             if reader is None:
-                raise ReadError(f"{file} has no format that is known here")
-            records = reader.records(source)
-            try:
-                return ["read", encode(records)]
-            except TypeError as error:  # metadata of an unsupported class
-                remedy = "or register its reader with isolated=False"
-                return ["error", f"can't read {file}: {error}; {remedy}", "damaged", False]
-        except ReadError as error:
-            return ["error", str(error), error.kind, error.skippable]
-        except MemoryError:
-            message = (
-                f"can't read {file}: it takes more memory than "
-                f"ReadOptions(memory_bytes={self.options.memory_bytes})"
-            )
-            return ["error", message, "too large for the memory limit", False]
-        except OSError as error:
-            return ["error", f"can't read {file}: {error.strerror or error}", "unreadable", False]
-        except BaseException as error:  # some parsers' errors do not derive from Exception
-            reason = " ".join(str(error).split())[:300]
-            message = f"can't read {file}: {type(error).__name__}: {reason}"
-            return ["error", message, "damaged", False]
+                raise ReadError(f"{path} has no format that is known here")
+            records = reader.records(SourceFile(Path(path), options, ocr if has_ocr else None))
+        try:
+            return ["read", encode(records)]
+        except TypeError as error:  # metadata of an unsupported class
+            remedy = "or register its reader with isolated=False"
+            return ["error", f"can't read {path}: {error}; {remedy}", "damaged", False]
+    except ReadError as error:
+        return ["error", str(error), error.kind, error.skippable]
+    except MemoryError:
+        message = (
+            f"can't read {path}: it takes more memory than "
+            f"ReadOptions(memory_bytes={options.memory_bytes})"
+        )
+        return ["error", message, "too large for the memory limit", False]
+    except OSError as error:
+        return ["error", f"can't read {path}: {error.strerror or error}", "unreadable", False]
+    except BaseException as error:  # some parsers' errors do not derive from Exception
+        reason = " ".join(str(error).split())[:300]
+        message = f"can't read {path}: {type(error).__name__}: {reason}"
+        return ["error", message, "damaged", False]
 
 
-def _received(
-    options: ReadOptions, readers: Sequence[tuple[str, bytes]], has_ocr: bool
-) -> FileParser:
-    receive_readers(readers)
-    return FileParser(options, tuple(readers), has_ocr)
+_unpickled = cache(pickle.loads)
+
+
+def _loaded(data: bytes, path: str) -> Reader:
+    try:
+        reader: Reader = _unpickled(data)
+    except Exception as error:  # from a module that the reader imports
+        raise ReadError(
+            f"can't read {path}: its process can't load its reader: {type(error).__name__}: "
+            f"{error}; register the reader with isolated=False"
+        ) from error
+    return reader

@@ -1,4 +1,4 @@
-"""Readers of others for a pattern: LangChain, LlamaIndex, Docling, unstructured."""
+"""Registered readers of other libraries: LangChain, LlamaIndex, Docling, unstructured."""
 
 import os
 import re
@@ -24,7 +24,6 @@ from nodekin.nodegraph import (
     register_reader,
 )
 from nodekin.nodegraph.readers import formats
-from nodekin.nodegraph.readers.formats import as_reader
 
 
 @pytest.fixture(autouse=True)
@@ -45,7 +44,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 class MessageLoader(BaseLoader):
-    """A loader as LangChain's users write them."""
+    """A custom loader of LangChain."""
 
     def __init__(self, file_path: str) -> None:
         self.file_path = file_path
@@ -56,7 +55,7 @@ class MessageLoader(BaseLoader):
 
 
 class TwoPages(BaseReader):
-    """A reader as LlamaIndex's users write them."""
+    """A custom reader of LlamaIndex."""
 
     def load_data(self, file: Path, extra_info: dict | None = None):
         return [
@@ -71,64 +70,50 @@ def read(folder: Path) -> dict[str, str]:
     return {node.id: node.text for node in graph.nodes("ROOT")}
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("pattern", "loader"),
-    [
-        *((pattern, MessageLoader) for pattern in ("*.msg", ".msg", "a.*", "A.MSG")),
-        ("*.msg", lambda path: MessageLoader(str(path))),
-    ],
-)
-def test_a_loader_of_langchain(folder: Path, pattern: str, loader) -> None:
-    register_reader(pattern, loader)
-    graph = NodeGraph(folder, progress=False)
-    node = graph.node("docs/a.msg")
-    assert (node.text, node.metadata["subject"]) == ("Tea is a drink.", "Subject: Tea")
-    assert node.metadata["file_name"] == "a.msg"
-    assert graph.node("docs/b.txt").text == "Plain."
-
-
-def test_langchains_own_loader_replaces_ours(folder: Path) -> None:
-    register_reader("*.txt", TextLoader)
-    register_reader("*.msg", TextLoader)
-    assert read(folder) == {"docs/a.msg": "Subject: Tea\nTea is a drink.", "docs/b.txt": "Plain."}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("reader", [TwoPages, TwoPages()])
-def test_a_reader_of_llama_index(folder: Path, reader) -> None:
-    register_reader("*.msg", reader)
-    assert read(folder) == {
-        "docs/a.msg#1": "Subject: Tea",
-        "docs/a.msg#2": "Tea is a drink.",
-        "docs/b.txt": "Plain.",
-    }
-
-
-def test_llama_indexs_directory_reader_for_one_file(folder: Path) -> None:
-    register_reader("*.msg", lambda path: SimpleDirectoryReader(input_files=[path]).load_data())
-    assert read(folder)["docs/a.msg"] == "Subject: Tea\nTea is a drink."
-
-
 class Converter:
-    """What Docling's ``DocumentConverter`` looks like from here."""
+    """A converter like Docling's ``DocumentConverter``."""
 
     def convert(self, source: Path):
         document = SimpleNamespace(export_to_markdown=lambda: f"# {source.name}\n\nText.")
         return SimpleNamespace(document=document)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("converter", [Converter, Converter()])
-def test_docling(folder: Path, converter) -> None:
-    register_reader("*.msg", converter)
-    assert read(folder)["docs/a.msg"] == "# a.msg\n\nText."
+def load_directory(path: Path):
+    return SimpleDirectoryReader(input_files=[path]).load_data()
 
 
-def test_markitdown(folder: Path) -> None:
-    converter = SimpleNamespace(convert=lambda path: SimpleNamespace(markdown="# From MarkItDown"))
-    register_reader("*.msg", converter)
-    assert read(folder)["docs/a.msg"] == "# From MarkItDown"
+def isolated(pattern: str, reader: object, *texts: str):
+    return pytest.param(pattern, reader, texts, marks=pytest.mark.slow)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "reader", "expected"),
+    [
+        isolated("*.msg", MessageLoader, "Tea is a drink."),
+        isolated("a.*", MessageLoader, "Tea is a drink."),
+        isolated("*.msg", TwoPages, "Subject: Tea", "Tea is a drink."),
+        isolated("*.msg", TwoPages(), "Subject: Tea", "Tea is a drink."),
+        isolated("*.msg", Converter, "# a.msg\n\nText."),
+        isolated("*.msg", Converter(), "# a.msg\n\nText."),
+        isolated("*.msg", load_directory, "Subject: Tea\nTea is a drink."),
+        (".MSG", TextLoader, ["Subject: Tea\nTea is a drink."]),
+        ("A.msg", lambda path: MessageLoader(str(path)), ["Tea is a drink."]),
+        ("*.msg", SimpleNamespace(convert=lambda _: SimpleNamespace(markdown="x")), ["x"]),
+    ],
+)
+def test_foreign_reader_gives_documents(folder: Path, pattern: str, reader, expected) -> None:
+    register_reader(pattern, reader)
+    read_texts = read(folder)
+    assert read_texts.pop("docs/b.txt") == "Plain."
+    assert list(read_texts.values()) == list(expected)
+    ids = ["docs/a.msg"] if len(expected) == 1 else ["docs/a.msg#1", "docs/a.msg#2"]
+    assert list(read_texts) == ids
+
+
+def test_loader_metadata_is_kept_with_file_facts(folder: Path) -> None:
+    register_reader("*.msg", lambda path: MessageLoader(str(path)))
+    metadata = NodeGraph(folder, progress=False).node("docs/a.msg").metadata
+    assert (metadata["subject"], metadata["file_name"]) == ("Subject: Tea", "a.msg")
 
 
 def element(category: str, text: str, page: int, html: str | None = None) -> SimpleNamespace:
@@ -136,7 +121,7 @@ def element(category: str, text: str, page: int, html: str | None = None) -> Sim
     return SimpleNamespace(category=category, text=text, metadata=metadata)
 
 
-def test_unstructured(folder: Path) -> None:
+def test_unstructured_elements_become_markdown(folder: Path) -> None:
     def partition(filename: str | None = None, url: str | None = None):
         assert filename is not None
         table = "<table><tr><th>Tea</th></tr><tr><td>Keemun</td></tr></table>"
@@ -156,68 +141,13 @@ def test_unstructured(folder: Path) -> None:
     assert [n.own_metadata.get("page") for n in graph.nodes("page")] == [1, 2, None]
 
 
-def test_what_is_registered_last_goes_first(folder: Path) -> None:
+def test_last_registered_reader_comes_first(folder: Path) -> None:
     register_reader("*.msg", lambda path: "one")
     register_reader("a.*", lambda path: Document("two", {"n": 2}))
     graph = NodeGraph(folder, progress=False)
     assert (graph.node("docs/a.msg").text, graph.node("docs/a.msg").metadata["n"]) == ("two", 2)
     register_reader("*.msg", lambda path: "three")
     assert read(folder)["docs/a.msg"] == "three"
-
-
-class Loads:
-    """A loader of one file that has all of it at once."""
-
-    def __init__(self, path: str = "") -> None:
-        self.path = path
-
-    def load(self):
-        return [f"load {self.path}"]
-
-
-class LoadsLazily(Loads):
-    def lazy_load(self):
-        yield f"lazy_load {self.path}"
-
-
-class LoadsBoth(Loads):
-    def load_data(self, path):
-        return [f"load_data {path}"]
-
-
-class LoadsAll(LoadsLazily, LoadsBoth):
-    pass
-
-
-def reading_by(parameter: str) -> object:
-    """Return a reader of LlamaIndex whose parameter has a name of its own."""
-    methods = {
-        "file": lambda file: [f"{file}"],
-        "file_path": lambda file_path: [f"{file_path}"],
-        "input_file": lambda input_file: [f"{input_file}"],
-        "input_files": lambda input_files: [f"{input_files}"],
-        "other": lambda other: [f"{other}"],
-    }
-    return SimpleNamespace(load_data=methods[parameter])
-
-
-@pytest.mark.parametrize(
-    ("reader", "text"),
-    [
-        (Loads, "load a.msg"),
-        (LoadsLazily, "lazy_load a.msg"),
-        (LoadsBoth, "load_data a.msg"),
-        (LoadsAll, "lazy_load a.msg"),
-        (LoadsBoth(), "load_data a.msg"),
-        *((reading_by(name), "a.msg") for name in ("file", "file_path", "input_file", "other")),
-        (reading_by("input_files"), "['a.msg']"),
-        (lambda filename: [filename], "a.msg"),
-        (lambda path: LoadsLazily(str(path)), "lazy_load a.msg"),
-        (lambda path: Loads(str(path)), "load a.msg"),
-    ],
-)
-def test_which_method_of_a_reader_reads(reader, text: str) -> None:
-    assert as_reader(reader)(Path("a.msg")).text == text
 
 
 @pytest.mark.parametrize(
@@ -227,12 +157,12 @@ def test_which_method_of_a_reader_reads(reader, text: str) -> None:
         (3, "a function from a path to a text or documents, a LangChain loader class"),
     ],
 )
-def test_what_is_no_reader_is_refused(reader, message: str) -> None:
+def test_unsupported_reader_raises(reader, message: str) -> None:
     with pytest.raises(TypeError, match=message):
         register_reader("*.msg", reader)
 
 
-def test_a_loader_that_fails_names_the_file(folder: Path) -> None:
+def test_failing_loader_names_the_file(folder: Path) -> None:
     register_reader("*.msg", lambda path: MessageLoader(str(path.parent / "nowhere")))
     with pytest.raises(ReadError, match=r"can't read .*a\.msg: .*No such file"):
         NodeGraph(folder, progress=False, on_error="raise")
@@ -246,7 +176,7 @@ def texts_of(folder: Path, **options) -> dict[str, str]:
     return {Path(node.id).stem: node.text for node in graph.nodes("ROOT")} | kinds
 
 
-def test_what_a_reader_gives_in_another_process_is_what_it_gives_here(folder: Path) -> None:
+def test_isolated_reader_gives_equal_documents(folder: Path) -> None:
     for isolated in (True, False):
         register_reader("*.msg", outside_readers.DatedLoader, isolated=isolated)
         node = NodeGraph(folder, progress=False).node("docs/a.msg")
@@ -255,7 +185,7 @@ def test_what_a_reader_gives_in_another_process_is_what_it_gives_here(folder: Pa
         assert node.search_text == SearchText("headings")  # of no other metadata
 
 
-def test_a_reader_that_can_not_be_pickled_runs_here_with_one_warning(
+def test_reader_that_cannot_be_pickled_warns_once(
     folder: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     def reader(path: Path) -> str:
@@ -286,9 +216,7 @@ def test_a_reader_that_can_not_be_pickled_runs_here_with_one_warning(
     ],
     ids=["not importable", "not JSON"],
 )
-def test_a_reader_that_fails_in_another_process_raises_with_the_remedy(
-    folder: Path, reader, reason: str
-) -> None:
+def test_isolated_reader_failure_names_the_remedy(folder: Path, reader, reason: str) -> None:
     register_reader("*.msg", reader)
     with pytest.raises(ReadError, match=f"{reason}.*isolated=False"):
         NodeGraph(folder, progress=False, on_error="raise")

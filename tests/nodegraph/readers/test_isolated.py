@@ -1,9 +1,10 @@
-"""Parsers that crash, hang or grow take only their own file with them."""
+"""Parsers that crash, hang or exceed the memory limit lose only their own file."""
 
 import os
 import pickle
 import signal
 import sys
+from functools import partial
 from pathlib import Path
 
 import outside_readers
@@ -30,7 +31,7 @@ def pages(folder: Path, *what: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("workers", [1, 2])
-def test_only_the_bad_files_are_lost(tmp_path: Path, workers: int) -> None:
+def test_bad_files_fail_alone(tmp_path: Path, workers: int) -> None:
     pages(tmp_path, "a", "b crash", "c", "d crash", "e", "f exit", "g print", "h grow", "i")
     options = ReadOptions(workers=workers, memory_bytes=1_500_000_000)
     graph = NodeGraph(tmp_path, progress=False, on_error="skip", reading=options)
@@ -47,7 +48,7 @@ def test_only_the_bad_files_are_lost(tmp_path: Path, workers: int) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("what", ["hang", "spin"])
-def test_a_parser_that_takes_too_long_is_ended(tmp_path: Path, what: str) -> None:
+def test_slow_parser_is_ended(tmp_path: Path, what: str) -> None:
     pages(tmp_path, "a", f"b {what}", "c")
     options = ReadOptions(workers=1, seconds=1)
     graph = NodeGraph(tmp_path, progress=False, on_error="skip", reading=options)
@@ -58,29 +59,31 @@ def test_a_parser_that_takes_too_long_is_ended(tmp_path: Path, what: str) -> Non
     assert str(graph.read_report) == "2 read, 1 skipped: 1 too slow to parse"
 
 
-def test_no_process_is_left_behind(tmp_path: Path) -> None:
+def test_closed_reading_leaves_no_process(tmp_path: Path) -> None:
     pages(tmp_path, "a", "b")
     before = children()
     NodeGraph(tmp_path, progress=False)
-    with isolated.parsing([("a", tmp_path / "a.page")], ReadOptions()) as parsed:
-        del parsed  # nobody waits for it
+    files = {path.stem: path for path in tmp_path.iterdir()}
+    reading = isolated.read_files(files, ReadOptions())
+    next(reading)
+    reading.close()
     assert children() == before
 
 
 def children() -> set[str]:
-    """Return the processes that this one has started."""
+    """Return the child processes of this process."""
     tasks = Path("/proc/self/task")
     if not tasks.exists():
         pytest.skip("no /proc")
     while True:
         try:
             found = [(task / "children").read_text() for task in tasks.iterdir()]
-        except (FileNotFoundError, ProcessLookupError):  # a thread has ended meanwhile
+        except (FileNotFoundError, ProcessLookupError):  # a thread has ended
             continue
         return {pid for pids in found for pid in pids.split()}
 
 
-def test_a_process_that_was_killed_between_two_calls_is_replaced() -> None:
+def test_killed_process_is_replaced() -> None:
     with ProcessWorkers(process_of, 1, Limits(300, 2_000_000_000)) as workers:
         first = workers.call(())
         os.kill(first, signal.SIGKILL)
@@ -92,7 +95,7 @@ def process_of(_: object) -> int:
 
 
 class Harmful:
-    """What would run a function where it is loaded."""
+    """An object that calls a function when it is unpickled."""
 
     def __reduce__(self) -> tuple[object, ...]:
         return print, ("executed",)
@@ -102,7 +105,7 @@ def send_harmful(_: object) -> object:
     return Harmful()
 
 
-def test_nothing_that_a_limited_process_sends_is_executed(
+def test_reply_with_code_is_not_executed(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     refused = pytest.raises(pickle.UnpicklingError, match=r"more than plain data: builtins\.print")
@@ -111,9 +114,7 @@ def test_nothing_that_a_limited_process_sends_is_executed(
     assert capsys.readouterr().out == ""
 
 
-def test_a_file_of_the_corpus_is_never_imported(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_corpus_file_is_never_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "json.py").write_text("open('executed', 'w').close()\n")
     pages(tmp_path, "a")
     monkeypatch.chdir(tmp_path)
@@ -142,25 +143,23 @@ def test_a_file_of_the_corpus_is_never_imported(
         ),
     ],
 )
-def test_why_a_file_is_not_read_comes_back_as_data(
-    error: BaseException, row: list[object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    class Failing:
-        def records(self, source: object) -> None:
-            raise error
-
-    monkeypatch.setattr(isolated, "find_reader", lambda path: Failing())
-    path = str(tmp_path / "a.msg")
-    parser = isolated.FileParser(ReadOptions(memory_bytes=512), (), has_ocr=False)
+def test_read_error_in_a_process_is_plain_data(error: BaseException, row: list[object]) -> None:
+    reader = pickle.dumps(partial(fail, error))
     message, *more = row
-    assert parser(path) == ["error", str(message).format(path), *more]
+    expected = ["error", str(message).format("a.msg"), *more]
+    options = ReadOptions(memory_bytes=512)
+    assert isolated.parse_file(options, False, ("a.msg", reader)) == expected
+
+
+def fail(error: BaseException, path: Path) -> None:
+    raise error
 
 
 @pytest.mark.parametrize(
     ("physical", "count", "memory"),
     [(16, 1, 512), (16, 16, 512), (8, 16, 256), (1, 2, 256), (1, 16, 64), (None, 1, 512)],
 )
-def test_where_many_read_each_gets_less_memory(
+def test_many_parsers_share_the_memory(
     physical: int | None, count: int, memory: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def sysconf(name: str) -> int:
