@@ -130,8 +130,8 @@ class CachedLLM:
         self.hits = 0
         self.misses = 0
         if self.llm.structured:  # the methods exist only if the model supports schemas
-            self.complete_json = partial(self._answer, self.llm.json)
-            self.acomplete_json = partial(self._aanswer, self.llm.ajson)
+            self.complete_json = partial(self._answer, self.llm.json_value)
+            self.acomplete_json = partial(self._aanswer, self.llm.ajson_value)
 
     def __repr__(self) -> str:
         return f"CachedLLM({self.llm.name!r}, {self.hits} hits, {self.misses} misses)"

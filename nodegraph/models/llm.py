@@ -297,26 +297,6 @@ class LLM:
             async for chunk in astream_texts(self._calls.astream(prompt)):
                 yield chunk
 
-    def json(self, prompt: str, schema: Mapping[str, Any]) -> Any:
-        """Return a JSON value, which follows the schema if the model supports schemas.
-
-        The prompt should describe the value, and the caller should check the result.
-
-        Raises:
-            ModelError: If the model fails, or its answer has no JSON.
-        """
-        from .output.json_values import parse_json  # rarely needed
-
-        with self._failing(prompt):
-            return parse_json(self.json_text(prompt, schema))
-
-    async def ajson(self, prompt: str, schema: Mapping[str, Any]) -> Any:
-        """Async version of ``json``."""
-        from .output.json_values import parse_json
-
-        with self._failing(prompt):
-            return parse_json(await self.ajson_text(prompt, schema))
-
     def json_text(self, prompt: str, schema: Mapping[str, Any]) -> str:
         """Return JSON as a text, or the plain answer if the model does not support schemas.
 
@@ -324,7 +304,7 @@ class LLM:
             ModelError: If the model fails.
         """
         try:
-            value = self._structured(prompt, schema)
+            value = self.json_value(prompt, schema)
         except NoJsonError as error:  # a second call would cost as much again
             return error.answer
         return self.complete(prompt) if value is None else _json_text(value)
@@ -332,25 +312,28 @@ class LLM:
     async def ajson_text(self, prompt: str, schema: Mapping[str, Any]) -> str:
         """Async version of ``json_text``."""
         try:
-            value = await self._astructured(prompt, schema)
+            value = await self.ajson_value(prompt, schema)
         except NoJsonError as error:
             return error.answer
         return await self.acomplete(prompt) if value is None else _json_text(value)
 
-    def _structured(self, prompt: str, schema: Mapping[str, Any]) -> Any:
-        """Return a value of a schema, None if the model does not support schemas.
+    def json_value(self, prompt: str, schema: Mapping[str, Any]) -> Any:
+        """Return a value of a JSON schema, None if the model does not support the schema.
 
-        LangChain returns None if the model called no tool, and some models raise
-        NotImplementedError.
+        Raises:
+            ModelError: If the model fails.
+            NoJsonError: If the answer is not JSON.
         """
+        # LangChain returns None if the model called no tool. Some models raise NotImplementedError.
         if self._calls.structured is not None:
             with suppress(NotImplementedError), self._failing(prompt):
                 return self._calls.structured(prompt, schema)
         return None
 
-    async def _astructured(self, prompt: str, schema: Mapping[str, Any]) -> Any:
+    async def ajson_value(self, prompt: str, schema: Mapping[str, Any]) -> Any:
+        """Async version of ``json_value``."""
         if self._calls.astructured is None:
-            return await in_thread(self._structured, prompt, schema)
+            return await in_thread(self.json_value, prompt, schema)
         with suppress(NotImplementedError), self._failing(prompt):
             return await self._calls.astructured(prompt, schema)
         return None

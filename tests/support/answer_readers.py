@@ -15,7 +15,6 @@ from nodekin.nodegraph.models.output.json_values import (
     clean,
     find_json,
     is_no_answer,
-    parse_json,
 )
 from nodekin.nodegraph.models.output.lines import normalize, parse_lines, split_bullet, strip_markup
 from nodekin.nodegraph.models.output.queries import (
@@ -53,7 +52,6 @@ READERS: dict[str, Callable[[str], Any]] = {
     "find_json": find_json,
     "normalize": normalize,
     "parse_final_answer": parse_final_answer,
-    "parse_json": parse_json,
     "parse_lines": lambda text: list(parse_lines(text)),
     "parse_partial_answer": parse_partial_answer,
     "parse_passage": lambda text: parse_passage(text, "What is tea?"),

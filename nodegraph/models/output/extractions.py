@@ -7,7 +7,7 @@ model says that there are none.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from . import lines
@@ -17,6 +17,8 @@ from .queries import is_question, split_questions
 Pair = tuple[str, str]
 
 _COMMAS = re.compile(r"[，、;；\n]|,(?!\d)|(?<!\d),")
+
+_WORD = re.compile(r"\w")
 
 _MAX_KEYWORD = 60  # characters
 
@@ -35,10 +37,11 @@ def parse_summary(answer: str) -> list[str]:
     """
     text, texts = read_texts(answer, ("summary", "text", "摘要"))
     label = lines.LABEL.match(text)
-    words = [lines.unwrap(text[label.end() if label else 0 :])] if texts is None else texts
-    if text and not re.search(r"\w", "".join(words)):
+    summary = lines.unwrap(text[label.end() if label else 0 :])
+    summary = summary if texts is None else "\n".join(texts)
+    if text and not _WORD.search(summary):
         raise ValueError("the answer is empty")
-    return ["\n".join(words)] if text else []
+    return [summary] if text else []
 
 
 def parse_keywords(answer: str) -> list[str]:
@@ -51,10 +54,9 @@ def parse_keywords(answer: str) -> list[str]:
         >>> parse_keywords("关键词：长江、黄河，Yangtze; 黄河")
         ['长江', '黄河', 'Yangtze']
     """
-    text, texts = read_texts(answer, ("keywords", "keyword", "name", "关键词"))
-    items = [line.text for line in lines.parse_lines(text)] if texts is None else texts
+    text, items = _items(answer, ("keywords", "keyword", "name", "关键词"))
     words = [lines.strip_markup(word) for item in items for word in _COMMAS.split(item)]
-    words = [word for word in words if re.search(r"\w", word)]
+    words = [word for word in words if _WORD.search(word)]
     short = [w for w in words if len(w) <= _MAX_KEYWORD and len(w.split()) <= _MAX_KEYWORD_WORDS]
     if text and (not short or 2 * len(short) < len(words)):
         raise ValueError("the answer is no list of keywords")
@@ -71,8 +73,7 @@ def parse_questions(answer: str) -> list[str]:
         >>> parse_questions("1. What is tea?\\n2. **Who drinks it?**")
         ['What is tea?', 'Who drinks it?']
     """
-    text, texts = read_texts(answer, ("questions", "question", "问题"))
-    items = [line.text for line in lines.parse_lines(text)] if texts is None else texts
+    text, items = _items(answer, ("questions", "question", "问题"))
     questions = [question for item in items for question in split_questions(item)]
     questions = questions or [item for item in map(lines.strip_markup, items) if is_question(item)]
     if text and not questions:
@@ -94,12 +95,12 @@ def parse_pairs(answer: str) -> list[Pair]:
     """
     text, texts = read_texts(answer, ("pairs",))
     pairs = _labelled_pairs(text) if texts is None else _pairs_in(find_json(text))
-    complete = [(q, a) for q, a in pairs if re.search(r"\w", q) and re.search(r"\w", a)]
-    if text and not complete:
-        raise ValueError("there is no question with an answer in the answer")
     first: dict[str, Pair] = {}
-    for pair in complete:
-        first.setdefault(lines.normalize(pair[0]), pair)
+    for question, reply in pairs:
+        if _WORD.search(question) and _WORD.search(reply):
+            first.setdefault(lines.normalize(question), (question, reply))
+    if text and not first:
+        raise ValueError("there is no question with an answer in the answer")
     return list(first.values())
 
 
@@ -111,18 +112,22 @@ PARSERS: Mapping[str, Callable[[str], list[Any]]] = {
 }
 
 
+def _items(answer: str, keys: Sequence[str]) -> tuple[str, list[str]]:
+    """Return a cleaned answer, and the texts in its JSON or lines."""
+    text, texts = read_texts(answer, keys)
+    return text, [line.text for line in lines.parse_lines(text)] if texts is None else texts
+
+
 def _labelled_pairs(text: str) -> Iterator[Pair]:
     for part in lines.QUESTION_LABEL.split(text)[1:]:
         question, *reply = lines.ANSWER_LABEL.split(part, 1)
-        rows = [row.strip() for row in "".join(reply).split("\n") if re.search(r"\w", row)]
+        rows = [row.strip() for row in "".join(reply).split("\n") if _WORD.search(row)]
         yield lines.strip_markup(question), lines.unwrap("\n".join(rows))
 
 
 def _pairs_in(value: Any) -> Iterator[Pair]:
     for record in objects_in(value or []):
-        question, reply = (
-            value_of(record, ("question", "问题")),
-            value_of(record, ("answer", "答案")),
-        )
+        question = value_of(record, ("question", "问题"))
         if isinstance(question, str):
-            yield question.strip(), "\n".join(texts_in(reply, ()))
+            reply = texts_in(value_of(record, ("answer", "答案")), ())
+            yield question.strip(), "\n".join(reply)

@@ -104,7 +104,7 @@ def _content(answer: str) -> str:
 
 
 NO_ANSWER_SIGNALS: Mapping[Language, str] = MappingProxyType({"zh": "无答案", "en": "NO_ANSWER"})
-"""The text that prompts request where the passages do not answer the question."""
+"""The text that prompts request if the passages do not answer the question."""
 
 _OPEN = r"[【「\[(（*`\"'“<]{0,4}"
 
@@ -122,26 +122,27 @@ _PREFIXES = "|".join(
     signal[:end] for signal in NO_ANSWER_SIGNALS.values() for end in range(len(signal), 0, -1)
 )
 
-_MAYBE_TRAILING_SIGNAL = re.compile(rf"{_OPEN}(?:(?:{_PREFIXES}){_SHUT})?\Z")
+# The end of a text that later chunks may turn into a signal, or into the end of thoughts.
+_UNCERTAIN = re.compile(
+    rf"(?:\n[ \t]{{0,9}}<[/a-zA-Z]{{0,12}}|{_OPEN}(?:(?:{_PREFIXES}){_SHUT})?)\Z"
+)
 
-_MAX_SIGNAL = 40  # characters of a mark with brackets and punctuation
+_MAX_SIGNAL = 40  # characters of a signal with brackets and punctuation
 
-_THOUGHTS_START = re.compile(rf"\s*<({THOUGHT_TAG})>", re.I)
+_THOUGHTS_START = re.compile(rf"\s*<{THOUGHT_TAG}>", re.I)
 
-_MAYBE_THOUGHTS = re.compile(r"(?:<[a-z]{0,10})?\Z", re.I)
+_MAYBE_THOUGHTS = re.compile(r"(?:</?[a-z]{0,10})?\Z", re.I)
 
-_THOUGHTS_END = re.compile(rf"(?:\A|\n)[ \t]*</{THOUGHT_TAG}>", re.I)
+_THOUGHTS_END = re.compile(rf"</{THOUGHT_TAG}>", re.I)
+
+# Some models omit the opening tag.
+_LINE_ENDS_THOUGHTS = re.compile(rf"\n[ \t]{{0,9}}</{THOUGHT_TAG}>", re.I)
 
 _MAX_TAG = len("</reflection>")
 
-_LABELS = tuple(
-    f"{adjective}{noun}"
-    for noun, adjectives in {
-        "answer": ("", "the ", "the improved ", "improved ", "the final ", "final "),
-        "回答": ("", "改进后的", "最终", "最终的"),
-        "答案": ("", "改进后的", "最终", "最终的"),
-    }.items()
-    for adjective in adjectives
+_LABELS = (
+    *("answer", "the answer", "final answer", "improved answer", "the improved answer"),
+    *("回答", "答案", "改进后的回答", "最终回答", "最终答案"),
 )
 
 _WORDS = rf"(?:{'|'.join(_LABELS)})\s{{0,8}}"
@@ -150,16 +151,20 @@ _LABEL = re.compile(
     rf"\s*(?:\*\*\s{{0,8}}{_WORDS}(?:\*\*\s{{0,8}}[:：]|[:：]\s{{0,8}}\*\*)|{_WORDS}[:：])\s*", re.I
 )
 
-_MAX_LABEL = 80  # characters
+_HEADS = (*_LABELS, "no answer", NO_ANSWER_SIGNALS["zh"])
+
+_MARKUP = " \t\r\n【「[(（*`\"'“<"
+
+_MAX_HEAD = 80  # characters of a label
 
 
 @dataclass(frozen=True, slots=True)
 class FinalAnswer:
-    """Hold a model's answer to the user.
+    """A model's answer to the user.
 
     Attributes:
-        text: The answer, without thoughts, a label ("Answer:") and marks.
-        answered: False where the model says, by the mark in its prompt, that there is no answer.
+        text: The answer, without thoughts, a label ("Answer:") and signals.
+        answered: False if the model signals, as its prompt requests, that there is no answer.
     """
 
     text: str
@@ -169,7 +174,7 @@ class FinalAnswer:
 def parse_final_answer(answer: str) -> FinalAnswer:
     """Parse a complete answer.
 
-    The mark counts where it is the answer, begins it, or ends it as a sentence of its own.
+    The signal counts if it is the whole answer, its beginning, or its last sentence.
 
     Example:
         >>> parse_final_answer("<think>Nothing here.</think>NO_ANSWER. Ask the zoo.")
@@ -178,26 +183,26 @@ def parse_final_answer(answer: str) -> FinalAnswer:
         FinalAnswer(text='这道题无答案。', answered=True)
     """
     if thoughts := _THOUGHTS_START.match(answer):
-        closing = _closing_tag(thoughts[1]).search(answer, thoughts.end())
-        answer = answer[closing.end() :] if closing else ""
-    elif thoughts := _THOUGHTS_END.search(answer):
-        answer = answer[thoughts.end() :]
+        end = _THOUGHTS_END.search(answer, thoughts.end())
+        answer = answer[end.end() :] if end else ""
+    elif end := _LINE_ENDS_THOUGHTS.search(f"\n{answer}"):
+        answer = answer[end.end() - 1 :]
     label = _LABEL.match(answer)
     text = answer[label.end() if label else 0 :].lstrip()
     if _ONLY_SIGNAL.match(text):
         return FinalAnswer("", False)
     first = _LEADING_SIGNAL.match(text)
     text = text[first.end() :] if first else text
-    end = _trailing_signal(text)
-    return FinalAnswer(text[:end].strip(), not first and end is None)
+    body = _without_trailing_signal(text)
+    return FinalAnswer(body.strip(), not first and body == text)
 
 
 class FinalAnswerParser:
-    """Parse an answer that arrives in chunks. Return at once what is certain to be part of it.
+    """A parser of an answer that arrives in chunks.
 
-    The returned texts are, joined, the ``text`` of ``parse_final_answer``. Except where thoughts
-    end without an opening tag, which shows only after they were returned. The work is linear in
-    the length of the answer, however small its chunks are.
+    The returned texts are, joined, the ``text`` of ``parse_final_answer``, unless thoughts end
+    without an opening tag: these thoughts are returned before their end is found. The time is
+    linear in the length of the answer.
 
     Example:
         >>> parser = FinalAnswerParser()
@@ -209,27 +214,23 @@ class FinalAnswerParser:
 
     def __init__(self) -> None:
         self._chunks: list[str] = []
-        self._spaces: list[str] = []  # whitespace chunks that no text has followed yet
+        self._new: list[str] = []  # chunks since the last chunk with text
         self._pending = ""  # not returned yet
         self._returned = 0  # characters
-        self._in_body = False  # behind thoughts, label and mark
-        self._closing: re.Pattern[str] | None = None  # ends the thoughts that are open
+        self._in_body = False  # after thoughts, label and signal
+        self._in_thoughts = False
         self._has_thoughts = False
-        self._line = ""  # the start of the current line, while it can be the end of thoughts
 
     def feed(self, chunk: str) -> str:
-        """Take a chunk, and return the text that is certain now."""
+        """Take a chunk, and return the text that later chunks cannot change."""
         self._chunks.append(chunk)
+        self._new.append(chunk)
         if not chunk or chunk.isspace():
-            self._spaces.append(chunk)
             return ""
-        chunk = "".join((*self._spaces, chunk))
-        self._spaces = []
-        if not self._has_thoughts:
-            chunk = self._after_thoughts_end(chunk)
-        self._pending += chunk
-        if not self._in_body:
-            self._in_body = self._skip_head()
+        self._pending += "".join(self._new)
+        self._new = []
+        self._find_end_of_unopened_thoughts()
+        self._in_body = self._in_body or self._skip_head()
         if not self._in_body:
             return ""
         end = _certain(self._pending)
@@ -238,79 +239,53 @@ class FinalAnswerParser:
         return text
 
     def close(self) -> str:
-        """Return the rest of the text, as nothing more comes."""
+        """Return the rest of the text."""
         return parse_final_answer("".join(self._chunks)).text[self._returned :]
 
-    def _after_thoughts_end(self, chunk: str) -> str:
-        """Return the part of a chunk behind the end of thoughts, or all of it."""
-        lines = self._line + chunk
-        end = _THOUGHTS_END.search(lines)
-        last = lines.rpartition("\n")[2].lstrip(" \t")
-        self._line = last if len(last) < _MAX_TAG else "."
-        if end is None or (not self._in_body and _THOUGHTS_START.match(self._pending + chunk)):
-            return chunk
-        self._has_thoughts, self._in_body, self._pending, self._returned = True, False, "", 0
-        return lines[end.end() :]
+    def _find_end_of_unopened_thoughts(self) -> None:
+        if self._has_thoughts or (not self._in_body and _THOUGHTS_START.match(self._pending)):
+            return
+        text = self._pending if self._in_body else f"\n{self._pending}"
+        if end := _LINE_ENDS_THOUGHTS.search(text):
+            self._has_thoughts, self._in_body, self._returned = True, False, 0
+            self._pending = text[end.end() :]
 
     def _skip_head(self) -> bool:
-        """Drop thoughts, label and mark from the pending text. Return whether that is done."""
+        """Drop thoughts, label and signal from the pending text. Return whether that is done."""
         text = self._pending = self._pending.lstrip()
-        if self._closing is None and not self._has_thoughts:
-            if thoughts := _THOUGHTS_START.match(text):
-                self._has_thoughts = True
-                self._closing = _closing_tag(thoughts[1])
-                text = text[thoughts.end() :]
-            elif _MAYBE_THOUGHTS.match(text):
+        if not self._has_thoughts:
+            if _MAYBE_THOUGHTS.match(text):
                 return False
-        if self._closing is not None:
-            closing = self._closing.search(text)
-            if closing is None:
-                self._pending = text[-_MAX_TAG:]
-                return False
-            self._closing = None
-            text = self._pending = text[closing.end() :].lstrip()
-        if label := _LABEL.match(text):
-            text = text[label.end() :]
-        elif len(text) <= _MAX_LABEL:
-            words = " ".join(re.sub(r"[\s*:：]+", " ", text).split()).casefold()
-            if any(label.startswith(words) for label in _LABELS):
-                return False
-        if first := _LEADING_SIGNAL.match(text):
-            text = text[first.end() :]
-            if not text:
-                return False  # the mark may go on
-        elif _maybe_only_signal(text):
+            self._has_thoughts = self._in_thoughts = _THOUGHTS_START.match(text) is not None
+        if self._in_thoughts:
+            end = _THOUGHTS_END.search(text)
+            self._pending = text[end.end() if end else -_MAX_TAG :]
+            self._in_thoughts = end is None
+            return not self._in_thoughts and self._skip_head()
+        label = _LABEL.match(text)
+        body = text[label.end() if label else 0 :]
+        first = _LEADING_SIGNAL.match(body)
+        body = body[first.end() if first else 0 :]
+        words = re.sub(r"[\s*_:：]+", " ", body.lstrip(_MARKUP)).strip().casefold()
+        is_uncertain = _ONLY_SIGNAL.match(body) or any(head.startswith(words) for head in _HEADS)
+        if not body or (len(body) <= _MAX_HEAD and is_uncertain):
             return False
-        self._pending = text
+        self._pending = body
         return True
 
 
-def _closing_tag(name: str) -> re.Pattern[str]:
-    return re.compile(f"</{name}>", re.I)
-
-
-def _trailing_signal(text: str) -> int | None:
-    """Return where an answer ends that a mark follows as a sentence of its own."""
+def _without_trailing_signal(text: str) -> str:
+    """Return an answer without a signal that is its last sentence."""
     signal = _TRAILING_SIGNAL.search(text, max(0, len(text) - _MAX_SIGNAL))
     if signal is None:
-        return None
+        return text
     before = text[: signal.start()].rstrip()
     apart = "\n" in text[len(before) : signal.start()] or before.endswith(tuple("。.!！?？"))
-    return len(before) if apart or NO_ANSWER_SIGNALS["en"] in signal[0] else None
-
-
-def _maybe_only_signal(text: str) -> bool:
-    """Check whether a text could go on to be nothing but a mark."""
-    if len(text) > _MAX_SIGNAL:
-        return False
-    inner = text.lstrip(" \t\r\n【「[(（*`\"'“<").casefold().replace(" ", "_")
-    endings = NO_ANSWER_SIGNALS.values()
-    return bool(_ONLY_SIGNAL.match(text)) or any(m.casefold().startswith(inner) for m in endings)
+    return before if apart or NO_ANSWER_SIGNALS["en"] in signal[0] else text
 
 
 def _certain(text: str) -> int:
-    """Return how many characters of a text stay, whatever follows."""
+    """Return the number of characters that later chunks cannot change."""
     text = text.rstrip()
-    tail = max(0, len(text) - _MAX_SIGNAL)
-    signal = _MAYBE_TRAILING_SIGNAL.search(text, tail)
-    return len(text[: signal.start() if signal else None].rstrip())
+    uncertain = _UNCERTAIN.search(text, max(0, len(text) - _MAX_SIGNAL))
+    return len(text[: uncertain.start() if uncertain else None].rstrip())

@@ -127,24 +127,6 @@ def find_json(text: str) -> Any:
     return value[0] if len(value) == 1 else value
 
 
-def parse_json(answer: str) -> Any:
-    """Return the JSON value in an answer, with or without prose around it.
-
-    Raises:
-        ValueError: If there is none.
-
-    Example:
-        >>> parse_json('Here you are:\\n```json\\n["tea", "water"]\\n```')
-        ['tea', 'water']
-    """
-    text = clean(answer)
-    try:
-        value = find_json(text)
-        return json.loads(text) if value is None else value
-    except ValueError:
-        raise ValueError(f"there is no JSON in the answer {answer!r:.200}") from None
-
-
 def texts_in(value: Any, keys: Iterable[str]) -> Iterator[str]:
     """Yield the texts of a JSON value: of an object those under the first key that it has."""
     if isinstance(value, str):

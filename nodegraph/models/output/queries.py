@@ -89,10 +89,10 @@ def split_questions(text: str) -> list[str]:
 
 
 def parse_query(answer: str, query: str = "") -> str:
-    """Return the query in a model's answer that replaces another.
+    """Return the query in a model's answer that replaces another query.
 
     Raises:
-        ValueError: If there is none, or the answer is a statement instead of a question.
+        ValueError: If there is no query, or the answer is a statement instead of a question.
 
     Example:
         >>> parse_query("Sure! Rewritten question: **How long is the Nile?**")
@@ -103,9 +103,9 @@ def parse_query(answer: str, query: str = "") -> str:
         text = strip_markup(line.text)
         text = text[: len(text.rstrip("?？")) + 1]
         if is_query(text, query):
-            if not is_question(query) or not _is_statement(line.text):
-                return text
-            raise ValueError("the answer is a statement, and not the question in other words")
+            if is_question(query) and _is_statement(line.text):
+                raise ValueError("the answer is a statement, and not the question in other words")
+            return text
     raise ValueError(f"there is no query of at most {MAX_QUERY_LENGTH} characters in the answer")
 
 
@@ -113,7 +113,7 @@ def parse_phrasings(answer: str, query: str, limit: int) -> list[str]:
     """Return other phrasings of a query, without the query itself.
 
     Raises:
-        ValueError: If there is none.
+        ValueError: If there is no other phrasing.
 
     Example:
         >>> parse_phrasings("1. Nile length\\n2. How many km is the Nile?", "How long is it?", 3)
@@ -121,15 +121,16 @@ def parse_phrasings(answer: str, query: str, limit: int) -> list[str]:
     """
     phrasings = []
     for line in _listed_or_all(usable_text(answer)):
-        is_phrase = not re.search("[?？]", line.text) and not (
-            is_question(query) and _is_statement(line.text)
-        )
-        phrasings += split_questions(line.text) + [strip_markup(line.text)] * is_phrase
+        questions = split_questions(line.text)
+        is_answer = is_question(query) and _is_statement(line.text)
+        if not re.search("[?？]", line.text) and not is_answer:
+            questions = [strip_markup(line.text)]
+        phrasings += questions
     return _usable(phrasings, query, limit, "other phrasing")
 
 
 def parse_sub_questions(answer: str, query: str, limit: int) -> list[str]:
-    """Return the questions that a question was split into. None if the model says NONE.
+    """Return the questions that a question was split into, or nothing if the model answers NONE.
 
     Raises:
         ValueError: If there is no question in the answer.
@@ -146,21 +147,19 @@ def parse_sub_questions(answer: str, query: str, limit: int) -> list[str]:
     lines = _listed_or_all(text)
     questions = [question for line in lines for question in split_questions(line.text)]
     if texts is not None or not questions:  # some models leave out the question marks
-        plain = [line for line in lines if line.listed or _QUESTION.match(line.text)]
-        phrases = [strip_markup(line.text) for line in plain if not _is_statement(line.text)]
-        questions = [
-            text for text in phrases if len(text) <= _MAX_PHRASE and not _OFFER.match(text)
-        ]
+        plain = [line.text for line in lines if line.listed or _QUESTION.match(line.text)]
+        phrases = [strip_markup(text) for text in plain if not _is_statement(text)]
+        questions = [p for p in phrases if len(p) <= _MAX_PHRASE and not _OFFER.match(p)]
     if questions and {*map(_same, questions)} == {_same(query)}:
         return []
     return _usable(questions, query, limit, "question")
 
 
 def parse_routes(answer: str, names: Sequence[str], multiple: bool = False) -> list[str]:
-    """Return which of some names a model chose, by name or number, in the answer's order.
+    """Return the names that a model chose, by name or number, in the answer's order.
 
     Raises:
-        ValueError: If it chose none of them.
+        ValueError: If the model chose none of the names.
 
     Example:
         >>> parse_routes('{"names": ["web"]}', ["docs", "web"]), parse_routes("2", ["docs", "web"])
@@ -168,7 +167,10 @@ def parse_routes(answer: str, names: Sequence[str], multiple: bool = False) -> l
     """
     text, texts = read_texts(answer, _ROUTE_KEYS)
     text = text if texts is None else "\n".join(texts)
-    chosen = _named(text, names)
+    by_name = {name.casefold(): name for name in names}
+    longest_first = "|".join(map(re.escape, sorted(by_name, key=len, reverse=True)))
+    found = re.findall(rf"(?<![a-z0-9_])(?:{longest_first})(?![a-z0-9_])", text.casefold())
+    chosen = [by_name[name] for name in found]
     if not chosen and len(re.findall(r"\w+", text)) <= 5:
         numbers = map(int, re.findall(r"(?<![\d.-])\d{1,3}(?![\d.]*\d)", text))
         chosen = [names[number - 1] for number in numbers if 1 <= number <= len(names)]
@@ -178,9 +180,9 @@ def parse_routes(answer: str, names: Sequence[str], multiple: bool = False) -> l
 
 
 def parse_tool_questions(answer: str, tools: Sequence[str]) -> tuple[ToolQuestions, ToolQuestions]:
-    """Return the (tool, question) pairs in an answer, and those with an unknown tool.
+    """Return the (tool, question) pairs in an answer, and the pairs with an unknown tool.
 
-    Read are JSON with a tool and a question in each object, and lines "tool: question".
+    The answer is JSON with a tool and a question in each object, or lines "tool: question".
 
     Raises:
         ValueError: If there are no pairs.
@@ -215,25 +217,17 @@ def _listed_or_all(text: str) -> list[Line]:
 def _usable(texts: Sequence[str], query: str, limit: int, what: str) -> list[str]:
     """Return the different queries among texts, without the query itself."""
     queries: dict[str, str] = {}
-    for text in filter(lambda text: is_query(text, query), texts):
-        queries.setdefault(_same(text), text)
-    queries.pop(_same(query), None)
+    for text in texts:
+        if is_query(text, query) and _same(text) != _same(query):
+            queries.setdefault(_same(text), text)
     if not queries:
         raise ValueError(f"there is no {what} in the answer")
     return list(queries.values())[:limit]
 
 
 def _same(text: str) -> str:
-    """Return the form in which near-copies are equal: spaces and punctuation are ignored."""
+    """Return a key without spaces and punctuation, equal for near-copies."""
     return " ".join(re.findall(r"[\w+#]+", normalize(text)))
-
-
-def _named(text: str, names: Sequence[str]) -> list[str]:
-    """Return the names that occur in a text as separate words, in its order."""
-    by_name = {name.casefold(): name for name in names}
-    longest_first = "|".join(map(re.escape, sorted(by_name, key=len, reverse=True)))
-    found = re.findall(rf"(?<![a-z0-9_])(?:{longest_first})(?![a-z0-9_])", text.casefold())
-    return [by_name[name] for name in found]
 
 
 def _objects_with_tools(text: str) -> Iterator[tuple[str, str]]:

@@ -123,8 +123,8 @@ def _of_json(value: Any) -> list[tuple[int, Verdict | None]]:
     for position, record in enumerate(records, 1):
         number, answer = value_of(record, ("number", "id", "n")), value_of(record, _VERDICT_KEYS)
         verdict = Verdict(answer, "") if isinstance(answer, bool) else _of_line(str(answer))
-        words = str(value_of(record, _REASON_KEYS) or (verdict.words if verdict else ""))
-        verdict = verdict and Verdict(verdict.yes, words[:MAX_WORDS])
+        if verdict is not None and (words := value_of(record, _REASON_KEYS)):
+            verdict = Verdict(verdict.yes, str(words)[:MAX_WORDS])
         found.append((int(number) if re.fullmatch(r"\d{1,4}", str(number)) else position, verdict))
     return found
 

@@ -11,7 +11,7 @@ from langchain_core.messages import AIMessage
 from llama_index.core.base.llms.types import ChatMessage, ChatResponse
 from llama_index.core.llms import CompletionResponse, CustomLLM, LLMMetadata, MockLLM
 
-from nodekin.nodegraph import ModelError
+from nodekin.nodegraph import CachedLLM, ModelError
 from nodekin.nodegraph.hashing import fingerprint
 from nodekin.nodegraph.models.llm import LLM, as_llm, text_of
 
@@ -177,34 +177,49 @@ async def test_a_cancelled_answer_is_no_failure():
 # JSON
 
 
-async def test_json_by_schema_where_the_model_can():
-    llm = as_llm(Own())
-    assert llm.structured
-    assert llm.json("tea", {"type": "object"}) == {"asked": "tea", "type": "object"}
-    assert await llm.ajson("tea", {}) == {"asked": "tea"}
+SCHEMA = {"type": "object"}
+
+
+class Wordy(FakeListChatModel):
+    def bind_tools(self, tools, **settings):
+        return self
+
+
+class Sometimes:
+    """A model that supports some schemas, as LangChain's models do."""
+
+    def complete(self, prompt):
+        return "in its own words"
+
+    def complete_json(self, prompt, schema):
+        if "schema" in prompt:
+            return {"茶": 1}
+        raise NotImplementedError
+
+
+class SometimesAsync(Sometimes):
+    async def acomplete_json(self, prompt, schema):
+        return self.complete_json(prompt, schema)
 
 
 @pytest.mark.parametrize(
-    "make", [lambda a: lambda p: a, lambda a: FakeListChatModel(responses=[a])]
+    ("model", "prompt", "text"),
+    [
+        (Own(), "tea", '{"asked": "tea", "type": "object"}'),
+        (Sometimes(), "by schema", '{"茶": 1}'),
+        (SometimesAsync(), "by schema", '{"茶": 1}'),
+        (Sometimes(), "?", "in its own words"),
+        (SometimesAsync(), "?", "in its own words"),
+        (shout, "tea", "TEA"),
+        (FakeListChatModel(responses=["A drink."]), "tea", "A drink."),
+        (Wordy(responses=["A drink."]), "tea", "A drink."),  # calls no tool
+    ],
 )
-async def test_json_from_what_it_says_otherwise(make):
-    llm = as_llm(make('Sure:\n```json\n{"tea": 1}\n```'))
-    assert llm.json("tea", {"type": "object"}) == {"tea": 1}
-    assert await llm.ajson("tea", {"type": "object"}) == {"tea": 1}
-    with pytest.raises(ModelError, match="no JSON in the answer 'tea'"):
-        as_llm(make("tea")).json("tea", {})
-
-
-async def test_a_chat_model_that_calls_no_tool_is_read_in_words():
-    class Wordy(FakeListChatModel):
-        def bind_tools(self, tools, **settings):
-            return self
-
-    llm = as_llm(Wordy(responses=['Sure: {"tea": 1}']))
-    assert llm.structured
-    assert llm.json("tea", {"type": "object"}) == {"tea": 1}
-    assert await llm.ajson("tea", {"type": "object"}) == {"tea": 1}
-    assert as_llm(Wordy(responses=["A drink."])).json_text("tea", {"type": "object"}) == "A drink."
+async def test_json_text_falls_back_to_plain_answer(model, prompt, text):
+    llm = LLM(model, "any")
+    assert llm.json_text(prompt, SCHEMA) == await llm.ajson_text(prompt, SCHEMA) == text
+    cached = as_llm(CachedLLM(llm))
+    assert cached.json_text(prompt, SCHEMA) == await cached.ajson_text(prompt, SCHEMA) == text
 
 
 # Names
@@ -285,30 +300,6 @@ def test_it_is_light():
     code = "import sys, nodekin.nodegraph.extractors.llm_extractor; print('asyncio' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
-
-
-class Sometimes:
-    """Offer schemas, and refuse them, as LangChain's models do that can't be held to one."""
-
-    def complete(self, prompt):
-        return "in its own words"
-
-    def complete_json(self, prompt, schema):
-        if "schema" in prompt:
-            return {"茶": 1}
-        raise NotImplementedError
-
-
-class SometimesAsync(Sometimes):
-    async def acomplete_json(self, prompt, schema):
-        return self.complete_json(prompt, schema)
-
-
-@pytest.mark.parametrize("model", [Sometimes(), SometimesAsync()])
-async def test_an_answer_in_json_or_in_its_own_words(model):
-    llm = LLM(model, "sometimes")
-    assert llm.json_text("by schema", {}) == await llm.ajson_text("by schema", {}) == '{"茶": 1}'
-    assert llm.json_text("?", {}) == await llm.ajson_text("?", {}) == "in its own words"
 
 
 def test_a_model_that_runs_out_of_answers_failed():

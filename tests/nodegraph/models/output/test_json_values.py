@@ -2,7 +2,7 @@ import contextlib
 
 import pytest
 
-from nodekin.nodegraph.models.output.json_values import clean, is_no_answer, parse_json, read_texts
+from nodekin.nodegraph.models.output.json_values import clean, find_json, is_no_answer, read_texts
 from nodekin.nodegraph.models.output.queries import (
     parse_phrasings,
     parse_query,
@@ -33,22 +33,20 @@ def test_a_question_is_an_answer() -> None:
     assert not is_no_answer("没有问题吗？")
 
 
-def test_json_in_prose():
-    assert parse_json('Here: {"a": [1, 2]} as you asked') == {"a": [1, 2]}
-    assert parse_json('<think>[1]</think>```json\n{"a": 1}\n```') == {"a": 1}
-    assert parse_json("true") is True
-    with pytest.raises(ValueError, match="no JSON in the answer 'tea'"):
-        parse_json("tea")
+def test_find_json_ignores_prose_and_fences() -> None:
+    assert find_json('Here: {"a": [1, 2]} as you asked') == {"a": [1, 2]}
+    assert find_json(clean('<think>[1]</think>```json\n{"a": 1}\n```')) == {"a": 1}
+    assert find_json("tea") is None
 
 
-def test_json_that_is_nested_too_deeply_is_none() -> None:
-    with pytest.raises(ValueError, match="no JSON"):
-        parse_json("[" * 301 + "1" + "]" * 301)
-    assert parse_json("[[[1]]]") == [[[1]]]
+def test_find_json_rejects_deep_nesting() -> None:
+    with pytest.raises(ValueError, match="cut off, or too long"):
+        find_json("[" * 301 + "1" + "]" * 301)
+    assert find_json("[[[1]]]") == [[[1]]]
 
 
-def test_apostrophes_end_no_string() -> None:
-    assert parse_json("{'a': 'it's', 'b': ['c', 'd',],}") == {"a": "it's", "b": ["c", "d"]}
+def test_find_json_repairs_unescaped_quotes() -> None:
+    assert find_json("{'a': 'it's', 'b': ['c', 'd',],}") == {"a": "it's", "b": ["c", "d"]}
 
 
 TWO = ["Why?", "When?"]
